@@ -1,0 +1,115 @@
+"""The `ad` dialect: reverse-mode differentiation, at compile time.
+
+`ad.gradient` asks for a gradient; the pass `reverse-mode` answers with an ordinary function in which only the ops
+below remain. Terms: the *primal* is the original value, the *adjoint* of a value is the derivative of the target
+with respect to it, the *shadow* of a buffer is the buffer of its adjoints.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, f64, i64
+from xdsl.ir import Dialect
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
+
+from ulam.dialects.rt import BufferType
+
+
+@irdl_op_definition
+class GradientOp(IRDLOperation):
+    """Asks for the function `sym_name`: value and gradient of `function`'s target with respect to its first argument.
+
+    The new function has the arguments of `function` and, after the first, a buffer of the same length into which
+    the gradient is written.
+    """
+
+    name = "ad.gradient"
+    sym_name = prop_def(StringAttr)
+    function = prop_def(SymbolRefAttr)
+
+
+@irdl_op_definition
+class TargetAddOp(IRDLOperation):
+    """Adds to the target of the function. Its adjoint is 1 everywhere, so the reverse of what feeds it needs no waiting.
+
+    `thread-target` makes an ordinary carried value of it, before emission.
+    """
+
+    name = "ad.target_add"
+    value = operand_def(f64)
+
+
+@irdl_op_definition
+class AccumulateOp(IRDLOperation):
+    """`buffer[index] += value`. The only memory additions that may be re-associated (levels 3 and 4).
+
+        ad.accumulate %mu_adj[%i], %g
+    """
+
+    name = "ad.accumulate"
+    buffer = operand_def(BufferType)
+    index = operand_def(i64)
+    value = operand_def(f64)
+
+
+@irdl_op_definition
+class TakeOp(IRDLOperation):
+    """Reads `buffer[index]` and clears it: the adjoint of an element that is overwritten."""
+
+    name = "ad.take"
+    buffer = operand_def(BufferType)
+    index = operand_def(i64)
+    res = result_def(f64)
+
+
+@irdl_op_definition
+class KeepOp(IRDLOperation):
+    """Keeps `value` of iteration `index` for the reverse sweep, in an array sized by the trip count."""
+
+    name = "ad.keep"
+    array = operand_def(BufferType)
+    index = operand_def(i64)
+    value = operand_def()
+
+
+@irdl_op_definition
+class KeptOp(IRDLOperation):
+    """What `ad.keep` kept for iteration `index`."""
+
+    name = "ad.kept"
+    array = operand_def(BufferType)
+    index = operand_def(i64)
+    res = result_def()
+
+
+@irdl_op_definition
+class PushOp(IRDLOperation):
+    """Puts a record of `values` on the var stack, on top of the record `previous` (`rt.null` for the first).
+
+    Used where no trip count is known: `while`, recursion, branches. The result is the new top.
+    """
+
+    name = "ad.push"
+    previous = operand_def(BufferType)
+    values = var_operand_def()
+    res = result_def(BufferType)
+
+
+@irdl_op_definition
+class PopOp(IRDLOperation):
+    """Reads the record `record`; results: the record below it, then the values."""
+
+    name = "ad.pop"
+    record = operand_def(BufferType)
+    res = var_result_def()
+
+
+AD = Dialect("ad", [GradientOp, TargetAddOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp, PopOp], [])
+

@@ -1,0 +1,247 @@
+"""The `rt` dialect: memory and run-time services below containers, next to `arith`, `scf` and `func`.
+
+A container has become a buffer (a typed pointer without a size) and SSA integers for its sizes. Element order:
+array dimensions outermost, the first slowest; then a matrix column by column. Indices count elements, from 0.
+Every function implicitly has the context (arena, error slot, random numbers, print sink) and the table of bound data.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i64
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+
+
+@irdl_attr_definition
+class BufferType(ParametrizedAttribute, TypeAttribute):
+    """`!rt.buf<f64>`: a pointer to elements of type f64, i32, i64, i8 or again a buffer."""
+
+    name = "rt.buf"
+    element: Attribute
+
+
+@irdl_attr_definition
+class MarkType(ParametrizedAttribute, TypeAttribute):
+    """`!rt.mark`: a position of the arena."""
+
+    name = "rt.mark"
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """Takes `count` elements from the arena; all zero if `zero` is set, else undefined.
+
+    The memory lives until the function's entry point returns, or until `rt.release` of an earlier mark.
+    """
+
+    name = "rt.alloc"
+    count = operand_def(i64)
+    res = result_def(BufferType)
+    zero = opt_prop_def(UnitAttr)
+    variable = opt_prop_def(UnitAttr)
+    """The storage of a Stan variable: may be written again after it was read. All other memory is written once."""
+    stack = opt_prop_def(UnitAttr)
+    """`count` is a constant; the memory lives in the function's frame, whichever block the op is in."""
+
+
+@irdl_op_definition
+class MarkOp(IRDLOperation):
+    """The arena's present position."""
+
+    name = "rt.mark_arena"
+    res = result_def(MarkType)
+
+
+@irdl_op_definition
+class ReleaseOp(IRDLOperation):
+    """Gives back all that was allocated since `mark`."""
+
+    name = "rt.release"
+    mark = operand_def(MarkType)
+
+
+@irdl_op_definition
+class BoundOp(IRDLOperation):
+    """Slot `slot` of the bound table: data, transformed data and whatever was computed once when data were bound.
+
+    Never changes while an evaluation runs; what a bound buffer holds does not change either.
+    """
+
+    name = "rt.bound"
+    slot = prop_def(IntegerAttr)
+    res = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class SetBoundOp(IRDLOperation):
+    """Writes slot `slot` of the bound table. Only in functions that run when data are bound.
+
+    A buffer stored here must not come from the arena of an evaluation: see `persistent` of `rt.alloc_bound`.
+    """
+
+    name = "rt.set_bound"
+    slot = prop_def(IntegerAttr)
+    value = operand_def()
+
+
+@irdl_op_definition
+class AllocBoundOp(IRDLOperation):
+    """As `rt.alloc`, but the memory lives as long as the bound data."""
+
+    name = "rt.alloc_bound"
+    count = operand_def(i64)
+    res = result_def(BufferType)
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """`buffer[index]`."""
+
+    name = "rt.load"
+    buffer = operand_def(BufferType)
+    index = operand_def(i64)
+    res = result_def()
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """`buffer[index] = value`."""
+
+    name = "rt.store"
+    value = operand_def()
+    buffer = operand_def(BufferType)
+    index = operand_def(i64)
+    initial = opt_prop_def(UnitAttr)
+    """The element had no value before: its adjoint needs no clearing."""
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The part of `buffer` that begins at element `offset`; shares its memory."""
+
+    name = "rt.view"
+    buffer = operand_def(BufferType)
+    offset = operand_def(i64)
+    res = result_def(BufferType)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class CopyOp(IRDLOperation):
+    """Copies `count` elements; the two ranges do not overlap."""
+
+    name = "rt.copy"
+    destination = operand_def(BufferType)
+    source = operand_def(BufferType)
+    count = operand_def(i64)
+    initial = opt_prop_def(UnitAttr)
+    """As for `rt.store`."""
+
+
+@irdl_op_definition
+class FillOp(IRDLOperation):
+    """Sets `count` elements to `value`."""
+
+    name = "rt.fill"
+    destination = operand_def(BufferType)
+    value = operand_def()
+    count = operand_def(i64)
+    initial = opt_prop_def(UnitAttr)
+    """As for `rt.store`."""
+
+
+@irdl_op_definition
+class MathOp(IRDLOperation):
+    """A pure function of scalars, by Stan's name (`exp`, `lgamma`, `inv_logit`, ...).
+
+    What is known of each is data: its LLVM form in `emit/primitives.py`, its derivative in
+    `library/derivatives.txt`.
+    """
+
+    name = "rt.math"
+    function = prop_def(StringAttr)
+    arguments = var_operand_def()
+    res = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class CheckOp(IRDLOperation):
+    """Goes on if `ok`; else leaves the function with an error: site `site` of the program's site table, and `values`
+    (up to four; f64 or integers) for its message.
+    """
+
+    name = "rt.check"
+    ok = operand_def(i1)
+    site = prop_def(IntegerAttr)
+    status = opt_prop_def(IntegerAttr)
+    """1: a rejection; 2 (also if absent): fatal."""
+    values = var_operand_def()
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """A call of the C function `ulam_<function>(context, arguments...)` of the runtime.
+
+    `throws`: the C function returns a status (0 fine), which is tested; an error takes site `site`. Such a kernel
+    has no result. Effects, and the pullback of a differentiable kernel, are rows of `library/kernels.py`.
+    """
+
+    name = "rt.kernel"
+    function = prop_def(StringAttr)
+    throws = opt_prop_def(UnitAttr)
+    site = opt_prop_def(IntegerAttr)
+    arguments = var_operand_def()
+    res = opt_result_def()
+
+
+@irdl_op_definition
+class StringOp(IRDLOperation):
+    """A constant text, zero-terminated UTF-8."""
+
+    name = "rt.string"
+    value = prop_def(StringAttr)
+    res = result_def(BufferType)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class NullOp(IRDLOperation):
+    """The buffer that points nowhere: the end of a list of records."""
+
+    name = "rt.null"
+    res = result_def(BufferType)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class IsNullOp(IRDLOperation):
+    """Whether a buffer is `rt.null`."""
+
+    name = "rt.is_null"
+    buffer = operand_def(BufferType)
+    res = result_def(i1)
+    traits = traits_def(Pure())
+
+
+RT = Dialect(
+    "rt",
+    [
+        AllocOp, MarkOp, ReleaseOp, BoundOp, SetBoundOp, AllocBoundOp, LoadOp, StoreOp, ViewOp, CopyOp, FillOp,
+        MathOp, CheckOp, KernelOp, StringOp, NullOp, IsNullOp,
+    ],
+    [BufferType, MarkType],
+)  # fmt: skip

@@ -1,0 +1,113 @@
+"""The `stan` dialect: reads like the program, strict enough for every pass to trust.
+
+Begin with `program.py` (blocks, functions, control flow), then `variables.py`, then `expressions.py`.
+"""
+
+from xdsl.ir import Dialect
+
+from ulam.dialects.stan import effects, expressions, program, types, variables
+from ulam.dialects.stan.effects import CallEffects, Effect, conflict, effects_of, effects_within
+from ulam.dialects.stan.expressions import (
+    BINARY_OPERATORS,
+    UNARY_OPERATORS,
+    ArrayOp,
+    CallOp,
+    ConstantOp,
+    FieldOp,
+    JacobianAddOp,
+    PrintOp,
+    PromoteOp,
+    RowVectorOp,
+    TargetAddOp,
+    TargetOp,
+    TupleOp,
+)
+from ulam.dialects.stan.program import (
+    AndOp,
+    BlockOp,
+    BreakOp,
+    ConditionOp,
+    ContinueOp,
+    ForEachOp,
+    ForOp,
+    FuncOp,
+    IfOp,
+    OrOp,
+    ProfileOp,
+    ProgramOp,
+    ReturnOp,
+    ScopeOp,
+    SelectOp,
+    WhileOp,
+    YieldOp,
+)
+from ulam.dialects.stan.types import (
+    COMPLEX,
+    COMPLEX_MATRIX,
+    COMPLEX_ROW_VECTOR,
+    COMPLEX_VECTOR,
+    INT,
+    MATRIX,
+    REAL,
+    ROW_VECTOR,
+    STRING,
+    VECTOR,
+    ArrayType,
+    ComplexMatrixType,
+    ComplexRowVectorType,
+    ComplexType,
+    ComplexVectorType,
+    IntType,
+    MatrixType,
+    RealType,
+    RowVectorType,
+    StringType,
+    TupleType,
+    VarType,
+    VectorType,
+    array_of,
+    dimensions,
+    element_of,
+    indexed,
+    scalar_of,
+)
+from ulam.dialects.stan.variables import (
+    AssertShapeOp,
+    AssignOp,
+    CheckOp,
+    DeclareOp,
+    DefineOp,
+    GlobalOp,
+    IndexOp,
+    ParameterOp,
+    ReadOp,
+    UninitializedOp,
+)
+
+STAN = Dialect(
+    "stan",
+    [
+        *BINARY_OPERATORS.values(), *UNARY_OPERATORS.values(), ArrayOp, CallOp, ConstantOp, FieldOp, JacobianAddOp,
+        PrintOp, PromoteOp, RowVectorOp, TargetAddOp, TargetOp, TupleOp, AndOp, BlockOp, BreakOp, ConditionOp,
+        ContinueOp, ForEachOp, ForOp, FuncOp, IfOp, OrOp, ProfileOp, ProgramOp, ReturnOp, ScopeOp, SelectOp, WhileOp,
+        YieldOp, AssertShapeOp, AssignOp, CheckOp, DeclareOp, DefineOp, GlobalOp, IndexOp, ParameterOp, ReadOp,
+        UninitializedOp,
+    ],
+    [
+        IntType, RealType, ComplexType, VectorType, RowVectorType, MatrixType, ComplexVectorType, ComplexRowVectorType,
+        ComplexMatrixType, StringType, ArrayType, TupleType, VarType,
+    ],
+)  # fmt: skip
+
+__all__ = [
+    "BINARY_OPERATORS", "COMPLEX", "COMPLEX_MATRIX", "COMPLEX_ROW_VECTOR", "COMPLEX_VECTOR", "INT", "MATRIX", "REAL",
+    "ROW_VECTOR", "STAN", "STRING", "UNARY_OPERATORS", "VECTOR", "AndOp", "ArrayOp", "ArrayType", "AssertShapeOp",
+    "AssignOp", "BlockOp", "BreakOp", "CallEffects", "CallOp", "CheckOp", "ComplexMatrixType", "ComplexRowVectorType",
+    "ComplexType", "ComplexVectorType", "ConditionOp", "ConstantOp", "ContinueOp", "DeclareOp", "DefineOp", "Effect",
+    "FieldOp", "ForEachOp", "ForOp", "FuncOp", "GlobalOp", "IfOp", "IndexOp", "IntType", "JacobianAddOp", "MatrixType",
+    "OrOp", "ParameterOp", "PrintOp", "ProfileOp", "ProgramOp", "PromoteOp", "ReadOp", "RealType", "ReturnOp",
+    "RowVectorOp", "RowVectorType", "ScopeOp", "SelectOp", "StringType", "TargetAddOp", "TargetOp", "TupleOp",
+    "TupleType", "UninitializedOp", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of", "conflict",
+    "dimensions", "effects", "effects_of", "effects_within", "element_of", "expressions", "indexed", "program",
+    "scalar_of", "types", "variables",
+]  # fmt: skip

@@ -1,0 +1,273 @@
+"""What the ops of the `stan` dialect do besides computing their results.
+
+Every op declares its own effects by the trait `HasEffects` (calls by `HasCallEffects`, which asks the callee); passes
+ask `effects_of` or `effects_within`, never a list of op names. Order matters between two ops if their effects
+conflict (`conflict`): errors, prints and random draws are never removed, added or reordered.
+
+    effects_of(call @normal_rng) == Effect.DRAWS | Effect.THROWS
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, OpTrait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
+
+    from xdsl.ir import Operation
+
+
+class Effect(IntFlag):
+    """One bit per kind of effect. Reading a value has none: only variables, the target and the world outside count."""
+
+    NONE = 0
+    PRINTS = 1
+    THROWS = 2  # may reject or fail: domain errors, index and size errors, `reject`, `fatal_error`
+    DRAWS = 4  # random numbers
+    READS_TARGET = 8
+    ADDS_TARGET = 16
+    ADDS_JACOBIAN = 32
+    READS_VAR = 64
+    WRITES_VAR = 128
+    PROFILES = 256  # enters or leaves a profile
+    LEAVES_LOOP = 512  # break, continue: what follows in the loop's body is not executed
+    RETURNS = 1024
+
+
+ANY = Effect(2047)
+
+_EXITS = Effect.LEAVES_LOOP | Effect.RETURNS
+_ORDERED = Effect.PRINTS | Effect.THROWS | Effect.DRAWS | Effect.PROFILES | _EXITS
+_TARGET_ADDS = Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN
+_READS_ONLY = Effect.READS_VAR | Effect.READS_TARGET
+
+_READ = EffectInstance(MemoryEffectKind.READ)
+_WRITE = EffectInstance(MemoryEffectKind.WRITE)
+
+
+class HasEffects(MemoryEffect):
+    """Declares effects on an op class; also what xDSL's own passes (dce, cse) are told."""
+
+    EFFECTS: Effect = Effect.NONE
+
+    @classmethod
+    def stan_effects(cls, op: Operation) -> Effect:
+        return cls.EFFECTS
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        effects = cls.stan_effects(op)
+        instances: set[EffectInstance] = set()
+        if effects & _READS_ONLY:
+            instances.add(_READ)
+        if effects & ~_READS_ONLY:
+            instances.add(_WRITE)
+        return instances
+
+
+class Throws(HasEffects):
+    """May reject or fail, and does nothing else."""
+
+    EFFECTS = Effect.THROWS
+
+
+class ThrowsOnMismatch(HasEffects):
+    """Binary operators: two containers may differ in size, an int divisor may be zero; otherwise they never throw."""
+
+    @classmethod
+    def stan_effects(cls, op: Operation) -> Effect:
+        left, right = op.operands
+        if _is_scalar(left.type) or _is_scalar(right.type):
+            divides_ints = op.name in ("stan.div", "stan.mod", "stan.int_div") and right.type.name == "stan.int"
+            # `matrix ^ int` multiplies a square matrix; `x / m` and `m \ x` of scalars and matrices do not exist.
+            return Effect.THROWS if divides_ints or op.name == "stan.pow" and not _is_scalar(left.type) else Effect.NONE
+        return Effect.THROWS
+
+
+class ReadsVariable(HasEffects):
+    EFFECTS = Effect.READS_VAR
+
+
+class WritesVariable(HasEffects):
+    EFFECTS = Effect.WRITES_VAR | Effect.THROWS
+
+
+class DeclaresVariable(HasEffects):
+    """A declaration gives the variable its initial value, and throws on negative sizes."""
+
+    EFFECTS = Effect.WRITES_VAR | Effect.THROWS
+
+
+class AddsTarget(HasEffects):
+    EFFECTS = Effect.ADDS_TARGET
+
+
+class AddsJacobian(HasEffects):
+    EFFECTS = Effect.ADDS_JACOBIAN
+
+
+class ReadsTarget(HasEffects):
+    EFFECTS = Effect.READS_TARGET
+
+
+class Profiles(HasEffects):
+    EFFECTS = Effect.PROFILES
+
+
+class LeavesLoop(HasEffects):
+    EFFECTS = Effect.LEAVES_LOOP
+
+
+class Returns(HasEffects):
+    EFFECTS = Effect.RETURNS
+
+
+class IsLoop(OpTrait):
+    """Break and continue inside end here."""
+
+
+class PrintsOrThrows(HasEffects):
+    """`print` prints, `reject` and `fatal_error` throw."""
+
+    @classmethod
+    def stan_effects(cls, op: Operation) -> Effect:
+        kind = op.properties["kind"]
+        return Effect.PRINTS if isinstance(kind, StringAttr) and kind.data == "print" else Effect.THROWS
+
+
+TOTAL_FUNCTIONS = frozenset(
+    """
+    abs acos asin asinh atan atan2 cbrt ceil cos cosh cumulative_sum digamma dims e erf erfc exp exp2 expm1 fabs fdim
+    floor fma fmax fmin hypot inv inv_cloglog inv_logit inv_sqrt inv_square is_inf is_nan lgamma log log10 log1m_exp
+    log1m_inv_logit log1p_exp log2 log_diff_exp log_inv_logit log_sum_exp logit machine_precision negative_infinity
+    not_a_number num_elements Phi_approx pi positive_infinity pow prod round rows cols sin sinh size softmax sqrt
+    sqrt2 square step sum tan tanh to_array_1d to_complex to_row_vector to_vector trigamma trunc
+""".split()
+)
+"""Library functions that never throw for scalar arguments, nor for one container (no sizes to compare)."""
+
+
+class HasCallEffects(HasEffects):
+    """A call has the effects of its callee, as far as the suffix of the name tells.
+
+    For a user's function whose body is not looked at, these are an upper bound: it may print and throw; only `_rng`
+    draws, only `_lp` touches the target, only `_jacobian` and `_lp` the Jacobian adjustment (Stan's own rule).
+    """
+
+    @classmethod
+    def stan_effects(cls, op: Operation) -> Effect:
+        callee = op.properties["callee"]
+        assert isinstance(callee, StringAttr)
+        name = callee.data
+        if "user" in op.properties:
+            return _by_suffix(name.partition(".")[0]) | Effect.PRINTS | Effect.THROWS
+        if "callback" in op.properties:
+            return Effect.PRINTS | Effect.THROWS
+        if name in TOTAL_FUNCTIONS and (len(op.operands) <= 1 or all(_is_scalar(o.type) for o in op.operands)):
+            return Effect.NONE
+        return _by_suffix(name) | Effect.THROWS
+
+
+def _is_scalar(type_: object) -> bool:
+    return getattr(type_, "name", "") in ("stan.int", "stan.real", "stan.complex")
+
+
+def _by_suffix(name: str) -> Effect:
+    if name.endswith("_rng"):
+        return Effect.DRAWS
+    if name.endswith("_lp"):
+        return Effect.READS_TARGET | Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN
+    if name.endswith("_jacobian"):
+        return Effect.ADDS_JACOBIAN
+    return Effect.NONE
+
+
+_TRAIT_OF: dict[type, type[HasEffects] | None] = {}
+
+
+def effects_of(op: Operation) -> Effect:
+    """The effects of `op` itself, without those of the ops in its regions."""
+    cls = type(op)
+    try:
+        trait = _TRAIT_OF[cls]
+    except KeyError:
+        found = op.get_traits_of_type(HasEffects)
+        trait = _TRAIT_OF[cls] = type(found[0]) if found else None
+    return Effect.NONE if trait is None else trait.stan_effects(op)
+
+
+def effects_within(op: Operation, calls: CallEffects | None = None) -> Effect:
+    """The effects of executing `op`, regions included; `calls` sharpens calls of functions with a body."""
+    found = calls.of(op) if calls is not None else effects_of(op)
+    if op.regions:
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    found |= effects_within(inner, calls)
+        if found & Effect.LEAVES_LOOP and op.has_trait(IsLoop):
+            found &= ~Effect.LEAVES_LOOP
+    return found
+
+
+def conflict(first: Effect, second: Effect) -> bool:
+    """Whether two neighbouring ops with these effects must keep their order.
+
+    Two additions to the target do not conflict here: whether sums may be re-ordered is a matter of the level.
+    Reads and writes of variables are compared without looking which variable; callers that know may ask less.
+    """
+    if first & _ORDERED and second & (_ORDERED | _TARGET_ADDS | Effect.WRITES_VAR):
+        return True
+    if second & _ORDERED and first & (_TARGET_ADDS | Effect.WRITES_VAR):
+        return True
+    for one, other in ((first, second), (second, first)):
+        if one & Effect.READS_TARGET and other & _TARGET_ADDS:
+            return True
+        if one & Effect.WRITES_VAR and other & (Effect.READS_VAR | Effect.WRITES_VAR):
+            return True
+    return False
+
+
+class CallEffects:
+    """Effects of the functions of one program, from their bodies: a fixpoint over the call graph.
+
+    Formals are values and locals are private, so reading and writing variables, and exits, do not leave a function.
+    """
+
+    _PRIVATE = Effect.READS_VAR | Effect.WRITES_VAR | _EXITS
+
+    def __init__(self, functions: Iterable[Operation]) -> None:
+        self._known: dict[str, Effect] = {}
+        bodies: dict[str, Operation] = {}
+        for function in functions:
+            name = function.properties["sym_name"]
+            assert isinstance(name, StringAttr)
+            if function.regions[0].blocks:
+                bodies[name.data] = function
+                self._known[name.data] = Effect.NONE
+        changed = True
+        while changed:
+            changed = False
+            for name, function in bodies.items():
+                summary = effects_within(function, self) & ~self._PRIVATE
+                if summary != self._known[name]:
+                    self._known[name] = summary
+                    changed = True
+
+    def of(self, op: Operation) -> Effect:
+        """Effects of `op` itself; of a call, those of the body it calls."""
+        properties = op.properties
+        symbol = properties.get("definition") or ("user" in properties and properties.get("callee"))
+        if not isinstance(symbol, StringAttr) or symbol.data not in self._known:
+            own = effects_of(op)
+        else:
+            # A vectorised library call compares sizes before its body runs.
+            own = self._known[symbol.data] | (Effect.THROWS if "definition" in properties else Effect.NONE)
+        callback = properties.get("callback")
+        if isinstance(callback, StringAttr) and callback.data in self._known:
+            own = (own & ~Effect.PRINTS) | self._known[callback.data]
+        return own

@@ -1,0 +1,305 @@
+"""Expressions and effects of the `stan` dialect."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from ulam.dialects.stan.effects import (
+    AddsJacobian,
+    AddsTarget,
+    HasCallEffects,
+    PrintsOrThrows,
+    ReadsTarget,
+    Throws,
+    ThrowsOnMismatch,
+)
+from ulam.dialects.stan.types import (
+    COMPLEX,
+    INT,
+    MATRICES,
+    REAL,
+    STRING,
+    ArrayType,
+    TupleType,
+    VarType,
+    array_of,
+    scalar_of,
+)
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A literal: `2 : i32` is an int, `2.5 : f64` a real, a string only as an argument of print and reject."""
+
+    name = "stan.constant"
+    value = prop_def(IntegerAttr | FloatAttr | StringAttr)
+    res = result_def()
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        value = self.properties["value"]
+        expected = INT if isinstance(value, IntegerAttr) else REAL if isinstance(value, FloatAttr) else STRING
+        if self.results[0].type != expected:
+            raise VerifyException(f"a constant {value} has type {expected}, not {self.results[0].type}")
+
+
+class _Unary(IRDLOperation):
+    SYMBOL: ClassVar[str] = ""
+    operand = operand_def()
+    res = result_def()
+
+
+class _Binary(IRDLOperation):
+    """Operands and result as in Stan's operator of the same name, containers and broadcasting included.
+
+    Throws where Stan throws (sizes differ, integer division by zero). An int beside a real is promoted before.
+    """
+
+    SYMBOL: ClassVar[str] = ""
+    left = operand_def()
+    right = operand_def()
+    res = result_def()
+
+    def verify_(self) -> None:
+        left, right, result = (scalar_of(v.type) for v in (*self.operands, self.results[0]))
+        if (left == INT) != (right == INT):
+            raise VerifyException(f"operands {left} and {right}: the int one needs a stan.promote")
+        if self.SYMBOL in COMPARISONS:
+            if self.results[0].type != INT:
+                raise VerifyException("a comparison gives an int")
+        elif self.SYMBOL in ("%", "%/%"):
+            if not left == right == result == INT:
+                raise VerifyException(f"`{self.SYMBOL}` is for ints")
+        elif (result == INT) != (left == INT):
+            raise VerifyException(f"operands {left} and {right} cannot give {result}")
+
+
+COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
+
+
+def _operator(base: type[IRDLOperation], mnemonic: str, symbol: str, throws: bool) -> type[IRDLOperation]:
+    """An operator op: class `AddOp` of `stan.add`, with `SYMBOL` as written in Stan."""
+    class_name = "".join(part.capitalize() for part in mnemonic.split("_")) + "Op"
+    namespace = {
+        "name": f"stan.{mnemonic}",
+        "SYMBOL": symbol,
+        "__annotations__": {"SYMBOL": "ClassVar[str]"},
+        "__doc__": f"Stan's operator `{symbol}`.",
+        "__module__": __name__,
+        "traits": traits_def(ThrowsOnMismatch() if throws else Pure()),
+    }
+    return irdl_op_definition(cast("type[IRDLOperation]", type(class_name, (base,), namespace)))
+
+
+BINARY_OPERATORS = {
+    symbol: _operator(_Binary, mnemonic, symbol, throws=symbol not in COMPARISONS)
+    for mnemonic, symbol in (
+        ("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/"), ("mod", "%"), ("int_div", "%/%"),
+        ("elt_mul", ".*"), ("elt_div", "./"), ("left_div", "\\"), ("pow", "^"), ("elt_pow", ".^"),
+        ("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="),
+    )
+}  # fmt: skip
+"""Operator as written → op class."""
+
+UNARY_OPERATORS = {
+    symbol: _operator(_Unary, mnemonic, symbol, throws=False)
+    for mnemonic, symbol in (("neg", "-"), ("plus", "+"), ("not", "!"), ("transpose", "'"))
+}
+
+
+@irdl_op_definition
+class PromoteOp(_Unary):
+    """An implicit conversion: int → real → complex, element-wise in containers and tuples."""
+
+    name = "stan.promote"
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        if not _promotes(self.operands[0].type, self.results[0].type):
+            raise VerifyException(f"{self.operands[0].type} is not promoted to {self.results[0].type}")
+
+
+def _promotes(source: Attribute, target: Attribute) -> bool:
+    if source == target:
+        return True
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return source.rank == target.rank and _promotes(source.element, target.element)
+    if isinstance(source, TupleType) and isinstance(target, TupleType):
+        pairs = zip(source.elements, target.elements, strict=False)
+        return len(source.elements) == len(target.elements) and all(_promotes(s, t) for s, t in pairs)
+    if source == INT:
+        return target in (REAL, COMPLEX)
+    return target.name == source.name.replace("stan.", "stan.complex_") or (source == REAL and target == COMPLEX)
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """A call of a function. `callee` is its name in Stan for library functions (`normal_lpdf`, never `normal_lupdf`),
+    the symbol of its `stan.func` if `user` is set.
+
+        %l = stan.call "normal_lpdf" (%y, %mu, %sigma) {autodiff = array<i8: 0, 1, 1>, unnormalized}
+
+    `autodiff` has a 1 for each argument that Stan's static rule calls autodiff; `unnormalized`: the call may drop
+    summands that have no autodiff argument. No result for functions that return nothing.
+    A function passed to a higher-order function is `callback`, the symbol of its `stan.func`; it is not an operand.
+    `definition` is the symbol of the `stan.func` that defines a library function for these argument types; without
+    one the conversion to loops knows the function itself.
+    """
+
+    name = "stan.call"
+    callee = prop_def(StringAttr)
+    autodiff = prop_def(DenseArrayBase)
+    unnormalized = opt_prop_def(UnitAttr)
+    user = opt_prop_def(UnitAttr)
+    callback = opt_prop_def(StringAttr)
+    definition = opt_prop_def(StringAttr)
+    arguments = var_operand_def()
+    res = opt_result_def()
+    traits = traits_def(HasCallEffects())
+
+    def verify_(self) -> None:
+        autodiff = cast("DenseArrayBase[IntegerType]", self.properties["autodiff"])
+        if len(autodiff) != len(self.operands):
+            raise VerifyException(f"autodiff has {len(autodiff)} entries for {len(self.operands)} arguments")
+        if "user" in self.properties and "definition" in self.properties:
+            raise VerifyException("a call of a user's function has no library definition")
+        if any(isinstance(o.type, VarType) for o in self.operands):
+            raise VerifyException("arguments are values: a variable is read first")
+
+
+@irdl_op_definition
+class ArrayOp(IRDLOperation):
+    """`{a, b, c}`. Elements that are containers must have equal sizes."""
+
+    name = "stan.array"
+    elements = var_operand_def()
+    res = result_def(ArrayType)
+    traits = traits_def(Throws())
+
+    def verify_(self) -> None:
+        result = self.results[0].type
+        if any(array_of(o.type, 1) != result for o in self.operands):
+            raise VerifyException(f"elements do not make {result}")
+
+
+@irdl_op_definition
+class RowVectorOp(IRDLOperation):
+    """`[a, b, c]`: a row vector of scalars, or a matrix of row vectors."""
+
+    name = "stan.row_vector"
+    elements = var_operand_def()
+    res = result_def()
+    traits = traits_def(Throws())
+
+    def verify_(self) -> None:
+        result = self.results[0].type
+        element = MATRICES[result] if result in MATRICES else scalar_of(result)
+        if any(o.type != element for o in self.operands) or element == result:
+            raise VerifyException(f"elements do not make {result}")
+
+
+@irdl_op_definition
+class TupleOp(IRDLOperation):
+    """`(a, b)`."""
+
+    name = "stan.tuple"
+    elements = var_operand_def()
+    res = result_def(TupleType)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        result = cast(TupleType, self.results[0].type)
+        if [o.type for o in self.operands] != list(result.elements):
+            raise VerifyException(f"elements do not make {result}")
+
+
+@irdl_op_definition
+class FieldOp(IRDLOperation):
+    """`t.1`; `field` counts from 1."""
+
+    name = "stan.field"
+    field = prop_def(IntegerAttr)
+    value = operand_def(TupleType)
+    res = result_def()
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        elements = cast(TupleType, self.operands[0].type).elements
+        number = cast(IntegerAttr, self.properties["field"]).value.data
+        if not 1 <= number <= len(elements):
+            raise VerifyException(f"a tuple of {len(elements)} has no field {number}")
+        if self.results[0].type != elements.data[number - 1]:
+            raise VerifyException(f"field {number} has type {elements.data[number - 1]}")
+
+
+# ---------------------------------------------------------------- effects
+
+
+@irdl_op_definition
+class TargetAddOp(IRDLOperation):
+    """`target += value`, the sum of the entries if `value` is a container. `tilde`: written as `y ~ d(...)`."""
+
+    name = "stan.target_add"
+    value = operand_def()
+    tilde = opt_prop_def(UnitAttr)
+    traits = traits_def(AddsTarget())
+
+    def verify_(self) -> None:
+        _verify_increment(self.operands[0].type)
+
+
+@irdl_op_definition
+class JacobianAddOp(IRDLOperation):
+    """`jacobian += value`: added to the target only where the Jacobian adjustment is asked for."""
+
+    name = "stan.jacobian_add"
+    value = operand_def()
+    traits = traits_def(AddsJacobian())
+
+    def verify_(self) -> None:
+        _verify_increment(self.operands[0].type)
+
+
+def _verify_increment(type_: Attribute) -> None:
+    if scalar_of(type_) != REAL:
+        raise VerifyException(f"only reals and containers of reals are added to the target, not {type_}")
+
+
+@irdl_op_definition
+class TargetOp(IRDLOperation):
+    """`target()`: the log density accumulated so far."""
+
+    name = "stan.target"
+    res = result_def(REAL)
+    traits = traits_def(ReadsTarget())
+
+
+@irdl_op_definition
+class PrintOp(IRDLOperation):
+    """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`)."""
+
+    name = "stan.print"
+    kind = prop_def(StringAttr)
+    arguments = var_operand_def()
+    traits = traits_def(PrintsOrThrows())
+
+    def verify_(self) -> None:
+        kind = cast(StringAttr, self.properties["kind"]).data
+        if kind not in ("print", "reject", "fatal_error"):
+            raise VerifyException(f"kind is print, reject or fatal_error, not {kind}")

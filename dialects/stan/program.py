@@ -1,0 +1,378 @@
+"""Program structure and control flow of the `stan` dialect.
+
+Two forms. In the *variable form* (what the frontend produces, what the levels' passes run on) names are
+`!stan.var` values that are read and assigned; loops and branches carry nothing. In the *value form* (after
+`structure-exits` and `promote-variables`) there is no break, continue or early return, and promoted variables are
+SSA values carried by loops and yielded by branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, IntegerType, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from ulam.dialects.stan.effects import IsLoop, LeavesLoop, Profiles, Returns
+from ulam.dialects.stan.types import INT, element_of
+
+BLOCK_KINDS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
+"""Kinds of `stan.block`, in program order."""
+
+
+def _types(values: Sequence[SSAValue]) -> list[Attribute]:
+    return [value.type for value in values]
+
+
+def _verify_arguments(block: Block, expected: Sequence[Attribute], what: str) -> None:
+    if _types(block.args) != list(expected):
+        found = ", ".join(map(str, _types(block.args)))
+        raise VerifyException(f"{what}: block arguments are ({found}), not ({', '.join(map(str, expected))})")
+
+
+def _verify_end(region: Region, expected: Sequence[Attribute], leaves: bool) -> None:
+    """The region ends in a `stan.yield` of `expected` types, or, if it may be left, in break, continue or return."""
+    last = region.block.last_op
+    if isinstance(last, YieldOp):
+        if _types(last.operands) != list(expected):
+            raise VerifyException(f"yields ({', '.join(map(str, _types(last.operands)))}), "
+                                  f"not ({', '.join(map(str, expected))})")  # fmt: skip
+    elif not (leaves and isinstance(last, (BreakOp, ContinueOp, ReturnOp))):
+        raise VerifyException(f"a region ends in {last.name if last else 'nothing'} instead of stan.yield")
+
+
+def _verify_inside(op: IRDLOperation, *parents: type[IRDLOperation]) -> None:
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, parents):
+        if isinstance(parent, (FuncOp, BlockOp)):
+            parent = None
+            break
+        parent = parent.parent_op()
+    if parent is None:
+        raise VerifyException(f"{op.name} is not inside {' or '.join(p.name for p in parents)}")
+
+
+def _verify_loop(initial: Sequence[SSAValue], results: Sequence[SSAValue]) -> list[Attribute]:
+    carried = _types(results)
+    if _types(initial) != carried:
+        raise VerifyException("types of initial values and results differ")
+    return carried
+
+
+@irdl_op_definition
+class ProgramOp(IRDLOperation):
+    """A Stan program: `stan.func`s, then `stan.block`s in program order."""
+
+    name = "stan.program"
+    sym_name = prop_def(StringAttr)
+    body = region_def("single_block")
+    traits = traits_def(SymbolOpInterface(), SymbolTable(), NoTerminator(), IsolatedFromAbove())
+
+    def verify_(self) -> None:
+        seen = -1
+        for op in self.body.block.ops:
+            if isinstance(op, BlockOp):
+                place = BLOCK_KINDS.index(op.kind.data) if op.kind.data in BLOCK_KINDS else -1
+                if place <= seen:
+                    raise VerifyException(f"block {op.kind.data} is unknown, repeated or out of order")
+                seen = place
+            elif not isinstance(op, FuncOp):
+                raise VerifyException(f"{op.name} in a program, outside of its functions and blocks")
+
+
+@irdl_op_definition
+class BlockOp(IRDLOperation):
+    """One block of the program; `kind` is `data`, `transformed_data`, `parameters`, `transformed_parameters`,
+    `model` or `generated_quantities`. Variables declared in it at its top level are global: other blocks refer to
+    them with `stan.global`.
+    """
+
+    name = "stan.block"
+    kind = prop_def(StringAttr)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator(), IsolatedFromAbove())
+
+    def verify_(self) -> None:
+        _verify_arguments(self.body.block, (), "block")
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A function, of the program or of the library.
+
+    Block arguments of `body` are the formals, as plain values (formals cannot be assigned). `data_only` has a 1
+    for each formal declared `data`. A function without result has no output in `function_type`.
+    `stan_name` is the name in the source (`sym_name` is made unique where functions are overloaded).
+    `body` is empty (no block) for library functions that the lowering knows itself.
+    """
+
+    name = "stan.func"
+    sym_name = prop_def(StringAttr)
+    stan_name = prop_def(StringAttr)
+    function_type = prop_def(FunctionType)
+    argument_names = prop_def(ArrayAttr[StringAttr])
+    data_only = prop_def(DenseArrayBase)
+    library = opt_prop_def(UnitAttr)
+    body = region_def()
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+
+    def verify_(self) -> None:
+        inputs = self.function_type.inputs.data
+        data_only = cast("DenseArrayBase[IntegerType]", self.data_only)
+        if len(self.argument_names) != len(inputs) or len(data_only) != len(inputs):
+            raise VerifyException(f"{len(inputs)} arguments, {len(self.argument_names)} names, {len(data_only)} marks")
+        if len(self.body.blocks) > 1:
+            raise VerifyException("the body is one block")
+        if self.body.blocks:
+            _verify_arguments(self.body.block, inputs, "function")
+            if not isinstance(self.body.block.last_op, ReturnOp):
+                raise VerifyException("the body ends in stan.return")
+
+
+# ---------------------------------------------------------------- control flow
+
+
+@irdl_op_definition
+class IfOp(IRDLOperation):
+    """`if (condition) then else otherwise`. The condition is an int (non-zero is true).
+
+    Value form: both regions yield the values of `results`. Regions end in `stan.yield`, or, in the variable form,
+    in `stan.break`, `stan.continue` or `stan.return`.
+    """
+
+    name = "stan.if"
+    condition = operand_def(INT)
+    res = var_result_def()
+    then = region_def("single_block")
+    otherwise = region_def("single_block")
+
+    def verify_(self) -> None:
+        for region in (self.then, self.otherwise):
+            _verify_arguments(region.block, (), "branch")
+            _verify_end(region, _types(self.results), leaves=not self.results)
+
+
+@irdl_op_definition
+class ForOp(IRDLOperation):
+    """`for (i in lower:upper) body`; bounds are evaluated once, lower then upper, before the first iteration.
+
+    Block arguments of `body`: the loop variable (int), then one for each of `initial`; `stan.yield` passes the
+    carried values on. `variable` is the name of the loop variable in the source.
+    """
+
+    name = "stan.for"
+    variable = prop_def(StringAttr)
+    lower = operand_def(INT)
+    upper = operand_def(INT)
+    initial = var_operand_def()
+    res = var_result_def()
+    body = region_def("single_block")
+    traits = traits_def(IsLoop())
+
+    def verify_(self) -> None:
+        carried = _verify_loop(self.initial, self.results)
+        _verify_arguments(self.body.block, [INT, *carried], "loop")
+        _verify_end(self.body, carried, leaves=not carried)
+
+
+@irdl_op_definition
+class ForEachOp(IRDLOperation):
+    """`for (x in container) body`: elements of an array, entries of a vector or matrix (column-major).
+
+    Block arguments as for `stan.for`, the first being the element.
+    """
+
+    name = "stan.foreach"
+    variable = prop_def(StringAttr)
+    container = operand_def()
+    initial = var_operand_def()
+    res = var_result_def()
+    body = region_def("single_block")
+    traits = traits_def(IsLoop())
+
+    def verify_(self) -> None:
+        carried = _verify_loop(self.initial, self.results)
+        element = element_of(self.container.type)
+        if element is None:
+            raise VerifyException(f"{self.container.type} has no elements to loop over")
+        _verify_arguments(self.body.block, [element, *carried], "loop")
+        _verify_end(self.body, carried, leaves=not carried)
+
+
+@irdl_op_definition
+class WhileOp(IRDLOperation):
+    """`while (condition) body`. The condition is a region, evaluated before every iteration.
+
+    Block arguments of both regions: one for each of `initial`. `condition` ends in `stan.condition %c, %carried...`
+    (what it passes goes to `body`, or to the results when the loop ends), `body` in `stan.yield`.
+    """
+
+    name = "stan.while"
+    initial = var_operand_def()
+    res = var_result_def()
+    condition = region_def("single_block")
+    body = region_def("single_block")
+    traits = traits_def(IsLoop())
+
+    def verify_(self) -> None:
+        carried = _verify_loop(self.initial, self.results)
+        for region in (self.condition, self.body):
+            _verify_arguments(region.block, carried, "loop")
+        last = self.condition.block.last_op
+        if not isinstance(last, ConditionOp) or _types(last.arguments) != carried:
+            raise VerifyException("the condition ends in a stan.condition that passes the carried values")
+        _verify_end(self.body, carried, leaves=not carried)
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """`condition ? then : otherwise`: only the chosen region is evaluated; each ends in `stan.yield %value`."""
+
+    name = "stan.select"
+    condition = operand_def(INT)
+    res = result_def()
+    then = region_def("single_block")
+    otherwise = region_def("single_block")
+
+    def verify_(self) -> None:
+        for region in (self.then, self.otherwise):
+            _verify_arguments(region.block, (), "operand")
+            _verify_end(region, _types(self.results), leaves=False)
+
+
+@irdl_op_definition
+class AndOp(IRDLOperation):
+    """`left && right`: `right` is a region, evaluated only if `left` is not 0. The result is 0 or 1."""
+
+    name = "stan.and"
+    left = operand_def(INT)
+    res = result_def(INT)
+    right = region_def("single_block")
+
+    def verify_(self) -> None:
+        _verify_arguments(self.right.block, (), "operand")
+        _verify_end(self.right, (INT,), leaves=False)
+
+
+@irdl_op_definition
+class OrOp(IRDLOperation):
+    """`left || right`: `right` is a region, evaluated only if `left` is 0. The result is 0 or 1."""
+
+    name = "stan.or"
+    left = operand_def(INT)
+    res = result_def(INT)
+    right = region_def("single_block")
+
+    def verify_(self) -> None:
+        _verify_arguments(self.right.block, (), "operand")
+        _verify_end(self.right, (INT,), leaves=False)
+
+
+@irdl_op_definition
+class ScopeOp(IRDLOperation):
+    """`{ ... }`: a local block, for passes that build one; the frontend puts its statements into the region around it
+    (see `stan.declare`, `local`). The value form has none.
+    """
+
+    name = "stan.scope"
+    body = region_def("single_block")
+
+    def verify_(self) -> None:
+        _verify_arguments(self.body.block, (), "scope")
+        _verify_end(self.body, (), leaves=True)
+
+
+@irdl_op_definition
+class ProfileOp(IRDLOperation):
+    """`profile("name") { ... }`. Nothing moves across its edges. Value form: yields `results`."""
+
+    name = "stan.profile"
+    profile_name = prop_def(StringAttr)
+    res = var_result_def()
+    body = region_def("single_block")
+    traits = traits_def(Profiles())
+
+    def verify_(self) -> None:
+        _verify_arguments(self.body.block, (), "profile")
+        _verify_end(self.body, _types(self.results), leaves=not self.results)
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends a region, with the values it passes on."""
+
+    name = "stan.yield"
+    arguments = var_operand_def()
+    traits = traits_def(IsTerminator())
+
+
+@irdl_op_definition
+class ConditionOp(IRDLOperation):
+    """Ends the condition of a `stan.while`: continue while `condition` is not 0, passing `arguments` on."""
+
+    name = "stan.condition"
+    condition = operand_def(INT)
+    arguments = var_operand_def()
+    traits = traits_def(IsTerminator())
+
+    def verify_(self) -> None:
+        if not isinstance(self.parent_op(), WhileOp):
+            raise VerifyException("stan.condition ends the condition of a stan.while")
+
+
+@irdl_op_definition
+class BreakOp(IRDLOperation):
+    """`break;` Variable form only."""
+
+    name = "stan.break"
+    traits = traits_def(IsTerminator(), LeavesLoop())
+
+    def verify_(self) -> None:
+        _verify_inside(self, ForOp, ForEachOp, WhileOp)
+
+
+@irdl_op_definition
+class ContinueOp(IRDLOperation):
+    """`continue;` Variable form only."""
+
+    name = "stan.continue"
+    traits = traits_def(IsTerminator(), LeavesLoop())
+
+    def verify_(self) -> None:
+        _verify_inside(self, ForOp, ForEachOp, WhileOp)
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """`return e;` Value form: only as the last op of a function's body."""
+
+    name = "stan.return"
+    value = opt_operand_def()
+    traits = traits_def(IsTerminator(), Returns())
+
+    def verify_(self) -> None:
+        _verify_inside(self, FuncOp)
+        function = self.parent_op()
+        while not isinstance(function, FuncOp):
+            assert function is not None
+            function = function.parent_op()
+        expected = list(function.function_type.outputs.data)
+        if _types(self.operands) != expected:
+            raise VerifyException(f"returns ({', '.join(map(str, _types(self.operands)))}), "
+                                  f"not ({', '.join(map(str, expected))})")  # fmt: skip

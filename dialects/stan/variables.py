@@ -1,0 +1,255 @@
+"""Variables of the `stan` dialect: declaring, reading, assigning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from ulam.dialects.stan.effects import DeclaresVariable, ReadsVariable, Throws, WritesVariable
+from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed
+
+INDEX_OPERANDS = {"single": 1, "multiple": 1, "between": 2, "from": 1, "to": 1, "all": 0}
+"""Kind of an index → how many operands it takes. That of `multiple` is an array of int, the others are ints."""
+
+INDEX_KINDS = tuple(INDEX_OPERANDS)
+
+CONSTRAINED_TYPES = {
+    "simplex": 1, "ordered": 1, "positive_ordered": 1, "unit_vector": 1, "sum_to_zero_vector": 1,
+    "sum_to_zero_matrix": 2, "cholesky_factor_corr": 1, "cholesky_factor_cov": 2, "corr_matrix": 1, "cov_matrix": 1,
+    "column_stochastic_matrix": 2, "row_stochastic_matrix": 2,
+}  # fmt: skip
+"""Constraints that are written as types → number of sizes in their brackets."""
+
+CONSTRAINTS = ("none", "bounds", "offset_multiplier", *CONSTRAINED_TYPES)
+
+
+def _verify_constraint(op: IRDLOperation) -> str:
+    """The constraint's name, after checking that `op` has only the operands that go with it."""
+    constraint = cast(StringAttr, op.properties["constraint"]).data
+    if constraint not in CONSTRAINTS:
+        raise VerifyException(f"unknown constraint {constraint}")
+    allowed = {"bounds": ("lower", "upper"), "offset_multiplier": ("offset", "multiplier")}.get(constraint, ())
+    for name in ("lower", "upper", "offset", "multiplier"):
+        if name not in allowed and getattr(op, name, None) is not None:
+            raise VerifyException(f"constraint {constraint} has no {name}")
+    return constraint
+
+
+def _verify_indices(kinds: Sequence[StringAttr], operands: Sequence[SSAValue]) -> list[str]:
+    """The kinds as text, after checking that the operands are those that the kinds take."""
+    names = [kind.data for kind in kinds]
+    expected: list[Attribute] = []
+    for name in names:
+        if name not in INDEX_OPERANDS:
+            raise VerifyException(f"unknown kind of index {name}")
+        expected += [array_of(INT, 1) if name == "multiple" else INT] * INDEX_OPERANDS[name]
+    if [o.type for o in operands] != expected:
+        raise VerifyException(f"indices of kinds {names} take operands of types {[str(t) for t in expected]}")
+    return names
+
+
+class _Declaration(IRDLOperation):
+    """What declarations share.
+
+    `sizes`: sizes of the array dimensions, outermost first, then those of the base type as written (`simplex[K]`
+    one, `matrix[R, C]` two, `cholesky_factor_corr[K]` one).
+    `constraint` names the constraint (`ConstraintKind` of the frontend's AST); `lower`, `upper`, `offset` and
+    `multiplier` are its operands where it has them (scalars or containers of the variable's shape).
+    """
+
+    var_name = prop_def(StringAttr)
+    constraint = prop_def(StringAttr)
+    sizes = var_operand_def(INT)
+    lower = opt_operand_def()
+    upper = opt_operand_def()
+    offset = opt_operand_def()
+    multiplier = opt_operand_def()
+    res = result_def(VarType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(DeclaresVariable())
+
+    def verify_(self) -> None:
+        constraint = _verify_constraint(self)
+        type_ = cast(VarType, self.results[0].type).element
+        rank, inner = 0, type_
+        if isinstance(type_, ArrayType):
+            rank, inner = type_.rank.data, type_.element
+        if isinstance(inner, TupleType):
+            return
+        if constraint in CONSTRAINED_TYPES:
+            sizes = {CONSTRAINED_TYPES[constraint], 1 if constraint == "cholesky_factor_cov" else -1}
+            matches = dimensions(inner) == (2 if "matrix" in constraint or "cholesky" in constraint else 1)
+        else:
+            sizes, matches = {dimensions(inner)}, True
+        if not self.sizes and constraint == "none":
+            return  # takes the sizes of what is assigned: the result of a function, until it is promoted
+        if not matches or len(self.sizes) - rank not in sizes:
+            raise VerifyException(f"{len(self.sizes)} sizes do not declare a {constraint} of type {type_}")
+
+
+@irdl_op_definition
+class DeclareOp(_Declaration):
+    """Declares a variable; until it is assigned its reals are NaN and its ints the smallest int.
+
+    In the `data` block: a variable that is bound from data. `local`: declared inside a `{ ... }` of its block, so not
+    global although it is at the top level here (the frontend puts what `{ ... }` holds into the region around it).
+    Bounds are operands in the data block only; elsewhere those of the variable's `stan.check` count.
+    `data_only`: found to need no gradient (set by the AD-level optimization, printed as `data`).
+    """
+
+    name = "stan.declare"
+    local = opt_prop_def(UnitAttr)
+    data_only = opt_prop_def(UnitAttr)
+
+
+@irdl_op_definition
+class ParameterOp(_Declaration):
+    """Declares a parameter: a slice of the unconstrained vector, constrained."""
+
+    name = "stan.parameter"
+
+
+@irdl_op_definition
+class GlobalOp(IRDLOperation):
+    """The variable `var_name` that another block declares at its top level."""
+
+    name = "stan.global"
+    var_name = prop_def(StringAttr)
+    res = result_def(VarType)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class CheckOp(IRDLOperation):
+    """Checks `value` against the constraint that `var_name` was declared with; throws if it does not hold.
+
+    The frontend puts one after each constrained variable of data (after its declaration), and at the end of
+    transformed data, transformed parameters and generated quantities. Operands as in declarations.
+    """
+
+    name = "stan.check"
+    var_name = prop_def(StringAttr)
+    constraint = prop_def(StringAttr)
+    value = operand_def()
+    lower = opt_operand_def()
+    upper = opt_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Throws())
+
+    def verify_(self) -> None:
+        if _verify_constraint(self) in ("none", "offset_multiplier"):
+            raise VerifyException("there is nothing to check")
+
+
+@irdl_op_definition
+class ReadOp(IRDLOperation):
+    """The whole value of a variable at this point of the program."""
+
+    name = "stan.read"
+    var = operand_def(VarType)
+    res = result_def()
+    traits = traits_def(ReadsVariable())
+
+    def verify_(self) -> None:
+        if cast(VarType, self.operands[0].type).element != self.results[0].type:
+            raise VerifyException(f"reading {self.operands[0].type} does not give {self.results[0].type}")
+
+
+@irdl_op_definition
+class AssignOp(IRDLOperation):
+    """`var[indices] = value`; without indices the whole variable. Throws if sizes differ or an index is out of range.
+
+    `kinds` has an entry for each index (see INDEX_KINDS); their operands are `indices`, in order.
+    """
+
+    name = "stan.assign"
+    kinds = prop_def(ArrayAttr[StringAttr])
+    var = operand_def(VarType)
+    value = operand_def()
+    indices = var_operand_def()
+    traits = traits_def(WritesVariable())
+
+    def verify_(self) -> None:
+        kinds = cast("ArrayAttr[StringAttr]", self.properties["kinds"]).data
+        element = cast(VarType, self.operands[0].type).element
+        expected = indexed(element, _verify_indices(kinds, self.operands[2:]))
+        if self.operands[1].type != expected:
+            raise VerifyException(f"{expected} is assigned here, not {self.operands[1].type}")
+
+
+@irdl_op_definition
+class IndexOp(IRDLOperation):
+    """`value[indices]`, fewer indices than dimensions allowed. Throws if an index is out of range."""
+
+    name = "stan.index"
+    kinds = prop_def(ArrayAttr[StringAttr])
+    value = operand_def()
+    indices = var_operand_def()
+    res = result_def()
+    traits = traits_def(Throws())
+
+    def verify_(self) -> None:
+        kinds = cast("ArrayAttr[StringAttr]", self.properties["kinds"]).data
+        expected = indexed(self.operands[0].type, _verify_indices(kinds, self.operands[1:]))
+        if self.results[0].type != expected:
+            raise VerifyException(f"the result is {expected}, not {self.results[0].type}")
+
+
+@irdl_op_definition
+class UninitializedOp(IRDLOperation):
+    """The value of a variable that is declared but not yet assigned: NaN, or the smallest int. Value form only."""
+
+    name = "stan.uninitialized"
+    sizes = var_operand_def(INT)
+    res = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class AssertShapeOp(IRDLOperation):
+    """`value`, once its sizes are found to be those that `var_name` was declared with: `sizes`, as in declarations.
+
+    Throws if they differ. What is left of a whole assignment to a sized variable when the variable becomes a value.
+    Value form only.
+    """
+
+    name = "stan.assert_shape"
+    var_name = prop_def(StringAttr)
+    value = operand_def()
+    sizes = var_operand_def(INT)
+    res = result_def()
+    traits = traits_def(Throws())
+
+    def verify_(self) -> None:
+        if self.operands[0].type != self.results[0].type:
+            raise VerifyException("the value passes through unchanged")
+
+
+@irdl_op_definition
+class DefineOp(IRDLOperation):
+    """The final value of the global variable `var_name`, at the end of the block that declares it.
+
+    What other blocks read through `stan.global`. Value form only; a variable that is assigned in part has none.
+    """
+
+    name = "stan.define"
+    var_name = prop_def(StringAttr)
+    value = operand_def()
+    traits = traits_def(WritesVariable())

@@ -1,0 +1,180 @@
+"""What each buffer may overlap with: roots, and the metadata that tells LLVM.
+
+Memory is taken in distinct pieces: each `rt.alloc`, each `rt.alloc_bound`, each buffer argument of an entry point and
+each slot of the bound table is a *root*; `rt.view` stays within its root. Two different roots never overlap, so that
+accesses to one carry `!noalias` for all others. Roots that a function only reads share one scope: reads need not be
+told apart. A buffer that was itself loaded from memory, or comes from an argument of an internal function, a branch or
+a loop, has no root and gets no scope; accesses of different element types never overlap (`!tbaa`), wherever they point.
+
+Releasing arena memory makes a later root reuse the bytes of an earlier one: emission puts a barrier there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import ad, rt
+
+MAX_WRITTEN_ROOTS = 40
+"""Beyond so many, written roots share the last scope: the lists of scopes grow with the square of their number."""
+
+READ_ONLY = -1
+
+# op → positions of the buffer operands that it writes
+WRITTEN_OPERANDS: dict[type[Operation], tuple[int, ...]] = {
+    rt.StoreOp: (1,),
+    rt.CopyOp: (0,),
+    rt.FillOp: (0,),
+    ad.AccumulateOp: (0,),
+    ad.TakeOp: (0,),
+    ad.KeepOp: (0,),
+}
+
+
+class MetadataTable:
+    """The numbered metadata of a module; equal nodes share a number."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def node(self, text: str) -> int:
+        """The number of the node `text` (such as `!{i64 1}`)."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self.lines)
+            self.lines.append(f"!{number} = {text}")
+        return number
+
+    def distinct(self, text: str) -> int:
+        """A new node that refers to itself first, as scopes, domains and loops do; `text` is the rest of its list."""
+        number = len(self.lines)
+        rest = f", {text}" if text else ""
+        self.lines.append(f"!{number} = distinct !{{!{number}{rest}}}")
+        return number
+
+    def element_type(self, name: str) -> int:
+        """The access tag of elements of the type called `name`."""
+        parent = self.node('!{!"ulam elements"}')
+        element = self.node(f'!{{!"{name}", !{parent}, i64 0}}')
+        return self.node(f"!{{!{element}, !{element}, i64 0}}")
+
+
+@dataclass
+class RootTable:
+    """The roots of one function: buffer → root, and which roots are written."""
+
+    roots: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """Buffer → number of its root; buffers without a root are absent."""
+    written: set[int] = field(default_factory=set[int])
+    bound: set[int] = field(default_factory=set[int])
+    """Roots that are slots of the bound table."""
+    count: int = 0
+
+
+def find_roots(function: func.FuncOp, bound_is_constant: bool) -> RootTable:
+    """One walk over `function`, in the order of definition."""
+    table = RootTable()
+    roots = table.roots
+    if "entry" in function.attributes:
+        for argument in function.args:
+            if type(argument.type) is rt.BufferType:
+                roots[argument] = table.count
+                table.count += 1
+    slots: dict[int, int] = {}
+    for op in function.walk():
+        kind = type(op)
+        if kind is rt.AllocOp or kind is rt.AllocBoundOp:
+            roots[op.results[0]] = table.count
+            table.count += 1
+        elif kind is rt.BoundOp:
+            if type(op.results[0].type) is rt.BufferType:
+                slot = slot_of(op)
+                if slot not in slots:
+                    slots[slot] = table.count
+                    table.bound.add(table.count)
+                    table.count += 1
+                roots[op.results[0]] = slots[slot]
+        elif kind is rt.ViewOp:
+            root = roots.get(op.operands[0])
+            if root is not None:
+                roots[op.results[0]] = root
+        elif kind is rt.KernelOp or kind is func.CallOp:
+            _mark_written(table, op.operands)
+        elif (positions := WRITTEN_OPERANDS.get(kind)) is not None:
+            operands = op.operands
+            _mark_written(table, [operands[i] for i in positions])
+    if bound_is_constant:
+        table.written -= table.bound  # kernels read bound data only
+    return table
+
+
+def slot_of(op: Operation) -> int:
+    """The slot of an `rt.bound` or `rt.set_bound`."""
+    slot = op.properties["slot"]
+    assert isinstance(slot, IntegerAttr)
+    return slot.value.data
+
+
+def _mark_written(table: RootTable, buffers: Iterable[SSAValue]) -> None:
+    for buffer in buffers:
+        root = table.roots.get(buffer)
+        if root is not None:
+            table.written.add(root)
+
+
+class AliasScopes:
+    """The text appended to loads and stores of one function."""
+
+    def __init__(self, function: func.FuncOp, metadata: MetadataTable, bound_is_constant: bool) -> None:
+        self._metadata = metadata
+        self._table = find_roots(function, bound_is_constant)
+        self._constant = bound_is_constant
+        self._suffixes: dict[int, str] = {}
+        self._scope_of: dict[int, int] = {}
+        self._all_scopes: list[int] = []
+        self._make_scopes(function.sym_name.data)
+
+    def _make_scopes(self, name: str) -> None:
+        table = self._table
+        if table.count < 2 or not table.written:
+            return
+        domain = self._metadata.distinct(f'!"{name}"')
+        written = sorted(table.written)
+        for position, root in enumerate(written):
+            if position < MAX_WRITTEN_ROOTS:
+                self._all_scopes.append(self._metadata.distinct(f'!{domain}, !"buffer {root}"'))
+            self._scope_of[root] = self._all_scopes[-1]
+        if len(written) < table.count:
+            scope = self._metadata.distinct(f'!{domain}, !"read only"')
+            self._all_scopes.append(scope)
+            self._scope_of[READ_ONLY] = scope
+
+    def suffix(self, buffer: SSAValue) -> str:
+        """Scope metadata for an access to `buffer`, beginning with a comma, or nothing."""
+        root = self._table.roots.get(buffer)
+        if root is None:
+            return ""
+        text = self._suffixes.get(root)
+        if text is None:
+            text = self._suffixes[root] = self._text(root)
+        return text
+
+    def _text(self, root: int) -> str:
+        read_only = root not in self._table.written
+        text = ""
+        if self._constant and read_only and root in self._table.bound:
+            text = f", !invariant.load !{self._metadata.node('!{}')}"
+        scope = self._scope_of.get(READ_ONLY if read_only else root)
+        if scope is None:
+            return text
+        text += f", !alias.scope !{self._metadata.node(f'!{{!{scope}}}')}"
+        others = ", ".join(f"!{s}" for s in self._all_scopes if s != scope)
+        if others:
+            text += f", !noalias !{self._metadata.node(f'!{{{others}}}')}"
+        return text

@@ -1,0 +1,234 @@
+"""The control part of the emission table: structured control flow as basic blocks with phis, calls, checks, kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import rt
+from ulam.emit.errors import EmissionError
+from ulam.emit.llvm_text import callee_name, llvm_type, symbol
+from ulam.emit.memory_ops import FATAL, fail_block, site_of
+
+if TYPE_CHECKING:
+    from ulam.emit.llvm_text import Emit, FunctionEmitter
+
+MAX_ERROR_VALUES = 4
+
+
+def loop_metadata(e: FunctionEmitter, op: Operation) -> str:
+    """`!llvm.loop` of a loop: loops marked `cold` are neither widened nor unrolled; a counted loop makes progress."""
+    metadata = e.module.metadata
+    hints: list[int] = []
+    if type(op) is scf.ForOp:
+        hints.append(metadata.node('!{!"llvm.loop.mustprogress"}'))
+    if "cold" in op.attributes:
+        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
+        hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
+        hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
+    if not hints:
+        return ""
+    return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"
+
+
+def _phis(e: FunctionEmitter, values: list[str], types: list[str], starts: list[str], before: str) -> list[int]:
+    """Writes the phis of a loop header; returns where their lines are, to be completed once the body is written."""
+    positions: list[int] = []
+    for name, t, start in zip(values, types, starts, strict=True):
+        positions.append(len(e.lines))
+        e.line(f"{name} = phi {t} [ {start}, %{before} ], ")
+    return positions
+
+
+def _complete(e: FunctionEmitter, positions: list[int], nexts: list[str]) -> None:
+    for position, value in zip(positions, nexts, strict=True):
+        e.lines[position] += f"[ {value}, %{e.block} ]"
+
+
+def _for(e: FunctionEmitter, op: Operation) -> None:
+    assert isinstance(op, scf.ForOp)
+    lower, upper, step, *carried = e.operands(op)
+    body = op.body
+    index, *inner = body.block.args
+    t = e.type(index)
+    starts = [e.names[lower], *(e.names[v] for v in carried)]
+    limit, increment = e.names[upper], e.names[step]
+    head, inside, done = e.fresh("for"), e.fresh("for.body"), e.fresh("for.end")
+    before = e.block
+    e.line(f"br label %{head}")
+    e.begin_block(head)
+    values = [e.define(v) for v in (index, *inner)]
+    positions = _phis(e, values, [t, *(e.type(v) for v in inner)], starts, before)
+    more, after = e.temporary(), e.temporary()
+    e.line(f"{more} = icmp slt {t} {values[0]}, {limit}")
+    e.line(f"br i1 {more}, label %{inside}, label %{done}")
+    e.begin_block(inside)
+    serial, e.serial = e.serial, "serial" in op.attributes and e.module.options.opt_level >= 3
+    e.loop_depth += 1
+    last = e.region(body)
+    e.loop_depth -= 1
+    e.serial = serial
+    # below the limit: adding 1 cannot wrap
+    e.line(f"{after} = add {'nsw ' if increment == '1' else ''}{t} {values[0]}, {increment}")
+    _complete(e, positions, [after, *(e.names[v] for v in e.operands(last))])
+    e.line(f"br label %{head}{loop_metadata(e, op)}")
+    e.begin_block(done)
+    for result, value in zip(op.results, values[1:], strict=True):
+        e.names[result] = value
+
+
+def _while(e: FunctionEmitter, op: Operation) -> None:
+    assert isinstance(op, scf.WhileOp)
+    starts = [e.names[v] for v in e.operands(op)]
+    arguments = op.before_region.block.args
+    head, inside, done = e.fresh("while"), e.fresh("while.body"), e.fresh("while.end")
+    before = e.block
+    e.line(f"br label %{head}")
+    e.begin_block(head)
+    values = [e.define(v) for v in arguments]
+    positions = _phis(e, values, [e.type(v) for v in arguments], starts, before)
+    # never widened, so what runs in it is a chain of scalar operations
+    serial, e.serial = e.serial, e.module.options.opt_level >= 3
+    e.loop_depth += 1
+    last = e.region(op.before_region)
+    if type(last) is not scf.ConditionOp:
+        raise EmissionError("the first region of scf.while must end in scf.condition", last)
+    condition, *passed = e.operands(last)
+    e.line(f"br i1 {e.names[condition]}, label %{inside}, label %{done}")
+    for value, argument, result in zip(passed, op.after_region.block.args, op.results, strict=True):
+        e.names[argument] = e.names[result] = e.names[value]
+    e.begin_block(inside)
+    last = e.region(op.after_region)
+    e.loop_depth -= 1
+    e.serial = serial
+    _complete(e, positions, [e.names[v] for v in e.operands(last)])
+    e.line(f"br label %{head}{loop_metadata(e, op)}")
+    e.begin_block(done)
+
+
+def _if(e: FunctionEmitter, op: Operation) -> None:
+    assert isinstance(op, scf.IfOp)
+    (condition,) = e.operands(op)
+    test = e.names[condition]
+    has_else = bool(op.false_region.blocks)
+    then = e.fresh("then")
+    otherwise = e.fresh("else") if has_else else ""
+    done = e.fresh("endif")
+    e.line(f"br i1 {test}, label %{then}, label %{otherwise or done}")
+    ends: list[tuple[str, tuple[SSAValue, ...]]] = []
+    regions = [(then, op.true_region), (otherwise, op.false_region)] if has_else else [(then, op.true_region)]
+    for label, region in regions:
+        e.begin_block(label)
+        last = e.region(region)
+        e.line(f"br label %{done}")
+        ends.append((e.block, e.operands(last)))
+    e.begin_block(done)
+    for i, result in enumerate(op.results):
+        incoming = ", ".join(f"[ {e.names[values[i]]}, %{block} ]" for block, values in ends)
+        e.line(f"{e.define(result)} = phi {e.type(result)} {incoming}")
+
+
+def _check(e: FunctionEmitter, op: Operation) -> None:
+    ok, *values = e.operands(op)
+    if len(values) > MAX_ERROR_VALUES:
+        raise EmissionError(f"an error has at most {MAX_ERROR_VALUES} values", op)
+    test = e.names[ok]
+    if test == "true":
+        return
+    status = op.properties.get("status")
+    number = status.value.data if isinstance(status, IntegerAttr) else FATAL
+    good, error = e.fresh("checked"), e.fresh("error")
+    e.line(f"br i1 {test}, label %{good}, label %{error}{e.module.unlikely_else()}")
+    _error_block(e, error, site_of(op), values, str(number))
+    e.begin_block(good)
+
+
+def _error_block(e: FunctionEmitter, label: str, site: int, values: list[SSAValue], status: str) -> None:
+    """The cold block of a failed check; numbers of any type are noted as doubles."""
+    conversions: list[str] = []
+    doubles: list[str] = []
+    for value in values:
+        t, name = e.type(value), e.names[value]
+        if t != "double":
+            double = e.temporary()
+            instruction = "uitofp" if t == "i1" else "sitofp"
+            conversions.append(f"  {double} = {instruction} {t} {name} to double")
+            name = double
+        doubles.append(name)
+    start = len(e.cold)
+    fail_block(e, label, site, doubles, status)
+    e.cold[start + 1 : start + 1] = conversions
+
+
+def _propagate(e: FunctionEmitter, status: str) -> None:
+    """Leaves with `status` unless it is 0; whoever made it has noted the error."""
+    fine = e.temporary()
+    good, error = e.fresh("returned"), e.fresh("failed")
+    e.line(f"{fine} = icmp eq i32 {status}, 0")
+    e.line(f"br i1 {fine}, label %{good}, label %{error}{e.module.unlikely_else()}")
+    e.cold += [f"{error}:", f"  ret i32 {status}"]
+    e.begin_block(good)
+
+
+def _call(e: FunctionEmitter, op: Operation) -> None:
+    """Results come back through stack slots of the entry block."""
+    arguments = ["ptr %context", "ptr %bound"]
+    arguments += [f"{e.type(v)} {e.names[v]}" for v in e.operands(op)]
+    slots: list[str] = []
+    for result in op.results:
+        slot = e.temporary()
+        e.allocas.append(f"  {slot} = alloca {e.type(result)}, align 8")
+        slots.append(slot)
+        arguments.append(f"ptr {slot}")
+    status = e.temporary()
+    e.line(f"{status} = call i32 {symbol(callee_name(op))}({', '.join(arguments)})")
+    _propagate(e, status)
+    for result, slot in zip(op.results, slots, strict=True):
+        e.line(f"{e.define(result)} = load {e.type(result)}, ptr {slot}, align 8")
+
+
+def _kernel(e: FunctionEmitter, op: Operation) -> None:
+    """A call of `ulam_<function>` in the C runtime; truth values are passed as `int`."""
+    function = op.properties["function"]
+    assert isinstance(function, StringAttr)
+    name = f"ulam_{function.data}"
+    arguments, types = ["ptr %context"], ["ptr"]
+    for value in e.operands(op):
+        t, argument = e.type(value), e.names[value]
+        if t in ("i1", "i8"):
+            wide = e.temporary()
+            e.line(f"{wide} = {'zext' if t == 'i1' else 'sext'} {t} {argument} to i32")
+            t, argument = "i32", wide
+        arguments.append(f"{t} {argument}")
+        types.append(t)
+    throws = "throws" in op.properties
+    returned = "i32" if throws else llvm_type(op.results[0].type) if op.results else "void"
+    if throws and op.results:
+        raise EmissionError("a kernel that throws has no result", op)
+    e.module.declare(name, f"declare {returned} {symbol(name)}({', '.join(types)}) #0")
+    call = f"call {returned} {symbol(name)}({', '.join(arguments)})"
+    if not throws:
+        e.line(f"{e.define(op.results[0])} = {call}" if op.results else call)
+        return
+    status, fine = e.temporary(), e.temporary()
+    good, error = e.fresh("returned"), e.fresh("error")
+    e.line(f"{status} = {call}")
+    e.line(f"{fine} = icmp eq i32 {status}, 0")
+    e.line(f"br i1 {fine}, label %{good}, label %{error}{e.module.unlikely_else()}")
+    fail_block(e, error, site_of(op), [], status)
+    e.begin_block(good)
+
+
+def control_table() -> dict[type[Operation], Emit]:
+    """Op class → emitter, for control flow, calls and errors."""
+    return {
+        scf.ForOp: _for,
+        scf.WhileOp: _while,
+        scf.IfOp: _if,
+        func.CallOp: _call,
+        rt.CheckOp: _check,
+        rt.KernelOp: _kernel,
+    }

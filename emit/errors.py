@@ -1,0 +1,20 @@
+"""What emission and code generation raise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+
+class EmissionError(Exception):
+    """The module cannot become LLVM IR: an op that should have been lowered before, or one that is not supported."""
+
+    def __init__(self, message: str, op: Operation | None = None) -> None:
+        self.op = op
+        super().__init__(message if op is None else f"{message} (at `{op.name}`)")
+
+
+class CodeGenerationError(Exception):
+    """LLVM refused the module's text, or the linker found a symbol missing."""

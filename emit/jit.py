@@ -1,0 +1,199 @@
+"""LLVM: text in, machine code out, and machine code into the process. The only module that imports llvmlite.
+
+    data = compile_object(text, Pipeline())          # an object file's bytes, for this machine
+    loaded = load_object(data, runtime_library)      # needs neither xDSL nor the frontend
+    address = loaded.address("evaluate")
+
+All functions may be called from several threads. A loaded object stays in memory as long as its handle.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import llvmlite.binding as llvm
+
+from ulam.emit.errors import CodeGenerationError
+
+if TYPE_CHECKING:
+    from llvmlite.binding import LLJIT, ModuleRef, ResourceTracker, TargetMachine
+
+_lock = threading.Lock()
+_names = itertools.count()
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How hard LLVM tries.
+
+    `speed`: 0 to 3. `vectorize`: widen loops, and unroll them where that pays. `interleave`: run several widened
+    iterations side by side; half more compile time per loop, and a few percent on loops that are short and hot.
+    SLP vectorisation is always off: it takes most of the time and gains nothing here.
+    """
+
+    speed: int = 3
+    vectorize: bool = True
+    interleave: bool = False
+
+
+HOT = Pipeline()
+"""For log density and gradient."""
+ONCE = Pipeline(speed=1, vectorize=False)
+"""For what runs once: transformed data, generated quantities."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor that code is made for."""
+
+    triple: str
+    cpu: str
+    features: str
+
+    @property
+    def fused(self) -> bool:
+        """Whether it has a fused multiply-add instruction."""
+        return "+fma" in self.features or self.triple.startswith(("aarch64", "arm64"))
+
+
+@cache
+def host() -> Host:
+    """This machine."""
+    _initialize()
+    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def _target_machine(speed: int) -> TargetMachine:
+    """A new one each time: they must not be shared between threads."""
+    machine = host()
+    target = llvm.Target.from_triple(machine.triple)
+    return target.create_target_machine(
+        cpu=machine.cpu,
+        features=machine.features,
+        opt=min(speed, 2),
+        reloc="pic",
+        codemodel="default",
+    )
+
+
+def _optimize(text: str, pipeline: Pipeline, machine: TargetMachine) -> ModuleRef:
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+    except RuntimeError as error:
+        raise CodeGenerationError(f"LLVM refused the module: {error}") from error
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=pipeline.speed)
+    options.loop_vectorization = pipeline.vectorize
+    options.loop_interleaving = pipeline.interleave
+    options.loop_unrolling = pipeline.vectorize
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def verify(text: str) -> None:
+    """Raises CodeGenerationError unless `text` is a valid module."""
+    _initialize()
+    try:
+        llvm.parse_assembly(text, llvm.create_context()).verify()
+    except RuntimeError as error:
+        raise CodeGenerationError(f"LLVM refused the module: {error}") from error
+
+
+def compile_object(text: str, pipeline: Pipeline = HOT) -> bytes:
+    """The module as an object file."""
+    machine = _target_machine(pipeline.speed)
+    return machine.emit_object(_optimize(text, pipeline, machine))
+
+
+def compile_assembly(text: str, pipeline: Pipeline = HOT) -> str:
+    """The module as assembly."""
+    machine = _target_machine(pipeline.speed)
+    return machine.emit_assembly(_optimize(text, pipeline, machine))
+
+
+def optimized_text(text: str, pipeline: Pipeline = HOT) -> str:
+    """The module as LLVM IR text, optimised."""
+    return str(_optimize(text, pipeline, _target_machine(pipeline.speed)))
+
+
+class LoadedObject:
+    """Machine code in the process. Addresses are valid while this object lives."""
+
+    def __init__(self, jit: LLJIT, tracker: ResourceTracker, name: str) -> None:
+        self._jit = jit
+        self._name = name
+        # a tracker that is dropped takes the code with it
+        self._trackers = [tracker]
+        self._addresses: dict[str, int] = {}
+
+    def address(self, symbol: str) -> int:
+        """Where the function `symbol` begins."""
+        address = self._addresses.get(symbol)
+        if address is None:
+            try:
+                tracker = self._jit.lookup(self._name, symbol)
+            except RuntimeError as error:
+                raise CodeGenerationError(f"no symbol '{symbol}' in the object: {error}") from error
+            self._trackers.append(tracker)
+            address = self._addresses[symbol] = tracker[symbol]
+        return address
+
+    def function(self, symbol: str, *argument_types: Any) -> Any:
+        """A ctypes function of int32 result; a call releases the interpreter lock."""
+        return ctypes.CFUNCTYPE(ctypes.c_int32, *argument_types)(self.address(symbol))
+
+
+def load_object(data: bytes, runtime_library: str | os.PathLike[str] | None = None) -> LoadedObject:
+    """Links an object file into the process, against the C runtime and libm."""
+    _provide_symbols(str(Path(runtime_library).resolve()) if runtime_library is not None else None)
+    jit = _jit()
+    name = f"ulam.{next(_names)}"
+    builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+    try:
+        tracker = builder.link(jit, name)
+    except RuntimeError as error:
+        raise CodeGenerationError(f"the object cannot be linked: {error}") from error
+    return LoadedObject(jit, tracker, name)
+
+
+@cache
+def _provide_symbols(library: str | None) -> None:
+    """Makes the runtime's symbols, and libm's, visible to the linker."""
+    if library is not None:
+        try:
+            llvm.load_library_permanently(library)
+        except RuntimeError as error:
+            raise CodeGenerationError(f"the runtime library cannot be loaded: {error}") from error
+    try:
+        ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
+    except OSError:
+        return  # elsewhere, the C library brings these functions and is loaded already
+
+
+_jit_instance: LLJIT | None = None
+
+
+def _jit() -> LLJIT:
+    """One linker for the process."""
+    global _jit_instance
+    with _lock:
+        if _jit_instance is None:
+            _initialize()
+            _jit_instance = llvm.create_lljit_compiler(_target_machine(2), use_jit_link=True)
+        return _jit_instance

@@ -1,0 +1,311 @@
+"""The emitter of textual LLVM IR: one table from op class to a small function.
+
+    text = emit_module(module, EmitOptions(opt_level=3))
+
+Reads `arith`, `scf`, `func`, `rt` and `ad` ops. Structured control flow becomes basic blocks with phis here; values
+keep their SSA name hints. A function becomes
+
+    define i32 @f(ptr %context, ptr %bound, <arguments>, ptr %out.0, ...)
+
+which returns a status: 0 fine, 1 rejection, 2 fatal error. Each file beside this one brings a part of the table:
+`scalar_ops` (arith), `memory_ops` (rt, ad), `control_ops` (scf, func, checks, calls), `primitives` (rt.math).
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType, ModuleOp
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+
+from ulam.dialects import rt
+from ulam.emit.alias import AliasScopes, MetadataTable
+from ulam.emit.errors import EmissionError
+
+Emit = Callable[["FunctionEmitter", Operation], None]
+
+TYPES: dict[type[Attribute], str] = {
+    Float64Type: "double",
+    Float32Type: "float",
+    IndexType: "i64",
+    rt.BufferType: "ptr",
+    rt.MarkType: "ptr",
+}
+
+LIKELY = '!{!"branch_weights", i32 1048575, i32 1}'
+PLAIN_SYMBOL = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*\Z")
+
+# The operands as a plain tuple: an `OpOperands` view costs ten times as much to index.
+_operand_tuple: Callable[[Operation], tuple[SSAValue, ...]] = operator.attrgetter("_operands")
+_value_type: Callable[[SSAValue], Attribute] = operator.attrgetter("_type")
+
+
+@dataclass(frozen=True)
+class EmitOptions:
+    """`opt_level`: 0 to 2 leave floating point as written; 3 and 4 allow contraction, and re-association where marked.
+
+    `fused`: the target has a fused multiply-add instruction; without, our math functions use separate operations.
+    """
+
+    opt_level: int = 3
+    fused: bool = True
+
+
+def emit_module(module: ModuleOp, options: EmitOptions | None = None) -> str:
+    """The module as LLVM IR text, with declarations of all it calls and definitions of the math functions it uses."""
+    return ModuleEmitter(module, options or EmitOptions()).run()
+
+
+def symbol(name: str) -> str:
+    """`@name`, quoted where LLVM asks for it."""
+    return f"@{name}" if PLAIN_SYMBOL.match(name) else f'@"{name}"'
+
+
+def llvm_type(attribute: Attribute) -> str:
+    """The LLVM type of a value of type `attribute`."""
+    if type(attribute) is IntegerType:
+        return f"i{attribute.width.data}"
+    name = TYPES.get(type(attribute))
+    if name is None:
+        raise EmissionError(f"values of type {attribute} have no LLVM form")
+    return name
+
+
+class ModuleEmitter:
+    """State of one module: functions, declarations, constants, metadata."""
+
+    def __init__(self, module: ModuleOp, options: EmitOptions) -> None:
+        self.module = module
+        self.options = options
+        self.metadata = MetadataTable()
+        self.math_functions: set[str] = set()
+        self._declarations: dict[str, str] = {}
+        self._strings: dict[str, str] = {}
+
+    def run(self) -> str:
+        functions = [op for op in self.module.body.block.ops if type(op) is func.FuncOp]
+        if len(functions) != sum(1 for _ in self.module.body.block.ops):
+            other = next(op for op in self.module.body.block.ops if type(op) is not func.FuncOp)
+            raise EmissionError("only functions can be emitted at the top level", other)
+        unstable = functions_with_changing_bound(functions)
+        bodies = [FunctionEmitter(self, f, f.sym_name.data not in unstable).run() for f in functions]
+        from ulam.emit.primitives import definitions
+
+        math = definitions(self.math_functions, self.options.fused, self)
+        parts = [*self._strings_text(), "\n".join(self._declarations.values()), *bodies, *math]
+        attributes = "attributes #0 = { nounwind }\nattributes #1 = { nounwind willreturn memory(none) }\n"
+        parts += [attributes + "attributes #2 = { nounwind cold }\n"]
+        parts += ["\n".join(self.metadata.lines)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def declare(self, name: str, text: str) -> None:
+        """Notes that the module needs the declaration `text` of `name`."""
+        known = self._declarations.setdefault(name, text)
+        if known is not text and known != text:
+            raise EmissionError(f"'{name}' is called with two different types: {known} and {text}")
+
+    def string(self, value: str) -> str:
+        """The address of a zero-terminated constant."""
+        name = self._strings.get(value)
+        if name is None:
+            name = self._strings[value] = f"@.text.{len(self._strings)}"
+        return name
+
+    def _strings_text(self) -> list[str]:
+        lines: list[str] = []
+        for value, name in self._strings.items():
+            data = value.encode() + b"\0"
+            text = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
+            lines.append(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{text}"')
+        return ["\n".join(lines)]
+
+    def unlikely_else(self) -> str:
+        """Branch weights for a test that all but never fails."""
+        return f", !prof !{self.metadata.node(LIKELY)}"
+
+
+def functions_with_changing_bound(functions: list[func.FuncOp]) -> set[str]:
+    """Functions during whose run the bound table may change: those that write it, and all that call or are called by them."""
+    calls: dict[str, set[str]] = {}
+    writers: set[str] = set()
+    for function in functions:
+        name = function.sym_name.data
+        callees = calls[name] = set[str]()
+        for op in function.walk():
+            kind = type(op)
+            if kind is rt.SetBoundOp or kind is rt.AllocBoundOp:
+                writers.add(name)
+            elif kind is func.CallOp:
+                callees.add(callee_name(op))
+    changed = bool(writers)
+    while changed:
+        callers = {name for name, callees in calls.items() if name not in writers and callees & writers}
+        writers |= callers
+        changed = bool(callers)
+    changed = bool(writers)
+    while changed:
+        called = set().union(*(calls.get(name, ()) for name in writers)) - writers
+        writers |= called
+        changed = bool(called)
+    return writers
+
+
+def callee_name(op: Operation) -> str:
+    """The symbol a `func.call` refers to."""
+    callee: Any = op.properties["callee"]
+    return callee.root_reference.data
+
+
+class FunctionEmitter:
+    """State of one function: names of values, the block being written, lines so far."""
+
+    def __init__(self, module: ModuleEmitter, function: func.FuncOp, bound_is_constant: bool) -> None:
+        self.module = module
+        self.function = function
+        self.bound_is_constant = bound_is_constant
+        self.contract = module.options.opt_level >= 3
+        self.names: dict[SSAValue, str] = {}
+        self.block = "entry"
+        """Label of the block being written."""
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        """Stack slots; they belong into the entry block."""
+        self.cold: list[str] = []
+        """Blocks for errors, put behind all others."""
+        self.outputs: list[str] = []
+        self.loop_depth = 0
+        self.serial = False
+        """Within a loop marked `serial` (and levels 3, 4): exp and log come from libm."""
+        self.scopes = AliasScopes(function, module.metadata, bound_is_constant)
+        self.access_suffixes: dict[SSAValue, str] = {}
+        self._used: dict[str, int] = {"context": 0, "bound": 0, "entry": 0}
+        self._counter = 0
+        self._table = emission_table()
+
+    # names
+
+    def define(self, value: SSAValue) -> str:
+        """Gives `value` its name: its hint made unique, or a number."""
+        hint = value.name_hint
+        if hint is None:
+            self._counter += 1
+            name = f"%.{self._counter}"
+        else:
+            name = "%" + self.fresh(hint)
+        self.names[value] = name
+        return name
+
+    def temporary(self) -> str:
+        """The name of a value that has no counterpart in the module."""
+        self._counter += 1
+        return f"%.{self._counter}"
+
+    def fresh(self, hint: str) -> str:
+        """`hint`, or `hint.1`, `hint.2`, ...: values and blocks share one name space."""
+        used = self._used
+        number = used.get(hint)
+        if number is None:
+            used[hint] = 0
+            return hint
+        while True:
+            number += 1
+            name = f"{hint}.{number}"
+            if name not in used:
+                break
+        used[hint] = number
+        used[name] = 0
+        return name
+
+    # writing
+
+    def line(self, text: str) -> None:
+        """One instruction."""
+        self.lines.append("  " + text)
+
+    def begin_block(self, label: str) -> None:
+        """Ends the layout of the present block (its terminator is written) and begins another."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def operands(self, op: Operation) -> tuple[SSAValue, ...]:
+        """The operands, all of which must have a name by now."""
+        return _operand_tuple(op)
+
+    def type(self, value: SSAValue) -> str:
+        """LLVM type of a value."""
+        return llvm_type(_value_type(value))
+
+    def fast_math(self, op: Operation) -> str:
+        """Flags of a floating-point op at levels 3 and 4: `contract`, and `reassoc` where the op allows it."""
+        flags: Any = op.properties.get("fastmath")
+        if flags is not None and flags.data and any(f.value in ("reassoc", "fast") for f in flags.data):
+            return "reassoc contract "
+        return "contract "
+
+    # structure
+
+    def region(self, region: Region) -> Operation:
+        """Writes the ops of a single-block region; returns its terminator, which is left to the caller."""
+        table = self._table
+        block = region.block
+        last = block.last_op
+        if last is None:
+            raise EmissionError("a region without a terminator cannot be emitted", region.parent)
+        for op in block.ops:
+            if op is last:
+                break
+            emit = table.get(type(op))
+            if emit is None:
+                raise EmissionError("this op has no LLVM form; it should have been lowered before", op)
+            try:
+                emit(self, op)
+            except KeyError as error:
+                if isinstance(error.args[0], SSAValue):
+                    raise EmissionError(f"a value is used before it is defined: {error.args[0]}", op) from None
+                raise
+        return last
+
+    def run(self) -> str:
+        """The function's definition."""
+        function = self.function
+        if function.is_declaration:
+            raise EmissionError(f"function '{function.sym_name.data}' has no body", function)
+        entry = "entry" in function.attributes
+        outputs = function.function_type.outputs.data
+        parameters = ["ptr noalias %context", "ptr noalias %bound"]
+        for argument in function.args:
+            t = self.type(argument)
+            parameters.append(f"{t} {'noalias ' if entry and t == 'ptr' else ''}{self.define(argument)}")
+        for i in range(len(outputs)):
+            name = "%" + self.fresh(f"out.{i}")
+            self.outputs.append(name)
+            parameters.append(f"ptr noalias {name}")
+        last = self.region(function.body)
+        if type(last) is not func.ReturnOp:
+            raise EmissionError("a function must end in func.return", last)
+        for value, out in zip(self.operands(last), self.outputs, strict=True):
+            self.line(f"store {self.type(value)} {self.names[value]}, ptr {out}, align 8")
+        self.line("ret i32 0")
+        linkage = "" if entry else "internal "
+        head = f"define {linkage}i32 {symbol(function.sym_name.data)}({', '.join(parameters)}) #0 {{"
+        return "\n".join([head, "entry:", *self.allocas, *self.lines, *self.cold, "}"])
+
+
+_table: dict[type[Operation], Emit] = {}
+
+
+def emission_table() -> dict[type[Operation], Emit]:
+    """Op class → emitter; put together at first use."""
+    if not _table:
+        from ulam.emit.control_ops import control_table
+        from ulam.emit.memory_ops import memory_table
+        from ulam.emit.primitives import emit_math
+        from ulam.emit.scalar_ops import scalar_table
+
+        _table.update(scalar_table() | memory_table() | control_table() | {rt.MathOp: emit_math})
+    return _table

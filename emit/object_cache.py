@@ -1,0 +1,216 @@
+"""Compiled programs on disk: one file per entry, in a folder that only its user can write.
+
+    cache = ObjectCache()                     # ULAM_CACHE_DIR, or the platform's cache folder
+    key = cache_key(source=text, options={"opt_level": 3}, cpu=host().cpu, features=host().features)
+    entry = cache.get(key)                    # None, or metadata and objects
+    cache.put(key, metadata, {"gradient_propto": data})
+
+An entry is `MAGIC`, the SHA-256 of key and payload, and the payload: the length of a JSON header, the header (metadata, names and
+lengths of the objects), the objects. What is damaged, truncated or not ours is removed and counts as absent; nothing of it is run.
+Imports nothing of ulam: a hit needs neither xDSL nor the frontend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache as memoize
+from pathlib import Path
+from typing import Any
+
+MAGIC = b"ulam object 1\n\0\0"
+SUFFIX = ".ulam"
+DIGEST_BYTES = 32
+LENGTH_BYTES = 8
+DEFAULT_LIMIT = 512 << 20
+"""Bytes that a cache folder may hold before the entries unused for longest go."""
+
+SOURCE_FOLDERS = ("dialects", "emit", "frontend", "library", "passes", "runtime")
+
+
+class CacheFolderError(Exception):
+    """The folder cannot be trusted with code, or not be made."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was cached for one key."""
+
+    metadata: dict[str, Any]
+    objects: dict[str, bytes]
+
+
+def default_folder() -> Path:
+    """`ULAM_CACHE_DIR`, or the folder the platform has for caches."""
+    if chosen := os.environ.get("ULAM_CACHE_DIR"):
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("ulam", appauthor=False))
+
+
+@memoize
+def package_fingerprint() -> str:
+    """Changes with any file of the compiler: names, sizes and times of the files of this package."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    for folder in SOURCE_FOLDERS:
+        for directory, subfolders, files in os.walk(root / folder):
+            subfolders[:] = sorted(d for d in subfolders if d != "__pycache__")
+            for name in sorted(files):
+                info = os.stat(os.path.join(directory, name))
+                digest.update(f"{directory}/{name} {info.st_size} {info.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def cache_key(
+    *,
+    source: str,
+    included: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    versions: Mapping[str, str] | None = None,
+    cpu: str,
+    features: str,
+) -> str:
+    """The key of a program: the digest of all that its code depends on. `options` must be JSON-able."""
+    parts = {
+        "source": source,
+        "included": dict(included or {}),
+        "options": dict(options or {}),
+        "versions": dict(versions or {}),
+        "cpu": [cpu, features],
+        "package": package_fingerprint(),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _is_private(info: os.stat_result) -> bool:
+    """Owned by this user, and writable by nobody else."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+class ObjectCache:
+    """A folder of entries. May be used by several threads and processes at once."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None, limit: int = DEFAULT_LIMIT) -> None:
+        self.folder = Path(folder) if folder is not None else default_folder()
+        self.limit = limit
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            info = os.lstat(self.folder)
+        except OSError as error:
+            raise CacheFolderError(f"the cache folder '{self.folder}' cannot be used: {error}") from error
+        if not stat.S_ISDIR(info.st_mode):
+            raise CacheFolderError(f"the cache folder '{self.folder}' is not a folder")
+        if not _is_private(info):
+            raise CacheFolderError(
+                f"the cache folder '{self.folder}' is not used: it belongs to somebody else, or others may write to it"
+            )
+
+    def get(self, key: str) -> Entry | None:
+        """The entry of `key`, or None. A hit counts as a use."""
+        path = self._path(key)
+        try:
+            data = self._read(path)
+        except OSError:
+            return None
+        entry = _decode(key, data) if data is not None else None
+        with suppress(OSError):
+            if entry is None:
+                path.unlink()
+            else:
+                os.utime(path)
+        return entry
+
+    def put(self, key: str, metadata: Mapping[str, Any], objects: Mapping[str, bytes]) -> bool:
+        """Stores an entry in the place of what was there; False if the disk does not take it."""
+        path = self._path(key)
+        temporary: str | None = None
+        try:
+            descriptor, temporary = tempfile.mkstemp(prefix="new-", suffix=".tmp", dir=self.folder)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_encode(key, metadata, objects))
+            os.replace(temporary, path)
+        except OSError:
+            if temporary is not None:
+                with suppress(OSError):
+                    os.unlink(temporary)
+            return False
+        self.prune(keep=path)
+        return True
+
+    def prune(self, keep: Path | None = None) -> None:
+        """Removes what was not used for longest until the rest is within the limit; `keep` stays."""
+        files: list[tuple[float, int, Path]] = []
+        for path in self._files():
+            with suppress(OSError):
+                info = path.stat()
+                files.append((info.st_mtime, info.st_size, path))
+        total = sum(size for _, size, _ in files)
+        for _, size, path in sorted(files):
+            if total <= self.limit:
+                return
+            if path != keep:
+                with suppress(OSError):
+                    path.unlink()
+                total -= size
+
+    def clear(self) -> None:
+        """Removes all entries."""
+        for path in self._files():
+            with suppress(OSError):
+                path.unlink()
+
+    def _files(self) -> Iterator[Path]:
+        yield from self.folder.glob(f"*{SUFFIX}")
+        yield from self.folder.glob("new-*.tmp")
+
+    def _path(self, key: str) -> Path:
+        if not key.isalnum():
+            raise ValueError(f"not a cache key: {key!r}")
+        return self.folder / f"{key}{SUFFIX}"
+
+    @staticmethod
+    def _read(path: Path) -> bytes | None:
+        """The content of a regular file of ours; None if it is anything else."""
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode) or not _is_private(info):
+                return None
+            return file.read()
+
+
+def _encode(key: str, metadata: Mapping[str, Any], objects: Mapping[str, bytes]) -> bytes:
+    lengths = [[name, len(data)] for name, data in objects.items()]
+    header = json.dumps({"metadata": dict(metadata), "objects": lengths}).encode()
+    payload = b"".join([len(header).to_bytes(LENGTH_BYTES, "little"), header, *objects.values()])
+    return MAGIC + _digest(key, payload) + payload
+
+
+def _digest(key: str, payload: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + b"\n" + payload).digest()
+
+
+def _decode(key: str, data: bytes) -> Entry | None:
+    """The entry in `data`, or None if it is not whole, not of this format or of another key."""
+    start = len(MAGIC) + DIGEST_BYTES
+    payload = data[start:]
+    if data[: len(MAGIC)] != MAGIC or data[len(MAGIC) : start] != _digest(key, payload):
+        return None
+    # what follows is as it was written
+    position = LENGTH_BYTES + int.from_bytes(payload[:LENGTH_BYTES], "little")
+    header = json.loads(payload[LENGTH_BYTES:position])
+    objects: dict[str, bytes] = {}
+    for name, length in header["objects"]:
+        objects[name] = payload[position : position + length]
+        position += length
+    return Entry(header["metadata"], objects)

@@ -1,0 +1,484 @@
+"""Prints a module of the `stan` dialect as Stan-like text (`stan-opt -t stan`): expressions nested again, names kept.
+
+Takes both forms. Of the variable form the text is a Stan program; in the value form, carried variables are declared
+before their loop or branch and shown as assignments.
+
+    stan.target_add (stan.call "normal_lpdf" (%y, %mu, %sigma) unnormalized) tilde   →   y ~ normal(mu, sigma);
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator
+
+from ulam.dialects import stan
+from ulam.dialects.stan import CallEffects, Effect, effects_within
+from ulam.emit.stan_text_expressions import EXPRESSIONS, ExpressionPrinter, NotAnExpression
+from ulam.emit.stan_text_syntax import OR, Text, index_text, sized_text, type_text, unary_text
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_DECLARATIONS = (stan.DeclareOp, stan.ParameterOp)
+_BOUNDS = ("lower", "upper", "offset", "multiplier")
+
+
+def print_module(module: ModuleOp, *, library: bool = False) -> str:
+    """The text of all programs of a module; functions of the library only if asked for."""
+    texts: list[str] = []
+    for program in module.body.block.ops:
+        if not isinstance(program, stan.ProgramOp):
+            raise ValueError(f"only a stan.program has a Stan text, not {program.name}")
+        texts.append(print_program(program, library=library))
+    return "\n".join(texts)
+
+
+def print_program(program: stan.ProgramOp, *, library: bool = False) -> str:
+    """The text of one program."""
+    functions = [op for op in program.body.block.ops if isinstance(op, stan.FuncOp)]
+    stan_names = {f.sym_name.data: f.stan_name.data for f in functions}
+    calls = CallEffects(functions)
+    lines: list[str] = []
+    shown = [f for f in functions if library or f.library is None]
+    if shown:
+        lines.append("functions {")
+        for function in shown:
+            lines += BodyPrinter(stan_names, calls).function(function)
+        lines.append("}")
+    reserved: frozenset[str] = frozenset()
+    for op in program.body.block.ops:
+        if isinstance(op, stan.BlockOp):
+            reserved |= _global_names(op)
+            lines.append(f"{op.kind.data.replace('_', ' ')} {{")
+            lines += BodyPrinter(stan_names, calls, reserved).program_block(op)
+            lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _global_names(block: stan.BlockOp) -> frozenset[str]:
+    """Names of the variables of a block that it and later blocks can see."""
+    names: set[str] = set()
+    for op in block.body.block.ops:
+        if isinstance(op, _DECLARATIONS) and "local" not in op.properties:
+            names.add(op.var_name.data)
+    return frozenset(names)
+
+
+class BodyPrinter(ExpressionPrinter):
+    """Statements of the body of one function or block."""
+
+    def __init__(self, stan_names: dict[str, str], calls: CallEffects, reserved: frozenset[str] = frozenset()) -> None:
+        super().__init__(stan_names, calls, reserved)
+        self._merged: dict[Operation, str] = {}  # an assignment → the declaration it is written with
+        self._checks: dict[str, stan.CheckOp] = {}
+
+    # ------------------------------------------------------------ whole bodies
+
+    def function(self, function: stan.FuncOp) -> list[str]:
+        types = function.function_type
+        result = type_text(types.outputs.data[0]) if types.outputs.data else "void"
+        blocks = function.body.blocks
+        arguments: Sequence[SSAValue] = blocks[0].args if blocks else ()
+        data_only = cast("DenseArrayBase[IntegerType]", function.data_only).get_values()
+        formals: list[str] = []
+        for number, (name, type_) in enumerate(zip(function.argument_names, types.inputs, strict=True)):
+            unique = self.new_name(name.data)
+            formals.append(f"{'data ' if data_only[number] else ''}{type_text(type_)} {unique}")
+            if arguments:
+                self.names[arguments[number]] = unique
+        header = f"  {result} {function.stan_name.data}({', '.join(formals)})"
+        if not blocks:
+            return [f"{header};"]
+        self.depth = 2
+        self.block(blocks[0])
+        return [f"{header} {{", *self.lines, "  }"]
+
+    def program_block(self, block: stan.BlockOp) -> list[str]:
+        ops = block.body.block.ops
+        declared = {op.var_name.data for op in ops if isinstance(op, _DECLARATIONS)}
+        self._checks = {op.var_name.data: op for op in ops if isinstance(op, stan.CheckOp)}
+        self.hidden = {op for name, op in self._checks.items() if name in declared}
+        self.block(block.body.block)
+        return self.lines
+
+    def block(self, block: Block, end: Callable[[Operation], None] | None = None) -> None:
+        """All ops of a block; `end` prints its terminator if that is a yield or a condition."""
+        outer, self.pending = self.pending, {}
+        scopes = _LocalScopes(block)
+        for op in block.ops:
+            if op in scopes.first:
+                self._open("{")
+            if isinstance(op, (stan.YieldOp, stan.ConditionOp)):
+                if end is not None:
+                    end(op)
+            elif op not in self.hidden:
+                self.operation(op)
+            if op in scopes.last:
+                self._close()
+        self.flush(lambda text: True)
+        self.pending = outer
+
+    def operation(self, op: Operation) -> None:
+        handler = EXPRESSIONS.get(type(op)) if op.results else None
+        handler = handler or _STATEMENTS.get(type(op))
+        if handler is None:
+            raise ValueError(f"{op.name} has no Stan text")
+        handler(self, op)
+
+    # ------------------------------------------------------------ lines
+
+    def _open(self, text: str) -> None:
+        self.line(text)
+        self.depth += 1
+        self.scopes.append(set())
+
+    def _close(self, text: str = "}") -> None:
+        self._leave_scope()
+        self.line(text)
+
+    def _leave_scope(self) -> None:
+        self.depth -= 1
+        self.scopes.pop()
+
+    @contextmanager
+    def _braces(self, header: str) -> Iterator[None]:
+        self._open(f"{header} {{" if header else "{")
+        yield
+        self._close()
+
+    def statement(self, op: Operation, text: str) -> None:
+        """Prints an op whose operands were taken, after what it would disturb."""
+        self.flush_before(self.calls.of(op))
+        self.line(text)
+
+    # ------------------------------------------------------------ variables
+
+    def global_variable(self, op: stan.GlobalOp) -> None:
+        self.names[op.results[0]] = op.var_name.data
+
+    def declare(self, op: stan.DeclareOp | stan.ParameterOp) -> None:
+        in_block = isinstance(op.parent_op(), stan.BlockOp)
+        name = self.new_name(op.var_name.data, is_global=in_block and "local" not in op.properties)
+        sizes = [self.take(s).text for s in op.sizes]
+        bounds = {k: self.take(v).within(OR + 1) for k in _BOUNDS if (v := getattr(op, k)) is not None}
+        check = self._checks.get(op.var_name.data) if in_block and not bounds else None
+        if check is not None:
+            values = (("lower", check.lower), ("upper", check.upper))
+            bounds = {k: self.inline(v).within(OR + 1) for k, v in values if v is not None}
+        self.names[op.results[0]] = name
+        prefix = "data " if "data_only" in op.properties else ""
+        type_ = cast("stan.VarType", op.results[0].type).element
+        declaration = f"{prefix}{sized_text(type_, op.constraint.data, sizes, bounds)} {name}"
+        definition = _definition_of(op)
+        if definition is not None:
+            self._merged[definition] = declaration
+        else:
+            self.statement(op, f"{declaration};")
+
+    def uninitialized(self, op: stan.UninitializedOp) -> None:
+        sizes = [t.text for t in self.take_all(op.operands)]
+        name = self.new_name(op.results[0].name_hint or "t")
+        self.line(f"{sized_text(op.results[0].type, 'none', sizes)} {name};")
+        self.names[op.results[0]] = name
+
+    def assert_shape(self, op: stan.AssertShapeOp) -> None:
+        value, *sizes = self.take_all(op.operands)
+        self.flush_before(Effect.THROWS)
+        name = self.new_name(op.var_name.data)
+        self.line(f"{sized_text(op.results[0].type, 'none', [s.text for s in sizes])} {name} = {value.text};")
+        self.names[op.results[0]] = name
+
+    def check(self, op: stan.CheckOp) -> None:
+        operands = self.take_all(op.operands)
+        self.statement(op, f"check_{op.constraint.data}({', '.join(o.text for o in operands)});")
+
+    def assign(self, op: stan.AssignOp) -> None:
+        variable, value, *indices = op.operands
+        *written, right = self.take_all([*indices, value])
+        target = self.take(variable).text + (index_text(op.kinds.data, written) if op.kinds.data else "")
+        self.statement(op, f"{self._merged.pop(op, target)} = {right.text};")
+
+    def define_global(self, op: stan.DefineOp) -> None:
+        (value,) = self.take_all(op.operands)
+        self.statement(op, f"{op.var_name.data} = {value.text};")
+
+    # ------------------------------------------------------------ effects
+
+    def call_statement(self, op: stan.CallOp) -> None:
+        text, _ = self.call_expression(op)
+        self.statement(op, f"{text.text};")
+
+    def target_add(self, op: stan.TargetAddOp) -> None:
+        (value,) = self.take_all(op.operands)
+        as_tilde = op.tilde is not None and value.tilde is not None
+        self.statement(op, f"{value.tilde};" if as_tilde else f"target += {value.text};")
+
+    def jacobian_add(self, op: stan.JacobianAddOp) -> None:
+        (value,) = self.take_all(op.operands)
+        self.statement(op, f"jacobian += {value.text};")
+
+    def print_(self, op: stan.PrintOp) -> None:
+        operands = self.take_all(op.operands)
+        self.statement(op, f"{op.kind.data}({', '.join(o.text for o in operands)});")
+
+    def leave(self, op: Operation) -> None:
+        operands = self.take_all(op.operands)
+        word = op.name.removeprefix("stan.")
+        if word == "return" and not operands and isinstance(op.parent_op(), stan.FuncOp):
+            return
+        self.statement(op, " ".join([word, *(o.text for o in operands)]) + ";")
+
+    # ------------------------------------------------------------ what regions pass on
+
+    def _declare_result(self, value: SSAValue, initial: str | None = None) -> str:
+        name = self.new_name(value.name_hint or "v")
+        self.line(f"{type_text(value.type)} {name}{'' if initial is None else f' = {initial}'};")
+        self.names[value] = name
+        return name
+
+    def _assign_yield(self, names: Sequence[str]) -> Callable[[Operation], None]:
+        """Prints a yield as assignments to the variables that carry its values."""
+
+        def end(op: Operation) -> None:
+            self._assign_all(names, [t.text for t in self.take_all(op.operands)])
+
+        return end
+
+    def _assign_all(self, names: Sequence[str], values: Sequence[str]) -> None:
+        """Assignments that happen at once: a value that an earlier one would change gets a name first."""
+        changes = [(n, v) for n, v in zip(names, values, strict=True) if n != v]
+        for number, (name, _) in enumerate(changes):
+            for later, (other, value) in enumerate(changes[number + 1 :], number + 1):
+                if name in _WORD.findall(value):
+                    temporary = self.new_name(f"{other}_next")
+                    self.line(f"auto {temporary} = {value};")
+                    changes[later] = (other, temporary)
+        for name, value in changes:
+            self.line(f"{name} = {value};")
+
+    def lazy_statement(self, op: Operation) -> None:
+        name = self._declare_result(op.results[0])
+        (first,) = self.take_all(op.operands)
+        self.flush_before(effects_within(op, self.calls))
+        assign = self._assign_yield([name])
+        if isinstance(op, stan.SelectOp):
+            self._branches(f"if ({first.text})", op.regions, assign)
+            return
+        is_and = isinstance(op, stan.AndOp)
+        self.line(f"{name} = {0 if is_and else 1};")
+        with self._braces(f"if ({first.text if is_and else unary_text('!', first).text})"):
+            self.block(op.regions[0].block, assign)
+
+    # ------------------------------------------------------------ control flow
+
+    def if_(self, op: stan.IfOp) -> None:
+        (condition,) = self.take_all(op.operands)
+        self.flush_before(effects_within(op, self.calls))
+        names = [self._declare_result(r) for r in op.results]
+        self._branches(f"if ({condition.text})", op.regions, self._assign_yield(names))
+
+    def _branches(self, header: str, regions: Sequence[Region], end: Callable[[Operation], None]) -> None:
+        then, otherwise = (region.block for region in regions)
+        self._open(f"{header} {{")
+        self.block(then, end)
+        if isinstance(otherwise.first_op, stan.YieldOp) and not otherwise.first_op.operands:
+            self._close()
+            return
+        self._leave_scope()
+        inner, condition = self._only_if(otherwise)
+        if inner is not None:
+            self._branches(f"}} else if ({condition})", inner.regions, self._assign_yield(()))
+            return
+        with self._braces("} else"):
+            self.block(otherwise, end)
+
+    def _only_if(self, block: Block) -> tuple[stan.IfOp | None, str]:
+        """The `stan.if` that is all there is in a block, with the text of its condition."""
+        last = block.last_op
+        inner = last.prev_op if isinstance(last, stan.YieldOp) else None
+        if not isinstance(inner, stan.IfOp) or inner.results:
+            return None, ""
+        op = block.first_op
+        while op is not None and op is not inner:
+            if type(op) not in EXPRESSIONS or not op.results:
+                return None, ""
+            op = op.next_op
+        outer, self.pending, self.operand_only = self.pending, {}, True
+        try:
+            op = block.first_op
+            while op is not None and op is not inner:
+                self.operation(op)
+                op = op.next_op
+            return inner, self.take(inner.operands[0]).text
+        except NotAnExpression:
+            return None, ""
+        finally:
+            self.pending, self.operand_only = outer, False
+
+    def _carried(self, op: Operation, initial: Sequence[SSAValue], texts: Sequence[Text]) -> list[str]:
+        """Declares the variables that a loop carries."""
+        names: list[str] = []
+        for result, value, text in zip(op.results, initial, texts, strict=True):
+            name = self.new_name(result.name_hint or value.name_hint or "v")
+            self.line(f"{type_text(result.type)} {name} = {text.text};")
+            self.names[result] = name
+            names.append(name)
+        return names
+
+    def for_(self, op: stan.ForOp) -> None:
+        lower, upper, *initial = self.take_all(op.operands)
+        self.flush_before(effects_within(op, self.calls))
+        names = self._carried(op, op.operands[2:], initial)
+        self._loop_body(op.body, op.variable.data, names, f"{lower.within(OR)}:{upper.within(OR)}")
+
+    def foreach(self, op: stan.ForEachOp) -> None:
+        container, *initial = self.take_all(op.operands)
+        self.flush_before(effects_within(op, self.calls))
+        names = self._carried(op, op.operands[1:], initial)
+        self._loop_body(op.body, op.variable.data, names, container.text)
+
+    def _loop_body(self, body: Region, variable: str, names: Sequence[str], over: str) -> None:
+        self.scopes.append(set())
+        loop_variable = self.new_name(variable)
+        self.names[body.block.args[0]] = loop_variable
+        for argument, name in zip(body.block.args[1:], names, strict=True):
+            self.names[argument] = name
+        with self._braces(f"for ({loop_variable} in {over})"):
+            self.block(body.block, self._assign_yield(names))
+        self.scopes.pop()
+
+    def while_(self, op: stan.WhileOp) -> None:
+        initial = self.take_all(op.operands)
+        self.flush_before(effects_within(op, self.calls))
+        names = self._carried(op, op.operands, initial)
+        for region in op.regions:
+            for argument, name in zip(region.block.args, names, strict=True):
+                self.names[argument] = name
+        header = self._while_header(op)
+        if header is not None:
+            with self._braces(header):
+                self.block(op.body.block, self._assign_yield(names))
+            return
+        with self._braces("while (1)"):
+            self.block(op.condition.block, self._leave_unless(names))
+            self.block(op.body.block, self._assign_yield(names))
+
+    def _while_header(self, op: stan.WhileOp) -> str | None:
+        """`while (c)`, if the condition is an expression that passes the carried values on unchanged."""
+        last = op.condition.block.last_op
+        if last is None or list(last.operands[1:]) != list(op.condition.block.args):
+            return None
+        try:
+            return f"while ({self.operand_region(op.condition).text})"
+        except NotAnExpression:
+            return None
+
+    def _leave_unless(self, names: Sequence[str]) -> Callable[[Operation], None]:
+        """The end of a condition that is not one expression."""
+
+        def end(op: Operation) -> None:
+            condition, *values = self.take_all(op.operands)
+            if any(n != v.text for n, v in zip(names, values, strict=True)):
+                name = self.new_name("go_on")
+                self.line(f"int {name} = {condition.text};")
+                condition = Text(name)
+                self._assign_all(names, [v.text for v in values])
+            with self._braces(f"if ({unary_text('!', condition).text})"):
+                self.line("break;")
+
+        return end
+
+    def profile(self, op: stan.ProfileOp) -> None:
+        self.flush(lambda text: True)
+        names = [self._declare_result(r) for r in op.results]
+        with self._braces(f'profile("{op.profile_name.data}")'):
+            self.block(op.body.block, self._assign_yield(names))
+
+    def scope(self, op: stan.ScopeOp) -> None:
+        self.flush_before(effects_within(op, self.calls))
+        with self._braces(""):
+            self.block(op.body.block)
+
+
+def _definition_of(op: stan.DeclareOp | stan.ParameterOp) -> Operation | None:
+    """The assignment that directly follows a declaration, to be written in one line with it."""
+    later = op.next_op
+    while later is not None and later.results and type(later) in EXPRESSIONS:
+        if op.results[0] in later.operands:
+            return None
+        later = later.next_op
+    if isinstance(later, stan.AssignOp) and later.operands[0] is op.results[0] and not later.kinds.data:
+        return later
+    return None
+
+
+class _LocalScopes:
+    """Where `{` and `}` go around variables that are local although declared at the top level of a block.
+
+    A scope reaches to the last use of what it declares. Where a global variable is declared in between, there is none.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self.first: set[Operation] = set()
+        self.last: set[Operation] = set()
+        ops = list(block.ops)
+        if not any("local" in op.properties for op in ops):
+            return
+        places = {op: number for number, op in enumerate(ops)}
+        number = 0
+        while number < len(ops):
+            end = self._end(ops, places, number) if "local" in ops[number].properties else None
+            if end is not None:
+                self.first.add(ops[number])
+                self.last.add(ops[end])
+                number = end
+            number += 1
+
+    @staticmethod
+    def _end(ops: list[Operation], places: dict[Operation, int], start: int) -> int | None:
+        end, number = start, start
+        while number <= end:
+            op = ops[number]
+            if isinstance(op, _DECLARATIONS) and "local" not in op.properties:
+                return None
+            for result in op.results:
+                for use in result.uses:
+                    user: Operation | None = use.operation
+                    while user is not None and user not in places:
+                        user = user.parent_op()
+                    if user is not None:
+                        end = max(end, places[user])
+            number += 1
+        if ops[end].has_trait(IsTerminator):
+            end -= 1
+        return end
+
+
+_STATEMENTS: dict[type[Operation], Callable[[Any, Any], None]] = {
+    stan.GlobalOp: BodyPrinter.global_variable,
+    stan.DeclareOp: BodyPrinter.declare,
+    stan.ParameterOp: BodyPrinter.declare,
+    stan.UninitializedOp: BodyPrinter.uninitialized,
+    stan.AssertShapeOp: BodyPrinter.assert_shape,
+    stan.CheckOp: BodyPrinter.check,
+    stan.AssignOp: BodyPrinter.assign,
+    stan.DefineOp: BodyPrinter.define_global,
+    stan.CallOp: BodyPrinter.call_statement,
+    stan.TargetAddOp: BodyPrinter.target_add,
+    stan.JacobianAddOp: BodyPrinter.jacobian_add,
+    stan.PrintOp: BodyPrinter.print_,
+    stan.BreakOp: BodyPrinter.leave,
+    stan.ContinueOp: BodyPrinter.leave,
+    stan.ReturnOp: BodyPrinter.leave,
+    stan.IfOp: BodyPrinter.if_,
+    stan.ForOp: BodyPrinter.for_,
+    stan.ForEachOp: BodyPrinter.foreach,
+    stan.WhileOp: BodyPrinter.while_,
+    stan.ProfileOp: BodyPrinter.profile,
+    stan.ScopeOp: BodyPrinter.scope,
+}
+"""Ops that are statements, and how they are written."""

@@ -1,0 +1,303 @@
+"""Turns ops back into nested expressions: which are written where they are used, and which get a name first.
+
+An expression stays *pending* until its use is printed. It gets a name before a statement that could change what it
+means, if it is used several times (unless short and repeatable), if it is used in another region, or if writing it at
+its use would change the order of prints, random draws or additions to the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+
+from ulam.dialects import stan
+from ulam.dialects.stan import CallEffects, Effect, conflict, effects_within
+from ulam.emit.stan_text_syntax import (
+    AND,
+    CONDITIONAL,
+    INT_OVERLOADS,
+    OR,
+    POSTFIX,
+    Text,
+    binary_text,
+    call_text,
+    combined,
+    constant_text,
+    in_order,
+    index_text,
+    type_text,
+    unary_text,
+)
+
+_REPEATED_LENGTH = 24  # an expression without effects that is used more than once is repeated up to this length
+
+
+class NotAnExpression(Exception):
+    """A region that was tried as an operand turns out to need statements."""
+
+
+class ExpressionPrinter:
+    """Expressions of the body of one function or block; the subclass prints statements."""
+
+    def __init__(self, stan_names: dict[str, str], calls: CallEffects, reserved: frozenset[str] = frozenset()) -> None:
+        self.stan_names = stan_names
+        self.calls = calls
+        self.lines: list[str] = []
+        self.depth = 1
+        self.names: dict[SSAValue, str] = {}
+        self.pending: dict[SSAValue, Text] = {}
+        self.hidden: set[Operation] = set()  # checks that a declaration already says
+        self._uses_left: dict[SSAValue, int] = {}
+        self._reserved = reserved | stan_names.keys()
+        self.scopes: list[set[str]] = [set()]
+        self._number = 0  # of the op being looked at
+        self.operand_only = False
+
+    def block(self, block: Block, end: Callable[[Operation], None] | None = None) -> None:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ lines and names
+
+    def line(self, text: str) -> None:
+        if self.operand_only:
+            raise NotAnExpression
+        self.lines.append("  " * self.depth + text)
+
+    def new_name(self, wanted: str, is_global: bool = False) -> str:
+        """A name that nothing in scope has."""
+        name, number = wanted, 1
+        while any(name in scope for scope in self.scopes) or (name in self._reserved and not is_global):
+            number += 1
+            name = f"{wanted}_{number}"
+        self.scopes[-1].add(name)
+        return name
+
+    # ------------------------------------------------------------ pending expressions
+
+    def take(self, value: SSAValue) -> Text:
+        """The text of an operand."""
+        text = self.pending.get(value)
+        if text is None:
+            return Text(self.names[value])
+        self._uses_left[value] -= 1
+        if not self._uses_left[value]:
+            del self.pending[value]
+        return text
+
+    def take_all(self, values: Sequence[SSAValue]) -> list[Text]:
+        """The texts of operands that are written in this order."""
+        if not in_order([self.pending[v] for v in values if v in self.pending]):
+            self.flush(lambda text: text.order is not None)
+        return [self.take(v) for v in values]
+
+    def flush(self, concerned: Callable[[Text], bool]) -> None:
+        """Gives names to the pending expressions that are concerned, in program order."""
+        for value in [v for v, text in self.pending.items() if concerned(text)]:
+            self.define(value, self.pending.pop(value))
+
+    def flush_before(self, effects: Effect) -> None:
+        if effects:
+            self.flush(lambda text: conflict(text.effects, effects))
+
+    def define(self, value: SSAValue, text: Text) -> None:
+        """Declares a name for a value."""
+        name = self.new_name(value.name_hint or "t")
+        self.line(f"{type_text(value.type)} {name} = {text.text};")
+        self.names[value] = name
+
+    def expression(self, op: Operation, text: Text, operands: Sequence[Text]) -> None:
+        """Keeps the expression for its use, or gives it a name."""
+        self._number += 1
+        text.effects, text.order = combined(self._number, self.calls.of(op), operands)
+        value = op.results[0]
+        users = [use.operation for use in value.uses]
+        shown = [user for user in users if user not in self.hidden]
+        if users and not shown:
+            return
+        if text.order is not None:
+            self._settle_order(value)
+        nested = all(user.parent is op.parent for user in shown)
+        if shown and nested and (len(shown) == 1 or self._repeatable(text, op, shown)):
+            self.pending[value] = text
+            self._uses_left[value] = len(shown)
+            return
+        self.flush_before(text.effects)
+        self.define(value, text)
+
+    def _settle_order(self, newer: SSAValue) -> None:
+        """Names older expressions whose order matters, unless they are going to be written together with `newer`."""
+        for value in [v for v, text in self.pending.items() if text.order is not None]:
+            user = next(iter(value.uses)).operation
+            feeds: SSAValue | None = newer
+            while feeds is not None and feeds.has_one_use():
+                fed = next(iter(feeds.uses)).operation
+                if fed is user:
+                    break
+                feeds = fed.results[0] if len(fed.results) == 1 and fed.parent is user.parent else None
+            else:
+                self.define(value, self.pending.pop(value))
+
+    def _repeatable(self, text: Text, op: Operation, users: list[Operation]) -> bool:
+        """Whether every use may write the expression anew: it is short, and no use comes after a change."""
+        if text.effects & ~(Effect.THROWS | Effect.READS_VAR) or len(text.text) > _REPEATED_LENGTH:
+            return False
+        left = set(users)
+        later = op.next_op
+        while later is not None:
+            left.discard(later)
+            if not left:
+                return True
+            if conflict(text.effects & ~Effect.THROWS, effects_within(later, self.calls)):
+                return False
+            later = later.next_op
+        return False
+
+    def inline(self, value: SSAValue) -> Text:
+        """The expression of a value that is defined further down in the same block."""
+        if value in self.names:
+            return Text(self.names[value])
+        assert isinstance(value, OpResult)
+        trial = type(self)(self.stan_names, self.calls)
+        trial.names, trial.operand_only = dict(self.names), True
+        needed: list[Operation] = []
+        todo = [value.op]
+        while todo:
+            op = todo.pop()
+            if op not in needed:
+                needed.append(op)
+                for inner in op.walk():
+                    for v in inner.operands:
+                        if isinstance(v, OpResult) and v.op.parent is op.parent and v not in self.names:
+                            todo.append(v.op)
+        assert value.op.parent is not None
+        for op in value.op.parent.ops:
+            if op in needed:
+                EXPRESSIONS[type(op)](trial, op)
+        return trial.take(value)
+
+    # ------------------------------------------------------------ one method for each kind of op
+
+    def constant(self, op: Operation) -> None:
+        self.expression(op, constant_text(op), ())
+
+    def binary(self, op: Any) -> None:
+        operands = self.take_all(op.operands)
+        self.expression(op, binary_text(op.SYMBOL, *operands), operands)
+
+    def unary(self, op: Any) -> None:
+        operands = self.take_all(op.operands)
+        self.expression(op, unary_text(op.SYMBOL, operands[0]), operands)
+
+    def promote(self, op: stan.PromoteOp) -> None:
+        (operand,) = self.take_all(op.operands)
+        promoted = op.operands[0].type == stan.INT and op.results[0].type == stan.REAL
+        self.expression(op, Text(operand.text, operand.precedence, promoted=promoted), (operand,))
+
+    def call_expression(self, op: stan.CallOp) -> tuple[Text, list[Text]]:
+        operands = self.take_all(op.operands)
+        name = op.callee.data
+        if op.user is not None:
+            name = self.stan_names.get(name, name)
+        if op.user is not None or (name in INT_OVERLOADS and stan.scalar_of(op.results[0].type) == stan.REAL):
+            # Without its promotion the call would choose another overload.
+            operands = [o.as_real() for o in operands]
+        callback = None
+        if op.callback is not None:
+            callback = self.stan_names.get(op.callback.data, op.callback.data)
+        return call_text(name, op.unnormalized is not None, callback, operands), operands
+
+    def call(self, op: stan.CallOp) -> None:
+        self.expression(op, *self.call_expression(op))
+
+    def read(self, op: stan.ReadOp) -> None:
+        self.expression(op, Text(self.take(op.operands[0]).text), ())
+
+    def index(self, op: stan.IndexOp) -> None:
+        base, *indices = operands = self.take_all(op.operands)
+        text = base.within(POSTFIX) + index_text(op.kinds.data, indices)
+        self.expression(op, Text(text, POSTFIX), operands)
+
+    def tuple_(self, op: stan.TupleOp) -> None:
+        operands = self.take_all(op.operands)
+        parts = [(o.as_real() if v.type == stan.REAL else o).text for o, v in zip(operands, op.operands, strict=True)]
+        self.expression(op, Text(f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"), operands)
+
+    def array(self, op: stan.ArrayOp) -> None:
+        operands = self.take_all(op.operands)
+        real = bool(operands) and op.operands[0].type == stan.REAL
+        self.expression(op, Text(f"{{{', '.join((o.as_real() if real else o).text for o in operands)}}}"), operands)
+
+    def row_vector(self, op: stan.RowVectorOp) -> None:
+        operands = self.take_all(op.operands)
+        self.expression(op, Text(f"[{', '.join(o.text for o in operands)}]"), operands)
+
+    def field(self, op: stan.FieldOp) -> None:
+        operands = self.take_all(op.operands)
+        number = cast("IntegerAttr", op.properties["field"]).value.data
+        self.expression(op, Text(f"{operands[0].within(POSTFIX)}.{number}", POSTFIX), operands)
+
+    def target(self, op: stan.TargetOp) -> None:
+        self.expression(op, Text("target()", POSTFIX), ())
+
+    # ------------------------------------------------------------ lazy operands
+
+    def lazy(self, op: Operation) -> None:
+        """`?:`, `&&`, `||`: as an operator if the regions hold nothing but expressions."""
+        try:
+            regions = [self.operand_region(region) for region in op.regions]
+        except NotAnExpression:
+            if self.operand_only:
+                raise
+            self.lazy_statement(op)
+            return
+        first = self.take(op.operands[0])
+        if isinstance(op, stan.SelectOp):
+            then, otherwise = regions
+            if op.results[0].type == stan.REAL and otherwise.promoted:
+                then = then.as_real()
+            text = f"{first.within(OR)} ? {then.within(OR)} : {otherwise.within(CONDITIONAL)}"
+            precedence = CONDITIONAL
+        else:
+            symbol, precedence = ("&&", AND) if isinstance(op, stan.AndOp) else ("||", OR)
+            text = f"{first.within(precedence)} {symbol} {regions[0].within(precedence + 1)}"
+        self.expression(op, Text(text, precedence), [first, *regions])
+
+    def lazy_statement(self, op: Operation) -> None:
+        raise NotImplementedError
+
+    def operand_region(self, region: Region) -> Text:
+        """A region as an expression; raises NotAnExpression, and leaves no trace, if it needs statements."""
+        found: list[Text] = []
+        saved = (dict(self.names), dict(self.pending), dict(self._uses_left), [set(s) for s in self.scopes])
+        outer, self.operand_only = self.operand_only, True
+        try:
+            self.block(region.block, lambda end: found.extend(self.take_all(end.operands)))
+        except NotAnExpression:
+            self.names, self.pending, self._uses_left, self.scopes = saved
+            raise
+        finally:
+            self.operand_only = outer
+        return found[0]
+
+
+EXPRESSIONS: dict[type[Operation], Callable[[Any, Any], None]] = {
+    **dict.fromkeys(stan.BINARY_OPERATORS.values(), ExpressionPrinter.binary),
+    **dict.fromkeys(stan.UNARY_OPERATORS.values(), ExpressionPrinter.unary),
+    stan.ConstantOp: ExpressionPrinter.constant,
+    stan.PromoteOp: ExpressionPrinter.promote,
+    stan.CallOp: ExpressionPrinter.call,
+    stan.ReadOp: ExpressionPrinter.read,
+    stan.IndexOp: ExpressionPrinter.index,
+    stan.TupleOp: ExpressionPrinter.tuple_,
+    stan.ArrayOp: ExpressionPrinter.array,
+    stan.RowVectorOp: ExpressionPrinter.row_vector,
+    stan.FieldOp: ExpressionPrinter.field,
+    stan.TargetOp: ExpressionPrinter.target,
+    stan.SelectOp: ExpressionPrinter.lazy,
+    stan.AndOp: ExpressionPrinter.lazy,
+    stan.OrOp: ExpressionPrinter.lazy,
+}
+"""Ops that are expressions, and how they are written."""

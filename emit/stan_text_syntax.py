@@ -1,0 +1,179 @@
+"""Pieces of Stan text: operators by precedence, literals, types, index lists, calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation
+
+from ulam.dialects import stan
+from ulam.dialects.stan import Effect
+
+CONDITIONAL, OR, AND, UNARY, POWER, POSTFIX, ATOM = 1, 2, 3, 9, 10, 11, 12
+
+PRECEDENCE = {
+    "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7, ".*": 7, "./": 7,
+    "%/%": 8, "\\": 8, "^": POWER, ".^": POWER,
+}  # fmt: skip
+"""Binding strength of the binary operators (Stan Reference Manual, "Expressions", operator precedence)."""
+
+DENSITIES = {"_lpdf": "_lupdf", "_lpmf": "_lupmf"}
+INT_OVERLOADS = frozenset(("abs", "append_array", "fill", "max", "min", "prod", "rep_array", "sum"))
+"""Functions that give ints, or arrays of int, for such arguments."""
+
+_CONDITIONED = (*DENSITIES, "_cdf", "_lcdf", "_lccdf")
+
+ORDERED = Effect.PRINTS | Effect.DRAWS | Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN | Effect.READS_TARGET
+
+
+@dataclass(slots=True)
+class Text:
+    """An expression that is not printed yet."""
+
+    text: str
+    precedence: int = ATOM
+    effects: Effect = Effect.NONE
+    order: tuple[int, int] | None = None  # numbers of its first and last op whose place among the others matters
+    promoted: bool = False  # an int, as written, where a real is meant
+    tilde: str | None = None  # of a density: `y ~ normal(mu, sigma)`
+
+    def within(self, precedence: int) -> str:
+        """The text as an operand of something that binds with at least `precedence`."""
+        return self.text if self.precedence >= precedence else f"({self.text})"
+
+    def as_real(self) -> Text:
+        """The text such that it is a real without the promotion that its place would imply."""
+        if not self.promoted:
+            return self
+        if self.text.removeprefix("-").isdigit():
+            return Text(f"{self.text}.0", self.precedence, self.effects, self.order)
+        return Text(f"1.0 * {self.within(8)}", PRECEDENCE["*"], self.effects, self.order)
+
+
+def in_order(operands: Sequence[Text]) -> bool:
+    """Whether evaluating the operands from left to right keeps the order of what they do."""
+    last = -1
+    for operand in operands:
+        if operand.order is not None:
+            if operand.order[0] < last:
+                return False
+            last = operand.order[1]
+    return True
+
+
+def combined(number: int, own: Effect, operands: Sequence[Text]) -> tuple[Effect, tuple[int, int] | None]:
+    """Effects and order of an expression from those of its op and its operands."""
+    effects = own
+    orders = [o.order for o in operands if o.order is not None]
+    for operand in operands:
+        effects |= operand.effects
+    if own & ORDERED:
+        orders.append((number, number))
+    return effects, (orders[0][0], orders[-1][1]) if orders else None
+
+
+# ---------------------------------------------------------------- types and literals
+
+
+def type_text(type_: Attribute) -> str:
+    """An unsized type, as in a function's signature."""
+    if isinstance(type_, stan.ArrayType):
+        return f"array[{',' * (type_.rank.data - 1)}] {type_text(type_.element)}"
+    if isinstance(type_, stan.TupleType):
+        return f"tuple({', '.join(map(type_text, type_.elements))})"
+    if isinstance(type_, stan.VarType):
+        return type_text(type_.element)
+    return type_.name.removeprefix("stan.")
+
+
+def real_text(value: float) -> str:
+    if math.isnan(value):
+        return "not_a_number()"
+    if math.isinf(value):
+        return "positive_infinity()" if value > 0 else "negative_infinity()"
+    return repr(value)
+
+
+def constant_text(op: Operation) -> Text:
+    """A literal. A whole number that is a real is written as an int: its place promotes it."""
+    value = op.properties["value"]
+    if isinstance(value, StringAttr):
+        return Text(f'"{value.data}"')
+    if isinstance(value, IntegerAttr):
+        text = str(value.value.data)
+        promoted = False
+    else:
+        number = cast("FloatAttr", value).value.data
+        text = real_text(number)
+        promoted = text.endswith(".0") and len(text) < 10 and text != "-0.0"
+        text = text.removesuffix(".0") if promoted else text
+    return Text(text, UNARY if text.startswith("-") else ATOM, promoted=promoted)
+
+
+# ---------------------------------------------------------------- operators and calls
+
+
+def sized_text(type_: Attribute, constraint: str, sizes: Sequence[str], bounds: Mapping[str, str] | None = None) -> str:
+    """A type as declared: `array[N] vector<lower=0>[K]`, `array[2] simplex[K]`."""
+    rank = 0
+    if isinstance(type_, stan.ArrayType):
+        rank, type_ = type_.rank.data, type_.element
+    base = constraint if constraint in stan.variables.CONSTRAINED_TYPES else type_text(type_)
+    text = f"array[{', '.join(sizes[:rank])}] {base}" if rank else base
+    if bounds:
+        text += f"<{', '.join(f'{name}={bound}' for name, bound in bounds.items())}>"
+    return text + (f"[{', '.join(sizes[rank:])}]" if sizes[rank:] else "")
+
+
+def binary_text(symbol: str, left: Text, right: Text) -> Text:
+    strength = PRECEDENCE[symbol]
+    if left.promoted and right.promoted and strength not in (4, 5, POWER):
+        left = left.as_real()
+    if strength == POWER:
+        return Text(f"{left.within(POWER + 1)}{symbol}{right.within(POWER)}", POWER)
+    return Text(f"{left.within(strength)} {symbol} {right.within(strength + 1)}", strength)
+
+
+def unary_text(symbol: str, operand: Text) -> Text:
+    if symbol == "'":
+        return Text(f"{operand.within(POSTFIX)}'", POSTFIX)
+    return Text(f"{symbol}{operand.within(POWER)}", UNARY)
+
+
+def index_text(kinds: Sequence[StringAttr], operands: Sequence[Text]) -> str:
+    """`[i, a:b, :]`."""
+    parts: list[str] = []
+    rest = iter(operands)
+    for kind in kinds:
+        match kind.data:
+            case "single" | "multiple":
+                parts.append(next(rest).text)
+            case "between":
+                parts.append(f"{next(rest).within(OR)}:{next(rest).within(OR)}")
+            case "from":
+                parts.append(f"{next(rest).within(OR)}:")
+            case "to":
+                parts.append(f":{next(rest).within(OR)}")
+            case _:
+                parts.append(":")
+    return f"[{', '.join(parts)}]"
+
+
+def call_text(name: str, unnormalized: bool, callback: str | None, arguments: Sequence[Text]) -> Text:
+    """A call; of a density with its `|`, and with what it would be as a `~` statement."""
+    texts = [a.text for a in arguments]
+    suffix = next((s for s in _CONDITIONED if name.endswith(s)), None)
+    if callback is not None:
+        texts.insert(0, callback)
+    elif suffix is not None and texts:
+        distribution = name.removesuffix(suffix)
+        tilde = None
+        if unnormalized and suffix in DENSITIES:
+            name = distribution + DENSITIES[suffix]
+            tilde = f"{arguments[0].within(OR)} ~ {distribution}({', '.join(texts[1:])})"
+        return Text(f"{name}({texts[0]} | {', '.join(texts[1:])})", POSTFIX, tilde=tilde)
+    return Text(f"{name}({', '.join(texts)})", POSTFIX)

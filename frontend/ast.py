@@ -1,0 +1,440 @@
+"""The abstract syntax tree of a Stan program.
+
+One tree serves before and after type checking: the parser leaves `Expression.type` and the other fields marked
+"type checker" at their defaults, the type checker fills them in place and inserts `Promotion` nodes.
+Every node carries a `Span`, the characters of the source that it was read from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ulam.frontend.types import VOID, StanType
+
+
+@dataclass(slots=True, frozen=True)
+class Span:
+    """Half-open range of character offsets, [start, end), in the source text."""
+
+    start: int
+    end: int
+
+
+class Node:
+    """Base of all nodes."""
+
+    __slots__ = ()
+    span: Span
+
+
+# ---------------------------------------------------------------- expressions
+
+
+class AdLevel(Enum):
+    """Whether Stan's static rule calls an expression autodiff (`AUTODIFF`) or data (`DATA`).
+
+    Decides what `~` and `_lupdf` drop (docs/architecture.md, "What ~ drops"); never changed by later passes.
+    """
+
+    DATA = "data"
+    AUTODIFF = "autodiff"
+
+
+@dataclass(slots=True, kw_only=True)
+class Expression(Node):
+    """Base of expressions."""
+
+    span: Span
+    type: StanType = VOID  # type checker
+    ad_level: AdLevel = AdLevel.DATA  # type checker
+
+
+@dataclass(slots=True)
+class IntLiteral(Expression):
+    text: str  # digits as written, underscores removed
+
+
+@dataclass(slots=True)
+class RealLiteral(Expression):
+    text: str
+
+
+@dataclass(slots=True)
+class ImaginaryLiteral(Expression):
+    text: str  # without the `i`
+
+
+@dataclass(slots=True)
+class StringLiteral(Expression):
+    """Only in print, reject, fatal_error and profile."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Variable(Expression):
+    name: str
+
+
+@dataclass(slots=True)
+class Unary(Expression):
+    """Prefix `- + !` and postfix `'`."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(slots=True)
+class Binary(Expression):
+    """`|| && == != < <= > >= + - * / % .* ./ %/% \\ ^ .^` (`||` and `&&` are lazy)."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(slots=True)
+class Conditional(Expression):
+    """`condition ? then : otherwise`."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+
+class IndexKind(Enum):
+    SINGLE = "single"  # x[i]       i is an int
+    MULTIPLE = "multiple"  # x[idx]     idx is an array of int
+    BETWEEN = "between"  # x[a:b]
+    FROM = "from"  # x[a:]
+    TO = "to"  # x[:b]
+    ALL = "all"  # x[:] or x[]
+
+
+@dataclass(slots=True)
+class Index(Node):
+    """One index. The parser writes `SINGLE` for any plain expression; the type checker makes it `MULTIPLE`."""
+
+    span: Span
+    kind: IndexKind
+    lower: Expression | None = None  # the expression of SINGLE and MULTIPLE; `a` of BETWEEN and FROM
+    upper: Expression | None = None  # `b` of BETWEEN and TO
+
+
+@dataclass(slots=True)
+class Indexed(Expression):
+    base: Expression
+    indices: list[Index]
+
+
+@dataclass(slots=True)
+class TupleProjection(Expression):
+    base: Expression
+    field: int  # from 1
+
+
+@dataclass(slots=True)
+class ArrayLiteral(Expression):
+    """`{a, b}`."""
+
+    elements: list[Expression]
+
+
+@dataclass(slots=True)
+class RowVectorLiteral(Expression):
+    """`[a, b]`; of row vectors it is a matrix literal."""
+
+    elements: list[Expression]
+
+
+@dataclass(slots=True)
+class TupleLiteral(Expression):
+    elements: list[Expression]
+
+
+class CallKind(Enum):
+    LIBRARY = "library"
+    USER = "user"
+
+
+@dataclass(slots=True)
+class Call(Expression):
+    """`f(a, b)`, `f(y | a, b)`, `target()`; also `~` statements refer to one through `Tilde.call`."""
+
+    name: str
+    arguments: list[Expression]
+    name_span: Span
+    has_bar: bool = False  # `f(y | ...)`
+    kind: CallKind = CallKind.LIBRARY  # type checker
+    function: FunctionDefinition | None = None  # type checker: the chosen overload of a user function
+    callback: FunctionDefinition | None = None  # type checker: user function passed to a higher-order function
+    unnormalized: bool = False  # type checker: `_lupdf`, `_lupmf`, `~`: may drop constants
+    formal_types: tuple[StanType, ...] = ()  # type checker: argument types of the chosen library signature
+
+
+@dataclass(slots=True)
+class Promotion(Expression):
+    """An implicit conversion, inserted by the type checker: int → real → complex, element-wise in containers."""
+
+    operand: Expression
+
+
+@dataclass(slots=True)
+class Parenthesized(Expression):
+    """`(e)`. Kept for the formatter; has the type of `inner`."""
+
+    inner: Expression
+
+
+# ---------------------------------------------------------------- declarations
+
+
+class ConstraintKind(Enum):
+    NONE = "none"
+    BOUNDS = "bounds"  # <lower=, upper=>, each may be absent
+    OFFSET_MULTIPLIER = "offset_multiplier"  # <offset=, multiplier=>
+    SIMPLEX = "simplex"
+    ORDERED = "ordered"
+    POSITIVE_ORDERED = "positive_ordered"
+    UNIT_VECTOR = "unit_vector"
+    SUM_TO_ZERO_VECTOR = "sum_to_zero_vector"
+    SUM_TO_ZERO_MATRIX = "sum_to_zero_matrix"
+    CHOLESKY_FACTOR_CORR = "cholesky_factor_corr"
+    CHOLESKY_FACTOR_COV = "cholesky_factor_cov"
+    CORR_MATRIX = "corr_matrix"
+    COV_MATRIX = "cov_matrix"
+    COLUMN_STOCHASTIC_MATRIX = "column_stochastic_matrix"
+    ROW_STOCHASTIC_MATRIX = "row_stochastic_matrix"
+
+
+@dataclass(slots=True)
+class Constraint(Node):
+    span: Span
+    kind: ConstraintKind
+    lower: Expression | None = None
+    upper: Expression | None = None
+    offset: Expression | None = None
+    multiplier: Expression | None = None
+
+
+@dataclass(slots=True)
+class SizedType(Node):
+    """A type as declared, with sizes: `array[N, M] matrix<lower=0>[R, C]`.
+
+    `base` names the written type (`vector`, `simplex`, `cholesky_factor_corr`, ...); `sizes` are those in its own
+    brackets (for `cholesky_factor_cov[M]` one or two), `array_sizes` those of `array[...]`, outermost first.
+    """
+
+    span: Span
+    base: str
+    array_sizes: list[Expression]
+    sizes: list[Expression]
+    constraint: Constraint
+    fields: list[SizedType] = field(default_factory=list)  # of `tuple(...)`
+    type: StanType = VOID  # the unsized type; set by the parser
+
+
+@dataclass(slots=True)
+class UnsizedType(Node):
+    """A type as written for a function argument or result."""
+
+    span: Span
+    type: StanType
+
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(slots=True, kw_only=True)
+class Statement(Node):
+    """Base of statements."""
+
+    span: Span
+
+
+@dataclass(slots=True)
+class Declaration(Statement):
+    """One declared name. `real a, b = 2;` becomes two Declarations with the same `sized_type` object."""
+
+    sized_type: SizedType
+    name: str
+    name_span: Span
+    initial: Expression | None = None
+
+
+@dataclass(slots=True)
+class Assignment(Statement):
+    """`target op value`; `target` is a Variable, Indexed or TupleProjection of one; op is `= += -= *= /= .*= ./=`.
+
+    `value` stays the written right-hand side; the lowering to the `stan` dialect reads compound operators as
+    `target = target op value`.
+    """
+
+    target: Expression
+    operator: str
+    value: Expression
+
+
+@dataclass(slots=True)
+class TupleAssignment(Statement):
+    """`(a, b[2], (c, d)) = e`."""
+
+    targets: TupleLiteral
+    value: Expression
+
+
+@dataclass(slots=True)
+class TargetIncrement(Statement):
+    """`target += e;`"""
+
+    value: Expression
+
+
+@dataclass(slots=True)
+class JacobianIncrement(Statement):
+    """`jacobian += e;`"""
+
+    value: Expression
+
+
+@dataclass(slots=True)
+class Truncation(Node):
+    span: Span
+    lower: Expression | None
+    upper: Expression | None
+
+
+@dataclass(slots=True)
+class Tilde(Statement):
+    """`y ~ normal(mu, sigma) T[l, u];`. `call` is made by the type checker: the unnormalised density, variate first."""
+
+    variate: Expression
+    distribution: str
+    distribution_span: Span
+    arguments: list[Expression]
+    truncation: Truncation | None = None
+    call: Call | None = None  # type checker
+
+
+@dataclass(slots=True)
+class CallStatement(Statement):
+    """A call of a function without result."""
+
+    call: Call
+
+
+class PrintKind(Enum):
+    PRINT = "print"
+    REJECT = "reject"
+    FATAL_ERROR = "fatal_error"
+
+
+@dataclass(slots=True)
+class Print(Statement):
+    """`print(...)`, `reject(...)`, `fatal_error(...)`."""
+
+    kind: PrintKind
+    arguments: list[Expression]
+
+
+@dataclass(slots=True)
+class Block(Statement):
+    statements: list[Statement]
+
+
+@dataclass(slots=True)
+class Profile(Statement):
+    name: str
+    statements: list[Statement]
+
+
+@dataclass(slots=True)
+class If(Statement):
+    condition: Expression
+    then: Statement
+    otherwise: Statement | None = None
+
+
+@dataclass(slots=True)
+class While(Statement):
+    condition: Expression
+    body: Statement
+
+
+@dataclass(slots=True)
+class For(Statement):
+    """`for (variable in lower:upper) body`."""
+
+    variable: str
+    variable_span: Span
+    lower: Expression
+    upper: Expression
+    body: Statement
+
+
+@dataclass(slots=True)
+class ForEach(Statement):
+    """`for (variable in container) body`: over arrays, and the entries of vectors and matrices (column-major)."""
+
+    variable: str
+    variable_span: Span
+    container: Expression
+    body: Statement
+
+
+@dataclass(slots=True)
+class Break(Statement):
+    pass
+
+
+@dataclass(slots=True)
+class Continue(Statement):
+    pass
+
+
+@dataclass(slots=True)
+class Return(Statement):
+    value: Expression | None = None
+
+
+@dataclass(slots=True)
+class Empty(Statement):
+    """`;`"""
+
+
+# ---------------------------------------------------------------- program
+
+
+@dataclass(slots=True)
+class Argument(Node):
+    span: Span
+    name: str
+    type: StanType
+    data_only: bool = False  # declared `data T x`
+
+
+@dataclass(slots=True)
+class FunctionDefinition(Node):
+    """A function of the `functions` block, or of `library/*.stan`. `body` is None for a forward declaration."""
+
+    span: Span
+    name: str
+    name_span: Span
+    result: StanType  # VOID if it returns nothing
+    arguments: list[Argument]
+    body: Block | None
+
+
+@dataclass(slots=True)
+class Program(Node):
+    """A whole program. A block that is not written is None; a block that is written but empty is an empty Block."""
+
+    span: Span
+    functions: list[FunctionDefinition] = field(default_factory=list)
+    data: Block | None = None
+    transformed_data: Block | None = None
+    parameters: Block | None = None
+    transformed_parameters: Block | None = None
+    model: Block | None = None
+    generated_quantities: Block | None = None

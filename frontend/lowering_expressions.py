@@ -1,0 +1,273 @@
+"""Lowers expressions: AST → `stan` dialect, variable form. Every use of a variable is a `stan.read` of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, SSAValue
+
+from ulam.dialects import stan
+from ulam.frontend import ast
+from ulam.frontend.lowering_builder import (
+    UNIT,
+    Builder,
+    constant_properties,
+    dialect_type,
+    field_properties,
+    flags_attr,
+    kinds_attr,
+    string_attr,
+)
+from ulam.frontend.source import Source
+from ulam.frontend.types import REAL, FunctionType, StanType
+
+_COMPARISONS = stan.expressions.COMPARISONS
+
+
+class Functions(Protocol):
+    """Where calls find their callees; `ProgramLowering` is one."""
+
+    def user_symbol(self, function: ast.FunctionDefinition) -> str: ...
+
+    def library_symbol(self, name: str, arguments: tuple[StanType, ...]) -> str | None: ...
+
+    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> ast.FunctionDefinition | None: ...
+
+
+def unparenthesized(expression: ast.Expression) -> ast.Expression:
+    while isinstance(expression, ast.Parenthesized):
+        expression = expression.inner
+    return expression
+
+
+def with_scalar(type_: Attribute, scalar: Attribute) -> Attribute:
+    """The type of the shape of `type_` with int entries replaced by `scalar` (containers of reals stay)."""
+    if type_ == stan.INT:
+        return scalar
+    if isinstance(type_, stan.ArrayType) and type_.element == stan.INT:
+        return stan.ArrayType(type_.rank, scalar)
+    return type_
+
+
+class ExpressionLowering(Builder):
+    """Expressions of one block or function. `names` maps what is in scope to a variable or a value."""
+
+    def __init__(self, source: Source, functions: Functions) -> None:
+        super().__init__(source)
+        self.functions = functions
+        self.names: dict[str, SSAValue] = {}
+
+    def lower(self, expression: ast.Expression) -> SSAValue:
+        """Appends the ops of an expression that has a value."""
+        return _LOWERINGS[type(expression)](self, expression)
+
+    def variable(self, name: str, span: ast.Span) -> SSAValue:
+        """The variable or value in scope under `name`."""
+        return self.names[name]
+
+    def truth(self, expression: ast.Expression) -> SSAValue:
+        """A condition, as an int: a real is true where it is not 0."""
+        value = self.lower(expression)
+        if value.type == stan.INT:
+            return value
+        zero = self.real_constant(expression.span, "0")
+        return self.value(stan.BINARY_OPERATORS["!="], expression.span, (value, zero), stan.INT)
+
+    # ------------------------------------------------------------ leaves
+
+    def _int(self, e: ast.IntLiteral) -> SSAValue:
+        return self.value(stan.ConstantOp, e.span, (), stan.INT, constant_properties(e.text, False))
+
+    def _real(self, e: ast.RealLiteral) -> SSAValue:
+        return self.value(stan.ConstantOp, e.span, (), stan.REAL, constant_properties(e.text, True))
+
+    def _imaginary(self, e: ast.ImaginaryLiteral) -> SSAValue:
+        parts = (self.real_constant(e.span, "0"), self.real_constant(e.span, e.text))
+        return self.library_call(e.span, "to_complex", parts, (REAL, REAL), (False, False), stan.COMPLEX)
+
+    def _string(self, e: ast.StringLiteral) -> SSAValue:
+        return self.value(stan.ConstantOp, e.span, (), stan.STRING, {"value": StringAttr(e.text)})
+
+    def _variable(self, e: ast.Variable) -> SSAValue:
+        found = self.variable(e.name, e.span)
+        type_ = found.type
+        if isinstance(type_, stan.VarType):
+            return self.value(stan.ReadOp, e.span, (found,), type_.element)
+        return found
+
+    def _parenthesized(self, e: ast.Parenthesized) -> SSAValue:
+        return self.lower(e.inner)
+
+    def _promotion(self, e: ast.Promotion) -> SSAValue:
+        return self.coerce(e.span, self.lower(e.operand), dialect_type(e.type))
+
+    # ------------------------------------------------------------ operators
+
+    def _unary(self, e: ast.Unary) -> SSAValue:
+        if e.operator == "!":
+            return self.value(stan.UNARY_OPERATORS["!"], e.span, (self.truth(e.operand),), stan.INT)
+        literal = unparenthesized(e.operand)
+        if e.operator == "-":
+            if isinstance(literal, ast.IntLiteral) and int(literal.text) != 0:
+                return self.int_constant(e.span, -int(literal.text))
+            if isinstance(literal, ast.RealLiteral):
+                return self.real_constant(e.span, f"-{literal.text}")
+        return self.value(stan.UNARY_OPERATORS[e.operator], e.span, (self.lower(e.operand),), dialect_type(e.type))
+
+    def _binary(self, e: ast.Binary) -> SSAValue:
+        if e.operator in ("&&", "||"):
+            return self._logical(e)
+        left = self.lower(e.left)
+        return self.binary(e.span, e.operator, left, self.lower(e.right), dialect_type(e.type))
+
+    def binary(self, span: ast.Span, operator: str, left: SSAValue, right: SSAValue, result: Attribute) -> SSAValue:
+        """An operator; what is int beside something that is not is promoted, so that no op mixes them."""
+        scalars = {stan.scalar_of(left.type), stan.scalar_of(right.type)}
+        if operator not in _COMPARISONS:
+            scalars.add(stan.scalar_of(result))
+        if stan.INT in scalars and len(scalars) > 1:
+            # Of int beside complex the real is made first only in name: 1 → 1 + 0i.
+            scalar = stan.COMPLEX if scalars == {stan.INT, stan.COMPLEX} else stan.REAL
+            left = self.coerce(span, left, with_scalar(left.type, scalar))
+            right = self.coerce(span, right, with_scalar(right.type, scalar))
+        return self.value(stan.BINARY_OPERATORS[operator], span, (left, right), result)
+
+    def _logical(self, e: ast.Binary) -> SSAValue:
+        left = self.truth(e.left)
+
+        def right() -> None:
+            self.emit(stan.YieldOp, e.right.span, (self.truth(e.right),))
+
+        op_class = stan.AndOp if e.operator == "&&" else stan.OrOp
+        return self.value(op_class, e.span, (left,), stan.INT, regions=(self.region(right),))
+
+    def _conditional(self, e: ast.Conditional) -> SSAValue:
+        condition = self.truth(e.condition)
+        result = dialect_type(e.type)
+
+        def branch(chosen: ast.Expression) -> Callable[[], None]:
+            def build() -> None:
+                value = self.coerce(chosen.span, self.lower(chosen), result)
+                self.emit(stan.YieldOp, chosen.span, (value,))
+
+            return build
+
+        regions = (self.region(branch(e.then)), self.region(branch(e.otherwise)))
+        return self.value(stan.SelectOp, e.span, (condition,), result, regions=regions)
+
+    # ------------------------------------------------------------ containers
+
+    def indices(self, written: list[ast.Index]) -> tuple[tuple[str, ...], list[SSAValue]]:
+        """Kinds and operands of an index list."""
+        kinds: list[str] = []
+        operands: list[SSAValue] = []
+        for index in written:
+            kinds.append(index.kind.value)
+            operands.extend(self.lower(e) for e in (index.lower, index.upper) if e is not None)
+        return tuple(kinds), operands
+
+    def _indexed(self, e: ast.Indexed) -> SSAValue:
+        base, written = unparenthesized(e.base), e.indices
+        # x[i][j] is x[i, j]; x[a:b][j] is not.
+        while isinstance(base, ast.Indexed) and all(i.kind is ast.IndexKind.SINGLE for i in base.indices):
+            base, written = unparenthesized(base.base), base.indices + written
+        value = self.lower(base)
+        kinds, operands = self.indices(written)
+        if not kinds:
+            return value
+        return self.value(stan.IndexOp, e.span, (value, *operands), dialect_type(e.type), {"kinds": kinds_attr(kinds)})
+
+    def _projection(self, e: ast.TupleProjection) -> SSAValue:
+        value = self.lower(e.base)
+        return self.value(stan.FieldOp, e.span, (value,), dialect_type(e.type), field_properties(e.field))
+
+    def _array(self, e: ast.ArrayLiteral) -> SSAValue:
+        result = dialect_type(e.type)
+        element = stan.element_of(result)
+        assert element is not None
+        values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
+        return self.value(stan.ArrayOp, e.span, values, result)
+
+    def _row_vector(self, e: ast.RowVectorLiteral) -> SSAValue:
+        result = dialect_type(e.type)
+        rows = stan.types.MATRICES.get(result)
+        element = rows if rows is not None else stan.scalar_of(result)
+        values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
+        return self.value(stan.RowVectorOp, e.span, values, result)
+
+    def _tuple(self, e: ast.TupleLiteral) -> SSAValue:
+        result = dialect_type(e.type)
+        assert isinstance(result, stan.TupleType)
+        values = [self.coerce(x.span, self.lower(x), t) for x, t in zip(e.elements, result.elements, strict=True)]
+        return self.value(stan.TupleOp, e.span, values, result)
+
+    # ------------------------------------------------------------ calls
+
+    def _call(self, e: ast.Call) -> SSAValue:
+        if e.name in ("target", "get_lp") and not e.arguments:
+            return self.value(stan.TargetOp, e.span, (), stan.REAL)
+        return self.call(e, dialect_type(e.type)).results[0]
+
+    def call(self, e: ast.Call, result: Attribute | None) -> Any:
+        """A call of any function; `result` is None if it returns nothing."""
+        written = [a for a in e.arguments if not isinstance(a.type, FunctionType)]
+        if e.callback is not None and len(written) == len(e.arguments):
+            written = written[1:]  # the function comes first in every higher-order function
+        operands = [self.lower(a) for a in written]
+        autodiff = tuple(int(a.ad_level is ast.AdLevel.AUTODIFF) for a in written)
+        properties: dict[str, Attribute] = {"autodiff": flags_attr(autodiff)}
+        if e.kind is ast.CallKind.USER:
+            assert e.function is not None
+            properties["callee"] = string_attr(self.functions.user_symbol(e.function))
+            properties["user"] = UNIT
+        else:
+            properties["callee"] = string_attr(e.name)
+            definition = self.functions.library_symbol(e.name, tuple(a.type for a in written))
+            if definition is not None:
+                properties["definition"] = string_attr(definition)
+        if e.callback is not None:
+            properties["callback"] = string_attr(self.functions.user_symbol(e.callback))
+        if e.unnormalized:
+            properties["unnormalized"] = UNIT
+        return self.emit(stan.CallOp, e.span, operands, result, properties)
+
+    def library_call(
+        self,
+        span: ast.Span,
+        name: str,
+        operands: Sequence[SSAValue],
+        types: tuple[StanType, ...],
+        autodiff: tuple[bool, ...],
+        result: Attribute,
+    ) -> SSAValue:
+        """A call of a library function that is not written in the program."""
+        properties: dict[str, Attribute] = {
+            "callee": string_attr(name),
+            "autodiff": flags_attr(tuple(map(int, autodiff))),
+        }
+        definition = self.functions.library_symbol(name, types)
+        if definition is not None:
+            properties["definition"] = string_attr(definition)
+        return self.value(stan.CallOp, span, operands, result, properties)
+
+
+_LOWERINGS: dict[type[ast.Expression], Callable[[Any, Any], SSAValue]] = {
+    ast.IntLiteral: ExpressionLowering._int,
+    ast.RealLiteral: ExpressionLowering._real,
+    ast.ImaginaryLiteral: ExpressionLowering._imaginary,
+    ast.StringLiteral: ExpressionLowering._string,
+    ast.Variable: ExpressionLowering._variable,
+    ast.Parenthesized: ExpressionLowering._parenthesized,
+    ast.Promotion: ExpressionLowering._promotion,
+    ast.Unary: ExpressionLowering._unary,
+    ast.Binary: ExpressionLowering._binary,
+    ast.Conditional: ExpressionLowering._conditional,
+    ast.Indexed: ExpressionLowering._indexed,
+    ast.TupleProjection: ExpressionLowering._projection,
+    ast.ArrayLiteral: ExpressionLowering._array,
+    ast.RowVectorLiteral: ExpressionLowering._row_vector,
+    ast.TupleLiteral: ExpressionLowering._tuple,
+    ast.Call: ExpressionLowering._call,
+}

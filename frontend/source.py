@@ -1,0 +1,222 @@
+"""Source text with its includes in place, and where each of its characters comes from.
+
+Spans of the AST are character offsets into `Source.text`. `#include` directives are resolved when a `Source` is made:
+the directive stays in the text (the lexer skips it) and the text of the named file follows it. `Source.location` maps
+an offset back to the file, line and column that a user knows.
+Source: Stan Reference Manual, "Includes".
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+# Also used by the lexer, which skips directives; the groups are the quoted, bracketed and bare file name.
+INCLUDE_DIRECTIVE = r'\#include[ \t\f\r\n]+(?:"[^"\r\n]*"|<[^>\r\n]*>|[^\s"<]\S*)'
+
+# What may hide a directive, and directives. An unterminated comment swallows the rest of its file.
+_COMMENT_STRING_OR_INCLUDE = re.compile(
+    r'//[^\r\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)|"[^"\r\n]*"|(?P<include>' + INCLUDE_DIRECTIVE + ")"
+)
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(slots=True, frozen=True)
+class Location:
+    """A place as a user names it; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(slots=True, frozen=True)
+class SourceProblem:
+    """What went wrong while includes were resolved; the parser turns it into a diagnostic."""
+
+    start: int
+    end: int
+    message: str
+    help: str | None
+
+
+class _File:
+    """One file of a source: the main one, or one inclusion of a file."""
+
+    __slots__ = ("_line_starts", "first_line", "included_at", "name", "parent", "text")
+
+    def __init__(self, name: str, text: str, first_line: int, parent: _File | None, included_at: int) -> None:
+        self.name = name
+        self.text = text
+        self.first_line = first_line
+        self.parent = parent
+        self.included_at = included_at  # offset of the directive in the parent's text
+        self._line_starts: list[int] | None = None
+
+    @property
+    def line_starts(self) -> list[int]:
+        if self._line_starts is None:
+            self._line_starts = [0, *(m.end() for m in _LINE_END.finditer(self.text))]
+        return self._line_starts
+
+    def position(self, offset: int) -> tuple[int, int]:
+        starts = self.line_starts
+        index = bisect_right(starts, offset) - 1
+        return index + self.first_line, offset - starts[index] + 1
+
+    def line(self, number: int) -> str:
+        starts = self.line_starts
+        index = number - self.first_line
+        if not 0 <= index < len(starts):
+            raise IndexError(f"{self.name} has no line {number}")
+        end = starts[index + 1] if index + 1 < len(starts) else len(self.text)
+        return self.text[starts[index] : end].rstrip("\r\n")
+
+
+class Source:
+    """The text of a program, under the name that messages show.
+
+    `include_paths` are searched for included files after the folder of the including file. `first_line` is the number
+    of the first line where the text is an excerpt of a file.
+    """
+
+    __slots__ = ("_files", "_search", "_segment_files", "_segment_offsets", "_segment_starts", "included_files", "name",
+                 "problems", "text")  # fmt: skip
+
+    def __init__(self, text: str, name: str, include_paths: Iterable[str | Path] = (), first_line: int = 1) -> None:
+        self.name = name
+        self.text = text
+        self.problems: list[SourceProblem] = []
+        self.included_files: list[Path] = []  # each once, in order of first use: what a cache key must cover
+        main = _File(name, text, first_line, None, 0)
+        self._files = [main]
+        self._search = [Path(p) for p in include_paths]
+        # Parallel lists: from offset `starts[k]` on, the text is that of `files[k]` from its offset `offsets[k]` on.
+        self._segment_starts = [0]
+        self._segment_files = [main]
+        self._segment_offsets = [0]
+        if "#include" in text:
+            pieces: list[str] = []
+            self._segment_starts, self._segment_files, self._segment_offsets = [], [], []
+            self._expand(main, Path(name).parent, (_absolute(Path(name)),), pieces, 0)
+            self.text = "".join(pieces)
+
+    @classmethod
+    def read(cls, path: str | Path, include_paths: Iterable[str | Path] = ()) -> Source:
+        """The source in a file; raises OSError if it cannot be read."""
+        return cls(_read_text(Path(path)), str(path), include_paths)
+
+    # -------------------------------------------------------------- places
+
+    def location(self, offset: int) -> Location:
+        file, file_offset = self._origin(offset)
+        line, column = file.position(file_offset)
+        return Location(file.name, line, column)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column, from 1, in the file that the character comes from."""
+        file, file_offset = self._origin(offset)
+        return file.position(file_offset)
+
+    def file(self, offset: int) -> str:
+        """Name of the file that the character comes from."""
+        return self._origin(offset)[0].name
+
+    def line(self, number: int) -> str:
+        """Text of a line of the main file, without its end."""
+        return self._files[0].line(number)
+
+    def line_at(self, offset: int) -> str:
+        """Text of the line that the character is on, without its end."""
+        file, file_offset = self._origin(offset)
+        return file.line(file.position(file_offset)[0])
+
+    def inclusions(self, offset: int) -> list[Location]:
+        """The `#include` directives that brought the character in, innermost first."""
+        file, _ = self._origin(offset)
+        chain: list[Location] = []
+        while file.parent is not None:
+            line, column = file.parent.position(file.included_at)
+            chain.append(Location(file.parent.name, line, column))
+            file = file.parent
+        return chain
+
+    def _origin(self, offset: int) -> tuple[_File, int]:
+        segment = bisect_right(self._segment_starts, offset) - 1
+        file = self._segment_files[segment]
+        inside = offset - self._segment_starts[segment] + self._segment_offsets[segment]
+        return file, min(inside, len(file.text))
+
+    # -------------------------------------------------------------- includes
+
+    def _expand(self, file: _File, folder: Path, active: tuple[Path, ...], pieces: list[str], length: int) -> int:
+        """Appends the text of `file` with its includes in place; returns the length of all pieces."""
+
+        def add(piece: str, file_offset: int) -> None:
+            nonlocal length
+            self._segment_starts.append(length)
+            self._segment_files.append(file)
+            self._segment_offsets.append(file_offset)
+            pieces.append(piece)
+            length += len(piece)
+
+        done = 0
+        for match in _COMMENT_STRING_OR_INCLUDE.finditer(file.text):
+            if match.lastgroup is None:
+                continue
+            # The line ends keep tokens on both sides of the directive and of the included text apart.
+            add(file.text[done : match.end()] + "\n", done)
+            done = match.end()
+            directive_end = length - 1
+            found = self._find(match.group(), folder, active, directive_end - len(match.group()), directive_end)
+            if found is not None:
+                path, text = found
+                included = _File(str(path), text, 1, file, match.start())
+                self._files.append(included)
+                length = self._expand(included, path.parent, (*active, _absolute(path)), pieces, length)
+                add("\n", done)
+        add(file.text[done:], done)
+        return length
+
+    def _find(
+        self, directive: str, folder: Path, active: tuple[Path, ...], start: int, end: int
+    ) -> tuple[Path, str] | None:
+        name = directive[len("#include") :].strip().strip('"<>')
+        # As in the reference compiler, `/pre/x.stan` is below the folders searched; only then is it an absolute path.
+        relative = name.lstrip("/")
+        absolute = (Path(name),) if Path(name).is_absolute() else ()
+        for path in dict.fromkeys((folder / relative, *(p / relative for p in self._search), *absolute)):
+            if not path.is_file():
+                continue
+            if _absolute(path) in active:
+                message = f"'{name}' includes itself, directly or through the files that it includes"
+                self.problems.append(SourceProblem(start, end, message, None))
+                return None
+            try:
+                text = _read_text(path)
+            except OSError as error:
+                message = f"the included file '{path}' cannot be read: {error.strerror}"
+                self.problems.append(SourceProblem(start, end, message, None))
+                return None
+            if path not in self.included_files:
+                self.included_files.append(path)
+            return path, text
+        looked = ", ".join(f"'{p}'" for p in dict.fromkeys((folder, *self._search)))
+        message = f"the included file '{name}' was not found"
+        self.problems.append(SourceProblem(start, end, message, f"folders searched: {looked}"))
+        return None
+
+
+def _absolute(path: Path) -> Path:
+    return path.resolve()
+
+
+def _read_text(path: Path) -> str:
+    # Old models have comments in other encodings; only strings could show the difference.
+    return path.read_text(encoding="utf-8-sig", errors="replace")

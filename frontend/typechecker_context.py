@@ -1,0 +1,249 @@
+"""What the parts of the type checker share: the names in scope, where in the program we are, the messages so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ulam.frontend import higher_order, signatures
+from ulam.frontend.ast import AdLevel, Call, Expression, FunctionDefinition, Span, Variable
+from ulam.frontend.diagnostics import Diagnostic, Note, Severity
+from ulam.frontend.source import Source
+from ulam.frontend.spelling import nearest
+from ulam.frontend.types import INT, ArrayType, BasicType, StanType, TupleType
+
+# The type of an expression that was reported already: fits everywhere, so that one mistake gives one message.
+ERROR = BasicType("error")
+
+DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
+UNNORMALIZED_SUFFIXES = {"_lupdf": "_lpdf", "_lupmf": "_lpmf"}
+CONDITIONING_SUFFIXES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf")
+
+
+class Origin(Enum):
+    """The block in which something is declared, or in which we are."""
+
+    FUNCTIONS = "functions"
+    DATA = "data"
+    TRANSFORMED_DATA = "transformed data"
+    PARAMETERS = "parameters"
+    TRANSFORMED_PARAMETERS = "transformed parameters"
+    MODEL = "model"
+    GENERATED_QUANTITIES = "generated quantities"
+
+
+# Stan's static rule: what is declared here is autodiff, unless it is of ints.
+_AUTODIFF_ORIGINS = {Origin.FUNCTIONS, Origin.PARAMETERS, Origin.TRANSFORMED_PARAMETERS, Origin.MODEL}
+
+
+@dataclass(slots=True)
+class Symbol:
+    """A variable, loop variable or function argument."""
+
+    name: str
+    type: StanType
+    origin: Origin
+    span: Span
+    is_global: bool = False  # declared at the top of a block other than model
+    read_only: bool = False  # loop variables and function arguments
+    ad_level: AdLevel = AdLevel.DATA
+
+
+@dataclass(slots=True)
+class Checker:
+    """The state of one run of the type checker."""
+
+    source: Source
+    library_mode: bool = False
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    symbols: dict[str, Symbol] = field(default_factory=dict)
+    functions: dict[str, list[FunctionDefinition]] = field(default_factory=dict)
+    origin: Origin = Origin.FUNCTIONS
+    function: FunctionDefinition | None = None  # whose body we are in
+    loop_depth: int = 0
+    in_sizes: bool = False  # in a size of a global declaration
+    second_order: list[Call] = field(default_factory=list)  # calls that differentiate their callback twice
+    _scopes: list[list[str]] = field(default_factory=list)
+    _reported: set[str] = field(default_factory=set)
+
+    # ---------------------------------------------------------------- messages
+
+    def error(self, message: str, span: Span, code: str, help: str | None = None, notes: tuple[Note, ...] = ()) -> None:
+        """Records an error; checking goes on."""
+        self.diagnostics.append(Diagnostic(Severity.ERROR, message, span, self.source, code, help, notes))
+
+    def warning(self, message: str, span: Span, code: str, help: str | None = None) -> None:
+        """Records a warning."""
+        self.diagnostics.append(Diagnostic(Severity.WARNING, message, span, self.source, code, help))
+
+    # ---------------------------------------------------------------- scopes
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Names declared inside end with the `with` statement."""
+        self._scopes.append([])
+        try:
+            yield
+        finally:
+            for name in self._scopes.pop():
+                del self.symbols[name]
+
+    def declare(
+        self,
+        name: str,
+        type_: StanType,
+        span: Span,
+        *,
+        origin: Origin | None = None,
+        is_global: bool = False,
+        read_only: bool = False,
+    ) -> Symbol:
+        """Brings a variable into scope; a second one of the same name is an error (Stan has no shadowing)."""
+        origin = origin or self.origin
+        autodiff = origin in _AUTODIFF_ORIGINS and not is_discrete(type_)
+        symbol = Symbol(name, type_, origin, span, is_global, read_only, AdLevel.AUTODIFF if autodiff else AdLevel.DATA)
+        self.check_identifier(name, span)
+        previous = self.symbols.get(name)
+        if previous is not None:
+            self.error(
+                f"'{name}' is declared already",
+                span,
+                "name-in-use",
+                "a variable cannot have the name of another one that can be seen from here",
+                (Note(f"'{name}' is declared here", previous.span),),
+            )
+            return symbol
+        if name.endswith(tuple(UNNORMALIZED_SUFFIXES)):
+            self.error(
+                f"the name of a variable cannot end in '{name[-6:]}'", span, "unnormalized-suffix",
+                "this suffix calls a density without its constant terms",
+            )  # fmt: skip
+        self.symbols[name] = symbol
+        if self._scopes:
+            self._scopes[-1].append(name)
+        return symbol
+
+    def check_identifier(self, name: str, span: Span) -> None:
+        """Reports names that Stan reserves."""
+        if name.endswith("__"):
+            self.error(
+                f"'{name}' cannot be a name: names that end in two underscores are reserved", span, "reserved-name"
+            )
+        elif name in RESERVED_WORDS:
+            self.error(f"'{name}' cannot be a name: it is a reserved word", span, "reserved-name")
+
+    # ---------------------------------------------------------------- where we are
+
+    def suffix(self) -> str:
+        """`_rng`, `_lp`, `_lpdf`, ... of the function whose body we are in; empty for none."""
+        if self.function is None:
+            return ""
+        head, separator, tail = self.function.name.rpartition("_")
+        return separator + tail if head else ""
+
+    def ad_level_of(self, symbol: Symbol) -> AdLevel:
+        """Stan's static rule for a variable, here."""
+        return AdLevel.DATA if self.origin is Origin.GENERATED_QUANTITIES else symbol.ad_level
+
+    def is_function(self, name: str) -> bool:
+        """Whether `name` (normalised, not `_lupdf`) is a function of the user or of the library."""
+        return name in self.functions or signatures.exists(name) or higher_order.is_variadic(name)
+
+    def distributions(self) -> list[str]:
+        """The names of all distributions, for suggestions."""
+        return [n[:-5] for n in (*self.functions, *signatures.names()) if n.endswith(DENSITY_SUFFIXES)]
+
+    def first_report(self, name: str) -> bool:
+        """Whether a name that is not declared was not reported yet; each is reported once."""
+        if name in self._reported:
+            return False
+        self._reported.add(name)
+        return True
+
+    def suggestion(self, name: str, *, functions: bool) -> str | None:
+        """ "did you mean 'mu'?", if some name in scope is close."""
+        names = [*self.functions, *signatures.names(), *higher_order.names()] if functions else [*self.symbols]
+        found = nearest(name, names)
+        return f"did you mean '{found}'?" if found else None
+
+
+# Kept for later by the language (Reference Manual, "Reserved names"); the parser knows the other keywords.
+RESERVED_WORDS = frozenset(
+    "generated quantities transformed repeat until then true false typedef struct var export extern static auto".split()
+)
+
+
+def article(type_: StanType) -> str:
+    """The type with its article, for messages."""
+    text = str(type_)
+    return f"an {text}" if text[0] in "aeiou" else f"a {text}"
+
+
+def highest_ad_level(expressions: Iterable[Expression]) -> AdLevel:
+    """Autodiff if one of them is."""
+    for expression in expressions:
+        if expression.ad_level is AdLevel.AUTODIFF:
+            return AdLevel.AUTODIFF
+    return AdLevel.DATA
+
+
+def is_discrete(type_: StanType) -> bool:
+    """Whether all scalars in a value of this type are ints."""
+    if isinstance(type_, ArrayType):
+        return is_discrete(type_.element)
+    if isinstance(type_, TupleType):
+        return all(map(is_discrete, type_.elements))
+    return type_ == INT
+
+
+def contains_int(type_: StanType) -> bool:
+    """Whether some scalar in a value of this type is an int."""
+    if isinstance(type_, ArrayType):
+        return contains_int(type_.element)
+    if isinstance(type_, TupleType):
+        return any(map(contains_int, type_.elements))
+    return type_ == INT
+
+
+def normalized_name(name: str) -> str:
+    """`normal_lupdf` → `normal_lpdf`; any other name as it is."""
+    suffix = UNNORMALIZED_SUFFIXES.get(name[-6:])
+    return name if suffix is None else name[:-6] + suffix
+
+
+def is_data(expression: Expression) -> bool:
+    """Whether an argument can be passed where data are required.
+
+    An int is never autodiff, but `p > 0.5` and `p > 0.5 ? 1 : 2` are no data if `p` is a parameter.
+    """
+    if expression.ad_level is AdLevel.AUTODIFF:
+        return False
+    if not is_discrete(expression.type) or isinstance(expression, Call):
+        return True
+    return all(map(is_data, parts_of(expression)))
+
+
+def variables_of(expression: Expression) -> list[Variable]:
+    """All variables in an expression, in order of appearance."""
+    if isinstance(expression, Variable):
+        return [expression]
+    found: list[Variable] = []
+    for part in parts_of(expression):
+        found += variables_of(part)
+    return found
+
+
+def parts_of(expression: Expression) -> list[Expression]:
+    """The direct subexpressions."""
+    parts: list[Expression] = []
+    for name in ("operand", "left", "right", "condition", "then", "otherwise", "base", "inner"):
+        part = getattr(expression, name, None)
+        if isinstance(part, Expression):
+            parts.append(part)
+    for name in ("elements", "arguments"):
+        parts += getattr(expression, name, ())
+    for index in getattr(expression, "indices", ()):
+        parts += [bound for bound in (index.lower, index.upper) if bound is not None]
+    return parts

@@ -1,0 +1,56 @@
+"""Finds the source text of library functions by name.
+
+The files are scanned once, with one regular expression; only the functions that a program needs are ever parsed. For
+that, a definition begins in the first column of a line and ends with a `}` in the first column, or on its first line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_DEFINITION = re.compile(
+    r"^(?:(?:array\[,*\] )?(?:int|real|vector|row_vector|matrix|void|tuple\([^)\n]*\))) (\w+)\([^{;]*\{(?:[^\n]*\}|.*?^\})$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryDefinition:
+    """One definition of a function: one overload."""
+
+    name: str
+    file: str
+    """File name inside the library's folder."""
+    offset: int
+    """Where `text` begins in the file, in characters."""
+    text: str
+
+
+@lru_cache(maxsize=1)
+def _definitions_by_name() -> dict[str, list[LibraryDefinition]]:
+    found: dict[str, list[LibraryDefinition]] = {}
+    for path in sorted(_FOLDER.glob("*.stan")):
+        for match in _DEFINITION.finditer(path.read_text(encoding="utf-8")):
+            definition = LibraryDefinition(match[1], path.name, match.start(), match[0])
+            found.setdefault(definition.name, []).append(definition)
+    return found
+
+
+@lru_cache(maxsize=None)
+def file_text(file: str) -> str:
+    """The whole text of a library file, for positions in messages."""
+    return (_FOLDER / file).read_text(encoding="utf-8")
+
+
+def definitions(name: str) -> list[LibraryDefinition]:
+    """All definitions of the function `name` (as called in Stan: `normal_lpdf`, never `normal_lupdf`)."""
+    return _definitions_by_name().get(name, [])
+
+
+def names() -> list[str]:
+    """The names of all functions defined in the library, sorted."""
+    return sorted(_definitions_by_name())

@@ -1,0 +1,404 @@
+/* Distribution functions through incomplete gamma and beta functions. Stan Functions Reference, the sections of the
+ * distributions; X_cdf is Pr(Y <= y), X_lcdf its log, X_lccdf the log of Pr(Y > y). */
+
+/* Gamma with shape alpha and rate beta. */
+real gamma_cdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_nonnegative(y);
+  if (y == positive_infinity()) return 1;
+  return gamma_p(alpha, beta * y);
+}
+
+real gamma_lcdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_nonnegative(y);
+  if (y == positive_infinity()) return 0;
+  return log(gamma_p(alpha, beta * y));
+}
+
+real gamma_lccdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_nonnegative(y);
+  if (y == positive_infinity()) return negative_infinity();
+  return log(gamma_q(alpha, beta * y));
+}
+
+/* Inverse gamma with shape alpha and scale beta. */
+real inv_gamma_cdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_nonnegative(y);
+  if (y == 0) return 0;
+  if (y == positive_infinity()) return 1;
+  return gamma_q(alpha, beta / y);
+}
+
+real inv_gamma_lcdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_nonnegative(y);
+  if (y == 0) return negative_infinity();
+  if (y == positive_infinity()) return 0;
+  return log(gamma_q(alpha, beta / y));
+}
+
+real inv_gamma_lccdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_nonnegative(y);
+  if (y == 0) return 0;
+  if (y == positive_infinity()) return negative_infinity();
+  return log(gamma_p(alpha, beta / y));
+}
+
+/* Chi-square with nu degrees of freedom. */
+real chi_square_cdf(real y, real nu) {
+  require_positive_finite(nu);
+  require_nonnegative(y);
+  if (y == positive_infinity()) return 1;
+  return gamma_p(0.5 * nu, 0.5 * y);
+}
+
+real chi_square_lcdf(real y, real nu) {
+  require_positive_finite(nu);
+  require_nonnegative(y);
+  if (y == positive_infinity()) return 0;
+  return log(gamma_p(0.5 * nu, 0.5 * y));
+}
+
+real chi_square_lccdf(real y, real nu) {
+  require_positive_finite(nu);
+  require_nonnegative(y);
+  if (y == positive_infinity()) return negative_infinity();
+  return log(gamma_q(0.5 * nu, 0.5 * y));
+}
+
+/* Inverse chi-square with nu degrees of freedom. */
+real inv_chi_square_cdf(real y, real nu) {
+  require_positive_finite(nu);
+  require_nonnegative(y);
+  if (y == 0) return 0;
+  if (y == positive_infinity()) return 1;
+  return gamma_q(0.5 * nu, 0.5 / y);
+}
+
+real inv_chi_square_lcdf(real y, real nu) {
+  require_positive_finite(nu);
+  require_nonnegative(y);
+  if (y == 0) return negative_infinity();
+  if (y == positive_infinity()) return 0;
+  return log(gamma_q(0.5 * nu, 0.5 / y));
+}
+
+real inv_chi_square_lccdf(real y, real nu) {
+  require_positive_finite(nu);
+  require_nonnegative(y);
+  if (y == 0) return 0;
+  if (y == positive_infinity()) return negative_infinity();
+  return log(gamma_p(0.5 * nu, 0.5 / y));
+}
+
+/* Scaled inverse chi-square with nu degrees of freedom and scale sigma. */
+real scaled_inv_chi_square_cdf(real y, real nu, real sigma) {
+  require_nonnegative(y);
+  require_positive_finite(nu);
+  require_positive_finite(sigma);
+  if (y == 0) return 0;
+  if (y == positive_infinity()) return 1;
+  return gamma_q(0.5 * nu, 0.5 * nu * square(sigma) / y);
+}
+
+real scaled_inv_chi_square_lcdf(real y, real nu, real sigma) {
+  require_nonnegative(y);
+  require_positive_finite(nu);
+  require_positive_finite(sigma);
+  if (y == 0) return negative_infinity();
+  if (y == positive_infinity()) return 0;
+  return log(gamma_q(0.5 * nu, 0.5 * nu * square(sigma) / y));
+}
+
+real scaled_inv_chi_square_lccdf(real y, real nu, real sigma) {
+  require_nonnegative(y);
+  require_positive_finite(nu);
+  require_positive_finite(sigma);
+  if (y == 0) return 0;
+  if (y == positive_infinity()) return negative_infinity();
+  return log(gamma_p(0.5 * nu, 0.5 * nu * square(sigma) / y));
+}
+
+/* Beta. */
+real beta_cdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_probability(y);
+  return inc_beta(alpha, beta, y);
+}
+
+real beta_lcdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_probability(y);
+  return log(inc_beta(alpha, beta, y));
+}
+
+real beta_lccdf(real y, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  require_probability(y);
+  return log(inc_beta(beta, alpha, 1 - y));
+}
+
+/* Beta with mean mu and precision kappa. */
+real beta_proportion_lcdf(real y, real mu, real kappa) {
+  require_positive(mu);
+  require_less(mu, 1.0);
+  require_positive_finite(kappa);
+  require_probability(y);
+  return log(inc_beta(mu * kappa, kappa - mu * kappa, y));
+}
+
+real beta_proportion_lccdf(real y, real mu, real kappa) {
+  require_positive(mu);
+  require_less(mu, 1.0);
+  require_positive_finite(kappa);
+  require_probability(y);
+  return log(inc_beta(kappa - mu * kappa, mu * kappa, 1 - y));
+}
+
+/* Student's t: half of an incomplete beta function beyond |y - mu|. */
+real student_t_cdf(real y, real nu, real mu, real sigma) {
+  require_not_nan(y);
+  require_positive_finite(nu);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return student_t_probability((y - mu) / sigma, nu);
+}
+
+real student_t_lcdf(real y, real nu, real mu, real sigma) {
+  require_not_nan(y);
+  require_positive_finite(nu);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return log(student_t_probability((y - mu) / sigma, nu));
+}
+
+real student_t_lccdf(real y, real nu, real mu, real sigma) {
+  require_not_nan(y);
+  require_positive_finite(nu);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return log(student_t_probability((mu - y) / sigma, nu));
+}
+
+/* Pr(T <= t). Near 0 through the complement, where the square of t would lose t's derivative. */
+real student_t_probability(real t, real nu) {
+  return square(t) < nu
+         ? 0.5 + (t < 0 ? -0.5 : 0.5) * inc_beta(0.5, 0.5 * nu, square(t) / (nu + square(t)))
+         : t < 0 ? 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)))
+         : 1 - 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)));
+}
+
+/* Binomial: n successes of N. */
+real binomial_cdf(int n, int N, real theta) {
+  require_nonnegative(N);
+  require_probability(theta);
+  if (n < 0) return 0;
+  if (n >= N) return 1;
+  return inc_beta(N - n, n + 1, 1 - theta);
+}
+
+real binomial_lcdf(int n, int N, real theta) {
+  require_nonnegative(N);
+  require_probability(theta);
+  if (n < 0) return negative_infinity();
+  if (n >= N) return 0;
+  return log(inc_beta(N - n, n + 1, 1 - theta));
+}
+
+real binomial_lccdf(int n, int N, real theta) {
+  require_nonnegative(N);
+  require_probability(theta);
+  if (n < 0) return 0;
+  if (n >= N) return negative_infinity();
+  return log(inc_beta(n + 1, N - n, theta));
+}
+
+/* Poisson with rate lambda. */
+real poisson_cdf(int n, real lambda) {
+  require_nonnegative(lambda);
+  if (n < 0) return 0;
+  return gamma_q(n + 1.0, lambda);
+}
+
+real poisson_lcdf(int n, real lambda) {
+  require_nonnegative(lambda);
+  if (n < 0) return negative_infinity();
+  return log(gamma_q(n + 1.0, lambda));
+}
+
+real poisson_lccdf(int n, real lambda) {
+  require_nonnegative(lambda);
+  if (n < 0) return 0;
+  return log(gamma_p(n + 1.0, lambda));
+}
+
+/* Negative binomial with shape alpha and inverse scale beta. */
+real neg_binomial_cdf(int n, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0) return 0;
+  return inc_beta(alpha, n + 1.0, beta / (1 + beta));
+}
+
+real neg_binomial_lcdf(int n, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0) return negative_infinity();
+  return log(inc_beta(alpha, n + 1.0, beta / (1 + beta)));
+}
+
+real neg_binomial_lccdf(int n, real alpha, real beta) {
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0) return 0;
+  return log(inc_beta(n + 1.0, alpha, 1 / (1 + beta)));
+}
+
+/* Negative binomial with mean mu and precision phi. */
+real neg_binomial_2_cdf(int n, real mu, real phi) {
+  require_positive_finite(mu);
+  require_positive_finite(phi);
+  if (n < 0) return 0;
+  return inc_beta(phi, n + 1.0, phi / (phi + mu));
+}
+
+real neg_binomial_2_lcdf(int n, real mu, real phi) {
+  require_positive_finite(mu);
+  require_positive_finite(phi);
+  if (n < 0) return negative_infinity();
+  return log(inc_beta(phi, n + 1.0, phi / (phi + mu)));
+}
+
+real neg_binomial_2_lccdf(int n, real mu, real phi) {
+  require_positive_finite(mu);
+  require_positive_finite(phi);
+  if (n < 0) return 0;
+  return log(inc_beta(n + 1.0, phi, mu / (phi + mu)));
+}
+
+/* Beta-binomial, by summation of the mass function. */
+real beta_binomial_cdf(int n, int N, real alpha, real beta) {
+  require_nonnegative(N);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0) return 0;
+  if (n >= N) return 1;
+  return beta_binomial_probability(0, n, N, alpha, beta);
+}
+
+real beta_binomial_lcdf(int n, int N, real alpha, real beta) {
+  require_nonnegative(N);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0) return negative_infinity();
+  if (n >= N) return 0;
+  return log(beta_binomial_probability(0, n, N, alpha, beta));
+}
+
+real beta_binomial_lccdf(int n, int N, real alpha, real beta) {
+  require_nonnegative(N);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0) return 0;
+  if (n >= N) return negative_infinity();
+  return log(beta_binomial_probability(n + 1, N, N, alpha, beta));
+}
+
+/* Pr(low <= Y <= high). */
+real beta_binomial_probability(int low, int high, int N, real alpha, real beta) {
+  real log_normalizer = lbeta(alpha, beta);
+  real total = 0;
+  for (n in low:high) total += exp(lchoose(N, n) + lbeta(n + alpha, N - n + beta) - log_normalizer);
+  return total;
+}
+
+/* Uniform on the integers low..high. */
+real discrete_range_cdf(int y, int low, int high) {
+  require_at_least(high, low);
+  if (y < low) return 0;
+  if (y >= high) return 1;
+  return (y - low + 1.0) / (high - low + 1.0);
+}
+
+real discrete_range_lcdf(int y, int low, int high) {
+  require_at_least(high, low);
+  if (y < low) return negative_infinity();
+  if (y >= high) return 0;
+  return log((y - low + 1.0) / (high - low + 1.0));
+}
+
+real discrete_range_lccdf(int y, int low, int high) {
+  require_at_least(high, low);
+  if (y < low) return 0;
+  if (y >= high) return negative_infinity();
+  return log((high - y) / (high - low + 1.0));
+}
+
+/* Exponentially modified normal: the normal's distribution function less the exponential's share. */
+real exp_mod_normal_cdf(real y, real mu, real sigma, real lambda) {
+  require_not_nan(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  require_positive_finite(lambda);
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return 1;
+  return Phi((y - mu) / sigma) - exp(exp_mod_normal_log_share((y - mu) / sigma, lambda * sigma));
+}
+
+real exp_mod_normal_lcdf(real y, real mu, real sigma, real lambda) {
+  require_not_nan(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  require_positive_finite(lambda);
+  if (y == negative_infinity()) return negative_infinity();
+  if (y == positive_infinity()) return 0;
+  return log_diff_exp(log_Phi((y - mu) / sigma), exp_mod_normal_log_share((y - mu) / sigma, lambda * sigma));
+}
+
+real exp_mod_normal_lccdf(real y, real mu, real sigma, real lambda) {
+  require_not_nan(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  require_positive_finite(lambda);
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return negative_infinity();
+  return log_sum_exp(log_Phi((mu - y) / sigma), exp_mod_normal_log_share((y - mu) / sigma, lambda * sigma));
+}
+
+real exp_mod_normal_log_share(real z, real v) { return v * (0.5 * v - z) + log_Phi(z - v); }
+
+/* Skew double exponential with skewness tau. */
+real skew_double_exponential_cdf(real y, real mu, real sigma, real tau) {
+  return exp(skew_double_exponential_lcdf(y | mu, sigma, tau));
+}
+
+real skew_double_exponential_lcdf(real y, real mu, real sigma, real tau) {
+  require_not_nan(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  require_probability(tau);
+  return y < mu ? log(tau) - 2 * (1 - tau) * ((mu - y) / sigma)
+         : log1m((1 - tau) * exp(-2 * tau * ((y - mu) / sigma)));
+}
+
+real skew_double_exponential_lccdf(real y, real mu, real sigma, real tau) {
+  require_not_nan(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  require_probability(tau);
+  return y < mu ? log1m(tau * exp(-2 * (1 - tau) * ((mu - y) / sigma)))
+         : log1m(tau) - 2 * tau * ((y - mu) / sigma);
+}

@@ -1,0 +1,128 @@
+/* Mass functions of integers. Stan Functions Reference, "Binary distributions", "Bounded discrete distributions" and
+ * "Unbounded discrete distributions". Conventions: continuous.stan. Summands of integer data only stand apart, so that
+ * they are computed once, when data are bound. */
+
+/* Bernoulli. y 0 or 1, theta in [0, 1]. */
+real bernoulli_lpmf(int y, real theta) {
+  require_in_interval(y, 0, 1);
+  require_probability(theta);
+  return y == 1 ? log(theta) : log1m(theta);
+}
+
+/* Bernoulli of the log odds. One term for both outcomes: the sign goes into the argument. */
+real bernoulli_logit_lpmf(int y, real alpha) {
+  require_in_interval(y, 0, 1);
+  require_not_nan(alpha);
+  return -log1p_exp((1 - 2 * y) * alpha);
+}
+
+/* Binomial: n successes of N. theta in [0, 1]; at theta 0 and 1 the terms with count 0 are 0, not NaN. */
+real binomial_lpmf(int n, int N, real theta) {
+  require_in_interval(n, 0, N);
+  require_nonnegative(N);
+  require_probability(theta);
+  return lmultiply(n, theta) + (n == N ? 0 : (N - n) * log1m(theta)) + lchoose(N, n);
+}
+
+/* Binomial of the log odds alpha, finite. */
+real binomial_logit_lpmf(int n, int N, real alpha) {
+  require_in_interval(n, 0, N);
+  require_nonnegative(N);
+  require_finite(alpha);
+  return -n * log1p_exp(-alpha) - (N - n) * log1p_exp(alpha) + lchoose(N, n);
+}
+
+/* Beta-binomial. N >= 0; alpha, beta > 0 and finite; mass 0 for n outside of 0..N. */
+real beta_binomial_lpmf(int n, int N, real alpha, real beta) {
+  require_nonnegative(N);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0 || n > N) return negative_infinity();
+  return lbeta(n + alpha, N - n + beta) - lbeta(alpha, beta) + lchoose(N, n);
+}
+
+/* Hypergeometric: n of N drawn are among a, the rest among b. */
+real hypergeometric_lpmf(int n, int N, int a, int b) {
+  require_in_interval(n, 0, a);
+  require_at_least(N, n);
+  require_in_interval(N - n, 0, b);
+  require_in_interval(N, 0, a + b);
+  return lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N);
+}
+
+/* Uniform on the integers low..high; mass 0 outside. */
+real discrete_range_lpmf(int y, int low, int high) {
+  require_at_least(high, low);
+  if (y < low || y > high) return negative_infinity();
+  return -log(high - low + 1.0);
+}
+
+/* Poisson. n >= 0, lambda >= 0; 0 at an infinite rate. */
+real poisson_lpmf(int n, real lambda) {
+  require_nonnegative(n);
+  require_nonnegative(lambda);
+  if (is_inf(lambda)) return negative_infinity();
+  return lmultiply(n, lambda) - lambda - lgamma(n + 1.0);
+}
+
+/* Poisson of the log rate. n >= 0, alpha not NaN; 0 at an infinite rate. */
+real poisson_log_lpmf(int n, real alpha) {
+  require_nonnegative(n);
+  require_not_nan(alpha);
+  if (alpha == positive_infinity()) return negative_infinity();
+  return (n == 0 ? 0 : n * alpha) - exp(alpha) - lgamma(n + 1.0);
+}
+
+/* Negative binomial with shape alpha and inverse scale beta, > 0 and finite. */
+real neg_binomial_lpmf(int n, real alpha, real beta) {
+  require_nonnegative(n);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  return neg_binomial_log_coefficient(n, alpha) - alpha * log1p(1 / beta) - n * log1p(beta);
+}
+
+/* Negative binomial with mean mu and precision phi, > 0 and finite. */
+real neg_binomial_2_lpmf(int n, real mu, real phi) {
+  require_nonnegative(n);
+  require_positive_finite(mu);
+  require_positive_finite(phi);
+  return neg_binomial_log_coefficient(n, phi) + n * log(mu) - (phi * log1p(mu / phi) + n * log(mu + phi));
+}
+
+/* Negative binomial with log mean eta, finite, and precision phi > 0 and finite. */
+real neg_binomial_2_log_lpmf(int n, real eta, real phi) {
+  require_nonnegative(n);
+  require_finite(eta);
+  require_positive_finite(phi);
+  return neg_binomial_log_coefficient(n, phi) + n * eta - neg_binomial_2_log_mass(n, eta, phi);
+}
+
+real neg_binomial_2_log_mass(int n, real eta, real phi) {
+  real log_phi = log(phi);
+  real log1p_ratio = log1p_exp(eta - log_phi);
+  return phi * log1p_ratio + n * (log_phi + log1p_ratio);
+}
+
+/* log of choose(n + phi - 1, n): one summand of phi, its factorial included. */
+real neg_binomial_log_coefficient(int n, real phi) { return n == 0 ? 0 : lchoose(n + phi - 1, n); }
+
+real bernoulli_cdf(int y, real theta) {
+  require_probability(theta);
+  if (y < 0) return 0;
+  if (y >= 1) return 1;
+  return 1 - theta;
+}
+
+real bernoulli_lcdf(int y, real theta) {
+  require_probability(theta);
+  if (y < 0) return negative_infinity();
+  if (y >= 1) return 0;
+  return log1m(theta);
+}
+
+real bernoulli_lccdf(int y, real theta) {
+  require_probability(theta);
+  if (y < 0) return 0;
+  if (y >= 1) return negative_infinity();
+  return log(theta);
+}

@@ -1,0 +1,187 @@
+"""The kernels of the C runtime: what `rt.kernel "name"` calls, as a table.
+
+Convention. Kernel `name` is the C function `ulam_name(context, arguments...)` of runtime/c. With `throws` it returns a
+status (0 fine, 1 a rejection, 2 fatal), has left its message in the context, and its outputs are then undefined.
+Matrices are column-major. Outputs overlap no input. Arguments are written `kind:type[size]`, in order:
+
+    in      a buffer that is read
+    out     a buffer that is written, all of it: the result
+    kept    a buffer that is written, too, for the pullback (and for nothing else, unless the caller likes)
+    value   a scalar
+    other   a size, by the name that the bracketed sizes use; i64
+
+A kernel with a `pullback` is differentiable. The pullback is the C function `ulam_<pullback>(context, the same
+arguments..., adjoints...)`, returns nothing and does not throw. It has one adjoint for each f64 buffer (in, out, kept),
+in order, of the buffer's size: adjoints of inputs are added to, those of outputs only read. Any of them may be null:
+an input then needs no derivative, an output has none. Adjoints of two inputs may be the same buffer.
+Where only one triangle of an argument is read (`cholesky_decompose`, triangular solves), the adjoint goes to that triangle.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+_ARGUMENT = re.compile(r"(\w+):(\w+)(?:\[(.*)\])?")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a kernel."""
+
+    kind: str
+    """`in`, `out`, `kept`, `value` or `size`."""
+    element: str
+    """`f64`, `i32`, `i64` or `i8`."""
+    size: str
+    """Number of elements of a buffer, as a product over size names (`n*n`) and minima (`min(m,n)`); name of a size."""
+
+    @property
+    def is_buffer(self) -> bool:
+        return self.kind in ("in", "out", "kept")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A row of the table."""
+
+    arguments: str
+    throws: bool = False
+    pullback: str | None = None
+    effects: str = ""
+    """`""`: its result depends on its inputs only; `"rng"`: draws, ordered; `"print"`: prints, ordered."""
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        parameters: list[Parameter] = []
+        for text in self.arguments.split():
+            match = _ARGUMENT.fullmatch(text)
+            assert match is not None, text
+            kind, element, size = match.groups()
+            is_size = kind not in ("in", "out", "kept", "value")
+            parameters.append(Parameter("size" if is_size else kind, element, kind if is_size else size or "1"))
+        return tuple(parameters)
+
+    @property
+    def adjoints(self) -> tuple[int, ...]:
+        """Positions of the arguments that have an adjoint, in the order in which the pullback takes them."""
+        return tuple(i for i, p in enumerate(self.parameters) if p.is_buffer and p.element == "f64")
+
+
+def _differentiable(arguments: str, pullback: str, throws: bool = False) -> Kernel:
+    return Kernel(arguments, throws=throws, pullback=pullback)
+
+
+_SQUARE = "in:f64[n*n] n:i64 out:f64[n*n]"
+_SQUARE_TO_SCALAR = "in:f64[n*n] n:i64 out:f64[1]"
+_LEFT = "in:f64[n*n] in:f64[n*m] n:i64 m:i64 out:f64[n*m]"  # A, B: A^-1 B
+_RIGHT = "in:f64[m*n] in:f64[n*n] m:i64 n:i64 out:f64[m*n]"  # B, A: B A^-1
+_VECTORS_THEN_VALUES = "in:f64[n*n] n:i64 out:f64[n*n] {}:f64[n]"
+_SVD = "in:f64[m*n] m:i64 n:i64 out:f64[min(m,n)] {0}:f64[m*min(m,n)] {0}:f64[n*min(m,n)]"  # singular values, U, V
+
+_DENSE: dict[str, Kernel] = {
+    "multiply": _differentiable(
+        "in:f64[m*k] in:f64[k*n] m:i64 k:i64 n:i64 out:f64[m*n]", "multiply_pullback"
+    ),
+    "tcrossprod": _differentiable("in:f64[m*k] m:i64 k:i64 out:f64[m*m]", "tcrossprod_pullback"),
+    "crossprod": _differentiable("in:f64[m*k] m:i64 k:i64 out:f64[k*k]", "crossprod_pullback"),
+    "cholesky_decompose": _differentiable(_SQUARE, "cholesky_decompose_pullback", throws=True),
+    "chol2inv": _differentiable(_SQUARE, "chol2inv_pullback"),
+    "mdivide_left_tri_low": _differentiable(_LEFT, "mdivide_left_tri_low_pullback"),
+    "mdivide_right_tri_low": _differentiable(_RIGHT, "mdivide_right_tri_low_pullback"),
+    "mdivide_left": _differentiable(_LEFT, "mdivide_left_pullback"),
+    "mdivide_right": _differentiable(_RIGHT, "mdivide_right_pullback"),
+    "mdivide_left_spd": _differentiable(_LEFT, "mdivide_left_spd_pullback", throws=True),
+    "mdivide_right_spd": _differentiable(_RIGHT, "mdivide_right_spd_pullback", throws=True),
+    "inverse": _differentiable(_SQUARE, "inverse_pullback"),
+    "inverse_spd": _differentiable(_SQUARE, "inverse_pullback", throws=True),
+    "determinant": _differentiable(_SQUARE_TO_SCALAR, "determinant_pullback"),
+    "log_determinant": _differentiable(_SQUARE_TO_SCALAR, "log_determinant_pullback"),
+    "log_determinant_spd": _differentiable(_SQUARE_TO_SCALAR, "log_determinant_spd_pullback", throws=True),
+    "eigenvalues_sym": _differentiable(
+        "in:f64[n*n] n:i64 out:f64[n] kept:f64[n*n]", "eigenvalues_sym_pullback", throws=True
+    ),
+    "eigenvectors_sym": _differentiable(
+        _VECTORS_THEN_VALUES.format("kept"), "eigendecompose_sym_pullback", throws=True
+    ),
+    "eigendecompose_sym": _differentiable(
+        _VECTORS_THEN_VALUES.format("out"), "eigendecompose_sym_pullback", throws=True
+    ),
+    "singular_values": _differentiable(_SVD.format("kept"), "svd_pullback", throws=True),
+    "svd": _differentiable(_SVD.format("out"), "svd_pullback", throws=True),
+    "qr_thin": _differentiable(
+        "in:f64[m*n] m:i64 n:i64 out:f64[m*min(m,n)] out:f64[min(m,n)*n]", "qr_thin_pullback"
+    ),
+    "matrix_exp": _differentiable(_SQUARE, "matrix_exp_pullback"),
+}  # fmt: skip
+
+# `kept` is the order: out[i] is in[order[i]], from 0.
+_SORTING: dict[str, Kernel] = {
+    "sort_asc": _differentiable("in:f64[n] n:i64 out:f64[n] kept:i32[n]", "sort_pullback", throws=True),
+    "sort_desc": _differentiable("in:f64[n] n:i64 out:f64[n] kept:i32[n]", "sort_pullback", throws=True),
+    "sort_asc_int": Kernel("in:i32[n] n:i64 out:i32[n]"),
+    "sort_desc_int": Kernel("in:i32[n] n:i64 out:i32[n]"),
+    "sort_indices_asc": Kernel("in:f64[n] n:i64 out:i32[n]", throws=True),
+    "sort_indices_desc": Kernel("in:f64[n] n:i64 out:i32[n]", throws=True),
+    "sort_indices_asc_int": Kernel("in:i32[n] n:i64 out:i32[n]"),
+    "sort_indices_desc_int": Kernel("in:i32[n] n:i64 out:i32[n]"),
+}
+
+# Arguments of the scalar distributions, by letters: r a real, i an int.
+_REAL_RNGS: dict[str, str] = {
+    "std_normal": "", "normal": "rr", "cauchy": "rr", "student_t": "rrr", "lognormal": "rr", "double_exponential": "rr",
+    "logistic": "rr", "gumbel": "rr", "skew_normal": "rrr", "skew_double_exponential": "rrr", "exp_mod_normal": "rrr",
+    "exponential": "r", "gamma": "rr", "inv_gamma": "rr", "weibull": "rr", "frechet": "rr", "rayleigh": "r",
+    "chi_square": "r", "inv_chi_square": "r", "scaled_inv_chi_square": "rr", "loglogistic": "rr", "pareto": "rr",
+    "pareto_type_2": "rrr", "beta": "rr", "beta_proportion": "rr", "uniform": "rr", "von_mises": "rr",
+}  # fmt: skip
+_INT_RNGS: dict[str, str] = {
+    "bernoulli": "r", "bernoulli_logit": "r", "binomial": "ir", "binomial_logit": "ir", "beta_binomial": "irr",
+    "hypergeometric": "iii", "discrete_range": "ii", "poisson": "r", "poisson_log": "r", "neg_binomial": "rr",
+    "neg_binomial_2": "rr", "neg_binomial_2_log": "rr", "beta_neg_binomial": "rrr", "yule_simon": "r",
+}  # fmt: skip
+_CONTAINER_RNGS: dict[str, str] = {
+    "categorical": "in:f64[n] n:i64 out:i32[1]",
+    "categorical_logit": "in:f64[n] n:i64 out:i32[1]",
+    "ordered_logistic": "value:f64 in:f64[n] n:i64 out:i32[1]",
+    "ordered_probit": "value:f64 in:f64[n] n:i64 out:i32[1]",
+    "multinomial": "in:f64[n] n:i64 value:i32 out:i32[n]",
+    "multinomial_logit": "in:f64[n] n:i64 value:i32 out:i32[n]",
+    "dirichlet": "in:f64[n] n:i64 out:f64[n]",
+    "dirichlet_multinomial": "in:f64[n] n:i64 value:i32 out:i32[n]",
+    "multi_normal": "in:f64[n] in:f64[n*n] n:i64 out:f64[n]",
+    "multi_normal_cholesky": "in:f64[n] in:f64[n*n] n:i64 out:f64[n]",
+    "multi_student_t": "value:f64 in:f64[n] in:f64[n*n] n:i64 out:f64[n]",
+    "multi_student_t_cholesky": "value:f64 in:f64[n] in:f64[n*n] n:i64 out:f64[n]",
+    "lkj_corr": "value:i32 value:f64 out:f64[value*value]",  # the first argument is the size
+    "lkj_corr_cholesky": "value:i32 value:f64 out:f64[value*value]",
+    "wishart": "value:f64 in:f64[n*n] n:i64 out:f64[n*n]",
+    "wishart_cholesky": "value:f64 in:f64[n*n] n:i64 out:f64[n*n]",
+    "inv_wishart": "value:f64 in:f64[n*n] n:i64 out:f64[n*n]",
+}
+
+
+def _scalar_rng(letters: str, result: str) -> Kernel:
+    values = " ".join("value:f64" if letter == "r" else "value:i32" for letter in letters)
+    return Kernel(f"{values} out:{result}[1]".strip(), throws=True, effects="rng")
+
+
+_RANDOM: dict[str, Kernel] = {
+    **{f"{name}_rng": _scalar_rng(letters, "f64") for name, letters in _REAL_RNGS.items()},
+    **{f"{name}_rng": _scalar_rng(letters, "i32") for name, letters in _INT_RNGS.items()},
+    **{f"{name}_rng": Kernel(text, throws=True, effects="rng") for name, text in _CONTAINER_RNGS.items()},
+}
+
+# `kind` of print_begin: 0 print, 1 reject, 2 fatal_error; of a container: 0 array, 1 vector, 2 row_vector, 3 matrix.
+_PRINTING: dict[str, Kernel] = {
+    "print_begin": Kernel("value:i32", effects="print"),
+    "print_string": Kernel("in:i8", effects="print"),
+    "print_int": Kernel("value:i32", effects="print"),
+    "print_real": Kernel("value:f64", effects="print"),
+    "print_container_int": Kernel("in:i32 value:i32 in:i64 value:i32", effects="print"),
+    "print_container_real": Kernel("in:f64 value:i32 in:i64 value:i32", effects="print"),
+    "print_end": Kernel("", effects="print"),
+}
+
+KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **_RANDOM, **_PRINTING}

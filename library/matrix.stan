@@ -1,0 +1,250 @@
+/* Functions of matrices that are compositions. Stan Functions Reference, "Matrix operations". */
+
+matrix crossprod(matrix x) { return x' * x; }
+
+matrix tcrossprod(matrix x) { return x * x'; }
+
+/* L * L' of the lower triangle of L. */
+matrix multiply_lower_tri_self_transpose(matrix L) {
+  int n = rows(L);
+  int m = cols(L);
+  matrix[n, n] result;
+  for (j in 1:n) {
+    for (i in j:n) {
+      real total = 0;
+      for (k in 1:min(j, m)) total += L[i, k] * L[j, k];
+      result[i, j] = total;
+      result[j, i] = total;
+    }
+  }
+  return result;
+}
+
+matrix quad_form(matrix A, matrix B) { return B' * (A * B); }
+
+real quad_form(matrix A, vector b) { return dot_product(b, A * b); }
+
+/* quad_form of a symmetric A, with a result that is exactly symmetric. */
+matrix quad_form_sym(matrix A, matrix B) {
+  require_symmetric(A);
+  matrix[cols(B), cols(B)] C = B' * (A * B);
+  return 0.5 * (C + C');
+}
+
+real quad_form_sym(matrix A, vector b) {
+  require_symmetric(A);
+  return dot_product(b, A * b);
+}
+
+matrix diag_pre_multiply(vector d, matrix x) {
+  require_same_size(num_elements(d), rows(x));
+  matrix[rows(x), cols(x)] result;
+  for (j in 1:cols(x)) {
+    for (i in 1:rows(x)) result[i, j] = d[i] * x[i, j];
+  }
+  return result;
+}
+
+matrix diag_pre_multiply(row_vector d, matrix x) { return diag_pre_multiply(d', x); }
+
+matrix diag_post_multiply(matrix x, vector d) {
+  require_same_size(num_elements(d), cols(x));
+  matrix[rows(x), cols(x)] result;
+  for (j in 1:cols(x)) {
+    for (i in 1:rows(x)) result[i, j] = x[i, j] * d[j];
+  }
+  return result;
+}
+
+matrix diag_post_multiply(matrix x, row_vector d) { return diag_post_multiply(x, d'); }
+
+/* diag(d) * A * diag(d). */
+matrix quad_form_diag(matrix A, vector d) {
+  require_same_size(cols(A), rows(A));
+  require_same_size(num_elements(d), rows(A));
+  matrix[rows(A), cols(A)] result;
+  for (j in 1:cols(A)) {
+    for (i in 1:rows(A)) result[i, j] = d[i] * d[j] * A[i, j];
+  }
+  return result;
+}
+
+matrix quad_form_diag(matrix A, row_vector d) { return quad_form_diag(A, d'); }
+
+real trace(matrix A) {
+  real total = 0;
+  for (i in 1:min(rows(A), cols(A))) total += A[i, i];
+  return total;
+}
+
+real trace_quad_form(matrix A, matrix B) { return sum(B .* (A * B)); }
+
+real trace_quad_form(matrix A, vector b) { return dot_product(b, A * b); }
+
+/* trace(D * B' * A * B). */
+real trace_gen_quad_form(matrix D, matrix A, matrix B) { return sum((B * D') .* (A * B)); }
+
+matrix add_diag(matrix A, real d) {
+  matrix[rows(A), cols(A)] result = A;
+  for (i in 1:min(rows(A), cols(A))) result[i, i] += d;
+  return result;
+}
+
+matrix add_diag(matrix A, vector d) {
+  require_same_size(num_elements(d), min(rows(A), cols(A)));
+  matrix[rows(A), cols(A)] result = A;
+  for (i in 1:num_elements(d)) result[i, i] += d[i];
+  return result;
+}
+
+matrix add_diag(matrix A, row_vector d) { return add_diag(A, d'); }
+
+matrix symmetrize_from_lower_tri(matrix A) {
+  int n = rows(A);
+  require_same_size(cols(A), n);
+  matrix[n, n] result;
+  for (j in 1:n) {
+    for (i in j:n) {
+      result[i, j] = A[i, j];
+      result[j, i] = A[i, j];
+    }
+  }
+  return result;
+}
+
+row_vector columns_dot_product(matrix x, matrix y) {
+  require_same_size(rows(x), rows(y));
+  require_same_size(cols(x), cols(y));
+  row_vector[cols(x)] result;
+  for (j in 1:cols(x)) {
+    real total = 0;
+    for (i in 1:rows(x)) total += x[i, j] * y[i, j];
+    result[j] = total;
+  }
+  return result;
+}
+
+row_vector columns_dot_self(matrix x) { return columns_dot_product(x, x); }
+
+vector rows_dot_product(matrix x, matrix y) {
+  require_same_size(rows(x), rows(y));
+  require_same_size(cols(x), cols(y));
+  vector[rows(x)] result = rep_vector(0, rows(x));
+  for (j in 1:cols(x)) {
+    for (i in 1:rows(x)) result[i] += x[i, j] * y[i, j];
+  }
+  return result;
+}
+
+vector rows_dot_self(matrix x) { return rows_dot_product(x, x); }
+
+matrix identity_matrix(int n) { return diag_matrix(rep_vector(1, n)); }
+
+vector zeros_vector(int n) { return rep_vector(0, n); }
+
+row_vector zeros_row_vector(int n) { return rep_row_vector(0, n); }
+
+array[] real zeros_array(int n) { return rep_array(0.0, n); }
+
+array[] int zeros_int_array(int n) { return rep_array(0, n); }
+
+vector ones_vector(int n) { return rep_vector(1, n); }
+
+row_vector ones_row_vector(int n) { return rep_row_vector(1, n); }
+
+array[] real ones_array(int n) { return rep_array(1.0, n); }
+
+array[] int ones_int_array(int n) { return rep_array(1, n); }
+
+vector one_hot_vector(int n, int k) {
+  require_in_interval(k, 1, n);
+  vector[n] result = rep_vector(0, n);
+  result[k] = 1;
+  return result;
+}
+
+row_vector one_hot_row_vector(int n, int k) { return one_hot_vector(n, k)'; }
+
+array[] real one_hot_array(int n, int k) { return to_array_1d(one_hot_vector(n, k)); }
+
+array[] int one_hot_int_array(int n, int k) {
+  require_in_interval(k, 1, n);
+  array[n] int result = rep_array(0, n);
+  result[k] = 1;
+  return result;
+}
+
+vector uniform_simplex(int n) {
+  require_positive(n);
+  return rep_vector(1.0 / n, n);
+}
+
+/* n equidistant points from low to high; high alone for n = 1. */
+vector linspaced_vector(int n, data real low, data real high) {
+  require_nonnegative(n);
+  require_finite(low);
+  require_finite(high);
+  require_at_least(high, low);
+  vector[n] result;
+  for (i in 1:n) result[i] = i == n ? high : low + (i - 1) * ((high - low) / (n - 1));
+  return result;
+}
+
+row_vector linspaced_row_vector(int n, data real low, data real high) { return linspaced_vector(n, low, high)'; }
+
+array[] real linspaced_array(int n, data real low, data real high) { return to_array_1d(linspaced_vector(n, low, high)); }
+
+vector reverse(vector x) {
+  int n = num_elements(x);
+  vector[n] result;
+  for (i in 1:n) result[i] = x[n - i + 1];
+  return result;
+}
+
+row_vector reverse(row_vector x) { return reverse(x')'; }
+
+array[] real reverse(array[] real x) { return to_array_1d(reverse(to_vector(x))); }
+
+array[] int reverse(array[] int x) {
+  int n = size(x);
+  array[n] int result;
+  for (i in 1:n) result[i] = x[n - i + 1];
+  return result;
+}
+
+/* A^n, n >= 0, by repeated squaring. */
+matrix matrix_power(matrix A, int n) {
+  require_same_size(cols(A), rows(A));
+  require_nonnegative(n);
+  matrix[rows(A), rows(A)] result = identity_matrix(rows(A));
+  matrix[rows(A), rows(A)] square_power = A;
+  int rest = n;
+  while (rest > 0) {
+    if (rest % 2 == 1) result = result * square_power;
+    rest = rest %/% 2;
+    if (rest > 0) square_power = square_power * square_power;
+  }
+  return result;
+}
+
+/* Rows and columns of a sparse matrix in compressed row storage times a vector. */
+vector csr_matrix_times_vector(int m, int n, vector w, array[] int v, array[] int u, vector b) {
+  require_same_size(num_elements(b), n);
+  require_same_size(size(u), m + 1);
+  require_same_size(size(v), num_elements(w));
+  vector[m] result;
+  for (i in 1:m) {
+    real total = 0;
+    for (k in u[i]:(u[i + 1] - 1)) total += w[k] * b[v[k]];
+    result[i] = total;
+  }
+  return result;
+}
+
+matrix csr_to_dense_matrix(int m, int n, vector w, array[] int v, array[] int u) {
+  matrix[m, n] result = rep_matrix(0, m, n);
+  for (i in 1:m) {
+    for (k in u[i]:(u[i + 1] - 1)) result[i, v[k]] = w[k];
+  }
+  return result;
+}

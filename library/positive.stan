@@ -1,0 +1,271 @@
+/* Densities on the positive numbers. Stan Functions Reference, "Positive continuous distributions" and
+ * "Positive lower-bounded distributions". Conventions: continuous.stan. */
+
+/* Lognormal. y >= 0, mu finite, sigma > 0 and finite; density 0 at y = 0. `~` keeps the constant, as in Stan. */
+real lognormal_lpdf(real y, real mu, real sigma) {
+  require_nonnegative(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  if (y == 0) return negative_infinity();
+  return std_normal_log_density((log(y) - mu) / sigma) - log(sigma) - log(y);
+}
+
+/* Exponential. y >= 0; beta, a rate, > 0 and finite. */
+real exponential_lpdf(real y, real beta) {
+  require_nonnegative(y);
+  require_positive_finite(beta);
+  return -beta * y + log(beta);
+}
+
+/* Gamma. y, alpha, beta (a rate) > 0 and finite. */
+real gamma_lpdf(real y, real alpha, real beta) {
+  require_positive_finite(y);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  return (alpha - 1) * log(y) - beta * y + alpha * log(beta) - lgamma(alpha);
+}
+
+/* Inverse gamma. y not NaN; alpha, beta (a scale) > 0 and finite; density 0 for y <= 0. */
+real inv_gamma_lpdf(real y, real alpha, real beta) {
+  require_not_nan(y);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (y <= 0) return negative_infinity();
+  return -(alpha + 1) * log(y) - beta / y + alpha * log(beta) - lgamma(alpha);
+}
+
+/* Chi-square. y >= 0, nu > 0 and finite. */
+real chi_square_lpdf(real y, real nu) {
+  require_nonnegative(y);
+  require_positive_finite(nu);
+  return (0.5 * nu - 1) * log(y) - 0.5 * y - chi_square_log_normalizer(nu);
+}
+
+real chi_square_log_normalizer(real nu) { return nu * half_log_two() + lgamma(0.5 * nu); }
+
+/* Inverse chi-square. y not NaN, nu > 0 and finite; density 0 for y <= 0. */
+real inv_chi_square_lpdf(real y, real nu) {
+  require_positive_finite(nu);
+  require_not_nan(y);
+  if (y <= 0) return negative_infinity();
+  return -(0.5 * nu + 1) * log(y) - 0.5 / y - chi_square_log_normalizer(nu);
+}
+
+/* Scaled inverse chi-square. y not NaN; nu, sigma > 0 and finite; density 0 for y <= 0. */
+real scaled_inv_chi_square_lpdf(real y, real nu, real sigma) {
+  require_not_nan(y);
+  require_positive_finite(nu);
+  require_positive_finite(sigma);
+  if (y <= 0) return negative_infinity();
+  return -(0.5 * nu + 1) * log(y) - 0.5 * nu * square(sigma) / y + nu * log(sigma) + 0.5 * nu * log(0.5 * nu)
+         - lgamma(0.5 * nu);
+}
+
+/* Weibull. y finite; alpha, sigma > 0 and finite; density 0 for y < 0. */
+real weibull_lpdf(real y, real alpha, real sigma) {
+  require_finite(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  if (y < 0) return negative_infinity();
+  return log(alpha) + (alpha - 1) * log(y) - alpha * log(sigma) - pow(y / sigma, alpha);
+}
+
+/* Frechet. y > 0; alpha, sigma > 0 and finite. */
+real frechet_lpdf(real y, real alpha, real sigma) {
+  require_positive(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  return log(alpha) - (alpha + 1) * log(y) + alpha * log(sigma) - pow(sigma / y, alpha);
+}
+
+/* Rayleigh. y, sigma > 0. */
+real rayleigh_lpdf(real y, real sigma) {
+  require_positive(sigma);
+  require_positive(y);
+  return log(y) - 0.5 * square(y / sigma) - 2 * log(sigma);
+}
+
+/* Log-logistic. y, alpha (a scale), beta (a shape) > 0 and finite. */
+real loglogistic_lpdf(real y, real alpha, real beta) {
+  require_positive_finite(y);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  return loglogistic_log_kernel(y, alpha, beta) + loglogistic_log_normalizer(alpha, beta);
+}
+
+real loglogistic_log_kernel(real y, real alpha, real beta) {
+  return (beta - 1) * log(y) - 2 * log1p_exp(beta * (log(y) - log(alpha)));
+}
+
+real loglogistic_log_normalizer(real alpha, real beta) { return log(beta) - beta * log(alpha); }
+
+/* Pareto. y not NaN; y_min, alpha > 0 and finite; density 0 for y < y_min. */
+real pareto_lpdf(real y, real y_min, real alpha) {
+  require_not_nan(y);
+  require_positive_finite(y_min);
+  require_positive_finite(alpha);
+  if (y < y_min) return negative_infinity();
+  return log(alpha) + alpha * log(y_min) - (alpha + 1) * log(y);
+}
+
+/* Pareto type 2. y >= mu; lambda, alpha > 0 and finite. */
+real pareto_type_2_lpdf(real y, real mu, real lambda, real alpha) {
+  require_at_least(y, mu);
+  require_positive_finite(lambda);
+  require_positive_finite(alpha);
+  return log(alpha) - log(lambda) - (alpha + 1) * log1p((y - mu) / lambda);
+}
+
+real lognormal_lcdf(real y, real mu, real sigma) {
+  require_nonnegative(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return log_Phi((log(y) - mu) / sigma);
+}
+
+real lognormal_lccdf(real y, real mu, real sigma) {
+  require_nonnegative(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return log_Phi((mu - log(y)) / sigma);
+}
+
+real lognormal_cdf(real y, real mu, real sigma) {
+  require_nonnegative(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return Phi((log(y) - mu) / sigma);
+}
+
+real exponential_lcdf(real y, real beta) {
+  require_nonnegative(y);
+  require_positive_finite(beta);
+  return log1m_exp(-beta * y);
+}
+
+real exponential_lccdf(real y, real beta) {
+  require_nonnegative(y);
+  require_positive_finite(beta);
+  return -beta * y;
+}
+
+real exponential_cdf(real y, real beta) {
+  require_nonnegative(y);
+  require_positive_finite(beta);
+  return -expm1(-beta * y);
+}
+
+real weibull_lcdf(real y, real alpha, real sigma) {
+  require_nonnegative(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  return log1m_exp(-pow(y / sigma, alpha));
+}
+
+real weibull_lccdf(real y, real alpha, real sigma) {
+  require_nonnegative(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  return -pow(y / sigma, alpha);
+}
+
+real weibull_cdf(real y, real alpha, real sigma) {
+  require_nonnegative(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  return -expm1(-pow(y / sigma, alpha));
+}
+
+real frechet_lcdf(real y, real alpha, real sigma) {
+  require_positive(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  return -pow(sigma / y, alpha);
+}
+
+real frechet_lccdf(real y, real alpha, real sigma) {
+  require_positive(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  return log1m_exp(-pow(sigma / y, alpha));
+}
+
+real frechet_cdf(real y, real alpha, real sigma) {
+  require_positive(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  return exp(-pow(sigma / y, alpha));
+}
+
+real rayleigh_lcdf(real y, real sigma) {
+  require_positive(sigma);
+  require_nonnegative(y);
+  return log1m_exp(-0.5 * square(y / sigma));
+}
+
+real rayleigh_lccdf(real y, real sigma) {
+  require_positive(sigma);
+  require_nonnegative(y);
+  return -0.5 * square(y / sigma);
+}
+
+real rayleigh_cdf(real y, real sigma) {
+  require_positive(sigma);
+  require_nonnegative(y);
+  return -expm1(-0.5 * square(y / sigma));
+}
+
+real loglogistic_cdf(real y, real alpha, real beta) {
+  require_nonnegative(y);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  return 1 / (1 + pow(alpha / y, beta));
+}
+
+real pareto_lcdf(real y, real y_min, real alpha) {
+  require_nonnegative(y);
+  require_positive_finite(y_min);
+  require_positive_finite(alpha);
+  if (y < y_min) return negative_infinity();
+  return log1m_exp(alpha * log(y_min / y));
+}
+
+real pareto_lccdf(real y, real y_min, real alpha) {
+  require_nonnegative(y);
+  require_positive_finite(y_min);
+  require_positive_finite(alpha);
+  if (y < y_min) return 0;
+  return alpha * log(y_min / y);
+}
+
+real pareto_cdf(real y, real y_min, real alpha) {
+  require_nonnegative(y);
+  require_positive_finite(y_min);
+  require_positive_finite(alpha);
+  if (y < y_min) return 0;
+  return -expm1(alpha * log(y_min / y));
+}
+
+real pareto_type_2_lcdf(real y, real mu, real lambda, real alpha) {
+  require_at_least(y, mu);
+  require_nonnegative(y);
+  require_positive_finite(lambda);
+  require_positive_finite(alpha);
+  return log1m_exp(-alpha * log1p((y - mu) / lambda));
+}
+
+real pareto_type_2_lccdf(real y, real mu, real lambda, real alpha) {
+  require_at_least(y, mu);
+  require_nonnegative(y);
+  require_positive_finite(lambda);
+  require_positive_finite(alpha);
+  return -alpha * log1p((y - mu) / lambda);
+}
+
+real pareto_type_2_cdf(real y, real mu, real lambda, real alpha) {
+  require_at_least(y, mu);
+  require_nonnegative(y);
+  require_positive_finite(lambda);
+  require_positive_finite(alpha);
+  return -expm1(-alpha * log1p((y - mu) / lambda));
+}

@@ -1,0 +1,89 @@
+"""What the `require_*` statements of library/*.stan demand, as data.
+
+A statement `require_bounded(x, lo, hi);` checks its first argument, the subject; it holds if all conditions hold.
+A condition is a comparison of the subject with a constant or, by position, with another argument; every comparison is
+false for NaN. Messages are put together from the subject's name, its value and `phrase`, in which `{1}`, `{2}` stand
+for the values of the other arguments: "sigma is -1, but must be positive!".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+CONSTRAINT_TOLERANCE = 1e-8
+"""How far data may be off a constraint that is an equality (Stan's value)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """The other side of a comparison: argument number `position` of the statement (the subject is 0)."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`subject <comparison> operand`; `comparison` is `gt ge lt le eq`, or `near`: |subject - operand| <= tolerance."""
+
+    comparison: str
+    operand: float | Argument
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """All `conditions` must hold; no condition at all means "not NaN"."""
+
+    conditions: tuple[Condition, ...]
+    phrase: str
+
+
+def _where(phrase: str, *conditions: tuple[str, float | Argument]) -> Requirement:
+    return Requirement(tuple(Condition(comparison, operand) for comparison, operand in conditions), phrase)
+
+
+_FIRST, _SECOND = Argument(1), Argument(2)
+
+REQUIREMENTS: dict[str, Requirement] = {
+    # scalars, as Stan's manual names them
+    "require_not_nan": _where("must be not nan!"),
+    "require_finite": _where("must be finite!", ("gt", -inf), ("lt", inf)),
+    "require_positive": _where("must be positive!", ("gt", 0.0)),
+    "require_positive_finite": _where("must be positive finite!", ("gt", 0.0), ("lt", inf)),
+    "require_nonnegative": _where("must be nonnegative!", ("ge", 0.0)),
+    "require_probability": _where("must be in the interval [0, 1]", ("ge", 0.0), ("le", 1.0)),
+    "require_in_interval": _where("must be in the interval [{1}, {2}]", ("ge", _FIRST), ("le", _SECOND)),
+    "require_greater": _where("must be greater than {1}", ("gt", _FIRST)),
+    "require_at_least": _where("must be greater than or equal to {1}", ("ge", _FIRST)),
+    "require_less": _where("must be less than {1}", ("lt", _FIRST)),
+    "require_at_most": _where("must be less than or equal to {1}", ("le", _FIRST)),
+    # sizes
+    "require_nonempty": _where("must have at least one element", ("gt", 0.0)),
+    "require_same_size": _where("must have the same size as {1}", ("eq", _FIRST)),
+    "require_no_more": _where("must be at most {1}", ("le", _FIRST)),
+    # parts of the checks of containers (requirements.stan)
+    "require_simplex_sum": _where("must be 1: the entries of a simplex sum to 1", ("near", 1.0)),
+    "require_unit_sum_of_squares": _where("must be 1: the squares sum to 1", ("near", 1.0)),
+    "require_zero_sum": _where("must be 0: the entries sum to zero", ("near", 0.0)),
+    "require_above_previous": _where("must be greater than the previous element, {1}", ("gt", _FIRST)),
+    "require_mirrored": _where("must equal the entry on the other side of the diagonal, {1}", ("near", _FIRST)),
+    "require_zero_above_diagonal": _where("must be 0: the matrix is lower triangular", ("eq", 0.0)),
+    "require_positive_diagonal": _where("must be positive, as every entry of the diagonal", ("gt", 0.0)),
+    "require_unit_diagonal": _where("must be 1, as every entry of the diagonal", ("near", 1.0)),
+    "require_positive_pivot": _where(
+        "must be positive: the matrix is not positive definite", ("gt", 0.0), ("lt", inf)
+    ),
+}
+"""Requirement by the name of its statement. `require_*` functions of containers are Stan functions instead."""
+
+PRIMITIVE_REQUIREMENTS: dict[str, tuple[tuple[int, str, tuple[float, ...]], ...]] = {
+    "log1p": ((0, "require_at_least", (-1.0,)),),
+    "log1m": ((0, "require_at_most", (1.0,)),),
+    "acosh": ((0, "require_at_least", (1.0,)),),
+    "atanh": ((0, "require_in_interval", (-1.0, 1.0)),),
+    "inv_Phi": ((0, "require_probability", ()),),
+    "Phi": ((0, "require_not_nan", ()),),
+    "lchoose": ((0, "require_at_least", (-1.0,)),),
+}
+"""What Stan demands of the arguments of primitives that a program calls itself: (argument, requirement, its other
+arguments). Library functions call primitives inside of their domain and need no such check."""

@@ -1,0 +1,96 @@
+/* Checks of containers, made of the scalar requirements of requirements.py. Stan Reference Manual, "Constrained data
+ * types"; the tolerance is Stan's, 1e-8. */
+
+void require_simplex(vector theta) {
+  require_nonempty(num_elements(theta));
+  require_simplex_sum(sum(theta));
+  require_nonnegative(theta);
+}
+
+void require_simplex(row_vector theta) {
+  require_nonempty(num_elements(theta));
+  require_simplex_sum(sum(theta));
+  require_nonnegative(theta);
+}
+
+void require_unit_length(vector x) {
+  require_nonempty(num_elements(x));
+  require_unit_sum_of_squares(dot_self(x));
+}
+
+void require_zero_total(real total) {
+  require_zero_sum(total);
+}
+
+void require_ordered(vector x) {
+  for (i in 2:num_elements(x)) require_above_previous(x[i], x[i - 1]);
+}
+
+void require_positive_ordered(vector x) {
+  if (num_elements(x) > 0) require_nonnegative(x[1]);
+  for (i in 2:num_elements(x)) require_above_previous(x[i], x[i - 1]);
+}
+
+void require_square(matrix x) {
+  require_same_size(cols(x), rows(x));
+}
+
+/* Entries may differ by 1e-8. */
+void require_symmetric(matrix x) {
+  require_same_size(cols(x), rows(x));
+  for (j in 1:cols(x)) {
+    for (i in (j + 1):rows(x)) require_mirrored(x[i, j], x[j, i]);
+  }
+}
+
+void require_lower_triangular(matrix x) {
+  for (j in 2:cols(x)) {
+    for (i in 1:min(j - 1, rows(x))) require_zero_above_diagonal(x[i, j]);
+  }
+}
+
+/* Lower triangular, at least as many rows as columns, positive diagonal. */
+void require_cholesky_factor(matrix x) {
+  require_no_more(cols(x), rows(x));
+  require_lower_triangular(x);
+  for (j in 1:cols(x)) require_positive_diagonal(x[j, j]);
+}
+
+/* A Cholesky factor whose rows have length 1. */
+void require_cholesky_factor_corr(matrix x) {
+  require_same_size(cols(x), rows(x));
+  require_lower_triangular(x);
+  for (j in 1:cols(x)) require_positive_diagonal(x[j, j]);
+  for (i in 1:rows(x)) require_unit_sum_of_squares(dot_self(x[i]));
+}
+
+void require_corr_matrix(matrix x) {
+  require_symmetric(x);
+  for (j in 1:cols(x)) require_unit_diagonal(x[j, j]);
+  require_pos_definite(x);
+}
+
+void require_cov_matrix(matrix x) {
+  require_symmetric(x);
+  require_pos_definite(x);
+}
+
+/* Positive definite, by the pivots of an LDL' factorisation of the lower triangle. */
+void require_pos_definite(matrix x) {
+  int n = rows(x);
+  require_nonempty(n);
+  require_same_size(cols(x), n);
+  matrix[n, n] l;
+  vector[n] pivot;
+  for (j in 1:n) {
+    real d = x[j, j];
+    for (k in 1:(j - 1)) d -= square(l[j, k]) * pivot[k];
+    require_positive_pivot(d);
+    pivot[j] = d;
+    for (i in (j + 1):n) {
+      real v = x[i, j];
+      for (k in 1:(j - 1)) v -= l[i, k] * l[j, k] * pivot[k];
+      l[i, j] = v / d;
+    }
+  }
+}

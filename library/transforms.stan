@@ -1,0 +1,495 @@
+/* Constraining transforms. Stan Reference Manual, "Constraint transforms". For each constraint X:
+ *
+ *   X_unconstrained_size(sizes)   how many unconstrained values make one value (scalars: one each, no function)
+ *   X_constrain(u, ...)           the value
+ *   X_log_jacobian(u, ...)        log absolute Jacobian determinant of X_constrain at u
+ *   X_unconstrain(x, ...)         the inverse of X_constrain
+ *   X_check(x, ...)               requires that x satisfies the constraint
+ *
+ * Bounds and offset-multiplier are functions of scalars, applied element by element. An infinite bound is none. */
+
+/* ---- lower bound: exp(u) + lb */
+
+real lower_bound_constrain(real u, real lb) { return lb == negative_infinity() ? u : exp(u) + lb; }
+
+real lower_bound_log_jacobian(real u, real lb) { return lb == negative_infinity() ? 0 : u; }
+
+real lower_bound_unconstrain(real x, real lb) {
+  require_at_least(x, lb);
+  return lb == negative_infinity() ? x : log(x - lb);
+}
+
+void lower_bound_check(real x, real lb) {
+  require_at_least(x, lb);
+}
+
+/* ---- upper bound: ub - exp(u) */
+
+real upper_bound_constrain(real u, real ub) { return ub == positive_infinity() ? u : ub - exp(u); }
+
+real upper_bound_log_jacobian(real u, real ub) { return ub == positive_infinity() ? 0 : u; }
+
+real upper_bound_unconstrain(real x, real ub) {
+  require_at_most(x, ub);
+  return ub == positive_infinity() ? x : log(ub - x);
+}
+
+void upper_bound_check(real x, real ub) {
+  require_at_most(x, ub);
+}
+
+/* ---- both bounds: lb + (ub - lb) * inv_logit(u) */
+
+real lower_upper_bound_constrain(real u, real lb, real ub) {
+  return lb == negative_infinity() ? upper_bound_constrain(u, ub)
+         : ub == positive_infinity() ? exp(u) + lb
+         : inv_logit(u) * (ub - lb) + lb;
+}
+
+real lower_upper_bound_log_jacobian(real u, real lb, real ub) {
+  return lb == negative_infinity() ? upper_bound_log_jacobian(u, ub)
+         : ub == positive_infinity() ? u
+         : log(ub - lb) - abs(u) - 2 * log1p_exp(-abs(u));
+}
+
+real lower_upper_bound_unconstrain(real x, real lb, real ub) {
+  require_in_interval(x, lb, ub);
+  return lb == negative_infinity() ? upper_bound_unconstrain(x, ub)
+         : ub == positive_infinity() ? log(x - lb)
+         : log((x - lb) / (ub - x));
+}
+
+void lower_upper_bound_check(real x, real lb, real ub) {
+  require_at_least(x, lb);
+  require_at_most(x, ub);
+}
+
+/* ---- offset and multiplier: offset + multiplier * u */
+
+real offset_multiplier_constrain(real u, real mu, real sigma) {
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return mu + sigma * u;
+}
+
+real offset_multiplier_log_jacobian(real u, real mu, real sigma) { return log(sigma); }
+
+real offset_multiplier_unconstrain(real x, real mu, real sigma) {
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return (x - mu) / sigma;
+}
+
+/* ---- ordered: the first as it is, then positive steps */
+
+int ordered_unconstrained_size(int K) { return K; }
+
+vector ordered_constrain(vector u) {
+  int K = num_elements(u);
+  vector[K] x;
+  if (K > 0) x[1] = u[1];
+  for (k in 2:K) x[k] = x[k - 1] + exp(u[k]);
+  return x;
+}
+
+real ordered_log_jacobian(vector u) {
+  real total = 0;
+  for (k in 2:num_elements(u)) total += u[k];
+  return total;
+}
+
+vector ordered_unconstrain(vector x) {
+  require_ordered(x);
+  int K = num_elements(x);
+  vector[K] u;
+  if (K > 0) u[1] = x[1];
+  for (k in 2:K) u[k] = log(x[k] - x[k - 1]);
+  return u;
+}
+
+void ordered_check(vector x) {
+  require_ordered(x);
+}
+
+/* ---- positive_ordered: positive steps from 0 */
+
+int positive_ordered_unconstrained_size(int K) { return K; }
+
+vector positive_ordered_constrain(vector u) {
+  int K = num_elements(u);
+  vector[K] x;
+  if (K > 0) x[1] = exp(u[1]);
+  for (k in 2:K) x[k] = x[k - 1] + exp(u[k]);
+  return x;
+}
+
+real positive_ordered_log_jacobian(vector u) { return sum(u); }
+
+vector positive_ordered_unconstrain(vector x) {
+  require_positive_ordered(x);
+  int K = num_elements(x);
+  vector[K] u;
+  if (K > 0) u[1] = log(x[1]);
+  for (k in 2:K) u[k] = log(x[k] - x[k - 1]);
+  return u;
+}
+
+void positive_ordered_check(vector x) {
+  require_positive_ordered(x);
+}
+
+/* ---- sum_to_zero_vector: an orthonormal basis of the vectors that sum to zero */
+
+int sum_to_zero_unconstrained_size(int K) { return K - 1; }
+
+vector sum_to_zero_constrain(vector u) {
+  int K = num_elements(u) + 1;
+  vector[K] x;
+  real total = 0;
+  x[K] = 0;
+  for (i in 1:(K - 1)) {
+    int n = K - i;
+    real w = u[n] / sqrt(n * (n + 1.0));
+    x[n + 1] = total - n * w;
+    total += w;
+  }
+  x[1] = total;
+  return x;
+}
+
+real sum_to_zero_log_jacobian(vector u) { return 0; }
+
+vector sum_to_zero_unconstrain(vector x) {
+  require_zero_sum(sum(x));
+  int K = num_elements(x);
+  vector[K - 1] u;
+  real total = 0;
+  for (i in 1:(K - 1)) {
+    int n = K - i;
+    real w = (total - x[n + 1]) / n;
+    u[n] = w * sqrt(n * (n + 1.0));
+    total += w;
+  }
+  return u;
+}
+
+void sum_to_zero_check(vector x) {
+  require_nonempty(num_elements(x));
+  require_zero_sum(sum(x));
+}
+
+/* ---- sum_to_zero_matrix: the transform of vectors along both dimensions */
+
+int sum_to_zero_matrix_unconstrained_size(int N, int M) { return (N - 1) * (M - 1); }
+
+matrix sum_to_zero_matrix_constrain(vector u, int N, int M) {
+  matrix[N, M - 1] half;
+  matrix[N, M] x;
+  for (j in 1:(M - 1)) half[, j] = sum_to_zero_constrain(segment(u, (j - 1) * (N - 1) + 1, N - 1));
+  for (i in 1:N) x[i] = sum_to_zero_constrain(half[i]')';
+  return x;
+}
+
+real sum_to_zero_matrix_log_jacobian(vector u, int N, int M) { return 0; }
+
+vector sum_to_zero_matrix_unconstrain(matrix x) {
+  int N = rows(x);
+  int M = cols(x);
+  matrix[N, M - 1] half;
+  vector[(N - 1) * (M - 1)] u;
+  for (i in 1:N) half[i] = sum_to_zero_unconstrain(x[i]')';
+  for (j in 1:(M - 1)) u[((j - 1) * (N - 1) + 1):(j * (N - 1))] = sum_to_zero_unconstrain(half[, j]);
+  return u;
+}
+
+void sum_to_zero_matrix_check(matrix x) {
+  for (i in 1:rows(x)) require_zero_sum(sum(x[i]));
+  for (j in 1:cols(x)) require_zero_sum(sum(x[, j]));
+}
+
+/* ---- simplex: softmax of a vector that sums to zero (isometric log-ratio, since Stan 2.37) */
+
+int simplex_unconstrained_size(int K) { return K - 1; }
+
+vector simplex_constrain(vector u) { return softmax(sum_to_zero_constrain(u)); }
+
+real simplex_log_jacobian(vector u) {
+  int K = num_elements(u) + 1;
+  return 0.5 * log(K) - K * log_sum_exp(sum_to_zero_constrain(u));
+}
+
+vector simplex_unconstrain(vector x) {
+  require_simplex(x);
+  int K = num_elements(x);
+  vector[K] log_x = log(x);
+  return sum_to_zero_unconstrain(log_x - mean(log_x));
+}
+
+void simplex_check(vector x) {
+  require_simplex(x);
+}
+
+/* ---- stochastic matrices: each column, or each row, a simplex; unconstrained values in column-major order */
+
+int stochastic_column_unconstrained_size(int N, int M) { return (N - 1) * M; }
+
+matrix stochastic_column_constrain(vector u, int N, int M) {
+  matrix[N, M] x;
+  for (j in 1:M) x[, j] = simplex_constrain(segment(u, (j - 1) * (N - 1) + 1, N - 1));
+  return x;
+}
+
+real stochastic_column_log_jacobian(vector u, int N, int M) {
+  real total = 0;
+  for (j in 1:M) total += simplex_log_jacobian(segment(u, (j - 1) * (N - 1) + 1, N - 1));
+  return total;
+}
+
+vector stochastic_column_unconstrain(matrix x) {
+  int N = rows(x);
+  int M = cols(x);
+  vector[(N - 1) * M] u;
+  for (j in 1:M) u[((j - 1) * (N - 1) + 1):(j * (N - 1))] = simplex_unconstrain(x[, j]);
+  return u;
+}
+
+void stochastic_column_check(matrix x) {
+  for (j in 1:cols(x)) require_simplex(x[, j]);
+}
+
+int stochastic_row_unconstrained_size(int N, int M) { return N * (M - 1); }
+
+matrix stochastic_row_constrain(vector u, int N, int M) {
+  matrix[N, M - 1] free = to_matrix(u, N, M - 1);
+  matrix[N, M] x;
+  for (i in 1:N) x[i] = simplex_constrain(free[i]')';
+  return x;
+}
+
+real stochastic_row_log_jacobian(vector u, int N, int M) {
+  matrix[N, M - 1] free = to_matrix(u, N, M - 1);
+  real total = 0;
+  for (i in 1:N) total += simplex_log_jacobian(free[i]');
+  return total;
+}
+
+vector stochastic_row_unconstrain(matrix x) {
+  int N = rows(x);
+  int M = cols(x);
+  matrix[N, M - 1] free;
+  for (i in 1:N) free[i] = simplex_unconstrain(x[i]')';
+  return to_vector(free);
+}
+
+void stochastic_row_check(matrix x) {
+  for (i in 1:rows(x)) require_simplex(x[i]);
+}
+
+/* ---- unit_vector: a point scaled to length 1; its density is that of a standard normal point */
+
+int unit_vector_unconstrained_size(int K) { return K; }
+
+vector unit_vector_constrain(vector u) {
+  real length_squared = dot_self(u);
+  require_positive_finite(length_squared);
+  return u / sqrt(length_squared);
+}
+
+real unit_vector_log_jacobian(vector u) { return -0.5 * dot_self(u); }
+
+vector unit_vector_unconstrain(vector x) {
+  require_unit_length(x);
+  return x;
+}
+
+void unit_vector_check(vector x) {
+  require_unit_length(x);
+}
+
+/* ---- cholesky_factor_corr: canonical partial correlations tanh(u), row by row. What is left of a row's unit length
+ * shrinks by sqrt(1 - tanh(u)^2) = 1 / cosh(u), which keeps its digits where tanh(u) is nearly 1. */
+
+int cholesky_factor_corr_unconstrained_size(int K) { return (K * (K - 1)) %/% 2; }
+
+matrix cholesky_factor_corr_constrain(vector u, int K) {
+  matrix[K, K] L = rep_matrix(0, K, K);
+  int position = 0;
+  for (i in 1:K) {
+    real rest = 1;
+    for (j in 1:(i - 1)) {
+      position += 1;
+      L[i, j] = tanh(u[position]) * rest;
+      rest /= cosh(u[position]);
+    }
+    L[i, i] = rest;
+  }
+  return L;
+}
+
+/* The sum over rows of log(1 - tanh^2) and of half the log of what is left of the row's unit length. */
+real cholesky_factor_corr_log_jacobian(vector u, int K) {
+  real total = 0;
+  int position = 0;
+  for (i in 1:K) {
+    real log_rest = 0;
+    for (j in 1:(i - 1)) {
+      position += 1;
+      real log_sech_squared = log1m_tanh_squared(u[position]);
+      total += log_sech_squared + 0.5 * log_rest;
+      log_rest += log_sech_squared;
+    }
+  }
+  return total;
+}
+
+/* log(1 - tanh(u)^2), accurate for large u. */
+real log1m_tanh_squared(real u) { return 2 * (log_two() - abs(u) - log1p_exp(-2 * abs(u))); }
+
+vector cholesky_factor_corr_unconstrain(matrix L) {
+  require_cholesky_factor_corr(L);
+  int K = rows(L);
+  vector[(K * (K - 1)) %/% 2] u;
+  int position = 0;
+  for (i in 1:K) {
+    real rest = 1;
+    for (j in 1:(i - 1)) {
+      position += 1;
+      u[position] = atanh(L[i, j] / sqrt(rest));
+      rest -= square(L[i, j]);
+    }
+  }
+  return u;
+}
+
+void cholesky_factor_corr_check(matrix x) {
+  require_cholesky_factor_corr(x);
+}
+
+/* ---- cholesky_factor_cov: row by row, the diagonal through exp */
+
+int cholesky_factor_cov_unconstrained_size(int M, int N) { return (N * (N + 1)) %/% 2 + (M - N) * N; }
+
+matrix cholesky_factor_cov_constrain(vector u, int M, int N) {
+  matrix[M, N] L = rep_matrix(0, M, N);
+  int position = 0;
+  for (i in 1:M) {
+    for (j in 1:min(i, N)) {
+      position += 1;
+      L[i, j] = i == j ? exp(u[position]) : u[position];
+    }
+  }
+  return L;
+}
+
+real cholesky_factor_cov_log_jacobian(vector u, int M, int N) {
+  real total = 0;
+  int position = 0;
+  for (j in 1:N) {
+    position += j;
+    total += u[position];
+  }
+  return total;
+}
+
+vector cholesky_factor_cov_unconstrain(matrix L) {
+  require_cholesky_factor(L);
+  int M = rows(L);
+  int N = cols(L);
+  vector[(N * (N + 1)) %/% 2 + (M - N) * N] u;
+  int position = 0;
+  for (i in 1:M) {
+    for (j in 1:min(i, N)) {
+      position += 1;
+      u[position] = i == j ? log(L[i, j]) : L[i, j];
+    }
+  }
+  return u;
+}
+
+void cholesky_factor_cov_check(matrix x) {
+  require_cholesky_factor(x);
+}
+
+/* ---- corr_matrix: canonical partial correlations tanh(u), column by column, of its Cholesky factor */
+
+int corr_matrix_unconstrained_size(int K) { return (K * (K - 1)) %/% 2; }
+
+matrix corr_matrix_constrain(vector u, int K) {
+  return multiply_lower_tri_self_transpose(corr_matrix_cholesky(u, K));
+}
+
+matrix corr_matrix_cholesky(vector u, int K) {
+  matrix[K, K] L = rep_matrix(0, K, K);
+  vector[K] rest = rep_vector(1, K);
+  int position = 0;
+  for (j in 1:K) {
+    L[j, j] = rest[j];
+    for (i in (j + 1):K) {
+      position += 1;
+      L[i, j] = tanh(u[position]) * rest[i];
+      rest[i] /= cosh(u[position]);
+    }
+  }
+  return L;
+}
+
+real corr_matrix_log_jacobian(vector u, int K) {
+  real total = 0;
+  int position = 0;
+  for (j in 1:(K - 1)) {
+    for (i in (j + 1):K) {
+      position += 1;
+      total += (1 + 0.5 * (K - j - 1)) * log1m_tanh_squared(u[position]);
+    }
+  }
+  return total;
+}
+
+vector corr_matrix_unconstrain(matrix x) {
+  require_corr_matrix(x);
+  int K = rows(x);
+  matrix[K, K] L = cholesky_decompose(x);
+  vector[(K * (K - 1)) %/% 2] u;
+  vector[K] rest = rep_vector(1, K);
+  int position = 0;
+  for (j in 1:(K - 1)) {
+    for (i in (j + 1):K) {
+      position += 1;
+      real partial = L[i, j] / sqrt(rest[i]);
+      u[position] = atanh(partial);
+      rest[i] *= 1 - square(partial);
+    }
+  }
+  return u;
+}
+
+void corr_matrix_check(matrix x) {
+  require_corr_matrix(x);
+}
+
+/* ---- cov_matrix: L L' of a Cholesky factor read as for cholesky_factor_cov */
+
+int cov_matrix_unconstrained_size(int K) { return (K * (K + 1)) %/% 2; }
+
+matrix cov_matrix_constrain(vector u, int K) {
+  return multiply_lower_tri_self_transpose(cholesky_factor_cov_constrain(u, K, K));
+}
+
+real cov_matrix_log_jacobian(vector u, int K) {
+  real total = K * log_two();
+  int position = 0;
+  for (j in 1:K) {
+    position += j;
+    total += (K - j + 2) * u[position];
+  }
+  return total;
+}
+
+vector cov_matrix_unconstrain(matrix x) {
+  require_cov_matrix(x);
+  return cholesky_factor_cov_unconstrain(cholesky_decompose(x));
+}
+
+void cov_matrix_check(matrix x) {
+  require_cov_matrix(x);
+}

@@ -1,0 +1,35 @@
+# Configuration of the lit suite: `lit tests/filecheck`, from anywhere in the checkout. See tests/unit/test_lit.py.
+import os
+import sys
+
+import lit.formats
+
+config.name = "ulam"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".stan"]
+# The root of the checkout is the root of the suite, so that paths on the command line are found.
+config.test_source_root = os.path.dirname(os.path.abspath(__file__))
+config.test_exec_root = os.path.join(config.test_source_root, "build", "lit")
+config.excludes = [
+    "Inputs",
+    "build",
+    "dist",
+    "examples",
+    "benchmarks",
+    "library",
+    "reference",
+    "regressions",
+    "unit",
+    ".pyright",
+    ".venv",
+]
+
+# The tools of the Python that runs lit, whatever PATH says.
+for name, module in (("stan-opt", "ulam.tools.stan_opt"), ("ulam", "ulam.tools.ulam"), ("filecheck", "filecheck")):
+    script = os.path.join(os.path.dirname(sys.executable), name)
+    command = script if os.path.exists(script) else f"{sys.executable} -m {module}"
+    config.substitutions.append((rf"(?<![\w/.%-]){name}(?![\w/.-])", command))
+
+for variable in ("PATH", "PYTHONPATH", "HOME", "ULAM_CACHE_DIR", "XDG_CACHE_HOME"):
+    if variable in os.environ:
+        config.environment[variable] = os.environ[variable]

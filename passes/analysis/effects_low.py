@@ -1,0 +1,189 @@
+"""What the ops below containers do besides computing their results: one table, and the buffers that memory ops touch.
+
+`arith`, `scf`, `func`, `rt` and `ad`. An op class that is not in the table may do anything.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import ad, rt
+
+
+class Effect(IntFlag):
+    """One bit per kind of effect."""
+
+    NONE = 0
+    READ = 1  # of buffers
+    WRITE = 2  # to buffers
+    ALLOCATE = 4  # a new buffer: two equal ops give two buffers, one without uses can go
+    LEAVE = 8  # may leave the function with an error
+    TRAP = 16  # undefined for some operands: must not run where the program would not have run it
+    ORDERED = 32  # prints, random numbers, the target, the bound table, the arena: never removed nor moved
+    CONTROL = 64  # ends a region
+
+
+ANYTHING = Effect.READ | Effect.WRITE | Effect.LEAVE | Effect.ORDERED
+
+_N, _R, _W = Effect.NONE, Effect.READ, Effect.WRITE
+
+_PURE_ARITH = (
+    arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp,
+    arith.ShRUIOp, arith.ShRSIOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, arith.CmpiOp, arith.CmpfOp,
+    arith.SelectOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.MaximumfOp,
+    arith.MaxnumfOp, arith.MinimumfOp, arith.MinnumfOp, arith.BitcastOp, arith.IndexCastOp, arith.FPToSIOp,
+    arith.FPToUIOp, arith.SIToFPOp, arith.UIToFPOp, arith.ExtFOp, arith.TruncFOp, arith.TruncIOp, arith.ExtSIOp,
+    arith.ExtUIOp,
+)  # fmt: skip
+_DIVISIONS = (
+    arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp,
+)  # fmt: skip
+
+EFFECTS: dict[type[Operation], Effect] = {
+    **dict.fromkeys(_PURE_ARITH, _N),
+    **dict.fromkeys(_DIVISIONS, Effect.TRAP),
+    **dict.fromkeys((scf.ForOp, scf.IfOp, scf.WhileOp), _N),  # and what their regions do
+    **dict.fromkeys((scf.YieldOp, scf.ConditionOp, func.ReturnOp), Effect.CONTROL),
+    func.CallOp: ANYTHING,
+    func.FuncOp: Effect.ORDERED,
+    rt.AllocOp: Effect.ALLOCATE,
+    rt.AllocBoundOp: Effect.ALLOCATE,
+    rt.MarkOp: Effect.ALLOCATE,
+    rt.ReleaseOp: Effect.ORDERED | _W,
+    rt.BoundOp: _N,
+    rt.SetBoundOp: Effect.ORDERED,
+    rt.LoadOp: _R,
+    rt.StoreOp: _W,
+    rt.ViewOp: _N,
+    rt.CopyOp: _R | _W,
+    rt.FillOp: _W,
+    rt.MathOp: _N,
+    rt.CheckOp: Effect.LEAVE,
+    rt.KernelOp: ANYTHING,
+    rt.StringOp: _N,
+    rt.NullOp: _N,
+    rt.IsNullOp: _N,
+    ad.GradientOp: Effect.ORDERED,
+    ad.TargetAddOp: Effect.ORDERED,
+    ad.AccumulateOp: _R | _W,
+    ad.TakeOp: _R | _W,
+    ad.KeepOp: _W,
+    ad.KeptOp: _R,
+    ad.PushOp: Effect.ALLOCATE,
+    ad.PopOp: _N,  # a record never changes after it was pushed
+}
+"""The effects of an op class, regions aside."""
+
+
+def effect(op: Operation) -> Effect:
+    """The effects of `op` itself, without those of its regions."""
+    return EFFECTS.get(type(op), ANYTHING)
+
+
+def effect_within(op: Operation) -> Effect:
+    """The effects of executing `op`, regions included."""
+    found = EFFECTS.get(type(op), ANYTHING)
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                found |= effect_within(inner) & ~Effect.CONTROL
+    return found
+
+
+def is_speculatable(op: Operation) -> bool:
+    """Whether `op` computes its results from its operands alone and may run where the program would not run it."""
+    found = EFFECTS.get(type(op), ANYTHING)
+    return not op.regions and (found is _N or (found is Effect.TRAP and _divides_safely(op)))
+
+
+def _divides_safely(op: Operation) -> bool:
+    """Whether the divisor is a constant that no dividend traps on: neither 0 nor -1."""
+    divisor = op.operands[1].owner
+    if not isinstance(divisor, arith.ConstantOp) or not isinstance(divisor.value, IntegerAttr):
+        return False
+    return divisor.value.value.data not in (0, -1)
+
+
+# ---------------------------------------------------------------- memory
+
+UNKNOWN = "unknown"
+"""The root of a buffer that may be any: loaded from memory, carried by a loop, argument of an internal function."""
+
+BOUND = "bound"
+"""The root of all memory that lives as long as the bound data."""
+
+Root = SSAValue | str
+"""What a buffer is a part of. Two different roots never overlap, except that UNKNOWN may overlap all."""
+
+
+def root(buffer: SSAValue) -> Root:
+    """The allocation that `buffer` is a part of, as far as the IR tells."""
+    owner = buffer.owner
+    while type(owner) is rt.ViewOp:
+        buffer = owner.operands[0]
+        owner = buffer.owner
+    cls = type(owner)
+    if cls is rt.AllocOp or cls is ad.PushOp:
+        return buffer
+    if cls is rt.BoundOp or cls is rt.AllocBoundOp:
+        return BOUND
+    if isinstance(owner, Block):
+        function = owner.parent_op()
+        if isinstance(function, func.FuncOp) and "entry" in function.attributes:
+            return buffer  # arguments of entry points do not overlap
+    return UNKNOWN
+
+
+def may_overlap(first: Root, second: Root) -> bool:
+    return first is second or first is UNKNOWN or second is UNKNOWN
+
+
+_WRITTEN: dict[type[Operation], int] = {
+    rt.StoreOp: 1,
+    rt.CopyOp: 0,
+    rt.FillOp: 0,
+    ad.AccumulateOp: 0,
+    ad.TakeOp: 0,
+    ad.KeepOp: 0,
+}
+"""Memory op → which operand is the buffer that it writes."""
+
+
+def written_buffer(op: Operation) -> SSAValue | None:
+    """The buffer that `op` writes, if it is an op that writes one."""
+    position = _WRITTEN.get(type(op))
+    return None if position is None else op.operands[position]
+
+
+def written_roots(op: Operation) -> set[Root]:
+    """Roots of the buffers that `op` itself may write.
+
+    C functions and called functions reach only the buffers that they are given; a buffer of buffers leads anywhere.
+    Called functions may also write bound memory, while data are being bound.
+    """
+    cls = type(op)
+    if (position := _WRITTEN.get(cls)) is not None:
+        return {root(op.operands[position])}
+    if cls is rt.KernelOp or cls is func.CallOp:
+        roots: set[Root] = {BOUND} if cls is func.CallOp else set()
+        for operand in op.operands:
+            if isinstance(operand.type, rt.BufferType):
+                roots.add(UNKNOWN if isinstance(operand.type.element, rt.BufferType) else root(operand))
+        return roots
+    if EFFECTS.get(cls, ANYTHING) & Effect.WRITE:
+        return {UNKNOWN}
+    return set()
+
+
+def written_roots_within(op: Operation) -> set[Root]:
+    """Roots of the buffers that executing `op` may write, regions included."""
+    roots = written_roots(op)
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                roots |= written_roots_within(inner)
+    return roots

@@ -1,0 +1,53 @@
+"""Free values: what a region uses but does not define.
+
+The order is that of first use in program order, so everything built from it is deterministic.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+
+def free_values(*regions: Region) -> list[SSAValue]:
+    """Values used inside `regions` (and the regions nested in them) that are defined outside all of them."""
+    free: dict[SSAValue, None] = {}
+    defined: set[SSAValue] = set()
+    for region in regions:
+        for block in region.blocks:
+            _visit_block(block, defined, free)
+    return list(free)
+
+
+def free_values_of_op(op: Operation) -> list[SSAValue]:
+    """The operands of `op` and the free values of its regions, each once."""
+    free: dict[SSAValue, None] = dict.fromkeys(op.operands)
+    for value in free_values(*op.regions):
+        free[value] = None
+    return list(free)
+
+
+def free_values_of_ops(ops: list[Operation]) -> list[SSAValue]:
+    """What a run of ops of one block uses but does not define."""
+    free: dict[SSAValue, None] = {}
+    defined: set[SSAValue] = set()
+    for op in ops:
+        _visit_op(op, defined, free)
+    return list(free)
+
+
+def _visit_block(block: Block, defined: set[SSAValue], free: dict[SSAValue, None]) -> None:
+    defined.update(block.args)
+    op = block.first_op
+    while op is not None:
+        _visit_op(op, defined, free)
+        op = op.next_op
+
+
+def _visit_op(op: Operation, defined: set[SSAValue], free: dict[SSAValue, None]) -> None:
+    for operand in op.operands:
+        if operand not in defined:
+            free[operand] = None
+    for region in op.regions:
+        for block in region.blocks:
+            _visit_block(block, defined, free)
+    defined.update(op.results)

@@ -1,0 +1,394 @@
+"""Writes arith, scf and rt ops at an insertion point, folding what is already known.
+
+Constants and reads of bound data go to the start of the function, each once, whatever block is being written.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr, StringAttr, UnitAttr, f64, i1, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ulam.dialects import rt
+
+BUFFER_REAL = rt.BufferType(f64)
+BUFFER_INT = rt.BufferType(i32)
+BUFFER_I64 = rt.BufferType(i64)
+_UNIT = UnitAttr()
+_NO_FASTMATH = arith.FastMathFlagsAttr("none")
+REASSOCIATE = arith.FastMathFlagsAttr([arith.FastMathFlag.REASSOC])
+_FAST = {"fastmath": _NO_FASTMATH}
+_REASSOCIATE = {"fastmath": REASSOCIATE}
+_OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+_WRAPPING = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
+
+CMPI = {name: IntegerAttr(i, i64) for i, name in enumerate(
+    ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"))}  # fmt: skip
+CMPF = {name: IntegerAttr(i, i64) for i, name in enumerate(
+    ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"))}  # fmt: skip
+
+_FOLD_COMPARISON: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": operator.ge,
+    "oeq": operator.eq, "une": operator.ne, "olt": operator.lt, "ole": operator.le, "ogt": operator.gt, "oge": operator.ge,
+}  # fmt: skip
+
+
+def _divide_by_zero(x: float, zero: float) -> float:
+    """IEEE: what x / 0 is."""
+    if x != x or x == 0.0:
+        return math.nan
+    return math.copysign(math.inf, x) * math.copysign(1.0, zero)
+
+
+class Builder:
+    """One function under construction."""
+
+    def __init__(self, entry: Block) -> None:
+        self.entry = entry
+        self.block = entry
+        self.location: LocationAttr | None = None
+        self._prologue: list[Operation] = []
+        self._constants: dict[tuple[Attribute, Any], SSAValue] = {}
+        self._bound: dict[int, SSAValue] = {}
+        self.known: dict[SSAValue, int | float] = {}
+        self._scopes: list[dict[Any, SSAValue]] = [{}]
+
+    # ------------------------------------------------------------ plumbing
+
+    def emit(
+        self,
+        op_class: type[Operation],
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: dict[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+        attributes: dict[str, Attribute] | None = None,
+    ) -> Operation:
+        op = op_class.create(
+            operands=operands,
+            result_types=result_types,
+            properties=properties or {},
+            attributes=attributes or {},
+            regions=regions,
+            location=self.location,
+        )
+        self.block.add_op(op)
+        return op
+
+    def value(
+        self,
+        op_class: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: dict[str, Attribute] | None = None,
+    ) -> SSAValue:
+        """Emits an op and returns its single result."""
+        return self.emit(op_class, operands, (result_type,), properties).results[0]
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Writes into `block` for a while; what is remembered there is forgotten at the end."""
+        outer = self.block
+        self.block = block
+        self._scopes.append({})
+        try:
+            yield
+        finally:
+            self.block = outer
+            self._scopes.pop()
+
+    @property
+    def at_top_level(self) -> bool:
+        """Whether ops are written to the function's entry block."""
+        return len(self._scopes) == 1
+
+    def remember(self, key: Any, value: SSAValue) -> SSAValue:
+        self._scopes[-1][key] = value
+        return value
+
+    def recall(self, key: Any) -> SSAValue | None:
+        for scope in reversed(self._scopes):
+            if (found := scope.get(key)) is not None:
+                return found
+        return None
+
+    def finish(self) -> None:
+        """Puts constants and bound reads at the start of the function."""
+        first = self.entry.first_op
+        if first is None:
+            self.entry.add_ops(self._prologue)
+        else:
+            self.entry.insert_ops_before(self._prologue, first)
+        self._prologue = []
+
+    # ------------------------------------------------------------ constants
+
+    def _constant(self, value: int | float, type_: Attribute, attribute: Attribute) -> SSAValue:
+        key = (type_, value if value == value and value != 0 else repr(value))
+        if (found := self._constants.get(key)) is None:
+            op = arith.ConstantOp.create(result_types=(type_,), properties={"value": attribute})
+            self._prologue.append(op)
+            found = self._constants[key] = op.results[0]
+            self.known[found] = value
+        return found
+
+    def i64(self, value: int) -> SSAValue:
+        return self._constants.get((i64, value)) or self._constant(value, i64, IntegerAttr(value, i64))
+
+    def i32(self, value: int) -> SSAValue:
+        return self._constants.get((i32, value)) or self._constant(value, i32, IntegerAttr(value, i32))
+
+    def i1(self, value: bool) -> SSAValue:
+        return self._constant(int(value), i1, IntegerAttr(int(value), i1))
+
+    def f64(self, value: float) -> SSAValue:
+        return self._constant(float(value), f64, FloatAttr(value, f64))
+
+    def bound(self, slot: int, type_: Attribute) -> SSAValue:
+        """Slot `slot` of the bound table, read once at the start of the function."""
+        if (found := self._bound.get(slot)) is None:
+            op = rt.BoundOp.create(result_types=(type_,), properties={"slot": IntegerAttr(slot, i64)})
+            self._prologue.append(op)
+            found = self._bound[slot] = op.results[0]
+        return found
+
+    # ------------------------------------------------------------ arithmetic
+
+    def binary(self, op_class: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
+        if op_class in _WRAPPING:
+            return self.value(op_class, (a, b), a.type, _OVERFLOW)
+        return self.value(op_class, (a, b), a.type, _FAST if a.type is f64 or a.type == f64 else None)
+
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Integer sum (i32 or i64), folded where both are known."""
+        x, y = self.known.get(a), self.known.get(b)
+        if x is not None and y is not None:
+            return self._integer(x + y, a.type)  # type: ignore[arg-type]
+        if x == 0:
+            return b
+        if y == 0:
+            return a
+        return self.binary(arith.AddiOp, a, b)
+
+    def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        x, y = self.known.get(a), self.known.get(b)
+        if x is not None and y is not None:
+            return self._integer(x - y, a.type)  # type: ignore[arg-type]
+        return a if y == 0 else self.binary(arith.SubiOp, a, b)
+
+    def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        x, y = self.known.get(a), self.known.get(b)
+        if x is not None and y is not None:
+            return self._integer(x * y, a.type)  # type: ignore[arg-type]
+        if x == 1:
+            return b
+        if y == 1:
+            return a
+        return self.binary(arith.MuliOp, a, b)
+
+    def _integer(self, value: int, type_: Attribute) -> SSAValue:
+        bits = 64 if type_ == i64 else 32
+        wrapped = (int(value) + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+        return self.i64(wrapped) if bits == 64 else self.i32(wrapped)
+
+    def addf(self, a: SSAValue, b: SSAValue, reassociate: bool = False) -> SSAValue:
+        x, y = self.known.get(a), self.known.get(b)
+        if x is not None and y is not None:
+            return self.f64(x + y)
+        return self.value(arith.AddfOp, (a, b), f64, _REASSOCIATE if reassociate else _FAST)
+
+    def subf(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.value(arith.SubfOp, (a, b), f64, _FAST)
+
+    def mulf(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        x, y = self.known.get(a), self.known.get(b)
+        if x == 1.0:
+            return b
+        if y == 1.0:
+            return a
+        if x == -1.0:
+            return self.negf(b)
+        if y == -1.0:
+            return self.negf(a)
+        if x is not None and y is not None:
+            return self.f64(x * y)
+        return self.value(arith.MulfOp, (a, b), f64, _FAST)
+
+    def divf(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        x, y = self.known.get(a), self.known.get(b)
+        if y == 1.0:
+            return a
+        if x is not None and y is not None:
+            return self.f64(x / y if y else _divide_by_zero(x, y))
+        return self.value(arith.DivfOp, (a, b), f64, _FAST)
+
+    def negf(self, a: SSAValue) -> SSAValue:
+        if (x := self.known.get(a)) is not None:
+            return self.f64(-x)
+        return self.value(arith.NegfOp, (a,), f64, _FAST)
+
+    def cmpi(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        x, y = self.known.get(a), self.known.get(b)
+        if x is not None and y is not None and (fold := _FOLD_COMPARISON.get(predicate)) is not None:
+            return self.i1(fold(x, y))
+        return self.value(arith.CmpiOp, (a, b), i1, {"predicate": CMPI[predicate]})
+
+    def cmpf(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        x, y = self.known.get(a), self.known.get(b)
+        if x is not None and y is not None and (fold := _FOLD_COMPARISON.get(predicate)) is not None:
+            return self.i1(fold(x, y))
+        return self.value(arith.CmpfOp, (a, b), i1, {"predicate": CMPF[predicate], **_FAST})
+
+    def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        if a is b:
+            return a
+        if (known := self.known.get(condition)) is not None:
+            return a if known else b
+        return self.value(arith.SelectOp, (condition, a, b), a.type)
+
+    def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.value(arith.AndIOp, (a, b), a.type)
+
+    def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.value(arith.OrIOp, (a, b), a.type)
+
+    def invert(self, a: SSAValue) -> SSAValue:
+        """Logical not of an i1."""
+        return self.value(arith.XOrIOp, (a, self.i1(True)), i1)
+
+    def to_real(self, a: SSAValue) -> SSAValue:
+        """i32 or i64 → f64."""
+        if a.type == f64:
+            return a
+        if (x := self.known.get(a)) is not None:
+            return self.f64(float(x))
+        return self.recall(("real", a)) or self.remember(
+            ("real", a), self.value(arith.SIToFPOp, (a,), f64))  # fmt: skip
+
+    def truncate(self, a: SSAValue) -> SSAValue:
+        """i64 → i32."""
+        if (x := self.known.get(a)) is not None:
+            return self._integer(int(x), i32)
+        return self.value(arith.TruncIOp, (a,), i32, _OVERFLOW)
+
+    def index(self, a: SSAValue) -> SSAValue:
+        """i32 → i64, through sums, differences and products, so that loop indices stay plain to LLVM.
+
+        An index that wraps in 32 bits is out of range in 64: the check that precedes every access sees it either way.
+        """
+        if a.type == i64:
+            return a
+        if (x := self.known.get(a)) is not None:
+            return self.i64(int(x))
+        if (found := self.recall(("index", a))) is not None:
+            return found
+        op = a.owner
+        if isinstance(op, rt.BoundOp):
+            extension = arith.ExtSIOp.create(operands=(a,), result_types=(i64,))
+            self._prologue.append(extension)
+            self._scopes[0]["index", a] = extension.results[0]
+            return extension.results[0]
+        if isinstance(op, arith.TruncIOp):
+            result = op.operands[0]
+        elif isinstance(op, _WRAPPING):
+            left, right = self.index(op.operands[0]), self.index(op.operands[1])
+            fold = {arith.AddiOp: self.add, arith.SubiOp: self.sub, arith.MuliOp: self.mul}[type(op)]
+            result = fold(left, right)
+        else:
+            result = self.value(arith.ExtSIOp, (a,), i64)
+        return self.remember(("index", a), result)
+
+    def truth(self, a: SSAValue) -> SSAValue:
+        """Stan's int (or real) as a condition: i1, true if not 0."""
+        if a.type == i1:
+            return a
+        if isinstance(op := a.owner, arith.ExtUIOp):
+            return op.operands[0]
+        if a.type == f64:
+            return self.cmpf("une", a, self.f64(0.0))
+        return self.cmpi("ne", a, self.i32(0) if a.type == i32 else self.i64(0))
+
+    def boolean(self, a: SSAValue) -> SSAValue:
+        """i1 → Stan's int, 0 or 1."""
+        return self.value(arith.ExtUIOp, (a,), i32)
+
+    # ------------------------------------------------------------ memory
+
+    def alloc(self, count: SSAValue, type_: Attribute = BUFFER_REAL, *, zero: bool = False, variable: bool = False) -> SSAValue:
+        """Arena memory. `variable`: may be written again after it was read."""
+        properties: dict[str, Attribute] = {}
+        if zero:
+            properties["zero"] = _UNIT
+        if variable:
+            properties["variable"] = _UNIT
+        return self.value(rt.AllocOp, (count,), type_, properties)
+
+    def load(self, buffer: SSAValue, index: SSAValue) -> SSAValue:
+        return self.value(rt.LoadOp, (buffer, index), buffer.type.element)  # type: ignore[attr-defined]
+
+    def store(self, value: SSAValue, buffer: SSAValue, index: SSAValue, *, initial: bool = False) -> None:
+        """`initial`: the element had no value before."""
+        self.emit(rt.StoreOp, (value, buffer, index), (), {"initial": _UNIT} if initial else None)
+
+    def view(self, buffer: SSAValue, offset: SSAValue) -> SSAValue:
+        if self.known.get(offset) == 0:
+            return buffer
+        return self.value(rt.ViewOp, (buffer, offset), buffer.type)
+
+    def copy(self, destination: SSAValue, source: SSAValue, count: SSAValue, *, initial: bool = False) -> None:
+        self.emit(rt.CopyOp, (destination, source, count), (), {"initial": _UNIT} if initial else None)
+
+    def fill(self, destination: SSAValue, value: SSAValue, count: SSAValue, *, initial: bool = False) -> None:
+        self.emit(rt.FillOp, (destination, value, count), (), {"initial": _UNIT} if initial else None)
+
+    def math(self, function: str, *arguments: SSAValue) -> SSAValue:
+        return self.value(rt.MathOp, arguments, f64, {"function": StringAttr(function)})
+
+    # ------------------------------------------------------------ control flow
+
+    def for_loop(
+        self,
+        lower: SSAValue,
+        upper: SSAValue,
+        body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+        initial: Sequence[SSAValue] = (),
+        *,
+        cold: bool = False,
+    ) -> Sequence[SSAValue]:
+        """`for (i = lower; i < upper; ++i)`; `body(i, carried)` returns the values to carry on."""
+        types = [v.type for v in initial]
+        block = Block(arg_types=[i64, *types])
+        with self.inside(block):
+            self.emit(scf.YieldOp, tuple(body(block.args[0], block.args[1:])))
+        op = self.emit(
+            scf.ForOp,
+            (lower, upper, self.i64(1), *initial),
+            types,
+            regions=(Region(block),),
+            attributes={"cold": _UNIT} if cold else None,
+        )
+        return op.results
+
+    def if_else(
+        self,
+        condition: SSAValue,
+        then: Callable[[], Sequence[SSAValue]],
+        otherwise: Callable[[], Sequence[SSAValue]] = tuple,
+    ) -> Sequence[SSAValue]:
+        """A branch; both sides return values of the same types."""
+        regions: list[Region] = []
+        types: list[Attribute] = []
+        for side in (then, otherwise):
+            block = Block()
+            with self.inside(block):
+                values = tuple(side())
+                self.emit(scf.YieldOp, values)
+            types = [v.type for v in values]
+            regions.append(Region(block))
+        return self.emit(scf.IfOp, (condition,), types, regions=regions).results

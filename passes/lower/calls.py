@@ -1,0 +1,349 @@
+"""Calls: functions of the program and of the library are written in place; the rest are intrinsics and primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import LocationAttr, i32
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import stan
+from ulam.library.derivatives import has_primitive
+from ulam.library.requirements import REQUIREMENTS, Argument
+from ulam.passes.lower.lowering import REJECTION, Frame, Lowering, NotSupportedError, handles
+from ulam.passes.lower.operators import apply_elementwise
+from ulam.passes.lower.statements import add_value_to_target
+from ulam.passes.lower.values import Container, Value
+
+DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
+
+
+def is_density(op: Operation) -> bool:
+    """A call of a density of the library."""
+    return isinstance(op, stan.CallOp) and op.definition is not None and op.callee.data.endswith(DENSITY_SUFFIXES)
+
+
+@handles(stan.CallOp)
+def call(low: Lowering, op: stan.CallOp) -> None:
+    name = op.callee.data
+    if op.res is not None and _can_wait(op) and feeds_target(low, op.res):
+        low.deferred.add(op.res)
+        return
+    if op.user is not None:
+        result = call_user(low, op)
+    elif name in REQUIREMENTS:
+        require(low, op)
+        return
+    elif op.definition is not None:
+        result = call_library(low, op)
+    else:
+        result = call_intrinsic(low, op)
+    if op.res is not None:
+        if result is None:
+            raise NotSupportedError(f"'{name}' did not return a value", op.location)
+        low.define(op.res, result)
+
+
+# ---------------------------------------------------------------- sums that go into the target
+
+
+def _can_wait(op: stan.CallOp) -> bool:
+    return is_density(op) or op.user is not None
+
+
+def feeds_target(low: Lowering, ssa: SSAValue) -> bool:
+    """Whether the only use of a real is, perhaps after additions, to be added to the target."""
+    if not isinstance(ssa.type, stan.RealType):
+        return False
+    uses = list(ssa.uses)
+    if len(uses) != 1:
+        return False
+    user = uses[0].operation
+    if user.parent is not _parent(ssa):
+        return False
+    if isinstance(user, stan.TargetAddOp):
+        return True
+    if isinstance(user, stan.ReturnOp):
+        return bool(low.frames) and low.frames[-1].to_target
+    return isinstance(user, stan.BINARY_OPERATORS["+"]) and feeds_target(low, user.results[0])
+
+
+def _parent(ssa: SSAValue) -> object:
+    return ssa.owner.parent if isinstance(ssa.owner, Operation) else ssa.owner
+
+
+def add_to_target(low: Lowering, ssa: SSAValue) -> None:
+    """Adds a value to the target, summand by summand, so that loops over summands need not carry a sum."""
+    if ssa not in low.deferred:
+        add_value_to_target(low, low.value(ssa))
+        return
+    low.deferred.discard(ssa)
+    op = ssa.owner
+    assert isinstance(op, Operation)
+    outer, low.builder.location = low.builder.location, op.location or low.builder.location
+    if isinstance(op, stan.CallOp):
+        if is_density(op):
+            from ulam.passes.lower.densities import density
+
+            density(low, op, to_target=True)
+        else:
+            call_user(low, op, to_target=True)
+    else:
+        for operand in op.operands:
+            add_to_target(low, operand)
+    low.builder.location = outer
+
+
+# ---------------------------------------------------------------- functions
+
+
+def effective_autodiff(low: Lowering, op: stan.CallOp) -> list[bool]:
+    """Which arguments Stan's static rule calls autodiff at this call.
+
+    In a function that is written in place, an argument is autodiff only if it depends on an argument of the function
+    that is autodiff at its own call.
+    """
+    static = [bool(bit) for bit in op.autodiff.get_values()]
+    if not low.frames:
+        return static
+    return [bit and depends_on_autodiff(low.frames[-1], arg) for bit, arg in zip(static, op.arguments, strict=True)]
+
+
+def depends_on_autodiff(frame: Frame, ssa: SSAValue) -> bool:
+    """Whether a value in a function's body depends on one of its autodiff arguments (or on a local variable)."""
+    if (known := frame.autodiff.get(ssa)) is not None:
+        return known
+    if isinstance(ssa.type, stan.IntType):
+        result = False
+    elif not isinstance(ssa.owner, Operation):
+        result = frame.any_autodiff
+    elif isinstance(ssa.owner, stan.ReadOp) or ssa.owner.regions:
+        result = frame.any_autodiff
+    else:
+        result = any(depends_on_autodiff(frame, operand) for operand in ssa.owner.operands)
+    frame.autodiff[ssa] = result
+    return result
+
+
+def is_unnormalized(low: Lowering, op: stan.CallOp) -> bool:
+    """Whether a call may drop constants: inside functions only if they were called so themselves."""
+    return low.propto and op.unnormalized is not None and all(frame.unnormalized for frame in low.frames)
+
+
+def call_user(low: Lowering, op: stan.CallOp, *, to_target: bool = False) -> Value | None:
+    """A function of the program."""
+    function = low.functions[op.callee.data]
+    arguments = [low.own(low.value(a)) for a in op.arguments]
+    # Only a density that is itself called unnormalised passes the dropping on.
+    is_user_density = function.stan_name.data.endswith(DENSITY_SUFFIXES)
+    unnormalized = is_unnormalized(low, op) if is_user_density else False
+    if function.stan_name.data.endswith("_lp"):
+        unnormalized = True
+    return inline(low, function, arguments, op.location, unnormalized, effective_autodiff(low, op), to_target=to_target)
+
+
+def inline(
+    low: Lowering,
+    function: stan.FuncOp,
+    arguments: Sequence[Value],
+    location: LocationAttr | None,
+    unnormalized: bool,
+    autodiff: Sequence[bool],
+    *,
+    to_target: bool = False,
+) -> Value | None:
+    """Writes a function's body in place of a call; returns its result."""
+    if any(frame.function is function for frame in low.frames):
+        raise NotSupportedError(f"recursive function '{function.stan_name.data}' is not supported yet", location)
+    if not function.body.blocks:
+        raise NotSupportedError(f"function '{function.stan_name.data}' is declared but not defined", location)
+    block = function.body.block
+    frame = Frame(function, location, unnormalized, to_target=to_target)
+    for formal, actual, bit in zip(block.args, arguments, autodiff, strict=True):
+        low.env[formal] = actual
+        frame.autodiff[formal] = bit
+    low.frames.append(frame)
+    outer = low.builder.location
+    low.block_ops(block.ops)
+    low.builder.location = outer
+    low.frames.pop()
+    return frame.result
+
+
+def _all_scalar(function: stan.FuncOp) -> bool:
+    return all(isinstance(t, stan.IntType | stan.RealType) for t in function.function_type.inputs)
+
+
+def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
+    """A function of library/*.stan."""
+    assert op.definition is not None
+    function = low.functions[op.definition.data]
+    if is_density(op):
+        from ulam.passes.lower.densities import density
+
+        return density(low, op)
+    arguments = [low.value(a) for a in op.arguments]
+    autodiff = effective_autodiff(low, op)
+    unnormalized = is_unnormalized(low, op)
+    if op.callee.data.endswith(("_cdf", "_lcdf", "_lccdf", "_rng")) and any(isinstance(a, Container) for a in arguments):
+        from ulam.passes.lower.densities import vectorized_function
+
+        return vectorized_function(low, op, function, arguments)
+    if _all_scalar(function) and any(isinstance(a, Container) for a in arguments):
+        inputs = list(function.function_type.inputs)
+
+        def element(*scalars: SSAValue) -> SSAValue:
+            converted = [as_formal(low, s, t) for s, t in zip(scalars, inputs, strict=True)]
+            result = inline(low, function, converted, op.location, unnormalized, autodiff)
+            assert isinstance(result, SSAValue)
+            return result
+
+        assert op.res is not None
+        return apply_elementwise(low, op.callee.data, op.res.type, arguments, element)
+    owned = [_argument(low, function, n, a) for n, a in enumerate(arguments)]
+    return inline(low, function, owned, op.location, unnormalized, autodiff)
+
+
+def _argument(low: Lowering, function: stan.FuncOp, n: int, argument: Value) -> Value:
+    """An actual argument of a library function: computed once if it is used more than once."""
+    formal = function.body.block.args[n]
+    if isinstance(argument, Container):
+        if argument.cheap and not argument.variables:
+            return argument
+        if not argument.variables and formal.has_one_use():
+            user = next(iter(formal.uses)).operation
+            if user.parent is function.body.block:
+                return argument
+        return low.own(argument)
+    if isinstance(argument, SSAValue):
+        return as_formal(low, argument, formal.type)
+    return argument
+
+
+def as_formal(low: Lowering, scalar: SSAValue, formal: object) -> SSAValue:
+    """int → real where the formal is real."""
+    return low.builder.to_real(scalar) if scalar.type == i32 and isinstance(formal, stan.RealType) else scalar
+
+
+def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
+    """A function that the lowering knows itself, or a scalar primitive, element-wise in containers."""
+    from ulam.passes.lower.intrinsics import INTRINSICS
+
+    name = op.callee.data
+    arguments = [low.value(a) for a in op.arguments]
+    if (intrinsic := INTRINSICS.get(name)) is not None and (result := intrinsic(low, op, arguments)) is not NotImplemented:
+        return result
+    if has_primitive(name) and op.res is not None:
+        builder = low.builder
+
+        def element(*scalars: SSAValue) -> SSAValue:
+            return builder.math(name, *(builder.to_real(s) for s in scalars))
+
+        return apply_elementwise(low, name, op.res.type, arguments, element)
+    raise NotSupportedError(f"function '{name}' is not supported yet for these arguments", op.location)
+
+
+# ---------------------------------------------------------------- requirements
+
+_INT_PREDICATES = {"gt": "sgt", "ge": "sge", "lt": "slt", "le": "sle", "eq": "eq"}
+_REAL_PREDICATES = {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "oeq"}
+_TOLERANCE = 1e-8
+
+
+def holds(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
+    """Whether a requirement holds for scalar arguments (i1)."""
+    builder = low.builder
+    subject = arguments[0]
+    result: SSAValue | None = None
+    for condition in REQUIREMENTS[name].conditions:
+        operand = condition.operand
+        if not isinstance(operand, Argument) and subject.type == i32 and abs(operand) == float("inf"):
+            continue
+        bound = arguments[operand.position] if isinstance(operand, Argument) else builder.f64(operand)
+        if condition.comparison == "near":
+            distance = builder.math("fabs", builder.subf(builder.to_real(subject), builder.to_real(bound)))
+            ok = builder.cmpf("ole", distance, builder.f64(_TOLERANCE))
+        elif subject.type == i32 and (bound.type == i32 or builder.known.get(bound, 0.5) == int(builder.known.get(bound, 0))):
+            right = bound if bound.type == i32 else builder.i32(int(builder.known[bound]))
+            ok = builder.cmpi(_INT_PREDICATES[condition.comparison], subject, right)
+        else:
+            ok = builder.cmpf(_REAL_PREDICATES[condition.comparison], builder.to_real(subject), builder.to_real(bound))
+        result = ok if result is None else builder.both(result, ok)
+    if result is None:
+        if subject.type == i32 or REQUIREMENTS[name].conditions:
+            return builder.i1(True)
+        return builder.cmpf("ord", subject, subject)
+    return result
+
+
+def check_requirement(low: Lowering, op: stan.CallOp, arguments: Sequence[SSAValue], subject: str, position: SSAValue | None) -> None:
+    """The precise check: throws a rejection that names the subject, its value and what it must be."""
+    name = op.callee.data
+    where = low.subjects[-1] if low.subjects else low.frames[-1].function.stan_name.data if low.frames else name
+    phrase = REQUIREMENTS[name].phrase
+    element = "[{" + str(len(arguments)) + "}]" if position is not None else ""
+    values = [*arguments, position] if position is not None else list(arguments)
+    message = f"{where}: {subject}{element} is {{0}}, but {phrase}"
+    low.check(holds(low, name, arguments), REJECTION, message, *values)
+
+
+def subject_name(op: stan.CallOp) -> str:
+    """How messages call the first argument of a requirement: its name where it is an argument of the function."""
+    value = op.arguments[0]
+    while isinstance(value.owner, stan.PromoteOp | stan.IndexOp):
+        value = value.owner.operands[0]
+    if not isinstance(value.owner, Operation):
+        function = value.owner.parent_op()
+        if isinstance(function, stan.FuncOp):
+            return function.argument_names.data[value.index].data  # type: ignore[attr-defined]
+    return value.name_hint or "value"
+
+
+def require(low: Lowering, op: stan.CallOp) -> None:
+    """A `require_*` statement of the library, on scalars or on every element of a container."""
+    arguments = [low.value(a) for a in op.arguments]
+    containers = [a for a in arguments if isinstance(a, Container)]
+    if not containers:
+        check_requirement(low, op, [a for a in arguments if isinstance(a, SSAValue)], subject_name(op), None)
+        return
+    check_container(low, op, arguments, containers)
+
+
+def check_container(low: Lowering, op: stan.CallOp, arguments: Sequence[Value], containers: Sequence[Container]) -> None:
+    """Checks every element: a branch-free "any bad" loop, then, only if there is one, a second scan that finds it."""
+    from ulam.passes.lower.values import for_each_position
+
+    builder = low.builder
+
+    def elements(values: list[SSAValue]) -> list[SSAValue]:
+        iterator = iter(values)
+        return [next(iterator) if isinstance(a, Container) else a for a in arguments]  # type: ignore[misc]
+
+    def scan(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        check_requirement(low, op, elements(values), subject_name(op), builder.add(k, builder.i64(1)))
+        return ()
+
+    if all(low.is_data(a) for a in arguments):
+        for_each_position(builder, containers, scan)
+        return
+
+    def any_bad(_: SSAValue, values: list[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        bad = builder.invert(holds(low, op.callee.data, elements(values)))
+        return (builder.either(carried[0], _flag(low, bad)),)
+
+    bad = for_each_position(builder, containers, any_bad, [builder.i64(0)])[0]
+
+    def find() -> Sequence[SSAValue]:
+        for_each_position(builder, containers, scan, cold=True)
+        return ()
+
+    builder.if_else(builder.cmpi("ne", bad, builder.i64(0)), find)
+
+
+def _flag(low: Lowering, condition: SSAValue) -> SSAValue:
+    from xdsl.dialects import arith
+    from xdsl.dialects.builtin import i64
+
+    return low.builder.value(arith.ExtUIOp, (condition,), i64)
+
+

@@ -1,0 +1,221 @@
+"""Common subexpressions: an op that computes what a dominating op has computed is replaced by that.
+
+* Pure ops; the operands of commutative ones in either order. Constants are compared bit by bit (0.0 is not -0.0).
+* `rt.load`, if no op in between may write the buffer; a load after a store to the same element gives what was stored.
+* `rt.check` of a condition that a dominating check has found true.
+
+One walk per function over a scoped table. What a loop may write is forgotten before its body is entered.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import rt
+from ulam.passes.analysis.effects_low import (
+    EFFECTS,
+    UNKNOWN,
+    Effect,
+    Root,
+    may_overlap,
+    root,
+    written_roots,
+)
+
+Key = tuple[object, ...]
+
+_COMMUTATIVE = frozenset((
+    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.AddfOp, arith.MulfOp, arith.MinSIOp,
+    arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp,
+))  # fmt: skip
+_SYMMETRIC_PREDICATES = {
+    arith.CmpiOp: frozenset((0, 1)),  # eq, ne
+    arith.CmpfOp: frozenset((1, 6, 7, 8, 13, 14)),  # oeq, one, ord, ueq, une, uno
+}
+_REPLACEABLE = frozenset(cls for cls, effect in EFFECTS.items() if effect in (Effect.NONE, Effect.TRAP)) - {
+    scf.ForOp, scf.IfOp, scf.WhileOp
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CommonSubexpressionElimination(ModulePass):
+    """The pass."""
+
+    name = "cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_on(op)
+
+
+def run_on(op: Operation) -> None:
+    """Replaces common subexpressions in every function at or below `op`."""
+    for function in (op,) if isinstance(op, func.FuncOp) else op.walk():
+        if isinstance(function, func.FuncOp) and function.body.blocks:
+            _Eliminator().function(function)
+
+
+@dataclass
+class _Eliminator:
+    """The tables for one function."""
+
+    known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
+    scope: list[Key] = field(default_factory=list[Key])  # keys of `known`, in the order in which they came
+    loads: dict[tuple[int, int], tuple[SSAValue, Root]] = field(
+        default_factory=dict[tuple[int, int], tuple[SSAValue, Root]]
+    )
+    writes: dict[Operation, set[Root]] = field(default_factory=dict[Operation, set[Root]])  # of ops with regions
+    numbers: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
+    number_by_id: dict[int, tuple[int, Attribute]] = field(default_factory=dict[int, tuple[int, Attribute]])
+    binds: bool = False  # the function writes the bound table: reads of it are not all the same
+
+    def function(self, function: func.FuncOp) -> None:
+        for block in function.body.blocks:
+            self._summarise(block)
+        if len(function.body.blocks) == 1:
+            self._block(function.body.block)
+
+    def _summarise(self, block: Block) -> set[Root]:
+        """Roots of the buffers that `block` may write; noted for each op with regions."""
+        roots: set[Root] = set()
+        op = block.first_op
+        while op is not None:
+            if op.regions:
+                inner = written_roots(op)
+                for region in op.regions:
+                    for nested in region.blocks:
+                        inner |= self._summarise(nested)
+                self.writes[op] = inner
+                roots |= inner
+            elif EFFECTS.get(type(op), Effect.WRITE) & Effect.WRITE:
+                roots |= written_roots(op)
+            elif type(op) is rt.SetBoundOp:
+                self.binds = True
+            op = op.next_op
+        return roots
+
+    # ------------------------------------------------------------ the walk
+
+    def _block(self, block: Block) -> None:
+        outer = len(self.scope)
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            cls = type(op)
+            if cls in _REPLACEABLE:
+                if cls is not rt.BoundOp or not self.binds:
+                    self._pure(op, block)
+            elif cls is rt.LoadOp:
+                self._load(op, block)
+            elif op.regions:
+                self._regions(op)
+            elif cls is rt.CheckOp:
+                self._check(op, block)
+            elif EFFECTS.get(cls, Effect.WRITE) & Effect.WRITE:
+                self._write(op)
+            op = following
+        while len(self.scope) > outer:
+            del self.known[self.scope.pop()]
+
+    def _pure(self, op: Operation, block: Block) -> None:
+        key = self._key(op)
+        found = self.known.get(key)
+        if found is None:
+            self._remember(key, op)
+        else:
+            for result, same in zip(op.results, found.results, strict=True):
+                result.replace_all_uses_with(same)
+            block.erase_op(op)
+
+    def _check(self, op: Operation, block: Block) -> None:
+        key: Key = (rt.CheckOp, id(op.operands[0]))
+        if key in self.known:
+            block.erase_op(op)
+        else:
+            self._remember(key, op)
+
+    def _remember(self, key: Key, op: Operation) -> None:
+        self.known[key] = op
+        self.scope.append(key)
+
+    def _load(self, op: Operation, block: Block) -> None:
+        buffer, index = op.operands
+        key = (id(buffer), id(index))
+        found = self.loads.get(key)
+        if found is None:
+            self.loads[key] = (op.results[0], root(buffer))
+        else:
+            op.results[0].replace_all_uses_with(found[0])
+            block.erase_op(op)
+
+    def _write(self, op: Operation) -> None:
+        self._forget(written_roots(op))
+        if isinstance(op, rt.StoreOp):
+            value, buffer, index = op.operands
+            self.loads[id(buffer), id(index)] = (value, root(buffer))
+
+    def _regions(self, op: Operation) -> None:
+        written = self.writes[op]
+        if False:
+            self._forget(written)
+        before = self.loads
+        for region in op.regions:
+            for block in region.blocks:
+                self.loads = dict(before)
+                self._block(block)
+        self.loads = before
+        self._forget(written)
+
+    def _forget(self, written: set[Root]) -> None:
+        """Drops the loads that may read what was written."""
+        if not written or not self.loads:
+            return
+        if UNKNOWN in written:
+            self.loads.clear()
+            return
+        stale = [key for key, (_, source) in self.loads.items() if any(may_overlap(source, w) for w in written)]
+        for key in stale:
+            del self.loads[key]
+
+    # ------------------------------------------------------------ keys
+
+    def _key(self, op: Operation) -> Key:
+        cls = type(op)
+        if isinstance(op, arith.ConstantOp):
+            return self._constant_key(op)
+        operands = [id(operand) for operand in op.operands]
+        properties = op.properties
+        if cls in _COMMUTATIVE or (cls in _SYMMETRIC_PREDICATES and self._is_symmetric(cls, properties)):
+            operands.sort()
+        attributes = tuple([self._number(properties[name]) for name in sorted(properties)])
+        return (cls, *operands, attributes, *[self._number(result.type) for result in op.results])
+
+    @staticmethod
+    def _is_symmetric(cls: type[Operation], properties: dict[str, Attribute]) -> bool:
+        predicate = properties["predicate"]
+        assert isinstance(predicate, IntegerAttr)
+        return predicate.value.data in _SYMMETRIC_PREDICATES[cls]
+
+    def _constant_key(self, op: arith.ConstantOp) -> Key:
+        value = op.properties["value"]
+        type_ = self._number(op.results[0].type)
+        if isinstance(value, IntegerAttr):
+            return (arith.ConstantOp, type_, value.value.data)
+        if isinstance(value, FloatAttr):
+            return (arith.ConstantOp, type_, struct.pack("<d", value.value.data))
+        return (arith.ConstantOp, type_, value)
+
+    def _number(self, attribute: Attribute) -> int:
+        """A number for each different attribute. Hashing one is slow, so its identity is tried first."""
+        found = self.number_by_id.get(id(attribute))
+        if found is None:
+            number = self.numbers.setdefault(attribute, len(self.numbers))
+            # The attribute is kept: its identity must not go to another one.
+            found = self.number_by_id[id(attribute)] = (number, attribute)
+        return found[0]

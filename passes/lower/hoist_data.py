@@ -1,0 +1,199 @@
+"""Data-only work done once: moves what depends on data alone from `evaluate` to `bind`.
+
+`bind` runs once when data are bound; what `evaluate` still needs of its results goes through further slots of the
+bound table. A check that fails in `bind` is kept by the runtime and raised by every evaluation.
+Only whole top-level ops move; loops with all they contain.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+
+from ulam.dialects import ad, rt
+
+_WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
+_FREE = (arith.ConstantOp, rt.BoundOp)
+_COSTLY = (rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
+_MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, *_WRITES)
+
+
+def hoist_data(module: ModuleOp, n_slots: int) -> int:
+    """Splits `evaluate` of a unit; adds the function `bind`. Returns the number of slots then needed."""
+    evaluate = next(
+        op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate")  # fmt: skip
+    block = evaluate.body.block
+    moved = _data_only(block)
+    bind_block = Block()
+    n_slots = _Mover(block, bind_block, moved, n_slots).run()
+    bind_block.add_op(func.ReturnOp.create())
+    bind = func.FuncOp.create(
+        properties={"sym_name": StringAttr("bind"), "function_type": FunctionType.from_lists([], [])},
+        attributes={"entry": UnitAttr()},
+        regions=[Region(bind_block)],
+    )
+    module.body.block.add_op(bind)
+    return n_slots
+
+
+def _root(buffer: SSAValue) -> SSAValue:
+    while isinstance(buffer.owner, rt.ViewOp):
+        buffer = buffer.owner.buffer
+    return buffer
+
+
+def _data_only(block: Block) -> list[Operation]:
+    """Top-level ops, in order, that depend on data alone and whose effects only such ops see."""
+    candidates: dict[Operation, bool] = {}
+    writers: dict[SSAValue, list[Operation]] = {}
+    for op in block.ops:
+        candidates[op] = _may_move(op)
+        for inner in op.walk():
+            if isinstance(inner, _WRITES):
+                buffer = inner.buffer if isinstance(inner, rt.StoreOp | ad.AccumulateOp) else inner.destination
+                writers.setdefault(_root(buffer), []).append(op)
+    # A memory block moves only with all its writers, and a variable's never: its value depends on when it is read.
+    changed = True
+    while changed:
+        changed = False
+        for op in block.ops:
+            if candidates[op] and not _inputs_move(op, candidates, block):
+                candidates[op] = False
+                changed = True
+        for root, ops in writers.items():
+            owner = root.owner
+            bad = not isinstance(owner, rt.AllocOp) or owner.variable is not None
+            if isinstance(owner, rt.AllocOp) and owner.parent is not block:
+                continue
+            if bad or not all(candidates[o] for o in ops):
+                for op in ops:
+                    if candidates[op]:
+                        candidates[op] = False
+                        changed = True
+                if isinstance(owner, rt.AllocOp) and candidates.get(owner):
+                    candidates[owner] = False
+                    changed = True
+    return [op for op in block.ops if candidates[op]]
+
+
+def _may_move(op: Operation) -> bool:
+    for inner in op.walk():
+        if isinstance(inner, arith.ConstantOp) or inner.name.startswith(("arith.", "scf.")):
+            continue
+        if not isinstance(inner, (*_MOVABLE_RT, rt.BoundOp)):
+            return False
+    return True
+
+
+def _inputs_move(op: Operation, candidates: dict[Operation, bool], block: Block) -> bool:
+    for inner in op.walk():
+        for operand in inner.operands:
+            owner = operand.owner
+            if isinstance(operand, BlockArgument):
+                if owner is block:
+                    return False
+                continue
+            assert isinstance(owner, Operation)
+            if owner.parent is block and owner is not op and not candidates[owner]:
+                return False
+    return True
+
+
+class _Mover:
+    """Moves ops to `bind` and passes on what stays behind needs."""
+
+    def __init__(self, block: Block, bind: Block, moved: list[Operation], n_slots: int) -> None:
+        self.block = block
+        self.bind = bind
+        self.moved = moved
+        self.n_slots = n_slots
+
+    def run(self) -> int:
+        moved = set(self.moved)
+        # Cheap ops alone are not worth a slot: what does not feed a loop, a check, math or memory stays.
+        worth = self._worth(moved)
+        first = self.block.first_op
+        for op in self.moved:
+            if op not in worth:
+                continue
+            if isinstance(op, _FREE):
+                copy = op.clone()
+                self.bind.add_op(copy)
+                self._replace_inside(op, copy)
+                continue
+            op.detach()
+            self.bind.add_op(op)
+        assert first is not None
+        self._pass_on()
+        return self.n_slots
+
+    def _worth(self, moved: set[Operation]) -> set[Operation]:
+        """Ops that cost something, and all that they need."""
+        worth: set[Operation] = set()
+        work = [op for op in self.moved if op.regions or isinstance(op, _COSTLY)]
+        while work:
+            op = work.pop()
+            if op in worth or op not in moved:
+                continue
+            worth.add(op)
+            for inner in op.walk():
+                for operand in inner.operands:
+                    owner = operand.owner
+                    if isinstance(owner, Operation) and owner.parent is self.block:
+                        work.append(owner)
+        return worth
+
+    def _replace_inside(self, op: Operation, copy: Operation) -> None:
+        """Uses of a constant in ops that move see its copy."""
+        self._copies = getattr(self, "_copies", {})
+        for old, new in zip(op.results, copy.results, strict=True):
+            self._copies[old] = new
+
+    def _pass_on(self) -> None:
+        copies: dict[SSAValue, SSAValue] = getattr(self, "_copies", {})
+        for op in self.bind.walk():
+            for n, operand in enumerate(op.operands):
+                if operand in copies:
+                    op.operands[n] = copies[operand]
+        for op in list(self.bind.ops):
+            for result in op.results:
+                outside = [u for u in result.uses if self._is_outside(u.operation)]
+                if outside:
+                    self._through_slot(result, outside)
+
+    def _is_outside(self, op: Operation) -> bool:
+        current: Operation | None = op
+        while current is not None and current.parent is not self.bind and current.parent is not self.block:
+            current = current.parent_op()
+        return current is not None and current.parent is self.block
+
+    def _through_slot(self, value: SSAValue, uses) -> None:  # noqa: ANN001
+        slot = IntegerAttr(self.n_slots, i64)
+        self.n_slots += 1
+        owner = value.owner
+        if isinstance(owner, rt.AllocOp):
+            persistent = rt.AllocBoundOp.create(operands=(owner.count,), result_types=(value.type,), location=owner.location)
+            self.bind.insert_op_before(persistent, owner)
+            if owner.zero is not None:
+                self._zero(persistent.results[0], owner)
+            value.replace_by(persistent.results[0])
+            owner.detach()
+            value, owner = persistent.results[0], persistent
+        assert isinstance(owner, Operation)
+        self.bind.insert_op_after(rt.SetBoundOp.create(operands=(value,), properties={"slot": slot}), owner)
+        read = rt.BoundOp.create(result_types=(value.type,), properties={"slot": slot})
+        assert self.block.first_op is not None
+        self.block.insert_op_before(read, self.block.first_op)
+        for use in list(value.uses):
+            if self._is_outside(use.operation):
+                use.operation.operands[use.index] = read.results[0]
+
+    def _zero(self, buffer: SSAValue, owner: rt.AllocOp) -> None:
+        from xdsl.dialects.builtin import FloatAttr, f64
+
+        zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": FloatAttr(0.0, f64)})
+        fill = rt.FillOp.create(operands=(buffer, zero.results[0], owner.count), properties={"initial": UnitAttr()})
+        self.bind.insert_ops_before([zero, fill], owner)
+
+

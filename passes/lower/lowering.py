@@ -1,0 +1,388 @@
+"""The state of one function being lowered from the `stan` dialect, and the walk over its ops.
+
+Each op class has a handler, registered in `HANDLERS` by the modules `operators`, `indexing`, `statements`, `calls`
+and `densities`. A handler reads the values of its operands with `low.value(ssa)` and gives the result with
+`low.define(ssa, value)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntegerAttr, LocationAttr, f64, i32, i64
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from ulam.dialects import rt, stan
+from ulam.passes.lower.builder import Builder
+from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total
+
+REJECTION = 1
+FATAL = 2
+
+
+class NotSupportedError(Exception):
+    """The program uses something that the lowering does not know yet. `location` is where, if known."""
+
+    def __init__(self, message: str, location: LocationAttr | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+
+
+@dataclass
+class Site:
+    """Where and how a run-time error may happen; `message` has `{0}`, `{1}`... for the values of the check."""
+
+    status: int
+    message: str
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(eq=False)
+class Storage:
+    """The memory of a variable that is assigned in part, or of a global one."""
+
+    name: str
+    type: Attribute
+    dims: list[SSAValue]
+    buffer: SSAValue
+
+
+@dataclass(eq=False)
+class Holder:
+    """A variable that holds a whole value: parameters, data, and globals of other blocks."""
+
+    name: str
+    value: Value
+
+
+@dataclass
+class Frame:
+    """A function whose body is being written in place of a call."""
+
+    function: stan.FuncOp
+    location: LocationAttr | None
+    unnormalized: bool
+    to_target: bool = False
+    """The result is added to the target, summand by summand, instead of being returned."""
+    autodiff: dict[SSAValue, bool] = field(default_factory=dict)
+    result: Value | None = None
+
+    @property
+    def any_autodiff(self) -> bool:
+        return any(self.autodiff[a] for a in self.function.body.block.args)
+
+
+Handler = Callable[["Lowering", Operation], None]
+HANDLERS: dict[type[Operation], Handler] = {}
+
+
+def handles(*op_classes: type[Operation]) -> Callable[[Handler], Handler]:
+    """Registers a handler for op classes."""
+
+    def register(handler: Handler) -> Handler:
+        for op_class in op_classes:
+            HANDLERS[op_class] = handler
+        return handler
+
+    return register
+
+
+class Lowering:
+    """One function being written. `functions`: symbol → `stan.func` of the program, library included."""
+
+    def __init__(self, builder: Builder, functions: dict[str, stan.FuncOp], sites: list[Site]) -> None:
+        self.builder = builder
+        self.functions = functions
+        self.sites = sites
+        self.env: dict[SSAValue, Value | Storage | Holder] = {}
+        self.globals: dict[str, Storage | Holder] = {}
+        self.frames: list[Frame] = []
+        self.subjects: list[str] = []  # variables whose declared constraint is being checked
+        self.propto = False  # whether this function drops constants at all
+        self.jacobian: SSAValue | None = None  # i1: whether jacobian adjustments count
+        self.deferred: set[SSAValue] = set()  # reals that are written where they are added to the target
+        self.ranges: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # loop variable (i64) → its first and last value
+        self._data: dict[SSAValue, bool] = {}
+        self._sizes: set[SSAValue] = set()
+
+    # ------------------------------------------------------------ walking
+
+    def block_ops(self, ops: Iterable[Operation]) -> None:
+        """Lowers ops in order."""
+        for op in ops:
+            self.op(op)
+
+    def op(self, op: Operation) -> None:
+        """Lowers one op."""
+        handler = HANDLERS.get(type(op))
+        if handler is None:
+            raise NotSupportedError(f"'{op.name}' cannot be lowered yet", op.location)
+        outer = self.builder.location
+        self.builder.location = op.location or outer
+        handler(self, op)
+        self.builder.location = outer
+
+    def value(self, ssa: SSAValue) -> Value:
+        """The lowered value of an SSA value of the `stan` dialect."""
+        found = self.env[ssa]
+        assert not isinstance(found, Storage | Holder)
+        return found
+
+    def scalar(self, ssa: SSAValue) -> SSAValue:
+        """The lowered value, which must be a scalar."""
+        found = self.env[ssa]
+        if not isinstance(found, SSAValue):
+            raise NotSupportedError(f"a scalar is expected, but found a value of type {ssa.type}", self.builder.location)
+        return found
+
+    def container(self, ssa: SSAValue) -> Container:
+        """The lowered value, which must be a container."""
+        found = self.env[ssa]
+        assert isinstance(found, Container), f"container expected, found {ssa.type}"
+        return found
+
+    def integer(self, ssa: SSAValue) -> SSAValue:
+        """A Stan int as i64."""
+        return self.builder.index(self.scalar(ssa))
+
+    def define(self, ssa: SSAValue, value: Value) -> None:
+        """Gives the result of an op, deciding whether a container is computed now or where it is used."""
+        if isinstance(value, Container) and not self._stays_lazy(ssa, value):
+            value = materialize(self.builder, value, copy=bool(value.variables))
+        self.env[ssa] = value
+
+    # ------------------------------------------------------------ laziness
+
+    def _stays_lazy(self, ssa: SSAValue, value: Container) -> bool:
+        """Whether `value` may be computed where it is used.
+
+        Not if that would repeat work, or if a variable that it reads may change before.
+        """
+        block = _block_of(ssa)
+        if not value.cheap:
+            uses = list(ssa.uses)
+            if len(uses) > 1 or (uses and uses[0].operation.parent is not block):
+                return False
+        return not value.variables or self._unchanged_until_used(ssa, value.variables, block)
+
+    def _unchanged_until_used(self, ssa: SSAValue, variables: frozenset[object], block: Block | None) -> bool:
+        last = _last_user(ssa, block)
+        op = ssa.owner
+        if last is None or isinstance(op, Block):
+            return last is None
+        current = op.next_op
+        while current is not None:
+            if variables & self.written(current):
+                # An assignment reads its right-hand side before it writes, and copies where the two overlap.
+                if current is last and isinstance(current, stan.AssignOp):
+                    return True
+                return False
+            if current is last:
+                return True
+            current = current.next_op
+        return False
+
+    def written(self, op: Operation) -> frozenset[object]:
+        """The variables (as their storage) that an op assigns, regions included."""
+        if isinstance(op, stan.AssignOp):
+            target = self.env.get(op.var)
+            return frozenset((target,)) if target is not None else frozenset()
+        if not op.regions:
+            return frozenset()
+        found: set[object] = set()
+        for inner in op.walk():
+            if isinstance(inner, stan.AssignOp) and (target := self._storage_named(inner.var)) is not None:
+                found.add(target)
+        return frozenset(found)
+
+    def _storage_named(self, var: SSAValue) -> object | None:
+        if var in self.env:
+            return self.env[var]
+        if isinstance(var.owner, stan.GlobalOp):
+            return self.globals.get(var.owner.var_name.data)
+        return None
+
+    # ------------------------------------------------------------ data or not
+
+    def is_data(self, value: Value) -> bool:
+        """Whether a lowered value depends on data alone."""
+        if isinstance(value, Container):
+            return value.data_only
+        if isinstance(value, Tuple):
+            return all(self.is_data(f) for f in value.fields)
+        if (known := self._data.get(value)) is None:
+            known = self._data[value] = self._scalar_is_data(value)
+        return known
+
+    def _scalar_is_data(self, ssa: SSAValue) -> bool:
+        if isinstance(ssa, BlockArgument):
+            return ssa.type == i64 and ssa.index == 0 and ssa.owner is not self.builder.entry
+        op = ssa.owner
+        assert isinstance(op, Operation)
+        if isinstance(op, arith.ConstantOp | rt.BoundOp):
+            return True
+        if op.regions or isinstance(op, rt.AllocOp | rt.KernelOp):
+            return False
+        return all(self.is_data(operand) for operand in op.operands)
+
+    def in_range(self, index: SSAValue, size: SSAValue) -> bool:
+        """Whether 1 <= index <= size is known: a loop variable that runs from 1 to `size`."""
+        if (bounds := self.ranges.get(index)) is None:
+            return False
+        known = self.builder.known
+        first, last = known.get(bounds[0]), bounds[1]
+        same = last is size or (last in known and size in known and known[last] <= known[size])
+        return first is not None and first >= 1 and same
+
+    def is_size(self, value: SSAValue) -> bool:
+        """Whether a size (i64) has been checked before not to be negative; from now on it has."""
+        if value in self._sizes:
+            return True
+        if self.builder.at_top_level:
+            self._sizes.add(value)
+        return False
+
+    # ------------------------------------------------------------ errors
+
+    def check(self, ok: SSAValue, status: int, message: str, *values: SSAValue, location: LocationAttr | None = None) -> None:
+        """Leaves the function with an error unless `ok`; `message` has `{0}`... for `values`."""
+        if self.builder.known.get(ok) == 1:
+            return
+        location = location or self.error_location()
+        file, line, column = "", 0, 0
+        if isinstance(location, FileLineColLoc):
+            file, line, column = location.filename.data, location.line.data, location.column.data
+        self.sites.append(Site(status, message, file, line, column))
+        self.builder.emit(
+            rt.CheckOp,
+            (ok, *values),
+            (),
+            {"site": IntegerAttr(len(self.sites) - 1, i64), "status": IntegerAttr(status, i64)},
+        )
+
+    def error_location(self) -> LocationAttr | None:
+        """The place in the user's program: inside library functions that of the call."""
+        for frame in self.frames:
+            if frame.function.library is not None:
+                return frame.location
+        return self.builder.location
+
+    def check_equal_sizes(self, function: str, a: Container, b: Container) -> None:
+        """Throws unless two containers have the same shape."""
+        for x, y in zip(a.dims, b.dims, strict=True):
+            self.check_equal(x, y, f"{function}: sizes must match, but they are {{0}} and {{1}}")
+
+    def check_equal(self, x: SSAValue, y: SSAValue, message: str) -> None:
+        """Throws unless two i64 are equal."""
+        if x is y:
+            return
+        known = self.builder.known
+        if x in known and known.get(x) == known.get(y):
+            return
+        self.check(self.builder.cmpi("eq", x, y), FATAL, message, x, y)
+
+    # ------------------------------------------------------------ memory
+
+    def new_storage(self, name: str, type_: Attribute, dims: list[SSAValue], *, fill: bool = True) -> Storage:
+        """Memory of a variable; unassigned reals are NaN, ints the smallest int."""
+        count = total(self.builder, dims)
+        buffer = self.builder.alloc(count, buffer_type(type_), variable=True)
+        if fill:
+            self.builder.fill(buffer, self.unassigned(type_), count, initial=True)
+        return Storage(name, type_, dims, buffer)
+
+    def unassigned(self, type_: Attribute) -> SSAValue:
+        """What a variable of this type holds before it is assigned."""
+        if buffer_type(type_).element == i32:  # type: ignore[attr-defined]
+            return self.builder.i32(-(2**31))
+        return self.builder.f64(float("nan"))
+
+    def read_storage(self, storage: Storage) -> Value:
+        """The present value of a variable; a container that reads the variable's own memory."""
+        if not storage.dims:
+            return self.builder.load(storage.buffer, self.builder.i64(0))
+        return in_buffer(
+            self.builder, storage.type, storage.dims, storage.buffer, variables=frozenset((storage,)))  # fmt: skip
+
+    def own(self, value: Value) -> Value:
+        """The same value, containers in memory that nothing writes to again."""
+        if isinstance(value, Container):
+            return materialize(self.builder, value, copy=bool(value.variables))
+        if isinstance(value, Tuple):
+            return Tuple(value.type, [self.own(f) for f in value.fields])
+        return value
+
+    # ------------------------------------------------------------ flattening, for branches and loops
+
+    def flatten(self, value: Value) -> list[SSAValue]:
+        """A value as SSA values: scalars as they are, containers as buffer and sizes."""
+        value = self.own(value)
+        if isinstance(value, Container):
+            assert value.buffer is not None
+            return [value.buffer, *value.dims]
+        if isinstance(value, Tuple):
+            return [ssa for f in value.fields for ssa in self.flatten(f)]
+        return [value]
+
+    def unflatten(self, template: Value, parts: Iterable[SSAValue]) -> Value:
+        """The inverse of `flatten`, for a value of the shape of `template`."""
+        iterator = iter(parts)
+        return self._rebuild(template, iterator)
+
+    def _rebuild(self, template: Value, parts) -> Value:  # noqa: ANN001
+        if isinstance(template, Container):
+            buffer = next(parts)
+            return in_buffer(self.builder, template.type, [next(parts) for _ in template.dims], buffer)
+        if isinstance(template, Tuple):
+            return Tuple(template.type, [self._rebuild(f, parts) for f in template.fields])
+        return next(parts)
+
+
+def _block_of(ssa: SSAValue) -> Block | None:
+    return ssa.owner if isinstance(ssa.owner, Block) else ssa.owner.parent
+
+
+def _ancestor_in(op: Operation, block: Block) -> Operation | None:
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def _last_user(ssa: SSAValue, block: Block | None) -> Operation | None:
+    """The last op of `block` that needs `ssa`, directly or through containers computed from it; None if none does."""
+    last: Operation | None = None
+    work = [ssa]
+    while work:
+        current = work.pop()
+        for use in current.uses:
+            user = _ancestor_in(use.operation, block) if block is not None else None
+            if user is None:
+                continue
+            if last is None or last.is_before_in_block(user):
+                last = user
+            if user is use.operation:
+                work.extend(r for r in user.results if isinstance(r.type, _CONTAINER_TYPES))
+    return last
+
+
+_CONTAINER_TYPES = (stan.VectorType, stan.RowVectorType, stan.MatrixType, stan.ArrayType, stan.TupleType)
+
+
+def is_container_type(type_: Attribute) -> bool:
+    """Vectors, matrices and arrays."""
+    return isinstance(type_, _CONTAINER_TYPES) and not isinstance(type_, stan.TupleType)
+
+
+def is_real(type_: Attribute) -> bool:
+    return type_ == f64
+
+
+def names(attribute: ArrayAttr) -> list[str]:
+    """The texts of an array of string attributes."""
+    return [a.data for a in attribute]

@@ -1,0 +1,142 @@
+"""The target as an ordinary value: `ad.target_add %v`  →  `%total = arith.addf %total, %v`, carried through control flow.
+
+Runs on functions with the attribute `target_result`: the number of the operand of `func.return` that stands for the
+target (a placeholder until now). Additions happen in program order; with `reassociate` they may be re-associated, which
+lets the loops that carry the total vectorise (levels 3 and 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, f64
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.core import SSAValues
+from xdsl.passes import ModulePass
+
+from ulam.dialects import ad
+
+_ZERO = FloatAttr(0.0, f64)
+_STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
+_REASSOCIATE = {"fastmath": arith.FastMathFlagsAttr([arith.FastMathFlag.REASSOC])}
+
+
+@dataclass(frozen=True)
+class ThreadTarget(ModulePass):
+    """The pass."""
+
+    name = "thread-target"
+
+    reassociate: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_on(op, self.reassociate)
+
+
+def run_on(op: Operation, reassociate: bool = False) -> None:
+    """Threads the target through every function at or below `op` that has one."""
+    for function in op.walk():
+        if isinstance(function, func.FuncOp) and "target_result" in function.attributes:
+            thread_target(function, reassociate)
+
+
+def thread_target(function: func.FuncOp, reassociate: bool) -> None:
+    """Replaces the target's additions in `function`, and its placeholder among the results."""
+    position = function.attributes.pop("target_result")
+    assert isinstance(position, IntegerAttr)
+    adding = _ops_that_add(function)
+    if not adding:
+        return
+    block = function.body.block
+    end = block.last_op
+    if not isinstance(end, func.ReturnOp):
+        raise ValueError(f"thread-target: {function.sym_name.data} does not end in func.return")
+    zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": _ZERO}, location=function.location)
+    assert block.first_op is not None
+    block.insert_op_before(zero, block.first_op)
+    total = _Threader(adding, _REASSOCIATE if reassociate else _STRICT).block(block, zero.results[0])
+    end.operands[position.value.data] = total
+
+
+def _ops_that_add(function: func.FuncOp) -> set[Operation]:
+    """The additions, and the ops around them up to the function."""
+    adding: set[Operation] = set()
+    for op in function.walk():
+        if type(op) is ad.TargetAddOp:
+            outer: Operation | None = op
+            while outer is not None and outer is not function and outer not in adding:
+                adding.add(outer)
+                outer = outer.parent_op()
+    return adding
+
+
+@dataclass
+class _Threader:
+    adding: set[Operation]
+    fastmath: dict[str, arith.FastMathFlagsAttr]
+
+    def block(self, block: Block, total: SSAValue) -> SSAValue:
+        """Threads the total through `block`; its value at the end."""
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            if op in self.adding:
+                if type(op) is ad.TargetAddOp:
+                    total = self._add(op, block, total)
+                elif isinstance(op, scf.ForOp):
+                    total = self._for(op, total)
+                elif isinstance(op, scf.IfOp):
+                    total = self._if(op, total)
+                elif isinstance(op, scf.WhileOp):
+                    total = self._while(op, total)
+                else:
+                    raise ValueError(f"thread-target: the target is added to inside {op.name}")
+            op = following
+        return total
+
+    def _add(self, op: Operation, block: Block, total: SSAValue) -> SSAValue:
+        addition = arith.AddfOp.create(
+            operands=(total, op.operands[0]), result_types=(f64,), properties=self.fastmath, location=op.location
+        )
+        addition.results[0].name_hint = "target"
+        block.insert_op_before(addition, op)
+        block.erase_op(op)
+        return addition.results[0]
+
+    def _for(self, op: scf.ForOp, total: SSAValue) -> SSAValue:
+        op.operands = (*op.operands, total)
+        self._through(op.body.block)
+        return _add_result(op)
+
+    def _if(self, op: scf.IfOp, total: SSAValue) -> SSAValue:
+        if not op.false_region.blocks:
+            op.false_region.add_block(Block((scf.YieldOp.create(location=op.location),)))
+        for region in op.regions:
+            _append(region.block, self.block(region.block, total))
+        return _add_result(op)
+
+    def _while(self, op: scf.WhileOp, total: SSAValue) -> SSAValue:
+        op.operands = (*op.operands, total)
+        for region in op.regions:
+            self._through(region.block)
+        return _add_result(op)
+
+    def _through(self, block: Block) -> None:
+        """Takes the total as the last block argument and passes it on at the end."""
+        argument = block.insert_arg(f64, len(block.args))
+        argument.name_hint = "target"
+        _append(block, self.block(block, argument))
+
+
+def _append(block: Block, total: SSAValue) -> None:
+    end = block.last_op
+    assert isinstance(end, scf.YieldOp | scf.ConditionOp)
+    end.operands = (*end.operands, total)
+
+
+def _add_result(op: Operation) -> SSAValue:
+    op.results = SSAValues((*op.results, OpResult(f64, op, len(op.results))))
+    op.results[-1].name_hint = "target"
+    return op.results[-1]

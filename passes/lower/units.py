@@ -1,0 +1,455 @@
+"""From a `stan.program` in value form to the functions of one unit of a compiled program.
+
+Units: `setup` (sizes, data checks, transformed data), `value_propto`, `value_full`, `gradient_propto`,
+`gradient_full`, `constrain`, `unconstrain`. Each is a module of its own, compiled when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ulam.dialects import rt, stan
+from ulam.passes.lower import indexing, operators, statements  # noqa: F401  (register handlers)
+from ulam.passes.lower.builder import BUFFER_I64, BUFFER_REAL, Builder
+from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
+from ulam.passes.lower.lowering import Holder, Lowering, Site, Storage
+from ulam.passes.lower.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
+from ulam.passes.lower.statements import declared_dims
+from ulam.passes.lower.values import (
+    Container,
+    Tuple,
+    Value,
+    buffer_type,
+    element_type,
+    in_buffer,
+    materialize,
+    rank_of,
+    total,
+    write,
+)
+
+UNITS = ("setup", "value_propto", "value_full", "gradient_propto", "gradient_full", "constrain", "unconstrain")
+_BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
+_BOUND_BLOCKS = ("data", "transformed_data")
+
+
+@dataclass
+class Global:
+    """A variable declared at the top level of a block, in program order (`number`)."""
+
+    name: str
+    block: str
+    op: stan.DeclareOp | stan.ParameterOp
+    number: int
+    slot: int | None  # data and transformed data: its slot; sizes of transformed data follow
+
+    @property
+    def type(self) -> Attribute:
+        return self.op.res.type.element  # type: ignore[attr-defined]
+
+
+@dataclass
+class Program:
+    """A `stan.program` taken apart."""
+
+    name: str
+    functions: dict[str, stan.FuncOp]
+    blocks: dict[str, Block]
+    globals: dict[str, Global] = field(default_factory=dict)
+    n_slots: int = 0
+
+
+@dataclass
+class Unit:
+    """A lowered unit: the module, its site table, and how many bound slots it needs."""
+
+    name: str
+    module: ModuleOp
+    sites: list[Site]
+    n_slots: int
+
+
+def take_apart(program: stan.ProgramOp) -> Program:
+    """Functions, blocks and global variables of a program."""
+    result = Program(program.sym_name.data, {}, {})
+    for op in program.body.block.ops:
+        if isinstance(op, stan.FuncOp):
+            result.functions[op.sym_name.data] = op
+        elif isinstance(op, stan.BlockOp):
+            result.blocks[op.kind.data] = op.body.block
+    for kind in _BLOCKS:
+        for op in result.blocks[kind].ops if kind in result.blocks and kind != "model" else ():
+            if not isinstance(op, stan.DeclareOp | stan.ParameterOp):
+                continue
+            slot = None
+            if kind in _BOUND_BLOCKS:
+                slot = result.n_slots
+                result.n_slots += 1 + rank_of(op.res.type.element)  # type: ignore[attr-defined]
+            name = op.var_name.data
+            result.globals[name] = Global(name, kind, op, len(result.globals), slot)
+    return result
+
+
+# ---------------------------------------------------------------- metadata
+
+
+def metadata(program: Program) -> dict[str, Any]:
+    """What the runtime needs to know of the variables, as JSON."""
+    return {
+        "name": program.name,
+        "n_slots": program.n_slots,
+        "globals": [_describe(g) for g in program.globals.values()],
+    }
+
+
+_INNER = {stan.VectorType: "vector", stan.RowVectorType: "row_vector", stan.MatrixType: "matrix"}
+
+
+def _describe(variable: Global) -> dict[str, Any]:
+    type_ = variable.type
+    rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
+    inner = _INNER.get(type(type_.element if rank else type_), "scalar")  # type: ignore[union-attr]
+    return {
+        "name": variable.name,
+        "block": variable.block,
+        "element": "int" if element_type(type_) == i32 else "real",
+        "array_rank": rank,
+        "inner": inner,
+        "n_dims": rank_of(type_),
+        "slot": variable.slot,
+        "constraint": variable.op.constraint.data,
+    }
+
+
+# ---------------------------------------------------------------- one function
+
+
+class _Globals(dict[str, "Storage | Holder"]):
+    """Global variables of a function being written; bound ones are fetched when they are first mentioned."""
+
+    def __init__(self, fetch: Callable[[str], Holder]) -> None:
+        super().__init__()
+        self._fetch = fetch
+
+    def __missing__(self, name: str) -> Holder:
+        found = self[name] = self._fetch(name)
+        return found
+
+
+class FunctionWriter:
+    """Writes one `func.func` of a unit."""
+
+    def __init__(self, program: Program, sites: list[Site], name: str, arguments: Sequence[Attribute], *, prepares: bool = False) -> None:
+        self.program = program
+        self.name = name
+        self.block = Block(arg_types=arguments)
+        self.builder = Builder(self.block)
+        self.low = Lowering(self.builder, program.functions, sites)
+        self.low.globals = _Globals(self._bound_global)
+        self.prepares = prepares
+
+    def finish(self, results: Sequence[SSAValue] = (), **attributes: Attribute) -> func.FuncOp:
+        self.builder.emit(func.ReturnOp, results)
+        self.builder.finish()
+        type_ = FunctionType.from_lists([a.type for a in self.block.args], [r.type for r in results])
+        return func.FuncOp.create(
+            properties={"sym_name": StringAttr(self.name), "function_type": type_},
+            attributes={"entry": UnitAttr(), **attributes},
+            regions=[Region(self.block)],
+        )
+
+    # ------------------------------------------------------------ bound globals
+
+    def _bound_global(self, name: str) -> Holder:
+        """Data or transformed data, read from the bound table."""
+        variable = self.program.globals[name]
+        assert variable.slot is not None, f"variable '{name}' is not available here"
+        type_ = variable.type
+        n_dims = rank_of(type_)
+        if not n_dims:
+            return Holder(name, self.builder.bound(variable.slot, element_type(type_)))
+        dims = self._bound_dims(variable, n_dims)
+        buffer = self.builder.bound(variable.slot, buffer_type(type_))
+        return Holder(name, in_buffer(self.builder, type_, dims, buffer, data_only=True))
+
+    def _bound_dims(self, variable: Global, n_dims: int) -> list[SSAValue]:
+        """Sizes of a bound container: recomputed from ints where that is simple, so that equal sizes are seen equal."""
+        sizes = [*variable.op.sizes]
+        sizes += [sizes[-1]] * (n_dims - len(sizes))
+        result = []
+        for n, size in enumerate(sizes):
+            if _is_simple_size(size):
+                result.append(self._at_entry(size))
+            else:
+                assert variable.slot is not None
+                result.append(self.builder.bound(variable.slot + 1 + n, i64))
+        return result
+
+    def _at_entry(self, size: SSAValue) -> SSAValue:
+        """A size as i64, computed in the function's prologue."""
+        value = self._simple(size)
+        return self.builder.index(value)
+
+    def _simple(self, size: SSAValue) -> SSAValue:
+        op = size.owner
+        if isinstance(op, stan.ConstantOp):
+            return self.builder.i32(op.value.value.data)  # type: ignore[union-attr]
+        assert isinstance(op, stan.ReadOp)
+        variable = op.var.owner
+        assert isinstance(variable, stan.GlobalOp | stan.DeclareOp)
+        holder = self.low.globals[variable.var_name.data]
+        assert isinstance(holder, Holder) and isinstance(holder.value, SSAValue)
+        return holder.value
+
+    # ------------------------------------------------------------ demand
+
+    def demand(self, values: Iterable[SSAValue | None]) -> None:
+        """Lowers what `values` of some block are computed from, and nothing else of that block."""
+        needed: set[Operation] = set()
+        work = [v for v in values if v is not None]
+        while work:
+            op = work.pop().owner
+            if not isinstance(op, Operation):
+                continue
+            while not isinstance(op.parent_op(), stan.BlockOp):
+                parent = op.parent_op()
+                assert parent is not None
+                op = parent
+            if op in needed:
+                continue
+            needed.add(op)
+            for inner in op.walk():
+                work.extend(inner.operands)
+        for block in self.program.blocks.values():
+            for op in block.ops:
+                if op in needed:
+                    if isinstance(op, stan.DeclareOp | stan.ParameterOp):
+                        self.low.env[op.res] = self.low.globals[op.var_name.data]
+                    else:
+                        self.low.op(op)
+
+    # ------------------------------------------------------------ blocks
+
+    def data_block(self, *, check: bool) -> None:
+        """Binds the variables of the data block; with `check`, their declared constraints."""
+        for op in self.ops_of("data"):
+            if isinstance(op, stan.DeclareOp):
+                self.low.env[op.res] = self.low.globals[op.var_name.data]
+                if check:
+                    declared_dims(self.low, op)
+            else:
+                self.low.op(op)
+
+    def parameters_block(self, theta: SSAValue) -> None:
+        """Reads the parameters from the unconstrained vector."""
+        reader = UnconstrainedReader(self.low, theta)
+        for op in self.ops_of("parameters"):
+            if isinstance(op, stan.ParameterOp):
+                reader.parameter(op)
+            else:
+                self.low.op(op)
+
+    def run_block(self, kind: str) -> None:
+        """All statements of a block; its global variables get storage unless they became values."""
+        for op in self.ops_of(kind):
+            if isinstance(op, stan.DeclareOp) and kind != "model":
+                if _is_assigned(op):
+                    self.low.op(op)
+                    storage = self.low.env[op.res]
+                    assert isinstance(storage, Storage)
+                    self.low.globals[op.var_name.data] = storage
+                else:
+                    declared_dims(self.low, op)
+            else:
+                self.low.op(op)
+
+    def ops_of(self, kind: str) -> list[Operation]:
+        block = self.program.blocks.get(kind)
+        return list(block.ops) if block is not None else []
+
+    def global_value(self, name: str) -> Value:
+        """The present value of a global variable."""
+        found = self.low.globals[name]
+        return found.value if isinstance(found, Holder) else self.low.read_storage(found)
+
+    def globals_of(self, kind: str) -> list[Global]:
+        return [g for g in self.program.globals.values() if g.block == kind]
+
+
+def _is_assigned(op: stan.DeclareOp) -> bool:
+    return any(isinstance(use.operation, stan.AssignOp | stan.ReadOp) for use in op.res.uses)
+
+
+def _is_simple_size(size: SSAValue) -> bool:
+    """A literal, or an int that is bound."""
+    op = size.owner
+    if isinstance(op, stan.ConstantOp):
+        return True
+    if not isinstance(op, stan.ReadOp):
+        return False
+    variable = op.var.owner
+    return isinstance(variable, stan.GlobalOp) or (
+        isinstance(variable, stan.DeclareOp) and _in_data_block(variable))  # fmt: skip
+
+
+def _in_data_block(op: Operation) -> bool:
+    parent = op.parent_op()
+    return isinstance(parent, stan.BlockOp) and parent.kind.data == "data"
+
+
+# ---------------------------------------------------------------- units
+
+
+def lower_unit(program: Program, name: str) -> Unit:
+    """The functions of a unit, before differentiation and hoisting."""
+    sites: list[Site] = []
+    if name == "setup":
+        functions = [_data_dims(program, sites), _prepare(program, sites)]
+    elif name == "constrain":
+        functions = [_constrain(program, sites)]
+    elif name == "unconstrain":
+        functions = [_unconstrain(program, sites)]
+    else:
+        functions = [log_density(program, sites, propto=name.endswith("_propto"))]
+    return Unit(name, ModuleOp(functions), sites, program.n_slots)
+
+
+def log_density(program: Program, sites: list[Site], *, propto: bool) -> func.FuncOp:
+    """`evaluate(theta, jacobian) -> log density`, with `ad.target_add` for what goes into the target.
+
+    The result is a placeholder that `thread-target` replaces by the target.
+    """
+    writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, i32))
+    low = writer.low
+    low.propto = propto
+    theta, jacobian = writer.block.args
+    low.jacobian = writer.builder.truth(jacobian)
+    writer.parameters_block(theta)
+    writer.run_block("transformed_parameters")
+    writer.run_block("model")
+    return writer.finish([writer.builder.f64(0.0)], target_result=IntegerAttr(0, i64))
+
+
+def _data_dims(program: Program, sites: list[Site]) -> func.FuncOp:
+    """`data_dims(k, out)`: sizes of global variable number k; for parameters then their unconstrained size."""
+    writer = FunctionWriter(program, sites, "data_dims", (i64, BUFFER_I64))
+    builder, low = writer.builder, writer.low
+    number, out = writer.block.args
+    for variable in program.globals.values():
+        n_dims = rank_of(variable.type)
+        is_parameter = variable.block == "parameters"
+        if not n_dims and not is_parameter:
+            continue
+
+        def write_sizes(variable: Global = variable, is_parameter: bool = is_parameter) -> Sequence[SSAValue]:
+            outer_env, low.env = low.env, dict(low.env)
+            op = variable.op
+            writer.demand(op.sizes)
+            dims = declared_dims(low, op)
+            for n, size in enumerate(dims):
+                builder.store(size, out, builder.i64(n))
+            if is_parameter:
+                # Bounds do not change the count; they may depend on other parameters.
+                count = total(builder, dims)
+                if op.constraint.data not in ("none", "bounds", "offset_multiplier"):
+                    count = transform_of(low, op, dims).unconstrained_size
+                builder.store(count, out, builder.i64(len(dims)))
+            low.env = outer_env
+            return ()
+
+        builder.if_else(builder.cmpi("eq", number, builder.i64(variable.number)), write_sizes)
+    return writer.finish()
+
+
+def _prepare(program: Program, sites: list[Site]) -> func.FuncOp:
+    """`prepare()`: checks data, computes transformed data and binds them."""
+    writer = FunctionWriter(program, sites, "prepare", (), prepares=True)
+    builder, low = writer.builder, writer.low
+    writer.data_block(check=True)
+    writer.run_block("transformed_data")
+    for variable in writer.globals_of("transformed_data"):
+        assert variable.slot is not None
+        value = low.own(writer.global_value(variable.name))
+        if isinstance(value, Tuple):
+            raise NotImplementedError
+        if isinstance(value, Container):
+            value = materialize(builder, value)
+            buffer = builder.value(rt.AllocBoundOp, (total(builder, value.dims),), buffer_type(value.type))
+            write(builder, value, buffer, initial=True)
+            _set_bound(builder, variable.slot, buffer)
+            for n, size in enumerate(value.dims):
+                _set_bound(builder, variable.slot + 1 + n, size)
+        else:
+            _set_bound(builder, variable.slot, value)
+    return writer.finish()
+
+
+def _set_bound(builder: Builder, slot: int, value: SSAValue) -> None:
+    builder.emit(rt.SetBoundOp, (value,), (), {"slot": IntegerAttr(slot, i64)})
+
+
+def _constrain(program: Program, sites: list[Site]) -> func.FuncOp:
+    """`evaluate(theta, out, include_tp, include_gq)`: writes constrained parameters and what else is asked for."""
+    writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, BUFFER_REAL, i32, i32))
+    builder = writer.builder
+    theta, out, include_tp, include_gq = writer.block.args
+    writer.parameters_block(theta)
+    offset = _write_out(writer, "parameters", out, builder.i64(0))
+    want_tp, want_gq = builder.truth(include_tp), builder.truth(include_gq)
+
+    def beyond() -> Sequence[SSAValue]:
+        writer.run_block("transformed_parameters")
+        end = builder.if_else(
+            want_tp,
+            lambda: (_write_out(writer, "transformed_parameters", out, offset),),
+            lambda: (offset,),
+        )[0]
+
+        def generated() -> Sequence[SSAValue]:
+            writer.run_block("generated_quantities")
+            _write_out(writer, "generated_quantities", out, end)
+            return ()
+
+        builder.if_else(want_gq, generated)
+        return ()
+
+    builder.if_else(builder.either(want_tp, want_gq), beyond)
+    return writer.finish()
+
+
+def _write_out(writer: FunctionWriter, kind: str, out: SSAValue, offset: SSAValue) -> SSAValue:
+    """Writes the global variables of a block, one after the other; returns the position behind them."""
+    builder = writer.builder
+    for variable in writer.globals_of(kind):
+        value = writer.global_value(variable.name)
+        if isinstance(value, Container):
+            target = builder.view(out, offset)
+            if value.element_type == i32:
+                value = operators.elementwise(value.type, [value], builder.to_real)
+            write(builder, value, target, initial=True)
+            offset = builder.add(offset, total(builder, value.dims))
+        else:
+            assert isinstance(value, SSAValue)
+            builder.store(builder.to_real(value), out, offset, initial=True)
+            offset = builder.add(offset, builder.i64(1))
+    return offset
+
+
+def _unconstrain(program: Program, sites: list[Site]) -> func.FuncOp:
+    """`evaluate(constrained, theta)`: the inverse of constraining."""
+    writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, BUFFER_REAL))
+    source, theta = writer.block.args
+    target = UnconstrainedWriter(writer.low, source, theta)
+    for op in writer.ops_of("parameters"):
+        if isinstance(op, stan.ParameterOp):
+            target.parameter(op)
+        else:
+            writer.low.op(op)
+    return writer.finish()
+

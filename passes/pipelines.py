@@ -1,0 +1,80 @@
+"""The passes by name, and the optimization levels as lists of them.
+
+A level is data: `stan-opt -O2 --print-pipeline` prints what `stan-opt -p` accepts. Pass modules are imported only when
+a pipeline names them. The levels' passes run on the variable form of the `stan` dialect; what follows at every level,
+`structure-exits` first, is lowering. Source: Stan's optimization levels documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+# Name of the pass: module below `ulam.passes`, class.
+PASSES: dict[str, tuple[str, str]] = {
+    "structure-exits": ("lower.structure_exits", "StructureExits"),
+    "promote-variables": ("lower.promote_variables", "PromoteVariables"),
+    "thread-target": ("lower.thread_target", "ThreadTarget"),
+    "fold": ("lower.fold", "Fold"),
+    "cse": ("lower.cse", "CommonSubexpressionElimination"),
+    "licm": ("lower.loop_invariant_code_motion", "LoopInvariantCodeMotion"),
+    "dce": ("lower.dead_code_elimination", "DeadCodeElimination"),
+    "verify-dominance": ("verify_dominance", "VerifyDominance"),
+}
+
+# The pass lists of the levels are empty as yet: level 3 differs from level 0 in how LLVM may treat floating point.
+LEVELS: dict[int, tuple[str, ...]] = {0: (), 1: (), 2: (), 3: (), 4: ()}
+DEFAULT_LEVEL = 3
+
+
+class PipelineError(ValueError):
+    """The text of a pipeline cannot be read, or names a pass or an option that does not exist."""
+
+
+def level_pipeline(level: int) -> str:
+    """The passes of an optimization level as pipeline text."""
+    return ",".join(LEVELS[level])
+
+
+def pass_class(name: str) -> type[ModulePass]:
+    """The class of a pass; imports its module."""
+    module, class_name = PASSES[name]
+    return getattr(import_module(f"ulam.passes.{module}"), class_name)
+
+
+def available_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Name to factory of the class, as xDSL's `PassPipeline` takes it."""
+    return {name: lambda name=name: pass_class(name) for name in PASSES}
+
+
+def parse_pipeline(text: str) -> list[ModulePass]:
+    """The passes that `name{option=value ...},name,...` stands for. Raises PipelineError."""
+    from xdsl.utils.arg_spec import parse_pipeline as parse_specs
+    from xdsl.utils.exceptions import ArgSpecParseError
+
+    try:
+        specs = list(parse_specs(text)) if text.strip() else []
+    except (ArgSpecParseError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise PipelineError(f"cannot read the pass pipeline '{text}': {reason}") from None
+    passes: list[ModulePass] = []
+    for spec in specs:
+        if spec.name not in PASSES:
+            close = get_close_matches(spec.name, PASSES, n=1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise PipelineError(f"unknown pass '{spec.name}'{hint}")
+        try:
+            passes.append(pass_class(spec.name).from_spec(spec))
+        except (ValueError, TypeError) as error:
+            raise PipelineError(f"wrong options for pass '{spec.name}': {error}") from None
+    return passes
+
+
+def pipeline_text(passes: list[ModulePass]) -> str:
+    """What `parse_pipeline` reads back."""
+    return ",".join(str(entry.spec()) for entry in passes)

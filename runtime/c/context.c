@@ -1,0 +1,297 @@
+/* Contexts: the arena, memory of bound data, errors, and the entries into compiled programs.
+ *
+ * The arena is a list of chunks with bump allocation. One evaluation may spread over several chunks; when it is over
+ * they become one that is large enough for all of them, so a repeated evaluation meets a single chunk and no malloc.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "services.h"
+
+enum { ALIGNMENT = 64, FIRST_CHUNK = 1 << 16 };
+
+int32_t ulam_abi(void) { return ULAM_ABI; }
+
+int ulam_text_append(ulam_text *text, const char *bytes, int64_t length) {
+  if (text->length + length + 1 > text->capacity) {
+    int64_t capacity = 2 * text->capacity + length + 256;
+    char *grown = realloc(text->bytes, (size_t)capacity);
+    if (grown == NULL) return 0;
+    text->bytes = grown;
+    text->capacity = capacity;
+  }
+  memcpy(text->bytes + text->length, bytes, (size_t)length);
+  text->length += length;
+  text->bytes[text->length] = '\0';
+  return 1;
+}
+
+static void text_clear(ulam_text *text) {
+  text->length = 0;
+  if (text->bytes) text->bytes[0] = '\0';
+}
+
+static ulam_chunk *chunk_new(int64_t bytes) {
+  /* The header and the slack of aligning are in the same block. */
+  if (bytes > INT64_MAX / 4) return NULL;
+  char *block = malloc(sizeof(ulam_chunk) + ALIGNMENT + (size_t)bytes);
+  if (block == NULL) return NULL;
+  ulam_chunk *chunk = (ulam_chunk *)block;
+  uintptr_t start = ((uintptr_t)block + sizeof(ulam_chunk) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
+  chunk->previous = NULL;
+  chunk->start = (char *)start;
+  chunk->end = chunk->start + bytes;
+  return chunk;
+}
+
+static void enter_chunk(ulam_context *ctx, ulam_chunk *chunk) {
+  ctx->services->chunks = chunk;
+  ctx->arena_start = ctx->arena_cursor = chunk->start;
+  ctx->arena_end = chunk->end;
+}
+
+ulam_context *ulam_context_new(int64_t keep_bytes) {
+  ulam_context *ctx = calloc(1, sizeof *ctx);
+  struct ulam_services *services = calloc(1, sizeof *services);
+  ulam_chunk *chunk = chunk_new(FIRST_CHUNK);
+  if (ctx == NULL || services == NULL || chunk == NULL) {
+    free(ctx);
+    free(services);
+    free(chunk);
+    return NULL;
+  }
+  ctx->services = services;
+  ctx->error_site = -1;
+  services->keep_bytes = keep_bytes < FIRST_CHUNK ? FIRST_CHUNK : keep_bytes;
+  services->held_bytes = FIRST_CHUNK;
+  enter_chunk(ctx, chunk);
+  return ctx;
+}
+
+void ulam_context_free(ulam_context *ctx) {
+  if (ctx == NULL) return;
+  struct ulam_services *services = ctx->services;
+  for (ulam_chunk *chunk = services->chunks, *previous; chunk; chunk = previous) {
+    previous = chunk->previous;
+    free(chunk);
+  }
+  free(services->spare);
+  free(services->message.bytes);
+  free(services->line.bytes);
+  free(services->output.bytes);
+  free(services);
+  free(ctx);
+}
+
+int64_t ulam_context_bytes(const ulam_context *ctx) { return ctx->services->held_bytes; }
+
+static void out_of_memory(ulam_context *ctx, int64_t bytes) {
+  struct ulam_services *services = ctx->services;
+  ulam_fail(ctx, ULAM_FATAL, "out of memory (%lld bytes wanted)", (long long)bytes);
+  /* Emitted code and kernels hold nothing but arena memory, so leaving all their frames at once is safe. */
+  if (services->out_of_memory) longjmp(*services->out_of_memory, 1);
+  fprintf(stderr, "ulam: out of memory (%lld bytes wanted)\n", (long long)bytes);
+  abort();
+}
+
+void *ulam_arena_grow(ulam_context *ctx, int64_t bytes) {
+  struct ulam_services *services = ctx->services;
+  if (bytes < 0 || bytes > INT64_MAX / 4) out_of_memory(ctx, bytes);
+  int64_t block = (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
+  ulam_chunk *chunk = services->spare;
+  services->spare = NULL;
+  if (chunk != NULL && chunk->end - chunk->start < block) {
+    services->held_bytes -= chunk->end - chunk->start;
+    free(chunk);
+    chunk = NULL;
+  }
+  if (chunk == NULL) {
+    int64_t size = services->held_bytes < block ? block : services->held_bytes; /* at least doubles what is held */
+    chunk = chunk_new(size);
+    if (chunk == NULL && size > block) chunk = chunk_new(size = block);
+    if (chunk == NULL) out_of_memory(ctx, bytes);
+    services->held_bytes += size;
+  }
+  chunk->previous = services->chunks;
+  enter_chunk(ctx, chunk);
+  ctx->arena_cursor = chunk->start + block;
+  return chunk->start;
+}
+
+void ulam_arena_release(ulam_context *ctx, char *mark) {
+  struct ulam_services *services = ctx->services;
+  ulam_chunk *chunk = services->chunks;
+  while (chunk->previous != NULL && !(chunk->start <= mark && mark <= chunk->end)) {
+    ulam_chunk *previous = chunk->previous;
+    ulam_chunk *discarded = chunk;
+    if (services->spare == NULL || services->spare->end - services->spare->start < chunk->end - chunk->start) {
+      discarded = services->spare;
+      services->spare = chunk;
+    }
+    if (discarded != NULL) {
+      services->held_bytes -= discarded->end - discarded->start;
+      free(discarded);
+    }
+    chunk = previous;
+  }
+  enter_chunk(ctx, chunk);
+  ctx->arena_cursor = mark;
+}
+
+/* The evaluation is over: one chunk for what it needed, but no more than the context may keep. */
+static void reset_arena(ulam_context *ctx) {
+  struct ulam_services *services = ctx->services;
+  ulam_chunk *chunk = services->chunks;
+  if (chunk->previous == NULL && services->spare == NULL && services->held_bytes <= services->keep_bytes) {
+    ctx->arena_cursor = chunk->start;
+    return;
+  }
+  int64_t size = services->held_bytes < services->keep_bytes ? services->held_bytes : services->keep_bytes;
+  while (chunk->previous != NULL) {
+    ulam_chunk *previous = chunk->previous;
+    free(chunk);
+    chunk = previous;
+  }
+  free(services->spare);
+  services->spare = NULL;
+  services->held_bytes = chunk->end - chunk->start;
+  ulam_chunk *joined = chunk_new(size);
+  if (joined != NULL) {
+    free(chunk);
+    chunk = joined;
+    services->held_bytes = size;
+  }
+  enter_chunk(ctx, chunk);
+}
+
+struct ulam_bound_memory {
+  ulam_chunk *chunks;
+  char *cursor, *end;
+};
+
+ulam_bound_memory *ulam_bound_memory_new(void) { return calloc(1, sizeof(ulam_bound_memory)); }
+
+void ulam_bound_memory_free(ulam_bound_memory *memory) {
+  if (memory == NULL) return;
+  for (ulam_chunk *chunk = memory->chunks, *previous; chunk; chunk = previous) {
+    previous = chunk->previous;
+    free(chunk);
+  }
+  free(memory);
+}
+
+void *ulam_bound_memory_alloc(ulam_bound_memory *memory, int64_t bytes) {
+  if (bytes < 0 || bytes > INT64_MAX / 4) return NULL;
+  int64_t block = (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
+  if (block > memory->end - memory->cursor) {
+    ulam_chunk *chunk = chunk_new(block < FIRST_CHUNK ? FIRST_CHUNK : block);
+    if (chunk == NULL) return NULL;
+    chunk->previous = memory->chunks;
+    memory->chunks = chunk;
+    memory->cursor = chunk->start;
+    memory->end = chunk->end;
+  }
+  char *result = memory->cursor;
+  memory->cursor += block;
+  return result;
+}
+
+void *ulam_alloc_bound(ulam_context *ctx, int64_t bytes) {
+  ulam_bound_memory *memory = ctx->services->bound_memory;
+  void *block = memory ? ulam_bound_memory_alloc(memory, bytes) : NULL;
+  if (block == NULL) out_of_memory(ctx, bytes);
+  return block;
+}
+
+int32_t ulam_fail(ulam_context *ctx, int32_t status, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  text_clear(&ctx->services->message);
+  ulam_text_append(&ctx->services->message, text, (int64_t)strlen(text));
+  return status;
+}
+
+const char *ulam_message(const ulam_context *ctx) {
+  const char *text = ctx->services->message.bytes;
+  return text ? text : "";
+}
+
+void ulam_set_print_sink(ulam_context *ctx, ulam_print_sink sink) { ctx->services->sink = sink; }
+
+const char *ulam_output(const ulam_context *ctx) {
+  const char *text = ctx->services->output.bytes;
+  return text ? text : "";
+}
+
+void ulam_clear_output(ulam_context *ctx) {
+  text_clear(&ctx->services->output);
+  ctx->output_length = 0;
+}
+
+/* Runs CALL, a status, between entering and leaving. */
+#define RUN(CALL)                                \
+  struct ulam_services *services = ctx->services; \
+  jmp_buf leave;                                 \
+  volatile int32_t status = ULAM_FATAL;          \
+  ctx->error_site = -1;                          \
+  if (services->message.length) text_clear(&services->message); \
+  services->line.length = 0;                     \
+  services->out_of_memory = &leave;              \
+  if (_setjmp(leave) == 0) status = (CALL);      \
+  services->out_of_memory = NULL;                \
+  reset_arena(ctx);                              \
+  return status
+
+int32_t ulam_run_plain(ulam_context *ctx, void *entry, void *bound) {
+  int32_t (*function)(ulam_context *, void *) = (int32_t(*)(ulam_context *, void *))entry;
+  RUN(function(ctx, bound));
+}
+
+static int32_t run_bind(ulam_context *ctx, void *entry, void *bound) {
+  int32_t (*function)(ulam_context *, void *) = (int32_t(*)(ulam_context *, void *))entry;
+  RUN(function(ctx, bound));
+}
+
+int32_t ulam_run_bind(ulam_context *ctx, void *entry, void *bound, ulam_bound_memory *memory) {
+  ctx->services->bound_memory = memory;
+  int32_t status = run_bind(ctx, entry, bound);
+  ctx->services->bound_memory = NULL;
+  return status;
+}
+
+int32_t ulam_run_dims(ulam_context *ctx, void *entry, void *bound, int64_t k, int64_t *dims) {
+  int32_t (*function)(ulam_context *, void *, int64_t, int64_t *) =
+      (int32_t(*)(ulam_context *, void *, int64_t, int64_t *))entry;
+  RUN(function(ctx, bound, k, dims));
+}
+
+int32_t ulam_run_value(ulam_context *ctx, void *entry, void *bound, const double *theta, int32_t jacobian) {
+  int32_t (*function)(ulam_context *, void *, const double *, int32_t, double *) =
+      (int32_t(*)(ulam_context *, void *, const double *, int32_t, double *))entry;
+  RUN(function(ctx, bound, theta, jacobian, &ctx->value));
+}
+
+int32_t ulam_run_gradient(ulam_context *ctx, void *entry, void *bound, const double *theta, double *gradient,
+                          int32_t jacobian) {
+  int32_t (*function)(ulam_context *, void *, const double *, double *, int32_t, double *) =
+      (int32_t(*)(ulam_context *, void *, const double *, double *, int32_t, double *))entry;
+  RUN(function(ctx, bound, theta, gradient, jacobian, &ctx->value));
+}
+
+int32_t ulam_run_constrain(ulam_context *ctx, void *entry, void *bound, const double *theta, double *out,
+                           int32_t include_tp, int32_t include_gq) {
+  int32_t (*function)(ulam_context *, void *, const double *, double *, int32_t, int32_t) =
+      (int32_t(*)(ulam_context *, void *, const double *, double *, int32_t, int32_t))entry;
+  RUN(function(ctx, bound, theta, out, include_tp, include_gq));
+}
+
+int32_t ulam_run_unconstrain(ulam_context *ctx, void *entry, void *bound, const double *in, double *theta) {
+  int32_t (*function)(ulam_context *, void *, const double *, double *) =
+      (int32_t(*)(ulam_context *, void *, const double *, double *))entry;
+  RUN(function(ctx, bound, in, theta));
+}

@@ -1,0 +1,82 @@
+/* Dense linear algebra inside the runtime: strided views and the building blocks of the kernels.
+ *
+ * A matrix is column-major. A view has a stride per dimension, so that a transpose is a swap of strides, a block is an
+ * offset, and one routine serves all of them. Scratch memory comes from the arena, which the caller marks and releases.
+ */
+#ifndef ULAM_DENSE_H
+#define ULAM_DENSE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ulam.h"
+
+/* Hot loops are compiled for several generations of x86; the loader picks. Vectors are written out or element-wise and
+ * nothing is contracted or re-associated, so all of them give the same bits. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__)
+#define ULAM_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define ULAM_CLONES
+#endif
+
+typedef struct {
+  double *data;
+  int64_t rows_by, columns_by; /* distance of neighbours in a column; in a row */
+} dense_view;
+
+static inline dense_view dense_of(const double *data, int64_t leading) {
+  dense_view view = {(double *)data, 1, leading};
+  return view;
+}
+static inline dense_view dense_transposed(dense_view a) {
+  dense_view view = {a.data, a.columns_by, a.rows_by};
+  return view;
+}
+static inline dense_view dense_block(dense_view a, int64_t row, int64_t column) {
+  dense_view view = {a.data + row * a.rows_by + column * a.columns_by, a.rows_by, a.columns_by};
+  return view;
+}
+#define AT(view, i, j) ((view).data[(i) * (view).rows_by + (j) * (view).columns_by])
+
+/* C += alpha A B, with A of m x k and B of k x n. C overlaps neither. */
+void dense_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
+                        dense_view C);
+
+/* B := T^-1 B for a lower or an upper triangular T of n x n, B of n x m; the other triangle of T is not read. */
+void dense_solve_lower(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal, dense_view B);
+void dense_solve_upper(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal, dense_view B);
+
+/* L := Cholesky factor of the symmetric A (of which the lower triangle is read), with a zero upper triangle; a matrix
+ * that is not positive definite is a rejection. `name` is the function's, for the message. */
+int32_t dense_cholesky(ulam_context *ctx, const char *name, const double *A, int64_t n, double *L);
+int32_t dense_check_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n);
+int32_t dense_inverse_spd(ulam_context *ctx, const char *name, const double *A, int64_t n, double *out);
+
+/* LU := factors of P A in place (unit lower and upper triangle); row i was exchanged with row pivots[i], in order.
+ * Returns the sign of the permutation. A singular matrix gives a zero on the diagonal of U. */
+int dense_lu(ulam_context *ctx, int64_t n, double *LU, int64_t *pivots);
+/* B := A^-1 B, or A'^-1 B, from these factors. */
+void dense_lu_solve(ulam_context *ctx, int64_t n, int64_t m, const double *LU, const int64_t *pivots, dense_view B);
+void dense_lu_solve_transposed(ulam_context *ctx, int64_t n, int64_t m, const double *LU, const int64_t *pivots,
+                               dense_view B);
+
+/* Eigenvalues in ascending order and orthonormal eigenvectors, in V's columns, of the symmetric A. */
+int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n, double *V, double *w);
+
+static inline void dense_zero(double *x, int64_t count) { memset(x, 0, (size_t)count * sizeof *x); }
+static inline void dense_copy(double *to, const double *from, int64_t count) {
+  memcpy(to, from, (size_t)count * sizeof *to);
+}
+static inline double *dense_zeros(ulam_context *ctx, int64_t count) {
+  double *x = ulam_doubles(ctx, count);
+  dense_zero(x, count);
+  return x;
+}
+static inline double *dense_copied(ulam_context *ctx, const double *from, int64_t count) {
+  double *x = ulam_doubles(ctx, count);
+  dense_copy(x, from, count);
+  return x;
+}
+
+#endif

@@ -1,0 +1,186 @@
+/* Eigenvalues and eigenvectors of symmetric matrices: Householder reduction to a tridiagonal matrix, then the QL
+ * algorithm with implicit shifts (Golub and Van Loan, "Matrix Computations", sections 8.3.1 and 8.3.3).
+ */
+#include <float.h>
+
+#include "dense.h"
+
+/* A := tridiagonal, by reflections; d its diagonal, e[0 .. n-2] beside it; Q the product of the reflections. Only the
+ * lower triangle of A is used. `v` and `p` are scratch of length n. */
+ULAM_CLONES static void tridiagonalize(int64_t n, double *A, double *Q, double *d, double *e, double *v, double *p) {
+  dense_zero(Q, n * n);
+  for (int64_t i = 0; i < n; ++i) Q[i + i * n] = 1;
+  for (int64_t k = 0; k + 1 < n; ++k) {
+    double *restrict column = A + k * n;
+    double scale = 0, norm2 = 0;
+    for (int64_t i = k + 1; i < n; ++i) scale = fabs(column[i]) > scale ? fabs(column[i]) : scale;
+    d[k] = column[k];
+    e[k] = column[k + 1];
+    int64_t first = k + 2;
+    double below = 0;
+    for (int64_t i = first; i < n; ++i) below = fabs(column[i]) > below ? fabs(column[i]) : below;
+    if (below == 0) continue; /* tridiagonal here already */
+    for (int64_t i = k + 1; i < n; ++i) {
+      v[i] = column[i] / scale;
+      norm2 += v[i] * v[i];
+    }
+    double norm = v[k + 1] > 0 ? -sqrt(norm2) : sqrt(norm2);
+    e[k] = scale * norm;
+    double half = norm2 - v[k + 1] * norm; /* v'v / 2 of the reflection's vector */
+    v[k + 1] -= norm;
+    /* p = A v / half; A -= v q' + q v' with q = p - (p'v / 2 half) v */
+    for (int64_t i = k + 1; i < n; ++i) p[i] = 0;
+    for (int64_t j = k + 1; j < n; ++j) {
+      const double *restrict a = A + j * n;
+      double vj = v[j], sum = a[j] * vj;
+      for (int64_t i = j + 1; i < n; ++i) p[i] += a[i] * vj;
+      for (int64_t i = j + 1; i < n; ++i) sum += a[i] * v[i];
+      p[j] += sum;
+    }
+    double along = 0;
+    for (int64_t i = k + 1; i < n; ++i) {
+      p[i] /= half;
+      along += p[i] * v[i];
+    }
+    along /= 2 * half;
+    for (int64_t i = k + 1; i < n; ++i) p[i] -= along * v[i];
+    for (int64_t j = k + 1; j < n; ++j) {
+      double *restrict a = A + j * n;
+      double vj = v[j], qj = p[j];
+      for (int64_t i = j; i < n; ++i) a[i] -= v[i] * qj + p[i] * vj;
+    }
+    /* Q := Q (I - v v' / half) */
+    for (int64_t i = 0; i < n; ++i) p[i] = 0;
+    for (int64_t j = k + 1; j < n; ++j) {
+      const double *restrict q = Q + j * n;
+      for (int64_t i = 0; i < n; ++i) p[i] += q[i] * v[j];
+    }
+    for (int64_t j = k + 1; j < n; ++j) {
+      double *restrict q = Q + j * n;
+      double factor = v[j] / half;
+      for (int64_t i = 0; i < n; ++i) q[i] -= p[i] * factor;
+    }
+  }
+  if (n > 0) {
+    d[n - 1] = A[n * n - 1];
+    e[n - 1] = 0;
+  }
+}
+
+/* Columns i and i + 1 of Q := rotated. */
+ULAM_CLONES static void rotate_columns(int64_t n, double *restrict left, double *restrict right, double c, double s) {
+  for (int64_t k = 0; k < n; ++k) {
+    double f = right[k];
+    right[k] = s * left[k] + c * f;
+    left[k] = c * left[k] - s * f;
+  }
+}
+
+/* Returns 0 if an eigenvalue does not converge. */
+static int tridiagonal_ql(int64_t n, double *Q, double *d, double *e) {
+  for (int64_t l = 0; l < n; ++l) {
+    for (int iteration = 0;; ++iteration) {
+      int64_t m = l;
+      while (m + 1 < n && fabs(e[m]) > DBL_EPSILON * 0.5 * (fabs(d[m]) + fabs(d[m + 1]))) ++m;
+      if (m == l) break;
+      if (iteration == 60) return 0;
+      double g = (d[l + 1] - d[l]) / (2 * e[l]);
+      double r = hypot(g, 1);
+      g = d[m] - d[l] + e[l] / (g + (g >= 0 ? r : -r));
+      double s = 1, c = 1, p = 0;
+      int64_t i = m - 1;
+      for (; i >= l; --i) {
+        double f = s * e[i], b = c * e[i];
+        r = hypot(f, g);
+        e[i + 1] = r;
+        if (r == 0) { /* split: recover and start again */
+          d[i + 1] -= p;
+          e[m] = 0;
+          break;
+        }
+        s = f / r;
+        c = g / r;
+        g = d[i + 1] - p;
+        r = (d[i] - g) * s + 2 * c * b;
+        p = s * r;
+        d[i + 1] = g + p;
+        g = c * r - b;
+        if (Q) rotate_columns(n, Q + i * n, Q + (i + 1) * n, c, s);
+      }
+      if (r == 0 && i >= l) continue;
+      d[l] -= p;
+      e[l] = g;
+      e[m] = 0;
+    }
+  }
+  return 1;
+}
+
+int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n, double *V, double *w) {
+  for (int64_t i = 0; i < n * n; ++i)
+    if (!isfinite(A[i])) return ulam_fail(ctx, ULAM_REJECT, "%s: the matrix has an element that is not finite", name);
+  char *mark = ctx->arena_cursor;
+  double *work = dense_copied(ctx, A, n * n), *e = ulam_doubles(ctx, n), *v = ulam_doubles(ctx, n),
+         *p = ulam_doubles(ctx, n);
+  tridiagonalize(n, work, V, w, e, v, p);
+  int converged = tridiagonal_ql(n, V, w, e);
+  for (int64_t i = 0; i < n; ++i) { /* ascending */
+    int64_t smallest = i;
+    for (int64_t j = i + 1; j < n; ++j)
+      if (w[j] < w[smallest]) smallest = j;
+    if (smallest == i) continue;
+    double kept = w[i];
+    w[i] = w[smallest];
+    w[smallest] = kept;
+    dense_copy(v, V + i * n, n);
+    dense_copy(V + i * n, V + smallest * n, n);
+    dense_copy(V + smallest * n, v, n);
+  }
+  ulam_release(ctx, mark);
+  if (!converged) return ulam_fail(ctx, ULAM_REJECT, "%s: the QL algorithm did not converge", name);
+  return ULAM_OK;
+}
+
+static int32_t eigen_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n, double *V, double *w) {
+  int32_t status = dense_check_symmetric(ctx, name, A, n);
+  return status == ULAM_OK ? dense_eigen_symmetric(ctx, name, A, n, V, w) : status;
+}
+
+ULAM_API int32_t ulam_eigenvalues_sym(ulam_context *ctx, const double *A, int64_t n, double *w, double *V) {
+  return eigen_symmetric(ctx, "eigenvalues_sym", A, n, V, w);
+}
+
+ULAM_API int32_t ulam_eigenvectors_sym(ulam_context *ctx, const double *A, int64_t n, double *V, double *w) {
+  return eigen_symmetric(ctx, "eigenvectors_sym", A, n, V, w);
+}
+
+ULAM_API int32_t ulam_eigendecompose_sym(ulam_context *ctx, const double *A, int64_t n, double *V, double *w) {
+  return eigen_symmetric(ctx, "eigendecompose_sym", A, n, V, w);
+}
+
+/* A_adj += V (diag(w_adj) + F o (V' V_adj)) V', with F_ij = 1 / (w_j - w_i) off the diagonal. */
+ULAM_API void ulam_eigendecompose_sym_pullback(ulam_context *ctx, const double *A, int64_t n, const double *V,
+                                               const double *w, double *A_adj, const double *V_adj,
+                                               const double *w_adj) {
+  (void)A;
+  if (A_adj == NULL || (V_adj == NULL && w_adj == NULL)) return;
+  char *mark = ctx->arena_cursor;
+  double *inner = dense_zeros(ctx, n * n), *left = dense_zeros(ctx, n * n);
+  dense_view vectors = dense_of(V, n);
+  if (V_adj) {
+    dense_multiply_add(ctx, n, n, n, 1.0, dense_transposed(vectors), dense_of(V_adj, n), dense_of(inner, n));
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t i = 0; i < n; ++i) inner[i + j * n] = i == j ? 0 : inner[i + j * n] / (w[j] - w[i]);
+  }
+  if (w_adj)
+    for (int64_t i = 0; i < n; ++i) inner[i + i * n] = w_adj[i];
+  dense_multiply_add(ctx, n, n, n, 1.0, vectors, dense_of(inner, n), dense_of(left, n));
+  dense_multiply_add(ctx, n, n, n, 1.0, dense_of(left, n), dense_transposed(vectors), dense_of(A_adj, n));
+  ulam_release(ctx, mark);
+}
+
+/* The same, for the results in the other order. */
+ULAM_API void ulam_eigenvalues_sym_pullback(ulam_context *ctx, const double *A, int64_t n, const double *w,
+                                            const double *V, double *A_adj, const double *w_adj, const double *V_adj) {
+  ulam_eigendecompose_sym_pullback(ctx, A, n, V, w, A_adj, V_adj, w_adj);
+}

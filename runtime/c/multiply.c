@@ -1,0 +1,229 @@
+/* Matrix product. Small ones run over columns directly; larger ones are packed into panels for a register-blocked
+ * inner kernel (Goto and van de Geijn, 2008); the largest go to a BLAS, if one can be loaded.
+ */
+#include <stdlib.h>
+
+#include "dense.h"
+
+enum {
+  MR = 8, NR = 6,              /* the block of C in registers */
+  MC = 96, KC = 192, NC = 480, /* the blocks of A and B in cache */
+  SMALL = 1000,                /* products below this many multiplications are not packed */
+};
+static const double blas_from = 1e6; /* multiplications from which a BLAS call pays */
+
+typedef double v8 __attribute__((vector_size(64), aligned(8)));
+
+/* A BLAS, set from Python when first wanted: C += alpha op(A) op(B), Fortran calling convention, 32-bit integers. */
+typedef void (*dgemm_function)(const char *, const char *, const int32_t *, const int32_t *, const int32_t *,
+                               const double *, const double *, const int32_t *, const double *, const int32_t *,
+                               const double *, double *, const int32_t *, size_t, size_t);
+static dgemm_function dgemm = NULL;
+static void (*load_blas)(void) = NULL;
+
+ULAM_API void ulam_set_dgemm(void *function) { dgemm = (dgemm_function)function; }
+ULAM_API void ulam_set_blas_loader(void (*loader)(void)) { load_blas = loader; }
+
+ULAM_CLONES static void add_scaled(int64_t n, double factor, const double *restrict x, double *restrict y) {
+  for (int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
+}
+
+/* Four columns at a time: a quarter of the loads and stores of y. */
+ULAM_CLONES static void add_columns(int64_t m, int64_t k, double alpha, const double *restrict A, int64_t leading,
+                                    const double *restrict b, int64_t by, double *restrict y) {
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+    const double *a0 = A + p * leading, *a1 = a0 + leading, *a2 = a1 + leading, *a3 = a2 + leading;
+    double b0 = alpha * b[p * by], b1 = alpha * b[(p + 1) * by], b2 = alpha * b[(p + 2) * by],
+           b3 = alpha * b[(p + 3) * by];
+    for (int64_t i = 0; i < m; ++i) y[i] += ((b0 * a0[i] + b1 * a1[i]) + (b2 * a2[i] + b3 * a3[i]));
+  }
+  for (; p < k; ++p) {
+    const double *a = A + p * leading;
+    double factor = alpha * b[p * by];
+    for (int64_t i = 0; i < m; ++i) y[i] += factor * a[i];
+  }
+}
+
+ULAM_CLONES static double dot(int64_t n, const double *restrict x, const double *restrict y) {
+  v8 sums = {0};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) sums += *(const v8 *)(x + i) * *(const v8 *)(y + i);
+  double sum = ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+  for (; i < n; ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+/* Panels of MR rows (or NR columns), each p-major, the last one filled up with zeros. */
+static void pack(int64_t count, int64_t k, int64_t width, dense_view a, double *restrict to) {
+  for (int64_t i = 0; i < count; i += width) {
+    int64_t present = count - i < width ? count - i : width;
+    for (int64_t p = 0; p < k; ++p, to += width) {
+      const double *from = &AT(a, i, p);
+      for (int64_t r = 0; r < present; ++r) to[r] = from[r * a.rows_by];
+      for (int64_t r = present; r < width; ++r) to[r] = 0;
+    }
+  }
+}
+
+/* An MR x NR block: sums[j] = sum over p of a[p] * b[p][j]. */
+static inline __attribute__((always_inline)) void register_block(int64_t k, const double *restrict a,
+                                                                 const double *restrict b, v8 *restrict sums) {
+  v8 c0 = {0}, c1 = {0}, c2 = {0}, c3 = {0}, c4 = {0}, c5 = {0};
+  for (int64_t p = 0; p < k; ++p, a += MR, b += NR) {
+    v8 column = *(const v8 *)a;
+    c0 += column * b[0];
+    c1 += column * b[1];
+    c2 += column * b[2];
+    c3 += column * b[3];
+    c4 += column * b[4];
+    c5 += column * b[5];
+  }
+  sums[0] = c0, sums[1] = c1, sums[2] = c2, sums[3] = c3, sums[4] = c4, sums[5] = c5;
+}
+
+ULAM_CLONES static void multiply_panels(int64_t m, int64_t n, int64_t k, double alpha, const double *packed_a,
+                                        const double *packed_b, dense_view C) {
+  double block[MR * NR] __attribute__((aligned(64)));
+  for (int64_t j = 0; j < n; j += NR)
+    for (int64_t i = 0; i < m; i += MR) {
+      register_block(k, packed_a + i * k, packed_b + j * k, (v8 *)block);
+      int64_t rows = m - i < MR ? m - i : MR, columns = n - j < NR ? n - j : NR;
+      for (int64_t c = 0; c < columns; ++c) {
+        double *to = &AT(C, i, j + c);
+        if (rows == MR && C.rows_by == 1)
+          *(v8 *)to += alpha * *(const v8 *)(block + c * MR);
+        else
+          for (int64_t r = 0; r < rows; ++r) to[r * C.rows_by] += alpha * block[c * MR + r];
+      }
+    }
+}
+
+static void multiply_packed(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A,
+                            dense_view B, dense_view C) {
+  char *mark = ctx->arena_cursor;
+  double *packed_a = ulam_doubles(ctx, (MC + MR) * KC), *packed_b = ulam_doubles(ctx, (NC + NR) * KC);
+  for (int64_t j = 0; j < n; j += NC) {
+    int64_t columns = n - j < NC ? n - j : NC;
+    for (int64_t p = 0; p < k; p += KC) {
+      int64_t depth = k - p < KC ? k - p : KC;
+      pack(columns, depth, NR, dense_transposed(dense_block(B, p, j)), packed_b);
+      for (int64_t i = 0; i < m; i += MC) {
+        int64_t rows = m - i < MC ? m - i : MC;
+        pack(rows, depth, MR, dense_block(A, i, p), packed_a);
+        multiply_panels(rows, columns, depth, alpha, packed_a, packed_b, dense_block(C, i, j));
+      }
+    }
+  }
+  ulam_release(ctx, mark);
+}
+
+/* One column of C. */
+static void multiply_vector(int64_t m, int64_t k, double alpha, dense_view A, const double *b, int64_t b_by, double *c,
+                            int64_t c_by) {
+  if (A.rows_by == 1 && c_by == 1)
+    add_columns(m, k, alpha, A.data, A.columns_by, b, b_by, c);
+  else if (A.columns_by == 1 && b_by == 1)
+    for (int64_t i = 0; i < m; ++i) c[i * c_by] += alpha * dot(k, A.data + i * A.rows_by, b);
+  else
+    for (int64_t i = 0; i < m; ++i) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += AT(A, i, p) * b[p * b_by];
+      c[i * c_by] += alpha * sum;
+    }
+}
+
+/* Whether BLAS can take the view as it is; *flag is its transposition. */
+static int blas_layout(dense_view a, int64_t rows, int64_t columns, char *flag, int32_t *leading) {
+  int plain = a.rows_by == 1 && a.columns_by >= rows && a.columns_by <= INT32_MAX;
+  int swapped = a.columns_by == 1 && a.rows_by >= columns && a.rows_by <= INT32_MAX;
+  *flag = plain ? 'N' : 'T';
+  *leading = (int32_t)(plain ? a.columns_by : a.rows_by);
+  return plain || swapped;
+}
+
+static int multiply_blas(int64_t m, int64_t n, int64_t k, double alpha, dense_view A, dense_view B, dense_view C) {
+  if (load_blas != NULL && dgemm == NULL) {
+    void (*loader)(void) = load_blas;
+    load_blas = NULL;
+    loader();
+  }
+  char flag_a, flag_b, flag_c;
+  int32_t lead_a, lead_b, lead_c, m32 = (int32_t)m, n32 = (int32_t)n, k32 = (int32_t)k;
+  if (dgemm == NULL || m > INT32_MAX || n > INT32_MAX || k > INT32_MAX) return 0;
+  if (!blas_layout(C, m, n, &flag_c, &lead_c)) return 0;
+  if (flag_c == 'T') return multiply_blas(n, m, k, alpha, dense_transposed(B), dense_transposed(A), dense_transposed(C));
+  if (!blas_layout(A, m, k, &flag_a, &lead_a) || !blas_layout(B, k, n, &flag_b, &lead_b)) return 0;
+  double one = 1;
+  dgemm(&flag_a, &flag_b, &m32, &n32, &k32, &alpha, A.data, &lead_a, B.data, &lead_b, &one, C.data, &lead_c, 1, 1);
+  return 1;
+}
+
+void dense_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
+                        dense_view C) {
+  if (m <= 0 || n <= 0 || k <= 0) return;
+  if (n == 1) {
+    multiply_vector(m, k, alpha, A, B.data, B.rows_by, C.data, C.rows_by);
+  } else if (m == 1) {
+    multiply_vector(n, k, alpha, dense_transposed(B), A.data, A.columns_by, C.data, C.columns_by);
+  } else if (k == 1 && C.rows_by == 1 && A.rows_by == 1) {
+    for (int64_t j = 0; j < n; ++j) add_scaled(m, alpha * AT(B, 0, j), A.data, C.data + j * C.columns_by);
+  } else if ((double)m * (double)n * (double)k < SMALL) {
+    if (C.rows_by != 1 && C.columns_by == 1) {
+      dense_view swapped = A;
+      A = dense_transposed(B), B = dense_transposed(swapped), C = dense_transposed(C);
+      int64_t rows = m;
+      m = n, n = rows;
+    }
+    for (int64_t j = 0; j < n; ++j)
+      multiply_vector(m, k, alpha, A, &AT(B, 0, j), B.rows_by, &AT(C, 0, j), C.rows_by);
+  } else if ((double)m * (double)n * (double)k < blas_from || !multiply_blas(m, n, k, alpha, A, B, C)) {
+    multiply_packed(ctx, m, n, k, alpha, A, B, C);
+  }
+}
+
+/* C = A B */
+ULAM_API void ulam_multiply(ulam_context *ctx, const double *A, const double *B, int64_t m, int64_t k, int64_t n,
+                            double *C) {
+  dense_zero(C, m * n);
+  dense_multiply_add(ctx, m, n, k, 1.0, dense_of(A, m), dense_of(B, k), dense_of(C, m));
+}
+
+ULAM_API void ulam_multiply_pullback(ulam_context *ctx, const double *A, const double *B, int64_t m, int64_t k,
+                                     int64_t n, const double *C, double *A_adj, double *B_adj, const double *C_adj) {
+  (void)C;
+  if (C_adj == NULL) return;
+  dense_view adjoint = dense_of(C_adj, m);
+  if (A_adj) dense_multiply_add(ctx, m, k, n, 1.0, adjoint, dense_transposed(dense_of(B, k)), dense_of(A_adj, m));
+  if (B_adj) dense_multiply_add(ctx, k, n, m, 1.0, dense_transposed(dense_of(A, m)), adjoint, dense_of(B_adj, k));
+}
+
+/* C = A A' for A of m x k. */
+ULAM_API void ulam_tcrossprod(ulam_context *ctx, const double *A, int64_t m, int64_t k, double *C) {
+  dense_zero(C, m * m);
+  dense_multiply_add(ctx, m, m, k, 1.0, dense_of(A, m), dense_transposed(dense_of(A, m)), dense_of(C, m));
+}
+
+ULAM_API void ulam_tcrossprod_pullback(ulam_context *ctx, const double *A, int64_t m, int64_t k, const double *C,
+                                       double *A_adj, const double *C_adj) {
+  (void)C;
+  if (C_adj == NULL || A_adj == NULL) return;
+  dense_view adjoint = dense_of(C_adj, m), a = dense_of(A, m), a_adj = dense_of(A_adj, m);
+  dense_multiply_add(ctx, m, k, m, 1.0, adjoint, a, a_adj);
+  dense_multiply_add(ctx, m, k, m, 1.0, dense_transposed(adjoint), a, a_adj);
+}
+
+/* C = A' A for A of m x k. */
+ULAM_API void ulam_crossprod(ulam_context *ctx, const double *A, int64_t m, int64_t k, double *C) {
+  dense_zero(C, k * k);
+  dense_multiply_add(ctx, k, k, m, 1.0, dense_transposed(dense_of(A, m)), dense_of(A, m), dense_of(C, k));
+}
+
+ULAM_API void ulam_crossprod_pullback(ulam_context *ctx, const double *A, int64_t m, int64_t k, const double *C,
+                                      double *A_adj, const double *C_adj) {
+  (void)C;
+  if (C_adj == NULL || A_adj == NULL) return;
+  dense_view adjoint = dense_of(C_adj, k), a = dense_of(A, m), a_adj = dense_of(A_adj, m);
+  dense_multiply_add(ctx, m, k, k, 1.0, a, adjoint, a_adj);
+  dense_multiply_add(ctx, m, k, k, 1.0, a, dense_transposed(adjoint), a_adj);
+}

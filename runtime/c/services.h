@@ -1,0 +1,36 @@
+/* The private part of a context. */
+#ifndef ULAM_SERVICES_H
+#define ULAM_SERVICES_H
+
+#include <setjmp.h>
+
+#include "ulam.h"
+
+/* A growing text, always zero-terminated. */
+typedef struct ulam_text {
+  char *bytes;
+  int64_t length, capacity;
+} ulam_text;
+
+int ulam_text_append(ulam_text *text, const char *bytes, int64_t length); /* 0 if out of memory */
+
+typedef struct ulam_chunk {
+  struct ulam_chunk *previous;
+  char *start, *end;
+} ulam_chunk;
+
+struct ulam_services {
+  ulam_chunk *chunks;  /* in use, the newest first; never empty */
+  ulam_chunk *spare;   /* at most one, kept against thrashing at a chunk's end */
+  int64_t held_bytes;  /* by chunks and spare */
+  int64_t keep_bytes;  /* a context keeps at most this between evaluations */
+  ulam_bound_memory *bound_memory; /* while ulam_run_bind runs */
+  ulam_text message;   /* of reject, fatal_error or a failed kernel */
+  ulam_text line;      /* being printed */
+  ulam_text output;    /* printed, if there is no sink */
+  int32_t print_kind;
+  ulam_print_sink sink;
+  jmp_buf *out_of_memory; /* where to go when the arena cannot grow; NULL outside an evaluation */
+};
+
+#endif

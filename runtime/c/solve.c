@@ -1,0 +1,204 @@
+/* General square systems by LU factorisation with partial pivoting: solutions, inverse, determinant. */
+#include "dense.h"
+
+enum { BLOCK = 32 };
+
+static void exchange_rows(double *A, int64_t leading, int64_t columns, int64_t i, int64_t j) {
+  if (i == j) return;
+  for (int64_t c = 0; c < columns; ++c) {
+    double kept = A[i + c * leading];
+    A[i + c * leading] = A[j + c * leading];
+    A[j + c * leading] = kept;
+  }
+}
+
+/* Columns first .. first + size of the trailing matrix; whole rows are exchanged. */
+ULAM_CLONES static int factor_panel(int64_t n, int64_t first, int64_t size, double *LU, int64_t *pivots) {
+  int sign = 1;
+  for (int64_t j = first; j < first + size; ++j) {
+    double *restrict column = LU + j * n;
+    int64_t largest = j;
+    for (int64_t i = j + 1; i < n; ++i)
+      if (fabs(column[i]) > fabs(column[largest])) largest = i;
+    pivots[j] = largest;
+    if (largest != j) {
+      sign = -sign;
+      exchange_rows(LU, n, n, j, largest);
+    }
+    if (column[j] != 0)
+      for (int64_t i = j + 1; i < n; ++i) column[i] /= column[j];
+    for (int64_t c = j + 1; c < first + size; ++c) {
+      double *restrict right = LU + c * n;
+      double factor = right[j];
+      for (int64_t i = j + 1; i < n; ++i) right[i] -= factor * column[i];
+    }
+  }
+  return sign;
+}
+
+int dense_lu(ulam_context *ctx, int64_t n, double *LU, int64_t *pivots) {
+  dense_view whole = dense_of(LU, n);
+  int sign = 1;
+  for (int64_t j = 0; j < n; j += BLOCK) {
+    int64_t size = n - j < BLOCK ? n - j : BLOCK, after = j + size;
+    sign *= factor_panel(n, j, size, LU, pivots);
+    dense_solve_lower(ctx, size, n - after, dense_block(whole, j, j), 1, dense_block(whole, j, after));
+    dense_multiply_add(ctx, n - after, n - after, size, -1.0, dense_block(whole, after, j), dense_block(whole, j, after),
+                       dense_block(whole, after, after));
+  }
+  return sign;
+}
+
+static void exchange_view_rows(dense_view B, int64_t m, int64_t i, int64_t j) {
+  if (i == j) return;
+  for (int64_t c = 0; c < m; ++c) {
+    double kept = AT(B, i, c);
+    AT(B, i, c) = AT(B, j, c);
+    AT(B, j, c) = kept;
+  }
+}
+
+void dense_lu_solve(ulam_context *ctx, int64_t n, int64_t m, const double *LU, const int64_t *pivots, dense_view B) {
+  for (int64_t i = 0; i < n; ++i) exchange_view_rows(B, m, i, pivots[i]);
+  dense_solve_lower(ctx, n, m, dense_of(LU, n), 1, B);
+  dense_solve_upper(ctx, n, m, dense_of(LU, n), 0, B);
+}
+
+void dense_lu_solve_transposed(ulam_context *ctx, int64_t n, int64_t m, const double *LU, const int64_t *pivots,
+                               dense_view B) {
+  dense_view transposed = dense_transposed(dense_of(LU, n));
+  dense_solve_lower(ctx, n, m, transposed, 0, B);
+  dense_solve_upper(ctx, n, m, transposed, 1, B);
+  for (int64_t i = n - 1; i >= 0; --i) exchange_view_rows(B, m, i, pivots[i]);
+}
+
+typedef struct {
+  double *LU;
+  int64_t *pivots;
+  int sign;
+} factors;
+
+static factors factored(ulam_context *ctx, const double *A, int64_t n) {
+  factors f;
+  f.LU = dense_copied(ctx, A, n * n);
+  f.pivots = ulam_alloc(ctx, n * (int64_t)sizeof(int64_t));
+  f.sign = dense_lu(ctx, n, f.LU, f.pivots);
+  return f;
+}
+
+/* X = A^-1 B, B of n x m. A singular A gives infinities or NaN, as in Stan. */
+ULAM_API void ulam_mdivide_left(ulam_context *ctx, const double *A, const double *B, int64_t n, int64_t m, double *X) {
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  dense_copy(X, B, n * m);
+  dense_lu_solve(ctx, n, m, f.LU, f.pivots, dense_of(X, n));
+  ulam_release(ctx, mark);
+}
+
+/* B_adj += A'^-1 X_adj =: W;  A_adj -= W X'. */
+ULAM_API void ulam_mdivide_left_pullback(ulam_context *ctx, const double *A, const double *B, int64_t n, int64_t m,
+                                         const double *X, double *A_adj, double *B_adj, const double *X_adj) {
+  (void)B;
+  if (X_adj == NULL) return;
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  double *W = dense_copied(ctx, X_adj, n * m);
+  dense_lu_solve_transposed(ctx, n, m, f.LU, f.pivots, dense_of(W, n));
+  if (B_adj)
+    for (int64_t i = 0; i < n * m; ++i) B_adj[i] += W[i];
+  if (A_adj)
+    dense_multiply_add(ctx, n, n, m, -1.0, dense_of(W, n), dense_transposed(dense_of(X, n)), dense_of(A_adj, n));
+  ulam_release(ctx, mark);
+}
+
+/* X = B A^-1, B of m x n. */
+ULAM_API void ulam_mdivide_right(ulam_context *ctx, const double *B, const double *A, int64_t m, int64_t n, double *X) {
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  dense_copy(X, B, m * n);
+  dense_lu_solve_transposed(ctx, n, m, f.LU, f.pivots, dense_transposed(dense_of(X, m)));
+  ulam_release(ctx, mark);
+}
+
+/* B_adj += X_adj A'^-1 =: W;  A_adj -= X' W. */
+ULAM_API void ulam_mdivide_right_pullback(ulam_context *ctx, const double *B, const double *A, int64_t m, int64_t n,
+                                          const double *X, double *B_adj, double *A_adj, const double *X_adj) {
+  (void)B;
+  if (X_adj == NULL) return;
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  double *W = dense_copied(ctx, X_adj, m * n);
+  dense_lu_solve(ctx, n, m, f.LU, f.pivots, dense_transposed(dense_of(W, m)));
+  if (B_adj)
+    for (int64_t i = 0; i < m * n; ++i) B_adj[i] += W[i];
+  if (A_adj)
+    dense_multiply_add(ctx, n, n, m, -1.0, dense_transposed(dense_of(X, m)), dense_of(W, m), dense_of(A_adj, n));
+  ulam_release(ctx, mark);
+}
+
+static void invert(ulam_context *ctx, const factors *f, int64_t n, double *out) {
+  dense_zero(out, n * n);
+  for (int64_t i = 0; i < n; ++i) out[i + i * n] = 1;
+  dense_lu_solve(ctx, n, n, f->LU, f->pivots, dense_of(out, n));
+}
+
+ULAM_API void ulam_inverse(ulam_context *ctx, const double *A, int64_t n, double *out) {
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  invert(ctx, &f, n, out);
+  ulam_release(ctx, mark);
+}
+
+/* A_adj -= C' R C' for C = A^-1 and R the adjoint of C. Also the pullback of inverse_spd. */
+ULAM_API void ulam_inverse_pullback(ulam_context *ctx, const double *A, int64_t n, const double *out, double *A_adj,
+                                    const double *out_adj) {
+  (void)A;
+  if (A_adj == NULL || out_adj == NULL) return;
+  char *mark = ctx->arena_cursor;
+  double *left = dense_zeros(ctx, n * n);
+  dense_view C = dense_transposed(dense_of(out, n));
+  dense_multiply_add(ctx, n, n, n, 1.0, C, dense_of(out_adj, n), dense_of(left, n));
+  dense_multiply_add(ctx, n, n, n, -1.0, dense_of(left, n), C, dense_of(A_adj, n));
+  ulam_release(ctx, mark);
+}
+
+ULAM_API void ulam_determinant(ulam_context *ctx, const double *A, int64_t n, double *out) {
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  double product = f.sign;
+  for (int64_t i = 0; i < n; ++i) product *= f.LU[i + i * n];
+  *out = product;
+  ulam_release(ctx, mark);
+}
+
+/* A_adj += factor * A'^-1 */
+static void add_transposed_inverse(ulam_context *ctx, const double *A, int64_t n, double factor, double *A_adj) {
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  double *inverse = ulam_doubles(ctx, n * n);
+  invert(ctx, &f, n, inverse);
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t i = 0; i < n; ++i) A_adj[i + j * n] += factor * inverse[j + i * n];
+  ulam_release(ctx, mark);
+}
+
+ULAM_API void ulam_determinant_pullback(ulam_context *ctx, const double *A, int64_t n, const double *out, double *A_adj,
+                                        const double *out_adj) {
+  if (A_adj && out_adj) add_transposed_inverse(ctx, A, n, out_adj[0] * out[0], A_adj);
+}
+
+/* log(abs(det(A))) */
+ULAM_API void ulam_log_determinant(ulam_context *ctx, const double *A, int64_t n, double *out) {
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += log(fabs(f.LU[i + i * n]));
+  *out = sum;
+  ulam_release(ctx, mark);
+}
+
+ULAM_API void ulam_log_determinant_pullback(ulam_context *ctx, const double *A, int64_t n, const double *out,
+                                            double *A_adj, const double *out_adj) {
+  (void)out;
+  if (A_adj && out_adj) add_transposed_inverse(ctx, A, n, out_adj[0], A_adj);
+}

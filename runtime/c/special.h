@@ -1,0 +1,34 @@
+/* Special functions of scalars that libm does not have. All are pure: no context, no errors; outside the domain the
+ * value is NaN (or the limit), and what Stan rejects there is checked by the caller. */
+#ifndef ULAM_SPECIAL_H
+#define ULAM_SPECIAL_H
+
+#include "ulam.h"
+
+ULAM_API double ulam_digamma(double x);
+ULAM_API double ulam_trigamma(double x);
+ULAM_API double ulam_lbeta(double a, double b);
+ULAM_API double ulam_lchoose(double n, double k);
+ULAM_API double ulam_lmgamma(int32_t k, double x);
+ULAM_API double ulam_Phi(double x);
+ULAM_API double ulam_inv_Phi(double p);
+ULAM_API double ulam_inv_erfc(double x);
+ULAM_API double ulam_lambert_w0(double x);
+ULAM_API double ulam_lambert_wm1(double x);
+ULAM_API double ulam_gamma_p(double a, double x);
+ULAM_API double ulam_gamma_q(double a, double x);
+ULAM_API double ulam_inc_beta(double a, double b, double x);
+/* shape_derivatives.c */
+ULAM_API double ulam_log_Phi(double x);
+ULAM_API double ulam_gamma_p_da(double a, double x);
+ULAM_API double ulam_inc_beta_da(double a, double b, double x);
+ULAM_API double ulam_inc_beta_db(double a, double b, double x);
+
+/* lgamma without its global variable. */
+double special_lgamma(double x);
+/* lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2, for x >= 10. */
+double special_stirling_rest(double x);
+/* log(1 + x) - x, accurate near 0. */
+double special_log1pmx(double x);
+
+#endif

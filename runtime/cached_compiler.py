@@ -1,0 +1,120 @@
+"""The compiler behind the object cache: what was compiled before is read from disk, the rest compiled and stored.
+
+One entry for each unit of a program; each also has the program's metadata. A hit imports neither xDSL nor the frontend
+(a program with `#include` needs its includes resolved, which only imports `ulam.frontend.source`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ulam.emit.jit import host
+from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
+from ulam.runtime.native import library
+from ulam.runtime.versions import package_version
+
+if TYPE_CHECKING:
+    from ulam.runtime.compiler import Compiler
+    from ulam.runtime.program import CompiledUnit
+
+CODE = "code"
+# What the code of a program depends on beside ulam itself, whose files the key covers.
+COMPILING_PACKAGES = ("xdsl", "llvmlite", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class CachedUnit:
+    """A unit as it was stored."""
+
+    code: bytes
+    sites: list[dict[str, Any]]
+    n_slots: int
+
+
+class CachedCompiler:
+    """Compiles one program unit by unit, through the cache."""
+
+    def __init__(self, text: str, filename: str, opt_level: int, include_paths: tuple[str, ...]) -> None:
+        self._text = text
+        self._filename = filename
+        self._opt_level = opt_level
+        self._include_paths = include_paths
+        self._metadata: Mapping[str, Any] | None = None
+        self._units: dict[str, CompiledUnit] = {}
+
+    def metadata(self) -> Mapping[str, Any]:
+        """The program's name and variables."""
+        if self._metadata is None:
+            self.compiled("setup")  # every program needs it, and its entry has the metadata
+        assert self._metadata is not None
+        return self._metadata
+
+    def compiled(self, name: str) -> CompiledUnit:
+        """A unit, from the cache or compiled now."""
+        found = self._units.get(name)
+        if found is None:
+            found = self._units[name] = self._find(name)
+        return found
+
+    def _find(self, name: str) -> CompiledUnit:
+        cache = open_cache()
+        key = self._key(name) if cache is not None else ""
+        entry = cache.get(key) if cache is not None else None
+        if entry is not None:
+            return self._stored(entry)
+        metadata = self._compiler.metadata()
+        if self._metadata is None:
+            self._metadata = {key: metadata[key] for key in ("name", "globals")}
+        unit: CompiledUnit = self._compiler.compiled(name)
+        if cache is not None:
+            record = {"program": self._metadata, "sites": list(unit.sites), "n_slots": unit.n_slots}
+            cache.put(key, record, {CODE: unit.code})
+        return unit
+
+    def _stored(self, entry: Entry) -> CachedUnit:
+        record = entry.metadata
+        if self._metadata is None:
+            self._metadata = record["program"]
+        return CachedUnit(entry.objects[CODE], record["sites"], record["n_slots"])
+
+    @cached_property
+    def _compiler(self) -> Compiler:
+        from ulam.runtime.compiler import CompileOptions, Compiler
+
+        return Compiler(self._text, self._filename, CompileOptions(self._opt_level, self._include_paths))
+
+    @cached_property
+    def _expanded_text(self) -> str:
+        """The program with the files that it includes in place."""
+        if "#include" not in self._text:
+            return self._text
+        from ulam.frontend.source import Source
+
+        return Source(self._text, self._filename, self._include_paths).text
+
+    def _key(self, unit: str) -> str:
+        machine = host()
+        return cache_key(
+            source=self._expanded_text,
+            options={"unit": unit, "file": self._filename, "opt_level": self._opt_level},
+            versions={**_versions(), "abi": str(library().ulam_abi())},
+            cpu=machine.cpu,
+            features=machine.features,
+        )
+
+
+def _versions() -> dict[str, str]:
+    return {name: package_version(name) for name in COMPILING_PACKAGES}
+
+
+def open_cache() -> ObjectCache | None:
+    """The user's cache; None, with a warning, if its folder cannot be used."""
+    try:
+        return ObjectCache()
+    except CacheFolderError as error:
+        warnings.warn(f"{error}; compiled code is not cached", RuntimeWarning, stacklevel=2)
+        return None

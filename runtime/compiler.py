@@ -1,0 +1,118 @@
+"""From source text to the object code of a program's units: the one place where all stages meet."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ulam.passes.lower.units import Program
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """`opt_level` 0 to 4; `include_paths` are searched for `#include`d files."""
+
+    opt_level: int = 3
+    include_paths: tuple[str, ...] = ()
+
+
+@dataclass
+class CompiledUnit:
+    """Object code of a unit and what the runtime must know of it."""
+
+    code: bytes
+    sites: list[dict[str, Any]]
+    n_slots: int
+
+
+@dataclass
+class Compiler:
+    """Compiles one program, unit by unit.
+
+    Raises `ulam.frontend.diagnostics.DiagnosticError` for what is wrong with the program and
+    `ulam.passes.lower.lowering.NotSupportedError` for what the compiler does not know yet.
+    """
+
+    source_text: str
+    filename: str = "model.stan"
+    options: CompileOptions = field(default_factory=CompileOptions)
+    _units: dict[str, CompiledUnit] = field(default_factory=dict)
+
+    @cached_property
+    def module(self) -> ModuleOp:
+        """The program in the `stan` dialect, variable form, after the passes of the level."""
+        from ulam.frontend.lowering import lower_program
+        from ulam.frontend.parser import parse_program
+        from ulam.frontend.source import Source
+        from ulam.frontend.typechecker import check_program
+
+        with _no_garbage_collection():
+            source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
+            program = parse_program(source)
+            check_program(program, source)
+            return lower_program(program, source)
+
+    @cached_property
+    def program(self) -> Program:
+        """The program in value form, taken apart."""
+        from ulam.passes.lower.pipeline import to_value_form
+
+        with _no_garbage_collection():
+            return to_value_form(self.module)
+
+    def metadata(self) -> dict[str, Any]:
+        """The program's variables, and per compiled unit its sites and number of bound slots."""
+        from ulam.passes.lower.units import metadata
+
+        units = {name: {"sites": u.sites, "n_slots": u.n_slots} for name, u in self._units.items()}
+        return {**metadata(self.program), "units": units}
+
+    def unit(self, name: str) -> bytes:
+        """The object code of a unit."""
+        return self.compiled(name).code
+
+    def compiled(self, name: str) -> CompiledUnit:
+        """A unit, compiled when it is first asked for."""
+        if (found := self._units.get(name)) is None:
+            found = self._units[name] = self._compile(name)
+        return found
+
+    def llvm_text(self, name: str) -> str:
+        """The LLVM IR of a unit, before LLVM's own passes."""
+        return self._lower(name)[0]
+
+    def _lower(self, name: str) -> tuple[str, list[dict[str, Any]], int]:
+        from ulam.emit.jit import host
+        from ulam.emit.llvm_text import EmitOptions, emit_module
+        from ulam.passes.lower.pipeline import lower
+
+        with _no_garbage_collection():
+            unit = lower(self.program, name, self.options.opt_level)
+            text = emit_module(unit.module, EmitOptions(self.options.opt_level, host().fused))
+        return text, [asdict(site) for site in unit.sites], unit.n_slots
+
+    def _compile(self, name: str) -> CompiledUnit:
+        from ulam.emit import jit
+
+        text, sites, n_slots = self._lower(name)
+        hot = name.startswith(("value", "gradient"))
+        return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.COLD), sites, n_slots)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """The cyclic collector costs a compiler's many small objects up to half of its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,409 @@
+"""Reading data: a path, JSON text or a mapping becomes one checked array for each variable that the program declares.
+
+Rules of Stan's JSON reader (CmdStan guide, "JSON format for CmdStan"): numbers without point and exponent that fit
+32 bits are ints; ints are accepted for reals, not the reverse; `"Inf"`, `"-Inf"`, `"NaN"` and the like stand for
+numbers; nesting is row-major; an empty array fits every shape without elements, and a variable without elements may be
+absent; names that the program does not declare are ignored. All problems of all variables are reported at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.runtime.errors import DataError
+from ulam.runtime.names import Dims, GlobalVariable
+
+Array = npt.NDArray[Any]
+DataSource = str | os.PathLike[str] | Mapping[str, Any] | None
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+SPECIAL_NUMBERS = {
+    **dict.fromkeys(("Inf", "Infinity"), math.inf),
+    **dict.fromkeys(("-Inf", "-Infinity"), -math.inf),
+    "NaN": math.nan,
+}
+# A bare `Inf`, which Stan reads and JSON does not know; strings are matched first so that nothing in them is.
+BARE_INFINITY = re.compile(r'"(?:[^"\\]|\\.)*"|\bInf\b')
+SHOWN_PROBLEMS = 20
+
+
+class ValueProblem(Exception):
+    """A value cannot be what its variable declares; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What was read: `name` for messages, the values by variable name, and whether they came as JSON text."""
+
+    name: str
+    values: Mapping[str, Any]
+    is_json: bool
+
+
+def read_data(source: DataSource) -> Values:
+    """Reads data given as a path, as JSON text or as a mapping; None and an empty text are no data."""
+    if source is None:
+        return Values("data", {}, is_json=False)
+    if isinstance(source, Mapping):
+        return Values("data", source, is_json=False)
+    text = os.fspath(source)
+    if not text.strip():
+        return Values("data", {}, is_json=False)
+    if isinstance(source, str) and text.lstrip()[0] == "{":
+        return Values("data", parse_json(text, "data"), is_json=True)
+    if not os.path.isfile(text):
+        raise FileNotFoundError(f"data file '{text}' does not exist")
+    try:
+        with open(text, encoding="utf-8-sig") as file:
+            content = file.read()
+    except UnicodeDecodeError as error:
+        raise DataError([f"{text}: not a text file in UTF-8: {error.reason} at byte {error.start}"]) from None
+    return Values(text, parse_json(content, text), is_json=True)
+
+
+def parse_json(text: str, name: str) -> dict[str, Any]:
+    """JSON text to a dictionary. Raises DataError with line and column, or on a repeated name."""
+    try:
+        decoded = _decode(text, name)
+    except json.JSONDecodeError as first:
+        normalized = BARE_INFINITY.sub(lambda found: "Infinity" if found[0] == "Inf" else found[0], text)
+        try:
+            if normalized == text:
+                raise first
+            decoded = _decode(normalized, name)
+        except json.JSONDecodeError:
+            message = f"{name}:{first.lineno}:{first.colno}: not valid JSON: {first.msg}"
+            raise DataError([message]) from None
+        except RecursionError:
+            raise DataError([f"{name}: not valid JSON: nested too deeply"]) from None
+    except RecursionError:
+        raise DataError([f"{name}: not valid JSON: nested too deeply"]) from None
+    if not isinstance(decoded, _Object):
+        raise DataError([f'{name}: data must be one JSON object {{"name": value, ...}}, found {_kind_of(decoded)}'])
+    if decoded.repeated:
+        names = ", ".join(f"'{key}'" for key in decoded.repeated)
+        raise DataError([f"{name}: variable defined more than once: {names}"])
+    return decoded
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that remembers keys that were given more than once."""
+
+    repeated: list[str]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    result = _Object(pairs)
+    result.repeated = []
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen and key not in result.repeated:
+                result.repeated.append(key)
+            seen.add(key)
+    return result
+
+
+def _decode(text: str, name: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:  # an integer with more digits than Python reads
+        raise DataError([f"{name}: not valid JSON: {error}"]) from None
+
+
+# ---------------------------------------------------------------- one value
+
+
+def convert(variable: GlobalVariable, value: Any, is_json: bool) -> Array:
+    """The value as an int32 or float64 array in the shape it came in. Raises ValueProblem."""
+    array = _as_array(variable, value, is_json)
+    if variable.element == "int":
+        return _as_int(variable, array, value)
+    return np.array(array, dtype=np.float64)
+
+
+def _as_array(variable: GlobalVariable, value: Any, is_json: bool) -> Array:
+    """A numeric array (kinds i, u, f) from nested lists, numbers, or anything that numpy understands."""
+    if value is None:
+        raise ValueProblem("is null (None); Stan has no missing values")
+    if isinstance(value, Mapping):
+        raise ValueProblem(f"must be {_expected(variable)}, found a JSON object (that is how tuples are written)")
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueProblem(_raggedness(variable, value)) from None
+    kind = array.dtype.kind
+    if is_json and not isinstance(value, (int, float, str)):
+        if _may_hold_bool(value):
+            _refuse_bool(variable, value)
+    elif is_json and isinstance(value, bool):
+        raise ValueProblem(f"is {json.dumps(value)}; write 1 or 0")
+    if kind in "iuf":
+        return array
+    if kind == "b":
+        return array.astype(np.int32)
+    if kind == "c":
+        raise ValueProblem(f"must be {_expected(variable)}, found complex numbers")
+    if kind in "UO":
+        return _from_leaves(variable, array, value)
+    raise ValueProblem(f"must be {_expected(variable)}, found an array of {array.dtype}")
+
+
+def _from_leaves(variable: GlobalVariable, array: Array, value: Any) -> Array:
+    """Element by element, for arrays with strings, very large integers or objects among their elements."""
+    if isinstance(value, (list, tuple)):
+        leaves = list(_leaves(value))
+    elif isinstance(value, (str, int)):
+        leaves = [((), value)]
+    else:
+        leaves = list(np.ndenumerate(array))
+    numbers: list[int | float] = []
+    for index, leaf in leaves:
+        where = _element(variable.name, index)
+        if isinstance(leaf, str):
+            if leaf not in SPECIAL_NUMBERS:
+                accepted = ", ".join(f'"{text}"' for text in SPECIAL_NUMBERS)
+                raise ValueProblem(
+                    f"must be {_expected(variable)}, but {where} is the text {leaf!r} (only {accepted} are)"
+                )
+            numbers.append(SPECIAL_NUMBERS[leaf])
+        elif leaf is None:
+            raise ValueProblem(f"has no value (null, None) at {where}")
+        elif isinstance(leaf, Mapping):
+            raise ValueProblem(f"must be {_expected(variable)}, but {where} is a JSON object")
+        elif isinstance(leaf, complex) or not hasattr(leaf, "__float__"):
+            raise ValueProblem(f"must be {_expected(variable)}, but {where} is {leaf!r}")
+        else:
+            numbers.append(leaf)
+    whole = all(isinstance(number, (int, np.integer)) for number in numbers)
+    fits = whole and all(INT_MIN <= number <= INT_MAX for number in numbers)
+    if len(numbers) != array.size:
+        raise ValueProblem(_raggedness(variable, value))
+    try:
+        return np.array(numbers, dtype=np.int64 if fits else np.float64).reshape(array.shape)
+    except OverflowError:
+        raise ValueProblem("holds an integer too large for a real") from None
+
+
+def _as_int(variable: GlobalVariable, array: Array, value: Any) -> Array:
+    if array.dtype.kind == "f":
+        if array.size == 0:
+            return array.astype(np.int32)
+        index, number = _first_real(array, value)
+        where = _element(variable.name, index)
+        help_text = f" (write {int(number)}, without a point)" if number == int_or_none(number) else ""
+        raise ValueProblem(f"int variable contained non-int values: {where} is {_number(number)}{help_text}")
+    outside = (array < INT_MIN) | (array > INT_MAX)
+    if outside.any():
+        index = tuple(int(i) for i in np.argwhere(outside)[0])
+        where = _element(variable.name, index)
+        raise ValueProblem(
+            f"int variable contained non-int values: {where} is {array[index]}, outside the 32-bit range of int"
+        )
+    return np.array(array, dtype=np.int32)
+
+
+def int_or_none(number: float) -> int | None:
+    return int(number) if math.isfinite(number) else None
+
+
+def _first_real(array: Array, value: Any) -> tuple[Dims, float]:
+    """Index and value of the first element that was written as a real."""
+    if isinstance(value, (list, tuple)):
+        for index, leaf in _leaves(value):
+            if isinstance(leaf, str):
+                return index, SPECIAL_NUMBERS[leaf]
+            if isinstance(leaf, float) or not INT_MIN <= leaf <= INT_MAX:
+                return index, float(leaf)
+    fractional = np.argwhere(array != np.floor(array))
+    index = tuple(int(i) for i in fractional[0]) if len(fractional) else (0,) * array.ndim
+    return index, float(array[index])
+
+
+def _leaves(value: Any, index: Dims = ()) -> Iterator[tuple[Dims, Any]]:
+    if isinstance(value, (list, tuple)):
+        for position, item in enumerate(value):
+            yield from _leaves(item, (*index, position))
+    elif isinstance(value, np.ndarray):
+        for position, item in np.ndenumerate(value):
+            yield (*index, *position), item
+    else:
+        yield index, value
+
+
+def _may_hold_bool(value: Any) -> bool:
+    """Whether a list nest has a bool: decided from its innermost lists at the speed of `in`-like scans."""
+    if not isinstance(value, list):
+        return False
+    if value and isinstance(value[0], list):
+        return any(_may_hold_bool(item) for item in value)
+    return bool in set(map(type, value))
+
+
+def _refuse_bool(variable: GlobalVariable, value: Any) -> None:
+    for index, leaf in _leaves(value):
+        if isinstance(leaf, bool):
+            where = _element(variable.name, index)
+            raise ValueProblem(f"must be {_expected(variable)}, but {where} is {json.dumps(leaf)}; write 1 or 0")
+
+
+def _raggedness(variable: GlobalVariable, value: Any) -> str:
+    """Where a list nest is not rectangular."""
+    shape: list[int] = []
+    probe = value
+    while isinstance(probe, (list, tuple)):
+        shape.append(len(probe))
+        probe = probe[0] if probe else None
+
+    def first_difference(item: Any, depth: int, index: Dims) -> str | None:
+        here = _element(variable.name, index)
+        if isinstance(item, (list, tuple)) != (depth < len(shape)):
+            return f"{here} is {_kind_of(item)} where its neighbours are not"
+        if depth == len(shape):
+            return None
+        if len(item) != shape[depth]:
+            return f"{here} has {len(item)} elements, an earlier one has {shape[depth]}"
+        for position, inner in enumerate(item):
+            found = first_difference(inner, depth + 1, (*index, position))
+            if found:
+                return found
+        return None
+
+    difference = first_difference(value, 0, ())
+    return f"non-rectangular array{': ' + difference if difference else ''}"
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def check_dims(variable: GlobalVariable, array: Array, dims: Dims) -> Array:
+    """The array in the declared shape. Raises ValueProblem with the declared and the found dimensions."""
+    for size, text in zip(dims, variable.sizes or ("",) * len(dims), strict=False):
+        if size < 0:
+            raise ValueProblem(f"has a negative size: {text + ' is ' if text else ''}{size}")
+    found = array.shape
+    if found == dims:
+        return array
+    if array.size == 0 and math.prod(dims) == 0:
+        return array.reshape(dims)
+    declared = f"declared {variable.declaration()}"
+    shapes = f"dims declared={_dims_text(dims)}; dims found={_dims_text(found)}"
+    if len(found) != len(dims):
+        hint = ""
+        if not found and math.prod(dims) == 1:
+            hint = f"; write {'[' * len(dims)}{array.item()}{']' * len(dims)}"
+        raise ValueProblem(f"mismatch in number dimensions declared and found; {declared}; {shapes}{hint}")
+    position = next(i for i, (want, have) in enumerate(zip(dims, found, strict=True)) if want != have)
+    hint = "; the value looks transposed" if len(dims) == 2 and found == dims[::-1] else ""
+    raise ValueProblem(f"mismatch in dimension declared and found; {declared}; position={position}; {shapes}{hint}")
+
+
+def bind_values(
+    variables: Sequence[GlobalVariable],
+    source: Values,
+    dims_of: Callable[[GlobalVariable], Dims],
+    store: Callable[[GlobalVariable, Array], None],
+    stage: str = "data initialization",
+) -> None:
+    """Checks and stores the value of each variable, in order; raises one DataError with all problems found.
+
+    `dims_of` asks the program for the sizes of a variable, given what was stored before. Once an int variable is wrong,
+    sizes can no longer be trusted: later variables are then checked for presence and type only.
+    """
+    problems: list[str] = []
+    sizes_known = True
+    for variable in variables:
+        try:
+            dims = dims_of(variable) if sizes_known else None
+            array = _value_of(variable, variables, source, dims)
+            if dims is not None and array is not None:
+                variable.dims = dims
+                store(variable, check_dims(variable, array, dims))
+        except ValueProblem as problem:
+            problems.append(f"{source.name}: variable '{variable.name}' {_joined(str(problem))} [stage: {stage}]")
+            sizes_known = sizes_known and variable.element != "int"
+    if problems:
+        hidden = len(problems) - SHOWN_PROBLEMS
+        if hidden > 0:
+            problems[SHOWN_PROBLEMS:] = [f"... and {hidden} more"]
+        raise DataError(problems)
+
+
+def _value_of(
+    variable: GlobalVariable, variables: Sequence[GlobalVariable], source: Values, dims: Dims | None
+) -> Array | None:
+    try:
+        value = source.values[variable.name]
+    except KeyError:
+        dtype = np.int32 if variable.element == "int" else np.float64
+        if dims is not None and math.prod(dims) == 0:
+            return np.empty(dims, dtype=dtype)
+        if dims is None and variable.n_dims:
+            return None  # may be without elements; cannot be told
+        raise ValueProblem(_absence(variable, variables, source, dims)) from None
+    return convert(variable, value, source.is_json)
+
+
+def _absence(variable: GlobalVariable, variables: Sequence[GlobalVariable], source: Values, dims: Dims | None) -> str:
+    shape = f" with dims {_dims_text(dims)}" if dims else ""
+    text = f"does not exist; declared {variable.declaration()}{shape}"
+    declared = {other.name for other in variables}
+    unused = [name for name in source.values if name not in declared]
+    close = get_close_matches(variable.name, unused, n=1, cutoff=0.6)
+    if not close:
+        close = [name for name in unused if name.lower() == variable.name.lower()]
+    return f"{text}; did you mean '{close[0]}'?" if close else text
+
+
+def negative_size(variable: GlobalVariable, sizes: Sequence[int]) -> str:
+    """Text for a variable whose declared sizes came out negative."""
+    return f"has a negative size in its dims {_dims_text(tuple(sizes))}; declared {variable.declaration()}"
+
+
+# ---------------------------------------------------------------- texts
+
+
+def _joined(problem: str) -> str:
+    return problem if problem.startswith(("is ", "has ", "must ", "does ", "holds ")) else f"- {problem}"
+
+
+def _expected(variable: GlobalVariable) -> str:
+    if variable.n_dims == 0:
+        return "an integer" if variable.element == "int" else "a number"
+    return f"{variable.type} of {'integers' if variable.element == 'int' else 'numbers'}"
+
+
+def _kind_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (list, tuple)):
+        return "an array"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a text" if isinstance(value, str) else "a number"
+
+
+def _element(name: str, index: Dims) -> str:
+    return f"{name}[{', '.join(str(i + 1) for i in index)}]" if index else name
+
+
+def _dims_text(dims: Sequence[int]) -> str:
+    return f"({','.join(map(str, dims))})"
+
+
+def _number(number: float) -> str:
+    return repr(float(number))

@@ -1,0 +1,115 @@
+"""Errors of a compiled program at run time, and of its data.
+
+All derive from RuntimeError, as BridgeStan's do. `Rejection` and `FatalError` come from the program's site table: a
+status of 1 or 2, the number of the site and up to four values (`Site.message` has `{0}`, `{1}`, ... for them).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class UlamError(RuntimeError):
+    """Base of what ulam raises for a mistake in a program, in its data or in a run."""
+
+
+class CompileError(UlamError):
+    """The program has errors. The message is the rendered diagnostics, with file, line and caret.
+
+    `diagnostics` has them as objects of `ulam.frontend.diagnostics`, where there are any.
+    """
+
+    def __init__(self, text: str, diagnostics: Sequence[Any] = ()) -> None:
+        self.diagnostics = list(diagnostics)
+        super().__init__(text)
+
+
+class DataError(UlamError):
+    """Data (or constrained parameters) do not fit the program. `problems` has one text for each variable at fault."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(self.problems))
+
+    def __reduce__(self) -> tuple[type[DataError], tuple[list[str]]]:
+        return (type(self), (self.problems,))
+
+
+class ProgramError(UlamError):
+    """A check of the running program failed.
+
+    `text` is the bare message, `function` the Stan function that failed (may be empty), `values` what the check saw.
+    """
+
+    def __init__(self, text: str, function: str, file: str, line: int, column: int, values: Sequence[float]) -> None:
+        self.text = text
+        self.function = function
+        self.file = file
+        self.line = line
+        self.column = column
+        self.values = tuple(values)
+        prefix = f"{function}: " if function and not text.startswith(f"{function}:") else ""
+        where = f" (in '{file}', line {line}, column {column})" if line > 0 else ""
+        super().__init__(f"{prefix}{text}{where}")
+
+    def __reduce__(self) -> tuple[type[ProgramError], tuple[Any, ...]]:
+        return (type(self), (self.text, self.function, self.file, self.line, self.column, self.values))
+
+
+class Rejection(ProgramError):
+    """A domain error, or the program's `reject`: the point is refused, a sampler or an optimizer goes on."""
+
+
+class FatalError(ProgramError):
+    """An index out of range, a size mismatch or `fatal_error`: the program is wrong, the run ends."""
+
+
+class InitializationError(UlamError):
+    """No initial point with a finite log density and gradient was found."""
+
+
+class ArgumentError(ctypes.ArgumentError, ValueError):
+    """An array argument of the wrong size or type. BridgeStan raises the first base, its manual says the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the program where a check may fail."""
+
+    status: int  # 1 rejection, 2 fatal
+    message: str
+    file: str
+    line: int
+    column: int
+    function: str
+
+    @staticmethod
+    def from_metadata(entry: Mapping[str, Any]) -> Site:
+        return Site(
+            status=int(entry["status"]),
+            message=entry["message"],
+            file=entry.get("file", ""),
+            line=int(entry.get("line", 0)),
+            column=int(entry.get("column", 0)),
+            function=entry.get("function", ""),
+        )
+
+    def error(self, status: int, values: Sequence[float], text: str = "") -> ProgramError:
+        """The exception for this site. `text` is the program's own (`reject`, `fatal_error`); it replaces `message`."""
+        if not text:
+            text = self.message
+            for position, value in enumerate(values):
+                text = text.replace(f"{{{position}}}", value_text(value))
+        kind = Rejection if status == 1 else FatalError
+        return kind(text, self.function, self.file, self.line, self.column, values)
+
+
+def value_text(value: float) -> str:
+    """A number as Stan's messages write it: an integer without a point, else the shortest text that reads back."""
+    if abs(value) < 1e15 and value == int(value):
+        return str(int(value))
+    text = repr(float(value))
+    return text.removesuffix(".0")

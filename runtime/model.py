@@ -1,0 +1,446 @@
+"""`StanModel`: a Stan program with its data, through BridgeStan's Python interface, and `optimize`.
+
+Method names, arguments, shapes and exceptions are BridgeStan's (roualdes.us/bridgestan, Python API). Calls release the
+interpreter lock; a model may be used by several threads at once, each call takes a workspace of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.runtime.data import DataSource, Values, bind_values, read_data
+from ulam.runtime.errors import ArgumentError, CompileError
+from ulam.runtime.names import (
+    GlobalVariable,
+    constrained_names,
+    output_order,
+    to_compiled,
+    unconstrained_names,
+)
+from ulam.runtime.native import Context, Rng
+from ulam.runtime.program import BoundProgram, CompiledProgram, Unit
+
+if TYPE_CHECKING:
+    from ulam.runtime.optimize import OptimizationResult
+
+FloatArray = npt.NDArray[np.float64]
+
+HESSIAN_STEP = 1e-3
+# Offsets and weights of the 4-point central difference of a first derivative.
+STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
+
+
+class _Workspace:
+    """A context with room for a point and a gradient. Addresses are taken once."""
+
+    __slots__ = ("context", "address", "theta", "theta_address", "gradient", "gradient_address")
+
+    def __init__(self, size: int) -> None:
+        self.context = Context()
+        self.address = self.context.address
+        self.theta = np.zeros(size)
+        self.theta_address: int = self.theta.ctypes.data
+        self.gradient = np.zeros(size)
+        self.gradient_address: int = self.gradient.ctypes.data
+
+
+class StanModel:
+    """A Stan program with data. Compiles what is used, when it is first used.
+
+    `source` is the path of a `.stan` file, or the text of a program. `data` is a path, JSON text or a mapping.
+    `seed` is for random numbers drawn in transformed data. With `capture_stan_prints` printed lines go through
+    Python's `sys.stdout`, else straight to the process's standard output.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        data: DataSource = None,
+        *,
+        seed: int = 1234,
+        capture_stan_prints: bool = True,
+        opt_level: int = 3,
+        include_paths: Sequence[str | os.PathLike[str]] = (),
+        cache: bool = True,
+    ) -> None:
+        text, filename = _read_source(source)
+        paths = tuple(os.fspath(path) for path in include_paths)
+        self._setup(text, filename, read_data(data), seed, capture_stan_prints, opt_level, paths, cache)
+
+    def _setup(
+        self,
+        text: str,
+        filename: str,
+        values: Values,
+        seed: int,
+        capture_stan_prints: bool,
+        opt_level: int,
+        include_paths: tuple[str, ...],
+        cache: bool,
+    ) -> None:
+        self.seed = seed
+        self._capture = capture_stan_prints
+        compiler = _compiler(text, filename, opt_level, include_paths, cache)
+        self._program = BoundProgram(compiler, values, Rng(seed), self._show)
+        declared = {variable.name for variable in self._program.of_block("data")}
+        kept = Values(values.name, {k: v for k, v in values.values.items() if k in declared}, values.is_json)
+        self._recipe = (text, filename, kept, seed, capture_stan_prints, opt_level, include_paths, cache)
+        self._parameters = self._program.of_block("parameters")
+        self._size = sum(math.prod(variable.unconstrained_dims) for variable in self._parameters)
+        self._shape = (self._size,)
+        self._idle: list[_Workspace] = []
+        self._values: dict[bool, Unit] = {}
+        self._gradients: dict[bool, Unit] = {}
+        self._outputs: dict[tuple[bool, bool], tuple[int, npt.NDArray[np.intp] | None]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restore, self._recipe)
+
+    def __repr__(self) -> str:
+        return f"StanModel({self._recipe[1]!r}, {self._size} unconstrained parameters, seed={self.seed})"
+
+    # ------------------------------------------------------------ names and sizes
+
+    def name(self) -> str:
+        """The model's name: the file's, followed by `_model`."""
+        return self._program.name
+
+    def model_info(self) -> str:
+        """Versions and options that the model was compiled with."""
+        from ulam.runtime.versions import version_lines
+
+        level = self._recipe[5]
+        return "\n".join([*version_lines(), f"Optimization level: {level}"]) + "\n"
+
+    def param_num(self, *, include_tp: bool = False, include_gq: bool = False) -> int:
+        """The number of constrained parameters, with transformed parameters and generated quantities if asked for."""
+        return self._output(include_tp, include_gq)[0]
+
+    def param_unc_num(self) -> int:
+        """The number of unconstrained parameters."""
+        return self._size
+
+    def param_names(self, *, include_tp: bool = False, include_gq: bool = False) -> list[str]:
+        """Names of the elements, `a.2.1` for `a[2, 1]`, column-major."""
+        variables = self._written(include_tp, include_gq)
+        return [name for variable in variables for name in constrained_names(variable)]
+
+    def param_unc_names(self) -> list[str]:
+        """Names of the unconstrained parameters, in their order."""
+        return [name for variable in self._parameters for name in unconstrained_names(variable)]
+
+    def parameter_variables(self) -> list[GlobalVariable]:
+        """The declared parameters, with their sizes."""
+        return self._parameters
+
+    def written_variables(self) -> list[GlobalVariable]:
+        """Parameters, transformed parameters and generated quantities, in the order of `param_names`."""
+        return self._written(True, True)
+
+    def _written(self, include_tp: bool, include_gq: bool) -> list[GlobalVariable]:
+        blocks = ["parameters"]
+        blocks += ["transformed_parameters"] if include_tp else []
+        blocks += ["generated_quantities"] if include_gq else []
+        return self._program.of_block(*blocks)
+
+    def _output(self, include_tp: bool, include_gq: bool) -> tuple[int, npt.NDArray[np.intp] | None]:
+        """Length of the constrained vector, and the order that makes compiled output BridgeStan's."""
+        key = (bool(include_tp), bool(include_gq))
+        found = self._outputs.get(key)
+        if found is None:
+            variables = self._written(*key)
+            found = self._outputs[key] = (sum(variable.size for variable in variables), output_order(variables))
+        return found
+
+    # ------------------------------------------------------------ log density
+
+    def log_density(self, theta_unc: FloatArray, *, propto: bool = True, jacobian: bool = True) -> float:
+        """The log density of an unconstrained point.
+
+        `propto` drops terms that do not depend on the parameters; `jacobian` adds the change of variables.
+        """
+        unit = self._values.get(propto) or self._density_unit(self._values, "value", propto)
+        space = self._take()
+        try:
+            self._fill(space, theta_unc)
+            context = space.context
+            status = context.run_value(space.address, unit.entry, unit.bound, space.theta_address, jacobian)
+            if context.output_length.value:
+                self._show(context.take_output())
+            if status:
+                raise unit.error(status, context)
+            return context.value.value
+        finally:
+            self._idle.append(space)
+
+    def log_density_gradient(
+        self, theta_unc: FloatArray, *, propto: bool = True, jacobian: bool = True, out: FloatArray | None = None
+    ) -> tuple[float, FloatArray]:
+        """The log density and its gradient, written to `out` if that is given."""
+        unit = self._gradients.get(propto) or self._density_unit(self._gradients, "gradient", propto)
+        if out is not None:
+            _check_out(out, self._shape)
+        space = self._take()
+        try:
+            self._fill(space, theta_unc)
+            context = space.context
+            status = context.run_gradient(
+                space.address, unit.entry, unit.bound, space.theta_address, space.gradient_address, jacobian
+            )
+            if context.output_length.value:
+                self._show(context.take_output())
+            if status:
+                raise unit.error(status, context)
+            if out is None:
+                return context.value.value, space.gradient.copy()
+            out[...] = space.gradient
+            return context.value.value, out
+        finally:
+            self._idle.append(space)
+
+    def log_density_hessian(
+        self,
+        theta_unc: FloatArray,
+        *,
+        propto: bool = True,
+        jacobian: bool = True,
+        out_grad: FloatArray | None = None,
+        out_hess: FloatArray | None = None,
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """The log density, its gradient and its Hessian, by 4-point central differences of gradients."""
+        size = self._size
+        if out_hess is not None:
+            _check_out(out_hess, (size, size))
+        value, gradient = self.log_density_gradient(theta_unc, propto=propto, jacobian=jacobian, out=out_grad)
+        theta = np.array(theta_unc, dtype=np.float64)
+        hessian = np.zeros((size, size))
+        moved, row = theta.copy(), np.empty(size)
+        for i in range(size):
+            for multiple, weight in STENCIL:
+                moved[i] = theta[i] + multiple * HESSIAN_STEP
+                self.log_density_gradient(moved, propto=propto, jacobian=jacobian, out=row)
+                hessian[i] += weight * row
+            moved[i] = theta[i]
+        hessian /= HESSIAN_STEP
+        hessian = 0.5 * (hessian + hessian.T)
+        if out_hess is None:
+            return value, gradient, hessian
+        out_hess[...] = hessian
+        return value, gradient, out_hess
+
+    def log_density_hessian_vector_product(
+        self,
+        theta_unc: FloatArray,
+        v: FloatArray,
+        *,
+        propto: bool = True,
+        jacobian: bool = True,
+        out: FloatArray | None = None,
+    ) -> tuple[float, FloatArray]:
+        """The log density and the product of its Hessian with `v`, by 4-point central differences along `v`."""
+        if out is not None:
+            _check_out(out, self._shape)
+        value = self.log_density(theta_unc, propto=propto, jacobian=jacobian)
+        theta = np.array(theta_unc, dtype=np.float64)
+        direction = _vector(v, self._shape, "v")
+        product = np.zeros(self._size)
+        length = float(np.linalg.norm(direction))
+        if length > 0:
+            step = HESSIAN_STEP / length
+            row = np.empty(self._size)
+            for multiple, weight in STENCIL:
+                point = theta + (multiple * step) * direction
+                self.log_density_gradient(point, propto=propto, jacobian=jacobian, out=row)
+                product += weight * row
+            product /= step
+        if out is None:
+            return value, product
+        out[...] = product
+        return value, out
+
+    # ------------------------------------------------------------ transforms
+
+    def param_constrain(
+        self,
+        theta_unc: FloatArray,
+        *,
+        include_tp: bool = False,
+        include_gq: bool = False,
+        out: FloatArray | None = None,
+        rng: Rng | None = None,
+    ) -> FloatArray:
+        """The constrained parameters, with transformed parameters and generated quantities if asked for."""
+        if include_gq and rng is None:
+            raise ValueError("Error: must specify rng when including generated quantities")
+        count, order = self._output(include_tp, include_gq)
+        if out is not None and getattr(out, "shape", None) != (count,):
+            raise ValueError(
+                f"Error: out must be same size as number of constrained parameters: {count}, "
+                f"found shape {getattr(out, 'shape', None)}"
+            )
+        unit = self._program.unit("constrain")
+        result = np.full(count, np.nan)
+        space = self._take()
+        context = space.context
+        try:
+            self._fill(space, theta_unc)
+            context.rng = rng
+            status = context.run_constrain(
+                unit.entry, unit.bound, space.theta_address, result.ctypes.data, bool(include_tp), bool(include_gq)
+            )
+            if context.output_length.value:
+                self._show(context.take_output())
+            if status:
+                raise unit.error(status, context)
+        finally:
+            context.rng = None
+            self._idle.append(space)
+        if order is not None:
+            result = result[order]
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    def param_unconstrain(self, theta: FloatArray, *, out: FloatArray | None = None) -> FloatArray:
+        """The unconstrained parameters of a constrained vector, in the order of `param_names`."""
+        count, order = self._output(False, False)
+        given = _vector(theta, (count,), "theta")
+        if order is None:
+            compiled = np.ascontiguousarray(given)
+        else:
+            compiled = np.empty(count)
+            compiled[order] = given
+        return self._unconstrain(compiled, out)
+
+    def param_unconstrain_json(
+        self, theta_json: str | os.PathLike[str] | Mapping[str, Any], *, out: FloatArray | None = None
+    ) -> FloatArray:
+        """The unconstrained parameters of constrained ones given by name, as JSON text, a path or a mapping."""
+        parts: list[npt.NDArray[Any]] = []
+        bind_values(
+            self._parameters,
+            read_data(theta_json),
+            lambda variable: variable.dims,
+            lambda variable, array: parts.append(to_compiled(variable, array)),
+            stage="parameter values",
+        )
+        compiled = np.concatenate(parts) if parts else np.empty(0)
+        return self._unconstrain(np.ascontiguousarray(compiled, dtype=np.float64), out)
+
+    def _unconstrain(self, compiled: FloatArray, out: FloatArray | None) -> FloatArray:
+        if out is not None:
+            _check_out(out, self._shape)
+        unit = self._program.unit("unconstrain")
+        space = self._take()
+        context = space.context
+        try:
+            status = context.run_unconstrain(unit.entry, unit.bound, compiled.ctypes.data, space.theta_address)
+            if context.output_length.value:
+                self._show(context.take_output())
+            if status:
+                raise unit.error(status, context)
+            if out is None:
+                return space.theta.copy()
+            out[...] = space.theta
+            return out
+        finally:
+            self._idle.append(space)
+
+    def new_rng(self, seed: int) -> Rng:
+        """A random number generator for generated quantities."""
+        return Rng(seed)
+
+    # ------------------------------------------------------------ estimates
+
+    def optimize(self, algorithm: str = "lbfgs", **options: Any) -> OptimizationResult:
+        """The mode of the log density: see `ulam.runtime.optimize.optimize` for the options."""
+        from ulam.runtime.optimize import optimize
+
+        return optimize(self, algorithm=algorithm, **options)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Time spent so far on compiling and loading."""
+        return self._program.compile_seconds
+
+    # ------------------------------------------------------------ calls
+
+    def _density_unit(self, units: dict[bool, Unit], kind: str, propto: bool) -> Unit:
+        unit = self._program.unit(f"{kind}_{'propto' if propto else 'full'}")
+        units[bool(propto)] = unit
+        return unit
+
+    def _take(self) -> _Workspace:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _Workspace(self._size)
+
+    def _fill(self, space: _Workspace, theta: FloatArray) -> None:
+        if type(theta) is not np.ndarray or theta.shape != self._shape:
+            theta = _vector(theta, self._shape, "theta_unc")
+        space.theta[:] = theta
+
+    def _show(self, text: str) -> None:
+        """Lines that the program printed."""
+        if self._capture:
+            sys.stdout.write(text)
+        else:
+            os.write(1, text.encode())
+
+
+def _vector(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
+    """The argument as an array of float64, or ArgumentError."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name} must be an array of {shape[0]} real numbers, found {type(values).__name__}"
+        ) from None
+    if array.shape != shape:
+        raise ArgumentError(f"{name} must have shape {shape}, found {array.shape}")
+    return array
+
+
+def _check_out(out: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float64 or not out.flags.writeable:
+        found = f"shape {out.shape} of {out.dtype}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise ArgumentError(f"the output array must be a writeable float64 array of shape {shape}, found {found}")
+
+
+def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
+    """Text and file name of a program given as a path or as its text."""
+    if isinstance(source, str) and (any(mark in source for mark in "\n{;") or not source.strip()):
+        return source, "model.stan"
+    path = Path(source)
+    if not path.is_file():
+        raise FileNotFoundError(f"Stan program '{path}' does not exist")
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except UnicodeDecodeError as error:
+        raise CompileError(f"{path}: not a text file in UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _compiler(text: str, filename: str, opt_level: int, include_paths: tuple[str, ...], cache: bool) -> CompiledProgram:
+    if cache:
+        from ulam.runtime.cached_compiler import CachedCompiler
+
+        return CachedCompiler(text, filename, opt_level, include_paths)
+    from ulam.runtime.compiler import CompileOptions, Compiler
+
+    return Compiler(text, filename, CompileOptions(opt_level, include_paths))
+
+
+def _restore(*recipe: Any) -> StanModel:
+    model = StanModel.__new__(StanModel)
+    model._setup(*recipe)  # pyright: ignore[reportPrivateUsage]
+    return model

@@ -1,0 +1,325 @@
+"""The C runtime in Python: loading it, contexts and their pool, bound data, random number generators.
+
+Cheap to import; the shared library is opened at first use. Entry points of compiled programs are called through
+`Context.run_*`, which release the interpreter lock while the program runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+STATUS_OK, STATUS_REJECT, STATUS_FATAL = 0, 1, 2
+
+ABI = 1
+"""As ULAM_ABI in c/ulam.h: the layout of a context and the meaning of kernels. Part of the key of cached objects."""
+
+# Offsets of the public fields of `struct ulam_context`, as in c/ulam.h.
+_ERROR_SITE, _ERROR_VALUES, _VALUE, _OUTPUT_LENGTH, _RNG = 16, 24, 64, 72, 80
+
+KEEP_BYTES = 256 << 20
+"""How much arena memory a context keeps from one evaluation to the next."""
+
+_PrintSink = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+_POINTER, _I32, _I64, _NOTHING = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, None
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "ulam_abi": (_I32, ()),
+    "ulam_context_new": (_POINTER, (_I64,)),
+    "ulam_context_free": (_NOTHING, (_POINTER,)),
+    "ulam_context_bytes": (_I64, (_POINTER,)),
+    "ulam_bound_memory_new": (_POINTER, ()),
+    "ulam_bound_memory_free": (_NOTHING, (_POINTER,)),
+    "ulam_bound_memory_alloc": (_POINTER, (_POINTER, _I64)),
+    "ulam_message": (ctypes.c_char_p, (_POINTER,)),
+    "ulam_run_plain": (_I32, (_POINTER, _POINTER, _POINTER)),
+    "ulam_run_bind": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER)),
+    "ulam_run_dims": (_I32, (_POINTER, _POINTER, _POINTER, _I64, _POINTER)),
+    "ulam_run_value": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _I32)),
+    "ulam_run_gradient": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32)),
+    "ulam_run_constrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32, _I32)),
+    "ulam_run_unconstrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER)),
+    "ulam_set_print_sink": (_NOTHING, (_POINTER, _PrintSink)),
+    "ulam_output": (_POINTER, (_POINTER,)),
+    "ulam_clear_output": (_NOTHING, (_POINTER,)),
+}
+
+
+@cache
+def library_path() -> Path:
+    """The shared library of the C runtime, built with the package."""
+    import sysconfig
+
+    import ulam.runtime
+
+    # The one that belongs to this Python first: a checkout may hold several.
+    for pattern in (f"_rt{sysconfig.get_config_var('EXT_SUFFIX')}", "_rt*.so", "_rt*.dylib", "_rt*.pyd"):
+        for folder in ulam.runtime.__path__:
+            for path in sorted(Path(folder).glob(pattern)):
+                return path
+    raise ImportError("the C runtime of ulam is not built: install the package with `pip install .`")
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The C runtime, with the prototypes of its functions for Python set."""
+    loaded = ctypes.CDLL(str(library_path()))
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(loaded, name)
+        function.restype = result
+        function.argtypes = arguments
+    if loaded.ulam_abi() != ABI:
+        raise ImportError(f"{library_path()} is of another version of ulam: install the package again")
+    return loaded
+
+
+def symbol_address(name: str) -> int:
+    """Address of a C function of the runtime (`ulam_digamma`, ...), for a JIT that links by address."""
+    address = ctypes.cast(getattr(library(), name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+class Rng:
+    """A stream of random numbers for `_rng` functions: PCG64DXSM, seeded by (seed, stream).
+
+    Draws advance it; one thread uses it at a time (NumPy's lock is `generator.lock`).
+    """
+
+    def __init__(self, seed: int, stream: int = 0) -> None:
+        from numpy.random import PCG64DXSM, SeedSequence
+
+        if seed < 0 or stream < 0:
+            raise ValueError(f"seed and stream must not be negative, found seed={seed}, stream={stream}")
+        self.seed = seed
+        self.stream = stream
+        self.generator = PCG64DXSM(SeedSequence((seed, stream)))
+        interface = self.generator.ctypes
+        self.bitgen: int = interface.bit_generator.value
+        """The address of the generator's `bitgen_t`."""
+
+    def __repr__(self) -> str:
+        return f"Rng(seed={self.seed}, stream={self.stream})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restore_rng, (self.seed, self.stream, self.generator.state))
+
+
+def _restore_rng(seed: int, stream: int, state: Any) -> Rng:
+    rng = Rng(seed, stream)
+    rng.generator.state = state
+    return rng
+
+
+def new_rng(seed: int, stream: int = 0) -> Rng:
+    """A random number generator; different streams of one seed are independent."""
+    return Rng(seed, stream)
+
+
+class Context:
+    """A context of the C runtime: what one evaluation at a time needs. See c/ulam.h.
+
+    `value` holds the result of `run_value` and `run_gradient` (`context.value.value`); `output_length.value` says
+    how many bytes of printed text wait for `take_output`.
+    """
+
+    __slots__ = (
+        "address", "value", "output_length", "_library", "_error_site", "_error_values", "_rng", "_rng_object", "_sink",
+        "run_value", "run_gradient",
+    )  # fmt: skip
+
+    def __init__(self, keep_bytes: int = KEEP_BYTES) -> None:
+        self._library = library()
+        address = self._library.ulam_context_new(keep_bytes)
+        if not address:
+            raise MemoryError("no memory for a context of the C runtime")
+        self.address: int = address
+        self.value = ctypes.c_double.from_address(address + _VALUE)
+        self.output_length = ctypes.c_int64.from_address(address + _OUTPUT_LENGTH)
+        self._error_site = ctypes.c_int64.from_address(address + _ERROR_SITE)
+        self._error_values = (ctypes.c_double * 4).from_address(address + _ERROR_VALUES)
+        self._rng = ctypes.c_void_p.from_address(address + _RNG)
+        self._rng_object: Rng | None = None
+        self._sink: Any = None
+        # For callers that count nanoseconds: the C functions themselves, to be called with `address` first.
+        self.run_value = self._library.ulam_run_value
+        """`run_value(address, entry, bound, theta, jacobian) -> status`"""
+        self.run_gradient = self._library.ulam_run_gradient
+        """`run_gradient(address, entry, bound, theta, gradient, jacobian) -> status`"""
+
+    def __del__(self) -> None:
+        address = getattr(self, "address", None)
+        if address:
+            self.address = 0
+            self._library.ulam_context_free(address)
+
+    def run_plain(self, entry: int, bound: int) -> int:
+        """`prepare()` when it needs no memory for bound data."""
+        return self._library.ulam_run_plain(self.address, entry, bound)
+
+    def run_bind(self, entry: int, data: BoundData) -> int:
+        """`prepare()` or `bind()`: may fill slots of `data` and allocate memory that lives with it."""
+        with data.lock:
+            return self._library.ulam_run_bind(self.address, entry, data.address, data.memory)
+
+    def run_dims(self, entry: int, bound: int, variable: int, rank: int) -> tuple[int, list[int]]:
+        """Status and sizes of global variable number `variable`."""
+        dims = (ctypes.c_int64 * max(rank, 1))()
+        status = self._library.ulam_run_dims(self.address, entry, bound, variable, ctypes.addressof(dims))
+        return status, list(dims[:rank])
+
+    def run_constrain(
+        self, entry: int, bound: int, theta: int, out: int, include_tp: bool, include_gq: bool
+    ) -> int:
+        return self._library.ulam_run_constrain(self.address, entry, bound, theta, out, include_tp, include_gq)
+
+    def run_unconstrain(self, entry: int, bound: int, constrained: int, theta: int) -> int:
+        return self._library.ulam_run_unconstrain(self.address, entry, bound, constrained, theta)
+
+    @property
+    def error_site(self) -> int:
+        """Index into the program's site table of the last failure; -1 if none was recorded."""
+        return self._error_site.value
+
+    @property
+    def error_values(self) -> list[float]:
+        return list(self._error_values)
+
+    @property
+    def message(self) -> str:
+        """Text of `reject`, `fatal_error` or a failed kernel of the last run; empty if there is none."""
+        return self._library.ulam_message(self.address).decode("utf-8", "replace")
+
+    @property
+    def rng(self) -> Rng | None:
+        return self._rng_object
+
+    @rng.setter
+    def rng(self, rng: Rng | None) -> None:
+        self._rng_object = rng
+        self._rng.value = rng.bitgen if rng is not None else None
+
+    def set_print_sink(self, sink: Callable[[str], None] | None) -> None:
+        """Each printed line goes to `sink` when it is printed; with None, lines wait for `take_output`."""
+        if sink is None:
+            function = None
+        else:
+            function = _PrintSink(lambda text, length: sink(ctypes.string_at(text, length).decode("utf-8", "replace")))
+        self._library.ulam_set_print_sink(self.address, function if function is not None else _PrintSink())
+        self._sink = function
+
+    def take_output(self) -> str:
+        """What was printed since the last call."""
+        length = self.output_length.value
+        if not length:
+            return ""
+        text = ctypes.string_at(self._library.ulam_output(self.address), length).decode("utf-8", "replace")
+        self._library.ulam_clear_output(self.address)
+        return text
+
+    @property
+    def arena_bytes(self) -> int:
+        """Arena memory that the context holds now."""
+        return self._library.ulam_context_bytes(self.address)
+
+
+class ContextPool:
+    """Contexts to take and give back, so that threads and re-entrant calls never share one.
+
+    `take` and `give` are atomic; at most `keep` idle contexts stay.
+    """
+
+    def __init__(self, keep: int = 64, keep_bytes: int = KEEP_BYTES) -> None:
+        self._idle: deque[Context] = deque(maxlen=keep)
+        self._keep_bytes = keep_bytes
+
+    def take(self) -> Context:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Context(self._keep_bytes)
+
+    def give(self, context: Context) -> None:
+        if context._rng_object is not None:
+            context.rng = None
+        if context._sink is not None:
+            context.set_print_sink(None)
+        self._idle.append(context)
+
+    @contextmanager
+    def context(self, rng: Rng | None = None) -> Iterator[Context]:
+        context = self.take()
+        try:
+            context.rng = rng
+            yield context
+        finally:
+            self.give(context)
+
+
+class BoundData:
+    """The table of bound data, one slot of 8 bytes each, and the memory that its buffers live in.
+
+    Filled under `lock`; what is filled does not change any more, so evaluations read it without a lock.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._library = library()
+        self.lock = threading.RLock()
+        self.memory: int = self._library.ulam_bound_memory_new()
+        self._tables: list[Any] = []  # superseded ones stay: an evaluation may still be reading them
+        self._kept: list[Any] = []
+        self.address = 0
+        """Address of the table; valid until the next `ensure_slots` that grows it, and kept readable afterwards."""
+        self.slots = 0
+        self.ensure_slots(max(slots, 1))
+
+    def __del__(self) -> None:
+        memory = getattr(self, "memory", None)
+        if memory:
+            self.memory = 0
+            self._library.ulam_bound_memory_free(memory)
+
+    def ensure_slots(self, slots: int) -> None:
+        """Room for `slots` slots: later units of a program may have more."""
+        with self.lock:
+            if slots <= self.slots:
+                return
+            table = (ctypes.c_int64 * (2 * slots))()
+            if self._tables:
+                ctypes.memmove(table, self.address, 8 * self.slots)
+            self._tables.append(table)
+            self.address = ctypes.addressof(table)
+            self.slots = 2 * slots
+
+    def _slot_address(self, slot: int) -> int:
+        if not 0 <= slot < self.slots:
+            raise IndexError(f"slot {slot} of {self.slots}")
+        return self.address + 8 * slot
+
+    def set_int(self, slot: int, value: int) -> None:
+        ctypes.c_int64.from_address(self._slot_address(slot)).value = value
+
+    def set_real(self, slot: int, value: float) -> None:
+        ctypes.c_double.from_address(self._slot_address(slot)).value = value
+
+    def set_array(self, slot: int, array: Any) -> None:
+        """A contiguous NumPy array (float64 or int32), in our element order; kept alive."""
+        if not array.flags.c_contiguous:
+            raise ValueError("a bound array must be contiguous")
+        self._kept.append(array)
+        self.set_int(slot, array.ctypes.data)
+
+    def get_int(self, slot: int) -> int:
+        return ctypes.c_int32.from_address(self._slot_address(slot)).value
+
+    def get_real(self, slot: int) -> float:
+        return ctypes.c_double.from_address(self._slot_address(slot)).value
+
+    def get_pointer(self, slot: int) -> int:
+        return ctypes.c_int64.from_address(self._slot_address(slot)).value

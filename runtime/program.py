@@ -1,0 +1,209 @@
+"""A compiled program with its data bound: units loaded when first used, sizes of variables, errors from site tables.
+
+A program is compiled in units (setup, value and gradient with and without constants, constrain, unconstrain), each to
+one object. `BoundProgram` asks the compiler for an object, loads it, and runs its `bind` once: what depends on data
+only is then computed and never again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import memmove
+from typing import Any, Protocol
+
+from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
+from ulam.runtime.errors import CompileError, DataError, ProgramError, Site
+from ulam.runtime.names import Dims, GlobalVariable, to_compiled
+from ulam.runtime.native import BoundData, Context, ContextPool, Rng
+
+# Units that have a `bind` entry; `setup` has `prepare` instead, `unconstrain` needs nothing computed beforehand.
+UNITS_WITH_BIND = frozenset({"value_propto", "value_full", "gradient_propto", "gradient_full", "constrain"})
+
+
+class CompiledUnit(Protocol):
+    """Object code of a unit, its site table, and the size of its table of bound data."""
+
+    @property
+    def code(self) -> bytes: ...
+    @property
+    def sites(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def n_slots(self) -> int: ...
+
+
+class CompiledProgram(Protocol):
+    """What is asked of `ulam.runtime.compiler.Compiler`."""
+
+    def metadata(self) -> Mapping[str, Any]:
+        """`name`, and `globals` with an entry for each variable."""
+        ...
+
+    def compiled(self, name: str) -> CompiledUnit:
+        """A unit, compiled when it is first asked for."""
+        ...
+
+
+class LoadedObject(Protocol):
+    def address(self, symbol: str) -> int: ...
+
+
+Loader = Callable[[bytes], LoadedObject]
+
+
+def load_object(code: bytes) -> LoadedObject:
+    """Object code into this process, linked against the C runtime."""
+    from ulam.emit import jit
+    from ulam.runtime.native import library_path
+
+    return jit.load_object(code, str(library_path()))
+
+
+def as_compile_error(error: Exception) -> CompileError | None:
+    """The error for what the compiler's stages raise about a program; None if it is not about the program."""
+    from ulam.frontend.diagnostics import DiagnosticError
+    from ulam.passes.lower.lowering import NotSupportedError
+
+    if isinstance(error, DiagnosticError):
+        return CompileError(str(error), error.diagnostics)
+    if isinstance(error, NotSupportedError):
+        from xdsl.dialects.builtin import FileLineColLoc
+
+        place = error.location
+        where = ""
+        if isinstance(place, FileLineColLoc):
+            where = f"{place.filename.data}:{place.line.data}:{place.column.data}: "
+        return CompileError(f"{where}error: {error} [not-supported]")
+    return None
+
+
+class Unit:
+    """A loaded unit. `entry` and `bound` are the addresses of `evaluate` and of its table of bound data."""
+
+    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites")
+
+    def __init__(self, name: str, loaded: LoadedObject, data: BoundData, sites: Sequence[Site]) -> None:
+        self.name = name
+        self.loaded = loaded
+        self.data = data
+        self.sites = sites
+        self.entry = 0 if name == "setup" else loaded.address("evaluate")
+        self.bound = data.address
+
+    def error(self, status: int, context: Context) -> ProgramError:
+        """The exception for a run of this unit that returned `status`."""
+        number = context.error_site
+        if 0 <= number < len(self.sites):
+            site = self.sites[number]
+        else:
+            site = Site(status, "the program failed without saying where", "", 0, 0, "")
+        return site.error(status, context.error_values, context.message)
+
+
+class BoundProgram:
+    """Loads units on demand; one lock orders loading, evaluations take none."""
+
+    def __init__(
+        self,
+        compiler: CompiledProgram,
+        source: Values,
+        rng: Rng,
+        show: Callable[[str], None],
+        load: Loader | None = None,
+    ) -> None:
+        self._compiler = compiler
+        self._load = load or load_object
+        self._show = show
+        self._lock = threading.RLock()
+        self._units: dict[str, Unit] = {}
+        self._contexts = ContextPool()
+        self.compile_seconds = 0.0
+        metadata = self._timed(compiler.metadata)
+        self.name: str = metadata["name"]
+        self.variables = [GlobalVariable.from_metadata(i, entry) for i, entry in enumerate(metadata["globals"])]
+        self._data = self._bind_data(source, rng)
+
+    def of_block(self, *blocks: str) -> list[GlobalVariable]:
+        return [variable for variable in self.variables if variable.block in blocks]
+
+    def unit(self, name: str) -> Unit:
+        """The unit, compiled, loaded and bound."""
+        with self._lock:
+            unit = self._units.get(name)
+            if unit is None:
+                unit = self._units[name] = self._load_unit(name, self._data)
+        return unit
+
+    # ------------------------------------------------------------ loading
+
+    def _timed(self, make: Callable[[], Any]) -> Any:
+        """Runs a step of compiling, counts its time, and turns messages about the program into CompileError."""
+        start = time.perf_counter()
+        try:
+            return make()
+        except Exception as error:
+            compile_error = as_compile_error(error)
+            if compile_error is None:
+                raise
+            raise compile_error from None
+        finally:
+            self.compile_seconds += time.perf_counter() - start
+
+    def _load_unit(self, name: str, base: BoundData | None) -> Unit:
+        compiled: CompiledUnit = self._timed(lambda: self._compiler.compiled(name))
+        loaded: LoadedObject = self._timed(lambda: self._load(compiled.code))
+        data = BoundData(compiled.n_slots)
+        if base is not None:
+            # Each unit has a table of its own: slots beyond those of data may mean something else in each.
+            memmove(data.address, base.address, 8 * min(data.slots, base.slots))
+        unit = Unit(name, loaded, data, [Site.from_metadata(entry) for entry in compiled.sites])
+        if name in UNITS_WITH_BIND:
+            with self._contexts.context() as context:
+                status = context.run_bind(loaded.address("bind"), data)
+                self._print(context)
+                if status:
+                    raise unit.error(status, context)
+        return unit
+
+    def _print(self, context: Context) -> None:
+        if context.output_length.value:
+            self._show(context.take_output())
+
+    # ------------------------------------------------------------ data
+
+    def _bind_data(self, source: Values, rng: Rng) -> BoundData:
+        setup = self._units["setup"] = self._load_unit("setup", None)
+        data = setup.data
+        dims_entry = setup.loaded.address("data_dims")
+
+        with self._contexts.context(rng) as context:
+
+            def dims_of(variable: GlobalVariable) -> Dims:
+                status, sizes = context.run_dims(dims_entry, setup.bound, variable.index, variable.n_dims)
+                if status:
+                    raise ValueProblem(f"has sizes that cannot be computed: {setup.error(status, context)}")
+                if any(size < 0 for size in sizes):
+                    raise ValueProblem(negative_size(variable, sizes))
+                return tuple(sizes)
+
+            def store(variable: GlobalVariable, array: Array) -> None:
+                if variable.n_dims:
+                    data.set_array(variable.slot, to_compiled(variable, array))
+                elif variable.element == "int":
+                    data.set_int(variable.slot, int(array))
+                else:
+                    data.set_real(variable.slot, float(array))
+
+            bind_values(self.of_block("data"), source, dims_of, store)
+            status = context.run_bind(setup.loaded.address("prepare"), data)
+            self._print(context)
+            if status:
+                raise setup.error(status, context)
+            for variable in self.variables:
+                if variable.block not in ("data", "transformed_data"):
+                    try:
+                        variable.dims = dims_of(variable)
+                    except ValueProblem as problem:
+                        raise DataError([f"variable '{variable.name}' {problem}"]) from None
+        return data

@@ -1,0 +1,375 @@
+"""`stan-opt`: reads Stan programs or MLIR, runs passes, prints the result. Only IR goes to standard output.
+
+Exit status: 0 done; 1 the input is wrong (messages on standard error); 2 wrong usage; 70 an error inside ulam.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import TYPE_CHECKING, TextIO
+
+from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, internal_error
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+    from ulam.tools.verify_diagnostics import Message
+
+SEPARATOR = re.compile(r"^[ \t]*// -----.*\n?", re.MULTILINE)
+TARGETS = ("mlir", "stan", "llvm", "asm")
+UNITS = ("setup", "value_propto", "value_full", "gradient_propto", "gradient_full", "constrain", "unconstrain")
+
+
+class InputError(Exception):
+    """The input is wrong; the messages say where."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        super().__init__(messages)
+        self.messages = messages
+
+
+@dataclass
+class Piece:
+    """A part of the input between `// -----` lines."""
+
+    text: str
+    first_line: int
+
+
+@dataclass
+class Run:
+    """What the command line asks for."""
+
+    name: str
+    is_stan: bool
+    passes: list[ModulePass]
+    arguments: argparse.Namespace
+    dumps: TextIO = field(default_factory=lambda: sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script."""
+    try:
+        return _main(argv)
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILURE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        return internal_error("stan-opt", error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("stan-opt", description="Reads .stan or .mlir, runs passes, prints the result.")
+    add = parser.add_argument
+    add("input", nargs="?", default="-", help="a .stan or .mlir file; - (the default) is standard input, as MLIR")
+    add("-f", "--format", choices=("stan", "mlir"), help="what the input is, if its name does not say so")
+    add("-o", "--output", default="-", help="where to write the result")
+    add("-O", dest="level", type=int, choices=range(5), metavar="LEVEL", help="optimization level, 0 to 4")
+    add("-p", "--pass-pipeline", "--passes", dest="pipeline", help="passes to run: name{option=value},name,...")
+    add("-t", "--target", choices=TARGETS, default="mlir", help="what to print")
+    add("--unit", choices=UNITS, default="gradient_propto", help="for -t llvm and asm: which unit of a Stan program")
+    add("--print-pipeline", action="store_true", help="print the pipeline and stop")
+    add("--print-ir-after-all", action="store_true", help="print the IR after each pass to standard error")
+    add("--verify-each", action="store_true", help="verify the IR, dominance included, after each pass")
+    add("--split-input-file", action="store_true", help="treat parts between `// -----` lines one by one")
+    add("--verify-diagnostics", action="store_true", help="check messages against `expected-error {{...}}` comments")
+    add("--allow-unregistered-dialect", action="store_true", help="accept ops of unknown dialects")
+    add("--generic", "--mlir-print-op-generic", action="store_true", help="print ops in generic syntax")
+    add("--locations", "--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("-I", "--include-path", action="append", default=[], help="where to look for included Stan files")
+    return parser
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    from ulam.passes.pipelines import PipelineError, level_pipeline, parse_pipeline, pipeline_text
+
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:
+        return EXIT_OK if not stop.code else EXIT_USAGE
+    text = arguments.pipeline if arguments.pipeline is not None else level_pipeline(arguments.level or 0)
+    try:
+        passes = parse_pipeline(text)
+    except PipelineError as error:
+        return _usage(str(error))
+    if arguments.print_pipeline:
+        print(pipeline_text(passes))
+        return EXIT_OK
+    is_stdin = arguments.input == "-"
+    try:
+        content = sys.stdin.read() if is_stdin else _read(arguments.input)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        print(f"stan-opt: error: cannot read '{arguments.input}': {reason}", file=sys.stderr)
+        return EXIT_FAILURE
+    is_stan = arguments.format == "stan" or (arguments.format is None and arguments.input.endswith(".stan"))
+    run = Run("<stdin>" if is_stdin else arguments.input, is_stan, passes, arguments)
+    pieces = list(_pieces(content)) if arguments.split_input_file else [Piece(content, 1)]
+    if arguments.verify_diagnostics:
+        return _verify_diagnostics(run, pieces)
+    return _print_pieces(run, pieces)
+
+
+def _usage(message: str) -> int:
+    print(f"stan-opt: error: {message}", file=sys.stderr)
+    return EXIT_USAGE
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _pieces(text: str) -> Iterator[Piece]:
+    start, line = 0, 1
+    for separator in SEPARATOR.finditer(text):
+        piece = text[start : separator.start()]
+        yield Piece(piece, line)
+        line += piece.count("\n") + separator[0].count("\n")
+        start = separator.end()
+    yield Piece(text[start:], line)
+
+
+def _print_pieces(run: Run, pieces: list[Piece]) -> int:
+    status = EXIT_OK
+    results: list[str] = []
+    for piece in pieces:
+        try:
+            results.append(_process(run, piece))
+        except InputError as error:
+            status = EXIT_FAILURE
+            for message in error.messages:
+                where = f"{run.name}:{message.line}: " if message.line is not None else f"{run.name}: "
+                is_rendered = message.text.startswith(f"{run.name}:")
+                print(message.text if is_rendered else f"{where}{message.severity}: {message.text}", file=sys.stderr)
+    output = "// -----\n".join(results)
+    if run.arguments.output == "-":
+        sys.stdout.write(output)
+        sys.stdout.flush()
+    else:
+        with open(run.arguments.output, "w", encoding="utf-8") as file:
+            file.write(output)
+    return status
+
+
+def _verify_diagnostics(run: Run, pieces: list[Piece]) -> int:
+    from ulam.tools.verify_diagnostics import differences, expected_messages
+
+    status = EXIT_OK
+    for piece in pieces:
+        try:
+            _process(run, piece)
+            reported: list[Message] = []
+        except InputError as error:
+            reported = error.messages
+        for line, problem in differences(expected_messages(piece.text, piece.first_line), reported):
+            status = EXIT_FAILURE
+            where = f"{run.name}:{line}" if line is not None else run.name
+            print(f"{where}: error: {problem}", file=sys.stderr)
+    return status
+
+
+# ---------------------------------------------------------------- one piece
+
+
+def _process(run: Run, piece: Piece) -> str:
+    """The text that a piece of input becomes. Raises InputError."""
+    context = _context(run.arguments.allow_unregistered_dialect)
+    module = _stan_module(run, piece) if run.is_stan else _mlir_module(run, piece, context)
+    with _Messages(run, piece):
+        module.verify()
+        for entry in run.passes:
+            entry.apply(context, module)
+            if run.arguments.print_ir_after_all:
+                dump = _mlir_text(module, run.arguments)
+                print(f"// -----// IR Dump After {entry.name} //----- //\n{dump}", file=run.dumps, end="")
+            if run.arguments.verify_each:
+                _verify(module)
+        if run.passes:
+            _verify(module)
+        return _printed(run, module)
+
+
+def _verify(module: ModuleOp) -> None:
+    from ulam.passes.verify_dominance import run_on
+
+    module.verify()
+    run_on(module)
+
+
+def _context(allow_unregistered: bool) -> Context:
+    """All our dialects, each imported when the first of its names is read."""
+    from xdsl.context import Context
+
+    context = Context(allow_unregistered=allow_unregistered)
+
+    def builtin() -> object:
+        from xdsl.dialects.builtin import Builtin
+
+        return Builtin
+
+    def arith() -> object:
+        from xdsl.dialects.arith import Arith
+
+        return Arith
+
+    def func() -> object:
+        from xdsl.dialects.func import Func
+
+        return Func
+
+    def scf() -> object:
+        from xdsl.dialects.scf import Scf
+
+        return Scf
+
+    def stan() -> object:
+        from ulam.dialects.stan import STAN
+
+        return STAN
+
+    def rt() -> object:
+        from ulam.dialects.rt import RT
+
+        return RT
+
+    def ad() -> object:
+        from ulam.dialects.ad import AD
+
+        return AD
+
+    for factory in (builtin, arith, func, scf, stan, rt, ad):
+        context.register_dialect(factory.__name__, factory)  # pyright: ignore[reportArgumentType]
+    return context
+
+
+def _stan_module(run: Run, piece: Piece) -> ModuleOp:
+    from ulam.frontend.diagnostics import DiagnosticError, render
+    from ulam.frontend.lowering import lower_program
+    from ulam.frontend.parser import parse_program
+    from ulam.frontend.source import Source
+    from ulam.frontend.typechecker import check_program
+    from ulam.tools.verify_diagnostics import Message
+
+    source = Source(piece.text, run.name, run.arguments.include_path, piece.first_line)
+    try:
+        program = parse_program(source)
+        warnings = check_program(program, source)
+        module = lower_program(program, source)
+    except DiagnosticError as error:
+        plain = run.arguments.verify_diagnostics
+        messages = [
+            Message(d.source.position(d.span.start)[0], str(d.severity), d.message if plain else render(d))
+            for d in error.diagnostics
+        ]
+        raise InputError(messages) from None
+    if not run.arguments.verify_diagnostics:
+        for warning in warnings:
+            print(render(warning), file=sys.stderr)
+    return module
+
+
+def _mlir_module(run: Run, piece: Piece, context: Context) -> ModuleOp:
+    from xdsl.parser import Parser
+
+    with _Messages(run, piece):
+        return Parser(context, piece.text, run.name).parse_module()
+
+
+class _Messages:
+    """Turns what xDSL and our passes raise for wrong input into InputError, with the line where it is known."""
+
+    def __init__(self, run: Run, piece: Piece) -> None:
+        self.run = run
+        self.piece = piece
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        from xdsl.dialects.builtin import FileLineColLoc
+        from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+        from ulam.tools.verify_diagnostics import Message
+
+        if error is None or not isinstance(error, Exception):
+            return
+        line: int | None = None
+        text = str(error).strip()
+        if isinstance(error, ParseError):
+            line = self.piece.first_line + self.piece.text.count("\n", 0, error.span.start)
+            text = error.msg
+        elif isinstance(error, DiagnosticException) or _is_unsupported(error):
+            location = getattr(error, "location", None)
+            if isinstance(location, FileLineColLoc):
+                line = location.line.data
+        else:
+            return
+        raise InputError([Message(line, "error", text)]) from None
+
+
+def _is_unsupported(error: Exception) -> bool:
+    """Whether a pass or the emitter says that it does not know something yet."""
+    from ulam.emit.errors import CodeGenerationError, EmissionError
+
+    if isinstance(error, (EmissionError, CodeGenerationError)):
+        return True
+    lowering = sys.modules.get("ulam.passes.lower.lowering")
+    return lowering is not None and isinstance(error, lowering.NotSupportedError)
+
+
+# ---------------------------------------------------------------- printing
+
+
+def _mlir_text(module: ModuleOp, arguments: argparse.Namespace) -> str:
+    from xdsl.printer import Printer
+
+    stream = StringIO()
+    printer = Printer(stream, print_generic_format=arguments.generic, print_debuginfo=arguments.locations)
+    printer.print_op(module)
+    return stream.getvalue() + "\n"
+
+
+def _printed(run: Run, module: ModuleOp) -> str:
+    arguments = run.arguments
+    if arguments.target == "mlir":
+        return _mlir_text(module, arguments)
+    if arguments.target == "stan":
+        from ulam.emit.stan_text import print_module
+
+        return print_module(module)
+    from ulam.passes.pipelines import DEFAULT_LEVEL
+
+    level = DEFAULT_LEVEL if arguments.level is None else arguments.level
+    return _llvm_text(module, arguments, level)
+
+
+def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> str:
+    from ulam.emit.jit import compile_assembly, host
+    from ulam.emit.llvm_text import EmitOptions, emit_module
+
+    llvm = emit_module(_lowered(module, arguments.unit, level), EmitOptions(opt_level=level, fused=host().fused))
+    return llvm if arguments.target == "llvm" else compile_assembly(llvm)
+
+
+def _lowered(module: ModuleOp, unit: str, level: int) -> ModuleOp:
+    """A module of functions: the module itself, or what a unit of its `stan.program` becomes."""
+    if not any(op.name == "stan.program" for op in module.body.block.ops):
+        return module
+    from ulam.passes.lower.pipeline import lower, to_value_form
+
+    return lower(to_value_form(module), unit, level).module
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""The command `ulam`: parses arguments, calls a function of `ulam.tools.ulam_*`, turns errors into messages.
+
+Exit status: 0 done; 1 the program, the data or the run failed; 2 wrong usage; 70 an error inside ulam; 130 interrupted.
+Everything but typer is imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, internal_error
+
+app = typer.Typer(
+    name="ulam",
+    help="Compiles Stan programs to native code and runs them.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ModelFile = Annotated[Path, typer.Argument(help="A Stan program.", metavar="MODEL")]
+DataFile = Annotated[str | None, typer.Option("--data", "-d", help="Data: a JSON file, or JSON text.")]
+Level = Annotated[int, typer.Option("--opt-level", "-O", min=0, max=4, help="Optimization level.")]
+IncludePath = Annotated[
+    list[Path] | None, typer.Option("--include-path", "-I", help="Where to look for included files.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random numbers.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of compiled code.")]
+
+
+@app.command()
+def optimize(
+    model: ModelFile,
+    data: DataFile = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the estimate as CSV.")] = None,
+    algorithm: Annotated[str, typer.Option(help="lbfgs.")] = "lbfgs",
+    jacobian: Annotated[
+        bool, typer.Option("--jacobian/--no-jacobian", help="Mode over unconstrained parameters (MAP) instead of MLE.")
+    ] = False,
+    init: Annotated[
+        str | None,
+        typer.Option(help="Initial values: a radius (default 2), or a JSON file or text with some or all parameters."),
+    ] = None,
+    seed: Seed = 1234,
+    iter: Annotated[int, typer.Option(min=1, help="Most iterations.")] = 2000,
+    init_alpha: Annotated[float, typer.Option(help="First step of the line search.")] = 0.001,
+    tol_obj: Annotated[float, typer.Option(help="Absolute change of the log density.")] = 1e-12,
+    tol_rel_obj: Annotated[float, typer.Option(help="Relative change, in units of 2.2e-16.")] = 1e4,
+    tol_grad: Annotated[float, typer.Option(help="Norm of the gradient.")] = 1e-8,
+    tol_rel_grad: Annotated[float, typer.Option(help="Relative gradient, in units of 2.2e-16.")] = 1e7,
+    tol_param: Annotated[float, typer.Option(help="Norm of the change of the parameters.")] = 1e-8,
+    history_size: Annotated[int, typer.Option(min=1, help="Steps that L-BFGS remembers.")] = 5,
+    save_iterations: Annotated[bool, typer.Option("--save-iterations", help="CSV with a row per iteration.")] = False,
+    refresh: Annotated[int, typer.Option(min=0, help="Show progress every so many iterations; 0: never.")] = 0,
+    rows: Annotated[int, typer.Option(min=0, help="Most rows of the table; 0: all.")] = 50,
+    opt_level: Level = 3,
+    include_path: IncludePath = None,
+    no_cache: NoCache = False,
+) -> int:
+    """Finds the maximum-likelihood or MAP estimate."""
+    from ulam.tools.ulam_optimize import OptimizeCommand
+
+    options = {
+        "iter": iter,
+        "init_alpha": init_alpha,
+        "tol_obj": tol_obj,
+        "tol_rel_obj": tol_rel_obj,
+        "tol_grad": tol_grad,
+        "tol_rel_grad": tol_rel_grad,
+        "tol_param": tol_param,
+        "history_size": history_size,
+    }
+    command = OptimizeCommand(
+        model=model,
+        data=data,
+        output=output,
+        algorithm=algorithm,
+        jacobian=jacobian,
+        init=init,
+        seed=seed,
+        options=options,
+        save_iterations=save_iterations,
+        refresh=refresh,
+        rows=rows,
+        opt_level=opt_level,
+        include_paths=tuple(include_path or ()),
+        cache=not no_cache,
+    )
+    return command.run()
+
+
+@app.command("log-density")
+def log_density(
+    model: ModelFile,
+    params: Annotated[
+        str,
+        typer.Option(help="Unconstrained parameters: a JSON file or text with an array, or an array of arrays."),
+    ],
+    data: DataFile = None,
+    jacobian: Annotated[bool, typer.Option("--jacobian/--no-jacobian", help="Add the change of variables.")] = True,
+    propto: Annotated[bool, typer.Option("--propto/--no-propto", help="Drop constant terms.")] = True,
+    seed: Seed = 1234,
+    opt_level: Level = 3,
+    include_path: IncludePath = None,
+    no_cache: NoCache = False,
+) -> int:
+    """Prints the log density and its gradient as JSON.
+
+    One line for each point of unconstrained parameters.
+    """
+    from ulam.tools.ulam_log_density import print_log_density
+
+    return print_log_density(
+        model,
+        params,
+        data,
+        jacobian=jacobian,
+        propto=propto,
+        seed=seed,
+        opt_level=opt_level,
+        include_paths=tuple(include_path or ()),
+        cache=not no_cache,
+    )
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Stan programs.", metavar="FILE...")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per message.")] = False,
+    include_path: IncludePath = None,
+) -> int:
+    """Reports syntax and type errors."""
+    from ulam.tools.ulam_check import check_files
+
+    return check_files(files, tuple(include_path or ()), as_json=json)
+
+
+@app.command()
+def info(
+    file: Annotated[Path, typer.Argument(help="A Stan program.", metavar="FILE")], include_path: IncludePath = None
+) -> int:
+    """Prints what a program declares as JSON."""
+    from ulam.tools.ulam_check import print_info
+
+    return print_info(file, tuple(include_path or ()))
+
+
+@app.command()
+def doctor() -> int:
+    """Shows versions, and whether compiling works here."""
+    from ulam.tools.ulam_doctor import examine
+
+    return examine()
+
+
+def _version(value: bool) -> None:
+    if value:
+        from ulam.runtime.versions import package_version
+
+        print(f"ulam {package_version('ulam')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(  # pyright: ignore[reportUnusedFunction]
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+# ---------------------------------------------------------------- running
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script."""
+    try:
+        status = app(args=list(argv) if argv is not None else None, prog_name="ulam", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else EXIT_OK
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILURE
+    except (KeyboardInterrupt, typer.Abort):
+        print("ulam: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        show = getattr(error, "show", None)
+        if show is not None and hasattr(error, "exit_code"):  # typer's own: wrong usage
+            show()
+            return EXIT_USAGE
+        return _failure(error)
+
+
+def _failure(error: Exception) -> int:
+    """A user's mistake is a message; anything else is a mistake of ours."""
+    from ulam.runtime.errors import ArgumentError, CompileError, UlamError
+
+    if isinstance(error, CompileError):
+        print(error, file=sys.stderr)
+    elif isinstance(error, (UlamError, ArgumentError, NotImplementedError, MemoryError)):
+        for line in str(error).splitlines() or [type(error).__name__]:
+            print(f"ulam: error: {line}", file=sys.stderr)
+    elif isinstance(error, OSError) and error.filename is not None:
+        print(f"ulam: error: {error.filename}: {error.strerror}", file=sys.stderr)
+    elif isinstance(error, OSError):
+        print(f"ulam: error: {error}", file=sys.stderr)
+    else:
+        return internal_error("ulam", error)
+    return EXIT_FAILURE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
