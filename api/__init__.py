@@ -8,15 +8,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ulam.runtime.errors import CompileError as CompileError
+    from ulam.runtime.errors import DataError as DataError
+    from ulam.runtime.errors import FatalError as FatalError
+    from ulam.runtime.errors import InitializationError as InitializationError
+    from ulam.runtime.errors import Rejection as Rejection
+    from ulam.runtime.errors import UlamError as UlamError
     from ulam.runtime.model import StanModel as StanModel
+    from ulam.runtime.native import Rng as Rng
+    from ulam.runtime.optimize import OptimizationInterrupted as OptimizationInterrupted
+    from ulam.runtime.optimize import OptimizationResult as OptimizationResult
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "CompileError": "ulam.runtime.errors",
+    "DataError": "ulam.runtime.errors",
+    "FatalError": "ulam.runtime.errors",
+    "InitializationError": "ulam.runtime.errors",
+    "OptimizationInterrupted": "ulam.runtime.optimize",
+    "OptimizationResult": "ulam.runtime.optimize",
+    "Rejection": "ulam.runtime.errors",
+    "Rng": "ulam.runtime.native",
     "StanModel": "ulam.runtime.model",
+    "UlamError": "ulam.runtime.errors",
 }
 
-__all__ = ["StanModel", "__version__"]
+__all__ = [
+    "CompileError", "DataError", "FatalError", "InitializationError", "OptimizationInterrupted", "OptimizationResult",
+    "Rejection", "Rng", "StanModel", "UlamError", "__version__",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

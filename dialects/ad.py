@@ -36,6 +36,15 @@ class GradientOp(IRDLOperation):
 
 
 @irdl_op_definition
+class IndependentOp(IRDLOperation):
+    """Declares the first `count` elements of `buffer` as the independent variables: what the gradient is taken of."""
+
+    name = "ad.independent"
+    buffer = operand_def(BufferType)
+    count = operand_def(i64)
+
+
+@irdl_op_definition
 class TargetAddOp(IRDLOperation):
     """Adds to the target of the function. Its adjoint is 1 everywhere, so the reverse of what feeds it needs no waiting.
 
@@ -111,5 +120,5 @@ class PopOp(IRDLOperation):
     res = var_result_def()
 
 
-AD = Dialect("ad", [GradientOp, TargetAddOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp, PopOp], [])
+AD = Dialect("ad", [GradientOp, IndependentOp, TargetAddOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp, PopOp], [])
 

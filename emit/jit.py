@@ -149,7 +149,7 @@ class LoadedObject:
             try:
                 tracker = self._jit.lookup(self._name, symbol)
             except RuntimeError as error:
-                raise CodeGenerationError(f"no symbol '{symbol}' in the object: {error}") from error
+                raise CodeGenerationError(f"'{symbol}' cannot be linked: {error}") from error
             self._trackers.append(tracker)
             address = self._addresses[symbol] = tracker[symbol]
         return address

@@ -9,7 +9,7 @@ Source: Stan Reference Manual, "Program blocks", "User-defined functions".
 from __future__ import annotations
 
 from ulam.frontend import higher_order, signatures
-from ulam.frontend.ast import Block, Declaration, Empty, FunctionDefinition, Program
+from ulam.frontend.ast import Block, FunctionDefinition, Program
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Note, Severity
 from ulam.frontend.source import Source
 from ulam.frontend.typechecker_calls import signature_of
@@ -23,8 +23,6 @@ from ulam.frontend.typechecker_context import (
 )
 from ulam.frontend.typechecker_statements import Flow, check_block
 from ulam.frontend.types import REAL, VOID
-
-_ONLY_DECLARATIONS = (Origin.DATA, Origin.PARAMETERS)
 
 
 def check_program(program: Program, source: Source) -> list[Diagnostic]:
@@ -75,12 +73,6 @@ def _finish(checker: Checker) -> list[Diagnostic]:
 def _check_program_block(checker: Checker, origin: Origin, block: Block) -> None:
     """Checks a block; the variables at its top stay in scope for later blocks, except those of the model."""
     checker.origin = origin
-    if origin in _ONLY_DECLARATIONS:
-        for statement in block.statements:
-            if not isinstance(statement, Declaration | Empty):
-                checker.error(
-                    f"the {origin.value} block can only have declarations", statement.span, "misplaced-statement"
-                )
     if origin is Origin.MODEL:
         with checker.scope():
             check_block(checker, block.statements)

@@ -60,7 +60,9 @@ def resolve_call(checker: Checker, node: Call) -> StanType:
     written = node.name
     node.name = normalized_name(written)
     node.unnormalized = node.name != written
-    check_placement(checker, node, written)
+    if not check_placement(checker, node, written):
+        node.type = _likely_result(checker, node.name)
+        return node.type
     if node.name == "target":
         return _resolve_target(checker, node)
     if checker.library_mode and node.name.startswith("require_"):
@@ -196,8 +198,11 @@ def _with_scalar(container: StanType, scalar: StanType) -> StanType:
 # ---------------------------------------------------------------- where calls may stand
 
 
-def check_placement(checker: Checker, node: Call, written: str) -> None:
-    """Reports calls that the block or function we are in does not allow, and a wrong or missing `|`."""
+def check_placement(checker: Checker, node: Call, written: str) -> bool:
+    """Reports calls that the block or function we are in does not allow, and a wrong or missing `|`.
+
+    Returns whether it makes sense to look at the arguments.
+    """
     if written.endswith(CONDITIONING_SUFFIXES):
         if not node.has_bar and len(node.arguments) > 1:
             checker.error(
@@ -211,6 +216,7 @@ def check_placement(checker: Checker, node: Call, written: str) -> None:
         )  # fmt: skip
     if not checker.library_mode:
         _check_special_suffix(checker, node, written)
+    return written.endswith(CONDITIONING_SUFFIXES) or not node.has_bar
 
 
 def check_unnormalized(checker: Checker, written: str, span: Span) -> None:

@@ -20,7 +20,6 @@ _SIZE_NAMES = {
     "complex_matrix": ("the number of rows", "the number of columns"),
     "cholesky_factor_cov": ("the number of rows", "the number of columns"),
 }
-_WITHOUT_INITIAL_VALUES = (Origin.DATA, Origin.PARAMETERS)
 _SIZED_BY_PARAMETERS = (Origin.PARAMETERS, Origin.TRANSFORMED_PARAMETERS)
 
 
@@ -41,11 +40,6 @@ def check_declaration(checker: Checker, node: Declaration, *, is_global: bool, f
     symbol = checker.declare(node.name, sized.type, node.name_span, is_global=is_global)
     if node.initial is None:
         return
-    if is_global and checker.origin in _WITHOUT_INITIAL_VALUES:
-        checker.error(
-            f"a declaration in {checker.origin.value} has no value", node.initial.span, "misplaced-value",
-            "data are read and parameters are given by the algorithm",
-        )  # fmt: skip
     _warn_of_self_reference(checker, node)
     found = check_expression(checker, node.initial)
     if found is ERROR:

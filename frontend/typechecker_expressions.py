@@ -169,6 +169,8 @@ def _variable(checker: Checker, node: Variable) -> StanType:
             "size-not-data",
             "declare it in data or transformed data",
         )
+        node.type = ERROR
+        return ERROR
     return symbol.type
 
 

@@ -33,8 +33,11 @@ real student_t_lpdf(real y, real nu, real mu, real sigma) {
   require_finite(mu);
   require_positive_finite(sigma);
   return -(0.5 * nu + 0.5) * log1p(square((y - mu) / sigma) / nu) - log(sigma)
-         + lgamma(0.5 * nu + 0.5) - lgamma(0.5 * nu) - 0.5 * log(nu) - log_sqrt_pi();
+         + log_gamma_half_step(0.5 * nu) - 0.5 * log(nu) - log_sqrt_pi();
 }
+
+/* lgamma(x + 0.5) - lgamma(x), without cancellation for large x. */
+real log_gamma_half_step(real x) { return log_sqrt_pi() - lbeta(0.5, x); }
 
 /* Double exponential (Laplace). All finite, sigma > 0. */
 real double_exponential_lpdf(real y, real mu, real sigma) {

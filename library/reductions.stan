@@ -68,10 +68,9 @@ int prod(array[] int x) {
 
 /* The largest element is taken out, so that nothing overflows; minus infinity for no elements. */
 real log_sum_exp(vector x) {
-  if (num_elements(x) == 0) return negative_infinity();
   real high = max(x);
-  if (is_inf(high)) return high;
-  return high + log(sum(exp(x - high)));
+  real shift = is_inf(high) ? 0 : high;
+  return shift + log(sum(exp(x - shift)));
 }
 
 real log_sum_exp(row_vector x) { return log_sum_exp(x'); }

@@ -103,7 +103,7 @@ class Compiler:
 
         text, sites, n_slots = self._lower(name)
         hot = name.startswith(("value", "gradient"))
-        return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.COLD), sites, n_slots)
+        return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.ONCE), sites, n_slots)
 
 
 @contextmanager

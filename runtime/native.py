@@ -170,7 +170,7 @@ class Context:
 
     def run_dims(self, entry: int, bound: int, variable: int, rank: int) -> tuple[int, list[int]]:
         """Status and sizes of global variable number `variable`."""
-        dims = (ctypes.c_int64 * max(rank, 1))()
+        dims = (ctypes.c_int64 * (rank + 1))()  # after the sizes: how many unconstrained values
         status = self._library.ulam_run_dims(self.address, entry, bound, variable, ctypes.addressof(dims))
         return status, list(dims[:rank])
 

@@ -180,12 +180,14 @@ class BoundProgram:
         with self._contexts.context(rng) as context:
 
             def dims_of(variable: GlobalVariable) -> Dims:
-                status, sizes = context.run_dims(dims_entry, setup.bound, variable.index, variable.n_dims)
+                # Of a parameter, the number of its unconstrained values follows the sizes.
+                rank = variable.n_dims
+                status, sizes = context.run_dims(dims_entry, setup.bound, variable.index, rank + 1)
                 if status:
-                    raise ValueProblem(f"has sizes that cannot be computed: {setup.error(status, context)}")
-                if any(size < 0 for size in sizes):
-                    raise ValueProblem(negative_size(variable, sizes))
-                return tuple(sizes)
+                    raise ValueProblem(f"has a wrong size: {setup.error(status, context)}")
+                if any(size < 0 for size in sizes[:rank]):
+                    raise ValueProblem(negative_size(variable, sizes[:rank]))
+                return tuple(sizes[:rank])
 
             def store(variable: GlobalVariable, array: Array) -> None:
                 if variable.n_dims:

@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 STAN_VERSION = "2.40"
-PACKAGES = ("ulam", "xdsl", "llvmlite", "numpy", "scipy", "scipy-openblas32", "typer", "rich", "platformdirs")
+PACKAGES = ("xdsl", "llvmlite", "numpy", "scipy", "scipy-openblas32", "typer", "rich", "platformdirs")
 
 
 def package_version(name: str) -> str:
@@ -16,9 +16,15 @@ def package_version(name: str) -> str:
         return "not installed"
 
 
+def ulam_version() -> str:
+    from ulam import __version__
+
+    return __version__
+
+
 def version_lines() -> list[str]:
     """`name: version` lines: the language, the packages, Python and the machine."""
-    lines = [f"Stan language: {STAN_VERSION}"]
+    lines = [f"ulam: {ulam_version()}", f"Stan language: {STAN_VERSION}"]
     lines += [f"{name}: {package_version(name)}" for name in PACKAGES]
     lines.append(f"Python: {platform.python_version()} ({platform.system()} {platform.machine()})")
     return lines

@@ -162,9 +162,9 @@ def doctor() -> int:
 
 def _version(value: bool) -> None:
     if value:
-        from ulam.runtime.versions import package_version
+        from ulam.runtime.versions import ulam_version
 
-        print(f"ulam {package_version('ulam')}")
+        print(f"ulam {ulam_version()}")
         raise typer.Exit
 
 

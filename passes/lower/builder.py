@@ -127,6 +127,10 @@ class Builder:
             self.entry.insert_ops_before(self._prologue, first)
         self._prologue = []
 
+    def at_start(self, op: Operation) -> None:
+        """Puts an op among those at the start of the function."""
+        self._prologue.append(op)
+
     # ------------------------------------------------------------ constants
 
     def _constant(self, value: int | float, type_: Attribute, attribute: Attribute) -> SSAValue:

@@ -162,7 +162,7 @@ class _Eliminator:
 
     def _regions(self, op: Operation) -> None:
         written = self.writes[op]
-        if False:
+        if not isinstance(op, scf.IfOp):
             self._forget(written)
         before = self.loads
         for region in op.regions:

@@ -177,7 +177,7 @@ class _Mover:
             self.bind.insert_op_before(persistent, owner)
             if owner.zero is not None:
                 self._zero(persistent.results[0], owner)
-            value.replace_by(persistent.results[0])
+            value.replace_all_uses_with(persistent.results[0])
             owner.detach()
             value, owner = persistent.results[0], persistent
         assert isinstance(owner, Operation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from ulam.dialects import stan
+from ulam.dialects import ad, stan
 from ulam.passes.lower import (
     cse,
     dead_code_elimination,
@@ -43,6 +43,10 @@ def lower(program: Program, name: str, opt_level: int) -> Unit:
             if isinstance(function, func.FuncOp) and "target_result" in function.attributes:
                 reverse_mode(function)
         cse.run_on(module)
+    elif name.startswith("value"):
+        for op in [op for op in module.walk() if isinstance(op, ad.IndependentOp)]:
+            op.detach()
+            op.erase()
     thread_target(module, reassociate=opt_level >= 3)
     dead_code_elimination.run_on(module)
     return unit

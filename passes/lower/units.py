@@ -14,7 +14,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ulam.dialects import rt, stan
+from ulam.dialects import ad, rt, stan
 from ulam.passes.lower import indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.lower.builder import BUFFER_I64, BUFFER_REAL, Builder
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
@@ -246,14 +246,15 @@ class FunctionWriter:
             else:
                 self.low.op(op)
 
-    def parameters_block(self, theta: SSAValue) -> None:
-        """Reads the parameters from the unconstrained vector."""
+    def parameters_block(self, theta: SSAValue) -> SSAValue:
+        """Reads the parameters from the unconstrained vector; returns how many it takes (i64)."""
         reader = UnconstrainedReader(self.low, theta)
         for op in self.ops_of("parameters"):
             if isinstance(op, stan.ParameterOp):
                 reader.parameter(op)
             else:
                 self.low.op(op)
+        return reader.offset
 
     def run_block(self, kind: str) -> None:
         """All statements of a block; its global variables get storage unless they became values."""
@@ -330,7 +331,8 @@ def log_density(program: Program, sites: list[Site], *, propto: bool) -> func.Fu
     low.propto = propto
     theta, jacobian = writer.block.args
     low.jacobian = writer.builder.truth(jacobian)
-    writer.parameters_block(theta)
+    count = writer.parameters_block(theta)
+    writer.builder.emit(ad.IndependentOp, (theta, count))
     writer.run_block("transformed_parameters")
     writer.run_block("model")
     return writer.finish([writer.builder.f64(0.0)], target_result=IntegerAttr(0, i64))

@@ -9,14 +9,19 @@
 static const double two_pi = 6.28318530717958647692;
 enum { MOST_TERMS = 1000000 };
 
+/* log(ratio) - (ratio - 1), with the difference given as well, as it may be known more accurately. */
+static double log_minus_difference(double ratio, double difference) {
+  return fabs(difference) > 0.3 ? log(ratio) - difference : special_log1pmx(difference);
+}
+
 /* x^a exp(-x) / Gamma(a + 1) */
 static double gamma_factor(double a, double x) {
   if (a < 10) {
     double logarithm = a * log(x) - x - special_lgamma(a + 1);
     return exp(logarithm);
   }
-  double mu = (x - a) / a;
-  return exp(a * special_log1pmx(mu) - special_stirling_rest(a)) / sqrt(two_pi * a);
+  double exponent = a * log_minus_difference(x / a, (x - a) / a);
+  return exp(exponent - special_stirling_rest(a)) / sqrt(two_pi * a);
 }
 
 /* P by its power series: x^a exp(-x) / Gamma(a + 1) * (1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ...) */
@@ -104,8 +109,11 @@ double ulam_gamma_q(double a, double x) {
 static double beta_factor(double a, double b, double x, double y) {
   if (a < 10 || b < 10) return exp(a * log(x) + b * (x < 0.5 ? log1p(-x) : log(y)) - ulam_lbeta(a, b));
   /* Both large: relative to the peak at a / (a + b), the linear terms cancel exactly. */
-  double n = a + b, from_peak = x * b - y * a; /* n times the distance */
-  double exponent = a * special_log1pmx(from_peak / a) + b * special_log1pmx(-from_peak / b);
+  double n = a + b, larger = a > b ? a : b, n_rest = (a > b ? b : a) - (n - larger);
+  /* n times the distance from it, from the smaller of x and y, which is not rounded */
+  double from_peak = x < 0.5 ? fma(x, n, -a) + x * n_rest : -(fma(y, n, -b) + y * n_rest);
+  double exponent = a * log_minus_difference(x * n / a, from_peak / a) +
+                    b * log_minus_difference(y * n / b, -from_peak / b);
   double rest = special_stirling_rest(n) - special_stirling_rest(a) - special_stirling_rest(b);
   return sqrt(a / two_pi * (b / n)) * exp(exponent + rest);
 }
@@ -145,5 +153,6 @@ double ulam_inc_beta(double a, double b, double x) {
   if (x == 1 || a == 0) return 1;
   double y = 1 - x;
   if (x * (b + 1) <= (a + 1) * y) return beta_fraction(a, b, x, y);
-  return 1 - beta_fraction(b, a, y, x);
+  double upper = beta_fraction(b, a, y, x);
+  return upper < 0.75 ? 1 - upper : beta_fraction(a, b, x, y); /* slower, but nothing cancels */
 }

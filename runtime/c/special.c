@@ -44,7 +44,7 @@ static const double digamma_zero = 1.4616321449683622, digamma_zero_rest = 9.549
 double ulam_digamma(double x) {
   if (!(x > 0)) {
     if (x == 0 || x == floor(x)) return NAN; /* a pole, or -inf */
-    return ulam_digamma(1 - x) - pi / tan(pi * (x - floor(x)));
+    return ulam_digamma(1 - x) - pi / tan(pi * (x - round(x)));
   }
   double h = (x - digamma_zero) - digamma_zero_rest;
   if (fabs(h) < 0.3) { /* full relative accuracy where it changes sign */
@@ -71,7 +71,7 @@ double ulam_digamma(double x) {
 double ulam_trigamma(double x) {
   if (!(x > 0)) {
     if (x == 0 || x == floor(x)) return INFINITY;
-    double s = sin(pi * (x - floor(x)));
+    double s = sin(pi * (x - round(x)));
     return pi * pi / (s * s) - ulam_trigamma(1 - x);
   }
   double sum = 0;

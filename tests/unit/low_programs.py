@@ -15,7 +15,7 @@ REAL_BUFFER = rt.BufferType(f64)
 SIZE = 4
 _FAST = {"fastmath": arith.FastMathFlagsAttr("none")}
 _OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
-_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, float("inf"))
+_FLOATS = (0.0, -0.0, -0.0, 1.0, -1.0, 0.5, 3.0)
 _INTEGER_OPS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MinSIOp)
 _FLOAT_OPS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
 
@@ -68,8 +68,8 @@ class _Writer:
 
     def index(self) -> SSAValue:
         """An index within the buffers: mostly a constant."""
-        constant = self.constant(IntegerAttr(self.random.randint(0, SIZE - 1), i64))
-        if self.random.random() < 0.7:
+        constant = self.constant(IntegerAttr(self.random.choice((0, 0, 0, 1, SIZE - 1)), i64))
+        if self.random.random() < 0.9:
             return constant
         return self.emit(arith.AndIOp, (self.integer(), constant), (i64,)).results[0]
 
@@ -84,10 +84,10 @@ class _Writer:
 
     def fill(self, depth: int, count: int) -> None:
         for _ in range(count):
-            choices = ["int", "float", "compare", "select", "load", "store", "load", "store", "accumulate", "convert"]
+            choices = ["int", "float", "float", "compare", "select", "store", "accumulate", "convert"] + ["load"] * 5
             if self.random.random() < 0.05:
                 choices = ["check", "view", "alloc"]
-            if depth and self.random.random() < 0.25:
+            if depth and self.random.random() < 0.2:
                 choices = ["for", "if", "while"]
             getattr(self, f"write_{self.random.choice(choices)}")(depth)
         for real in self.reals[-4:] if count else ():
@@ -148,7 +148,7 @@ class _Writer:
         condition, branches = self.flag(), []
         for _ in range(2):
             branch = self.inside()
-            branch.fill(depth - 1, self.random.randint(0, 4))
+            branch.fill(depth - 1, self.random.randint(0, 6))
             branch.emit(scf.YieldOp, (branch.real(), branch.integer()))
             branches.append(branch.block)
         results = self.emit(scf.IfOp, (condition,), (f64, i64), None, tuple(branches)).results
@@ -164,7 +164,7 @@ class _Writer:
         initial = (self.real(), self.real(), self.integer())
         body = self.inside(i64, f64, f64, i64)
         own = list(body.block.args)
-        body.fill(depth - 1, self.random.randint(0, 6))
+        body.fill(depth - 1, self.random.randint(1, 8))
         carry = self.random.choice((own[1], initial[0], body.real()))
         body.emit(scf.YieldOp, (carry, body.real(), body.integer()))
         results = self.emit(scf.ForOp, (lower, upper, step, *initial), (f64, f64, i64), None, (body.block,)).results
@@ -185,7 +185,7 @@ class _Writer:
         before.emit(scf.ConditionOp, (condition, *passed))
         after = self.inside(i64, f64, f64)
         counter, x, y = after.block.args
-        after.fill(depth - 1, self.random.randint(0, 4))
+        after.fill(depth - 1, self.random.randint(0, 6))
         advanced = after.emit(arith.AddiOp, (counter, one), (i64,), _OVERFLOW).results[0]
         after.emit(scf.YieldOp, (advanced, self.random.choice((x, after.real())), self.random.choice((y, after.real()))))
         initial = (zero, self.real(), self.real())

@@ -37,7 +37,8 @@ int32_t data_dims(context *ctx, slot *bound, int64_t k, int64_t *out) {
   switch (k) {
     case 1: out[0] = bound[N].i; break;
     case 2: out[0] = 2; out[1] = bound[N].i; break;
-    case 6: out[0] = 2; out[1] = 3; break;
+    case 4: case 5: out[0] = 1; break; /* of a parameter: also the number of unconstrained values */
+    case 6: out[0] = 2; out[1] = 3; out[2] = 6; break;
     case 8: out[0] = 2; out[1] = 2; break;
   }
   return 0;

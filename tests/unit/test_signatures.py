@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ulam.frontend import generate_signature_table, signatures
 from ulam.frontend.promotion import common_type, promotion_cost
 from ulam.frontend.type_codes import arguments_of, code_of, type_of

@@ -1,0 +1,209 @@
+"""Activity: which values need an adjoint.
+
+A value is *varied* if it depends on the independent variables, *useful* if the target depends on it, *active* if both.
+Buffers are judged by class: two buffers that may be the same memory (views, carried or yielded buffers) are of one
+class, and a class is active as a whole. Flow-insensitive, to a fixpoint.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import f64
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.library.kernels import KERNELS
+
+_SCALAR = (
+    arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SelectOp, rt.MathOp,
+)  # fmt: skip
+"""Ops from f64 to f64 that have a derivative."""
+
+
+class Activity:
+    """The result of the analysis of one function."""
+
+    def __init__(self, block: Block, independent: SSAValue) -> None:
+        self._parent: dict[SSAValue, SSAValue] = {}
+        self._varied: set[SSAValue] = set()
+        self._useful: set[SSAValue] = set()
+        self.roots: dict[SSAValue, list[Operation]] = {}  # class → its allocations
+        self.writers: dict[SSAValue, list[Operation]] = {}  # class → ops that write to it
+        ops = list(block.walk())
+        for op in ops:
+            self._join_buffers(op)
+        for op in ops:
+            if isinstance(op, rt.AllocOp | rt.AllocBoundOp | rt.BoundOp) and isinstance(op.results[0].type, rt.BufferType):
+                self.roots.setdefault(self.class_of(op.results[0]), []).append(op)
+            for buffer in written_buffers(op):
+                self.writers.setdefault(self.class_of(buffer), []).append(op)
+        self._varied.add(self.class_of(independent))
+        self._fixpoint(ops, self._spread_varied, self._varied)
+        self._fixpoint(ops[::-1], self._spread_useful, self._useful)
+
+    # ------------------------------------------------------------ answers
+
+    def is_active(self, value: SSAValue) -> bool:
+        """Whether a scalar, or a buffer's class, needs an adjoint."""
+        key = self._key(value)
+        return key in self._varied and key in self._useful
+
+    def class_of(self, buffer: SSAValue) -> SSAValue:
+        """The representative of a buffer's class."""
+        root = buffer
+        while (up := self._parent.get(root)) is not None:
+            root = up
+        while buffer is not root:
+            buffer, self._parent[buffer] = self._parent.get(buffer, root), root
+        self._parent.pop(root, None)
+        return root
+
+    def declare_like(self, value: SSAValue, like: SSAValue) -> None:
+        """A value that was made after the analysis is as active as `like`."""
+        if isinstance(value.type, rt.BufferType):
+            target = self.class_of(like)
+            if self.class_of(value) is not target:
+                self._parent[self.class_of(value)] = target
+            return
+        if like in self._varied:
+            self._varied.add(value)
+        if like in self._useful:
+            self._useful.add(value)
+
+    # ------------------------------------------------------------ buffers
+
+    def _key(self, value: SSAValue) -> SSAValue:
+        return self.class_of(value) if isinstance(value.type, rt.BufferType) else value
+
+    def _join(self, a: SSAValue, b: SSAValue) -> None:
+        if isinstance(a.type, rt.BufferType):
+            a, b = self.class_of(a), self.class_of(b)
+            if a is not b:
+                self._parent[a] = b
+
+    def _join_buffers(self, op: Operation) -> None:
+        if isinstance(op, rt.ViewOp):
+            self._join(op.res, op.buffer)
+        elif isinstance(op, arith.SelectOp):
+            self._join(op.results[0], op.operands[1])
+            self._join(op.results[0], op.operands[2])
+        else:
+            for a, b in flow_pairs(op):
+                self._join(a, b)
+
+    # ------------------------------------------------------------ spreading
+
+    def _fixpoint(self, ops: list[Operation], spread, marked: set[SSAValue]) -> None:  # noqa: ANN001
+        size = -1
+        while size != len(marked):
+            size = len(marked)
+            for op in ops:
+                spread(op)
+
+    def _mark(self, marked: set[SSAValue], value: SSAValue) -> None:
+        if value.type == f64 or isinstance(value.type, rt.BufferType):
+            marked.add(self._key(value))
+
+    def _spread_varied(self, op: Operation) -> None:
+        varied = self._varied
+        if isinstance(op, _SCALAR):
+            if any(self._key(o) in varied for o in op.operands):
+                self._mark(varied, op.results[0])
+        elif isinstance(op, rt.LoadOp):
+            if self._key(op.buffer) in varied:
+                self._mark(varied, op.res)
+        elif isinstance(op, rt.StoreOp | rt.FillOp | ad.AccumulateOp):
+            if self._key(op.value) in varied:
+                varied.add(self.class_of(op.destination if isinstance(op, rt.FillOp) else op.buffer))
+        elif isinstance(op, rt.CopyOp):
+            if self._key(op.source) in varied:
+                varied.add(self.class_of(op.destination))
+        elif isinstance(op, rt.KernelOp):
+            inputs, outputs = kernel_buffers(op)
+            if any(self._key(b) in varied for b in inputs):
+                for buffer in outputs:
+                    varied.add(self.class_of(buffer))
+        else:
+            for a, b in flow_pairs(op):
+                if self._key(a) in varied:
+                    self._mark(varied, b)
+
+    def _spread_useful(self, op: Operation) -> None:
+        useful = self._useful
+        if isinstance(op, ad.TargetAddOp):
+            useful.add(op.value)
+        elif isinstance(op, _SCALAR):
+            if op.results[0] in useful:
+                for operand in op.operands:
+                    self._mark(useful, operand)
+        elif isinstance(op, rt.LoadOp):
+            if op.res in useful:
+                useful.add(self.class_of(op.buffer))
+        elif isinstance(op, rt.StoreOp | rt.FillOp | ad.AccumulateOp):
+            if self.class_of(op.destination if isinstance(op, rt.FillOp) else op.buffer) in useful:
+                self._mark(useful, op.value)
+        elif isinstance(op, rt.CopyOp):
+            if self.class_of(op.destination) in useful:
+                useful.add(self.class_of(op.source))
+        elif isinstance(op, rt.KernelOp):
+            inputs, outputs = kernel_buffers(op)
+            if any(self._key(b) in useful for b in outputs):
+                for buffer in inputs:
+                    useful.add(self.class_of(buffer))
+        else:
+            for a, b in flow_pairs(op):
+                if self._key(b) in useful:
+                    self._mark(useful, a)
+
+
+def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
+    """(from, to) for values that control flow passes on."""
+    if isinstance(op, scf.ForOp):
+        block = op.body.block
+        yielded = block.last_op.operands  # type: ignore[union-attr]
+        pairs = list(zip(op.iter_args, block.args[1:], strict=True))
+        pairs += zip(yielded, block.args[1:], strict=True)
+        pairs += zip(yielded, op.results, strict=True)
+        return pairs + list(zip(op.iter_args, op.results, strict=True))
+    if isinstance(op, scf.IfOp):
+        return [
+            pair
+            for region in op.regions
+            if region.blocks and region.block.last_op is not None
+            for pair in zip(region.block.last_op.operands, op.results, strict=True)
+        ]
+    if isinstance(op, scf.WhileOp):
+        before, after = op.before_region.block, op.after_region.block
+        passed = before.last_op.operands[1:]  # type: ignore[union-attr]
+        pairs = list(zip(op.arguments, before.args, strict=True))
+        pairs += zip(passed, after.args, strict=True)
+        pairs += zip(passed, op.results, strict=True)
+        return pairs + list(zip(after.last_op.operands, before.args, strict=True))  # type: ignore[union-attr]
+    return []
+
+
+def written_buffers(op: Operation) -> list[SSAValue]:
+    """Buffers that an op (not its regions) writes to."""
+    if isinstance(op, rt.StoreOp | ad.AccumulateOp):
+        return [op.buffer]
+    if isinstance(op, rt.CopyOp | rt.FillOp):
+        return [op.destination]
+    if isinstance(op, rt.KernelOp):
+        return kernel_buffers(op)[1]
+    if isinstance(op, func.CallOp):
+        return [o for o in op.operands if isinstance(o.type, rt.BufferType)]
+    return []
+
+
+def kernel_buffers(op: rt.KernelOp) -> tuple[list[SSAValue], list[SSAValue]]:
+    """Buffers of reals that a kernel reads, and buffers that it writes."""
+    kernel = KERNELS.get(op.function.data)
+    if kernel is None:
+        return [], [a for a in op.arguments if isinstance(a.type, rt.BufferType)]
+    inputs, outputs = [], []
+    for parameter, argument in zip(kernel.parameters, op.arguments, strict=True):
+        if parameter.kind in ("out", "kept"):
+            outputs.append(argument)
+        elif parameter.kind == "in" and parameter.element == "f64":
+            inputs.append(argument)
+    return inputs, outputs

@@ -1,0 +1,240 @@
+"""Where the reverse sweep finds the values of the forward sweep.
+
+Reverse code that stands in the same block as its forward code, or inside it, uses forward values as they are. Reverse
+code of a loop or branch that ran before has a *replay* frame: a value it needs is, in this order, recomputed if that is
+cheap, read again from memory that has not changed, or kept by the forward sweep: in an array sized by the trip count
+of the innermost loop, in a slot of the stack frame outside of loops, in a record of the var stack in a `while`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i8, i64
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.passes.autodiff.activity import Activity
+from ulam.passes.lower.builder import Builder
+
+_RECOMPUTED = (
+    arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.CmpiOp,
+    arith.CmpfOp, arith.SelectOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp, arith.SIToFPOp,
+    arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp, arith.MinSIOp, arith.MaxSIOp, rt.ViewOp, rt.BoundOp, rt.StringOp,
+)  # fmt: skip
+_CHEAP_MATH = frozenset({"square", "abs", "fabs", "fma"})
+
+
+@dataclass(eq=False)
+class Frame:
+    """The reverse code of one forward block, `source`, being written to `block`.
+
+    `adjoints`: scalar value → its adjoint so far. `replay`: the reverse code runs after, and apart from, `source`.
+    A replayed loop body has `position` (of the iteration, from 0) and `loop`, the forward op.
+    """
+
+    source: Block
+    block: Block
+    parent: Frame | None
+    replay: bool = False
+    loop: Operation | None = None
+    position: SSAValue | None = None
+    adjoints: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    forward_trip: SSAValue | None = None
+    forward_position: SSAValue | None = None
+    pushed: list[tuple[SSAValue, Operation]] = field(default_factory=list)  # of a while: value, stand-in for its copy
+
+
+class Memory:
+    """Answers whether memory still holds what the forward sweep read."""
+
+    def __init__(self, activity: Activity) -> None:
+        self.activity = activity
+        self._order: dict[Block, dict[Operation, int]] = {}
+
+    def is_stable(self, buffer: SSAValue, op: Operation) -> bool:
+        """Whether nothing writes to `buffer` after `op`."""
+        key = self.activity.class_of(buffer)
+        roots = self.activity.roots.get(key, [])
+        if not any(isinstance(root, rt.AllocOp) and root.variable is not None for root in roots):
+            return True
+        for root in roots:
+            if not isinstance(root, rt.AllocOp) or root.variable is None:
+                continue
+            block = root.parent
+            assert block is not None
+            here = _ancestor_in(op, block)
+            if here is None:
+                return False
+            for writer in self.activity.writers.get(key, ()):
+                there = _ancestor_in(writer, block)
+                if there is None or there is here or here.is_before_in_block(there):
+                    return False
+        return True
+
+
+def _ancestor_in(op: Operation, block: Block) -> Operation | None:
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """The block that defines a value."""
+    return value.owner if isinstance(value.owner, Block) else value.owner.parent
+
+
+class Keeper:
+    """Gives reverse code the values it needs, adding to the forward code what has to be kept."""
+
+    def __init__(self, builder: Builder, memory: Memory) -> None:
+        self.builder = builder
+        self.memory = memory
+
+    def need(self, value: SSAValue, frame: Frame) -> SSAValue:
+        """`value`, a value of the forward sweep, for use in the code of `frame`."""
+        home = block_of(value)
+        current: Frame | None = frame
+        while current is not None and not (current.replay and current.source is home):
+            current = current.parent
+        if current is None:
+            return value
+        if (found := current.values.get(value)) is None:
+            found = current.values[value] = self._replayed(value, current)
+        return found
+
+    def _replayed(self, value: SSAValue, frame: Frame) -> SSAValue:
+        if isinstance(value, BlockArgument):
+            return self._kept(value, frame)
+        op = value.owner
+        assert isinstance(op, Operation)
+        if not op.regions and self._can_repeat(op):
+            operands = [self.need(operand, frame) for operand in op.operands]
+            copy = type(op).create(
+                operands=operands,
+                result_types=[r.type for r in op.results],
+                properties=op.properties,
+                attributes=op.attributes,
+                location=op.location,
+            )
+            frame.block.add_op(copy)
+            copy.results[0].name_hint = value.name_hint
+            return copy.results[op.results.index(value)] if len(op.results) > 1 else copy.results[0]
+        return self._kept(value, frame)
+
+    def _can_repeat(self, op: Operation) -> bool:
+        if isinstance(op, _RECOMPUTED):
+            return True
+        if isinstance(op, rt.MathOp):
+            return op.function.data in _CHEAP_MATH
+        return isinstance(op, rt.LoadOp) and self.memory.is_stable(op.buffer, op)
+
+    # ------------------------------------------------------------ keeping
+
+    def _kept(self, value: SSAValue, frame: Frame) -> SSAValue:
+        loop_frame: Frame | None = frame
+        while loop_frame is not None and loop_frame.loop is None:
+            loop_frame = loop_frame.parent if loop_frame.replay else None
+        if loop_frame is None or not loop_frame.replay:
+            return self._kept_in_stack_slot(value, frame)
+        if loop_frame.position is None:
+            return self._pushed(value, frame, loop_frame)
+        return self._kept_in_array(value, frame, loop_frame)
+
+    def _kept_in_array(self, value: SSAValue, frame: Frame, loop_frame: Frame) -> SSAValue:
+        loop = loop_frame.loop
+        assert loop is not None and loop.parent is not None and loop_frame.position is not None
+        stored, store_ops = self._storable(value)
+        trip = loop_frame.forward_trip
+        assert trip is not None
+        array_op = rt.AllocOp.create(operands=(trip,), result_types=(rt.BufferType(stored.type),), location=loop.location)
+        loop.parent.insert_op_before(array_op, loop)
+        array = array_op.res
+        assert loop_frame.forward_position is not None
+        keep = ad.KeepOp.create(operands=(array, loop_frame.forward_position, stored))
+        _insert_after_definition(value, [*store_ops, keep], loop_frame.forward_position)
+        outer = loop_frame.parent
+        assert outer is not None
+        there = self.need(array, outer)
+        kept = ad.KeptOp.create(operands=(there, loop_frame.position), result_types=(stored.type,))
+        frame.block.add_op(kept)
+        return self._restored(kept.res, value.type, frame.block)
+
+    def _kept_in_stack_slot(self, value: SSAValue, frame: Frame) -> SSAValue:
+        stored, store_ops = self._storable(value)
+        slot_op = rt.AllocOp.create(
+            operands=(self.builder.i64(1),), result_types=(rt.BufferType(stored.type),), properties={"stack": UnitAttr()})  # fmt: skip
+        self.builder.at_start(slot_op)
+        zero = self.builder.i64(0)
+        store = rt.StoreOp.create(operands=(stored, slot_op.res, zero), properties={"initial": UnitAttr()})
+        _insert_after_definition(value, [*store_ops, store], None)
+        load = rt.LoadOp.create(operands=(slot_op.res, zero), result_types=(stored.type,))
+        frame.block.add_op(load)
+        return self._restored(load.res, value.type, frame.block)
+
+    def _pushed(self, value: SSAValue, frame: Frame, loop_frame: Frame) -> SSAValue:
+        """A value of a while's body: goes into the record of the iteration."""
+        if frame is not loop_frame:
+            # Not at the top level of the body: over a stack slot to its end.
+            stored, store_ops = self._storable(value)
+            slot_op = rt.AllocOp.create(
+                operands=(self.builder.i64(1),), result_types=(rt.BufferType(stored.type),), properties={"stack": UnitAttr()})  # fmt: skip
+            self.builder.at_start(slot_op)
+            zero = self.builder.i64(0)
+            store = rt.StoreOp.create(operands=(stored, slot_op.res, zero), properties={"initial": UnitAttr()})
+            _insert_after_definition(value, [*store_ops, store], None)
+            load = rt.LoadOp.create(operands=(slot_op.res, zero), result_types=(stored.type,))
+            end = loop_frame.source.last_op
+            assert end is not None
+            loop_frame.source.insert_op_before(load, end)
+            stand_in = self._stand_in(load.res, loop_frame)
+            return self._restored(stand_in, value.type, frame.block)
+        stored, store_ops = self._storable(value)
+        if store_ops:
+            _insert_after_definition(value, store_ops, None)
+        return self._restored(self._stand_in(stored, loop_frame), value.type, frame.block)
+
+    def _stand_in(self, value: SSAValue, loop_frame: Frame) -> SSAValue:
+        """Stands for what the record of the iteration will give, until the record is known to be complete."""
+        op = rt.BoundOp.create(result_types=(value.type,), properties={"slot": IntegerAttr(-1, i64)})
+        loop_frame.pushed.append((value, op))
+        return op.results[0]
+
+    def _storable(self, value: SSAValue) -> tuple[SSAValue, list[Operation]]:
+        """i1 is kept as a byte."""
+        if value.type != i1:
+            return value, []
+        wide = arith.ExtUIOp.create(operands=(value,), result_types=(i8,))
+        return wide.results[0], [wide]
+
+    def _restored(self, stored: SSAValue, type_: Attribute, block: Block) -> SSAValue:
+        if type_ != i1:
+            return stored
+        narrow = arith.TruncIOp.create(
+            operands=(stored,), result_types=(i1,), properties={"overflowFlags": arith.IntegerOverflowAttr("none")})  # fmt: skip
+        block.add_op(narrow)
+        return narrow.results[0]
+
+
+def _insert_after_definition(value: SSAValue, ops: list[Operation], also_after: SSAValue | None) -> None:
+    """Puts ops right behind where `value` is defined, and behind `also_after` if that is in the same block."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        anchor: Operation | None = None
+        block = owner
+    else:
+        anchor = owner
+        assert owner.parent is not None
+        block = owner.parent
+    if also_after is not None and isinstance(also_after.owner, Operation) and also_after.owner.parent is block:
+        other = also_after.owner
+        if anchor is None or anchor.is_before_in_block(other):
+            anchor = other
+    if anchor is not None:
+        block.insert_ops_after(ops, anchor)
+    else:
+        assert block.first_op is not None
+        block.insert_ops_before(ops, block.first_op)

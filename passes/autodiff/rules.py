@@ -1,0 +1,238 @@
+"""The reverse of ops without regions: what each adds to the adjoints of its operands.
+
+The derivatives of `rt.math` are rows of `library/derivatives.txt`; those of kernels are their pullbacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import StringAttr, f64
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.library.derivatives import Apply, Name, Number, Term, rule
+from ulam.library.kernels import KERNELS
+
+if TYPE_CHECKING:
+    from ulam.passes.autodiff.frames import Frame
+    from ulam.passes.autodiff.reverse_mode import ReverseMode
+
+Reverse = Callable[["ReverseMode", "Frame", Operation], None]
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def _add(r: ReverseMode, frame: Frame, op: arith.AddfOp) -> None:
+    g = r.take(frame, op.result)
+    r.add(frame, op.lhs, g)
+    r.add(frame, op.rhs, g)
+
+
+def _sub(r: ReverseMode, frame: Frame, op: arith.SubfOp) -> None:
+    g = r.take(frame, op.result)
+    r.add(frame, op.lhs, g)
+    if g is not None and r.is_active(op.rhs):
+        r.add(frame, op.rhs, r.builder.negf(g))
+
+
+def _mul(r: ReverseMode, frame: Frame, op: arith.MulfOp) -> None:
+    g = r.take(frame, op.result)
+    if g is None:
+        return
+    for operand, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        if r.is_active(operand):
+            r.add(frame, operand, r.builder.mulf(g, r.need(other, frame)))
+
+
+def _div(r: ReverseMode, frame: Frame, op: arith.DivfOp) -> None:
+    g = r.take(frame, op.result)
+    if g is None:
+        return
+    share = r.builder.divf(g, r.need(op.rhs, frame))
+    r.add(frame, op.lhs, share)
+    if r.is_active(op.rhs):
+        # The quotient is made again rather than kept where it is not at hand.
+        r.add(frame, op.rhs, r.builder.negf(r.builder.mulf(share, r.quotient(op, frame))))
+
+
+def _neg(r: ReverseMode, frame: Frame, op: arith.NegfOp) -> None:
+    g = r.take(frame, op.result)
+    if g is not None:
+        r.add(frame, op.operand, r.builder.negf(g))
+
+
+def _select(r: ReverseMode, frame: Frame, op: arith.SelectOp) -> None:
+    if op.results[0].type != f64:
+        return
+    g = r.take(frame, op.results[0])
+    if g is None:
+        return
+    zero = r.builder.f64(0.0)
+    condition = r.need(op.operands[0], frame)
+    if r.is_active(op.operands[1]):
+        r.add(frame, op.operands[1], r.builder.select(condition, g, zero))
+    if r.is_active(op.operands[2]):
+        r.add(frame, op.operands[2], r.builder.select(condition, zero, g))
+
+
+# ---------------------------------------------------------------- functions of the table
+
+
+def _math(r: ReverseMode, frame: Frame, op: rt.MathOp) -> None:
+    g = r.take(frame, op.res)
+    if g is None:
+        return
+    row = rule(op.function.data)
+    for operand, partial in zip(op.arguments, row.partials, strict=True):
+        if r.is_active(operand):
+            contribution = _times(r, frame, op, g, partial, row.arguments)
+            if contribution is not None:
+                r.add(frame, operand, contribution)
+
+
+def _times(r: ReverseMode, frame: Frame, op: rt.MathOp, g: SSAValue, partial: Term, names: tuple[str, ...]) -> SSAValue | None:
+    """`g * partial`; None if the partial is 0."""
+    builder = r.builder
+    if isinstance(partial, Number):
+        return None if partial.value == 0 else builder.mulf(g, builder.f64(partial.value))
+    if isinstance(partial, Apply) and partial.function == "/" and isinstance(partial.operands[0], Number):
+        scaled = builder.mulf(g, builder.f64(partial.operands[0].value))
+        return builder.divf(scaled, _term(r, frame, op, partial.operands[1], names))
+    return builder.mulf(g, _term(r, frame, op, partial, names))
+
+
+_COMPARISONS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
+
+
+def _term(r: ReverseMode, frame: Frame, op: rt.MathOp, term: Term, names: tuple[str, ...]) -> SSAValue:
+    builder = r.builder
+    if isinstance(term, Number):
+        return builder.f64(term.value)
+    if isinstance(term, Name):
+        if term.name == "result":
+            return r.need(op.res, frame)
+        return r.need(op.arguments[names.index(term.name)], frame)
+    if term.function == "?":
+        condition, then, otherwise = (_term(r, frame, op, t, names) for t in term.operands)
+        return builder.select(condition, then, otherwise)
+    operands = [_term(r, frame, op, t, names) for t in term.operands]
+    if term.function in _COMPARISONS:
+        return builder.cmpf(_COMPARISONS[term.function], operands[0], operands[1])
+    arithmetic = {"+": builder.addf, "-": builder.subf, "*": builder.mulf, "/": builder.divf}
+    if term.function in arithmetic:
+        return arithmetic[term.function](operands[0], operands[1])
+    if term.function == "negate":
+        return builder.negf(operands[0])
+    return builder.math(term.function, *operands)
+
+
+# ---------------------------------------------------------------- memory
+
+
+def _load(r: ReverseMode, frame: Frame, op: rt.LoadOp) -> None:
+    if op.res.type != f64:
+        return
+    g = r.take(frame, op.res)
+    if g is not None and r.is_active(op.buffer):
+        r.accumulate(frame, op.buffer, op.index, g)
+
+
+def _store(r: ReverseMode, frame: Frame, op: rt.StoreOp) -> None:
+    if op.value.type != f64 or not r.is_active(op.buffer):
+        return
+    shadow, index = r.shadow(op.buffer, frame), r.need(op.index, frame)
+    if op.initial is not None:
+        if r.is_active(op.value):
+            r.add(frame, op.value, r.builder.load(shadow, index))
+        return
+    g = r.builder.value(ad.TakeOp, (shadow, index), f64)
+    r.add(frame, op.value, g)
+
+
+def _accumulate(r: ReverseMode, frame: Frame, op: ad.AccumulateOp) -> None:
+    if r.is_active(op.buffer) and r.is_active(op.value):
+        shadow, index = r.shadow(op.buffer, frame), r.need(op.index, frame)
+        r.add(frame, op.value, r.builder.load(shadow, index))
+
+
+def _copy(r: ReverseMode, frame: Frame, op: rt.CopyOp) -> None:
+    if not r.is_active(op.destination):
+        return
+    builder = r.builder
+    target = r.shadow(op.destination, frame)
+    count = r.need(op.count, frame)
+    if r.is_active(op.source):
+        source = r.shadow(op.source, frame)
+
+        def body(i: SSAValue, _: object) -> tuple[()]:
+            builder.emit(ad.AccumulateOp, (source, i, builder.load(target, i)))
+            return ()
+
+        builder.for_loop(builder.i64(0), count, body)
+    if op.initial is None:
+        builder.fill(target, builder.f64(0.0), count, initial=True)
+
+
+def _fill(r: ReverseMode, frame: Frame, op: rt.FillOp) -> None:
+    if op.value.type != f64 or not r.is_active(op.destination):
+        return
+    builder = r.builder
+    target = r.shadow(op.destination, frame)
+    count = r.need(op.count, frame)
+    if r.is_active(op.value):
+        total = builder.for_loop(
+            builder.i64(0),
+            count,
+            lambda i, carried: (builder.addf(carried[0], builder.load(target, i), reassociate=True),),
+            [builder.f64(0.0)],
+        )[0]
+        r.add(frame, op.value, total)
+    if op.initial is None:
+        builder.fill(target, builder.f64(0.0), count, initial=True)
+
+
+def _target_add(r: ReverseMode, frame: Frame, op: ad.TargetAddOp) -> None:
+    r.add(frame, op.value, r.builder.f64(1.0))
+
+
+def _kernel(r: ReverseMode, frame: Frame, op: rt.KernelOp) -> None:
+    kernel = KERNELS.get(op.function.data)
+    if kernel is None:
+        return
+    positions = kernel.adjoints
+    active = [r.is_active(op.arguments[n]) for n in positions]
+    outputs = [n for n in positions if kernel.parameters[n].kind != "in"]
+    inputs = [n for n in positions if kernel.parameters[n].kind == "in"]
+    if not any(r.is_active(op.arguments[n]) for n in outputs) or not any(r.is_active(op.arguments[n]) for n in inputs):
+        return
+    if kernel.pullback is None:
+        r.unsupported(f"function '{op.function.data}' has no derivative yet", op)
+    arguments = [r.need(a, frame) for a in op.arguments]
+    for n, is_active in zip(positions, active, strict=True):
+        if is_active:
+            arguments.append(r.shadow(op.arguments[n], frame))
+        else:
+            arguments.append(r.builder.value(rt.NullOp, (), op.arguments[n].type))
+    r.builder.emit(rt.KernelOp, arguments, (), {"function": StringAttr(kernel.pullback)})
+
+
+REVERSE: dict[type[Operation], Reverse] = {
+    arith.AddfOp: _add,
+    arith.SubfOp: _sub,
+    arith.MulfOp: _mul,
+    arith.DivfOp: _div,
+    arith.NegfOp: _neg,
+    arith.SelectOp: _select,
+    rt.MathOp: _math,
+    rt.LoadOp: _load,
+    rt.StoreOp: _store,
+    rt.CopyOp: _copy,
+    rt.FillOp: _fill,
+    rt.KernelOp: _kernel,
+    ad.AccumulateOp: _accumulate,
+    ad.TargetAddOp: _target_add,
+}  # type: ignore[dict-item]

@@ -1,0 +1,126 @@
+"""Shadows: beside each active buffer the buffer of its adjoints, made and carried along in the forward sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ulam.dialects import rt
+from ulam.passes.autodiff.activity import Activity
+
+_ZERO = {"zero": UnitAttr()}
+
+
+class Shadows:
+    """Buffer → its shadow, both values of the forward sweep."""
+
+    def __init__(self, activity: Activity) -> None:
+        self.activity = activity
+        self.of: dict[SSAValue, SSAValue] = {}
+
+    def make(self, block: Block) -> None:
+        """Adds the shadows of all active buffers that the ops of `block` make."""
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            if isinstance(op, rt.AllocOp):
+                if self._is_active(op.res):
+                    self._beside(op, rt.AllocOp.create(operands=(op.count,), result_types=(op.res.type,), properties=_ZERO))
+            elif isinstance(op, rt.ViewOp):
+                if self._is_active(op.res):
+                    shadow = self.of[op.buffer]
+                    self._beside(op, rt.ViewOp.create(operands=(shadow, op.offset), result_types=(op.res.type,)))
+            elif isinstance(op, scf.ForOp):
+                self._loop(op)
+            elif isinstance(op, scf.IfOp):
+                self._branch(op)
+            elif isinstance(op, scf.WhileOp):
+                self._while(op)
+            op = following
+
+    def _is_active(self, buffer: SSAValue) -> bool:
+        return isinstance(buffer.type, rt.BufferType) and self.activity.is_active(buffer)
+
+    def _beside(self, op: Operation, shadow_op: Operation) -> None:
+        assert op.parent is not None
+        op.parent.insert_op_after(shadow_op, op)
+        self.of[op.results[0]] = shadow_op.results[0]
+
+    def _active_positions(self, values: Sequence[SSAValue]) -> list[int]:
+        return [n for n, v in enumerate(values) if self._is_active(v)]
+
+    def _extend_terminator(self, block: Block, positions: Sequence[int], skip: int = 0) -> None:
+        end = block.last_op
+        assert end is not None
+        end.operands = [*end.operands, *(self.of[end.operands[n + skip]] for n in positions)]
+
+    def _new_arguments(self, block: Block, positions: Sequence[int], skip: int) -> None:
+        for n in positions:
+            primal = block.args[n + skip]
+            self.of[primal] = block.insert_arg(primal.type, len(block.args))
+
+    def _loop(self, op: scf.ForOp) -> None:
+        positions = self._active_positions(op.results)
+        block = op.body.block
+        self._new_arguments(block, positions, 1)
+        self.make(block)
+        if not positions:
+            return
+        self._extend_terminator(block, positions)
+        initial = [*op.iter_args, *(self.of[op.iter_args[n]] for n in positions)]
+        self._replace(op, [op.lb, op.ub, op.step, *initial], positions)
+
+    def _branch(self, op: scf.IfOp) -> None:
+        positions = self._active_positions(op.results)
+        for region in op.regions:
+            if region.blocks:
+                self.make(region.block)
+                self._extend_terminator(region.block, positions)
+        if positions:
+            self._replace(op, list(op.operands), positions)
+
+    def _while(self, op: scf.WhileOp) -> None:
+        positions = self._active_positions(op.results)
+        before, after = op.before_region.block, op.after_region.block
+        self._new_arguments(before, positions, 0)
+        self.make(before)
+        self._extend_terminator(before, positions, 1)
+        self._new_arguments(after, positions, 0)
+        self.make(after)
+        if not positions:
+            return
+        self._extend_terminator(after, positions)
+        self._replace(op, [*op.operands, *(self.of[op.operands[n]] for n in positions)], positions)
+
+    def _replace(self, op: Operation, operands: Sequence[SSAValue], positions: Sequence[int]) -> None:
+        types: list[Attribute] = [r.type for r in op.results] + [op.results[n].type for n in positions]
+        old = list(op.results)
+        new = rebuild(op, operands, types)
+        for result, replacement in zip(old, new.results, strict=False):
+            self.activity.declare_like(replacement, result)
+        for k, n in enumerate(positions):
+            self.of[new.results[n]] = new.results[len(old) + k]
+
+
+def rebuild(op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]) -> Operation:
+    """The same op with other operands and further results, in its place; its regions move over."""
+    regions: list[Region] = [op.detach_region(r) for r in list(op.regions)]
+    new = type(op).create(
+        operands=operands,
+        result_types=result_types,
+        properties=op.properties,
+        attributes=op.attributes,
+        regions=regions,
+        location=op.location,
+    )
+    assert op.parent is not None
+    op.parent.insert_op_before(new, op)
+    for result, replacement in zip(op.results, new.results, strict=False):
+        replacement.name_hint = result.name_hint
+        result.replace_all_uses_with(replacement)
+    op.detach()
+    op.erase()
+    return new

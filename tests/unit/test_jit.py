@@ -1,0 +1,123 @@
+"""Code generation and loading: errors, lifetime, threads, and that loading needs no compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import emission
+
+from ulam.emit import jit
+from ulam.emit.errors import CodeGenerationError
+
+DOUBLE_IT = """
+func.func @f(%x: f64) -> f64 attributes {entry} {
+  %r = arith.addf %x, %x : f64
+  func.return %r : f64
+}
+"""
+
+
+def test_text_that_is_not_llvm_ir() -> None:
+    with pytest.raises(CodeGenerationError, match="refused"):
+        jit.compile_object("define nonsense")
+    with pytest.raises(CodeGenerationError, match="refused"):
+        jit.verify("define i32 @f() { ret i64 0 }")
+
+
+def test_missing_symbols_are_an_error_not_a_crash() -> None:
+    data = jit.compile_object(
+        """declare i32 @ulam_no_such_kernel()
+        define i32 @f() {
+          %r = call i32 @ulam_no_such_kernel()
+          ret i32 %r
+        }"""
+    )
+    with pytest.raises(CodeGenerationError, match="'f' cannot be linked"):
+        jit.load_object(data).address("f")
+
+
+def test_damaged_objects_are_refused() -> None:
+    data = jit.compile_object(emission.emit(DOUBLE_IT))
+    with pytest.raises(CodeGenerationError):
+        jit.load_object(data[:100]).address("f")
+
+
+def test_missing_runtime_library() -> None:
+    with pytest.raises(CodeGenerationError, match="runtime library"):
+        jit.load_object(b"", "no/such/library.so")
+
+
+def test_code_lives_as_long_as_its_handle() -> None:
+    data = jit.compile_object(emission.emit(DOUBLE_IT))
+    handles = [jit.load_object(data) for _ in range(20)]
+    addresses = {handle.address("f") for handle in handles}
+    assert len(addresses) == 20
+    function = handles[7].function("f", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_double, ctypes.c_void_p)
+    del handles[8:], handles[:7]
+    out = ctypes.c_double()
+    assert function(None, None, 4.5, ctypes.addressof(out)) == 0
+    assert out.value == 9.0
+
+
+def test_threads_compile_and_load_at_once() -> None:
+    text = emission.emit(DOUBLE_IT)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(5):
+                assert jit.load_object(jit.compile_object(text)).address("f")
+        except BaseException as error:  # reported by the main thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_loading_imports_neither_xdsl_nor_the_frontend(tmp_path: Path) -> None:
+    path = tmp_path / "object.o"
+    path.write_bytes(jit.compile_object(emission.emit(DOUBLE_IT)))
+    program = (
+        "import sys; from pathlib import Path; from ulam.emit import jit; "
+        "assert jit.load_object(Path(sys.argv[1]).read_bytes()).address('f'); "
+        "print(sorted(m for m in sys.modules if m.split('.')[0] == 'xdsl' or m.startswith('ulam.frontend')))"
+    )
+    run = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_targets_other_than_objects() -> None:
+    text = emission.emit(DOUBLE_IT)
+    assert "define" in jit.optimized_text(text)
+    assert "f:" in jit.compile_assembly(text)
+
+
+def test_emission_is_quick() -> None:
+    """Not a benchmark: catches an emitter that has become quadratic."""
+
+    def seconds(count: int) -> float:
+        body = "\n".join(f"%x{i + 1} = arith.addf %x{i}, %x0 : f64" for i in range(count))
+        module = emission.parse(
+            f"func.func @f(%x0: f64) -> f64 attributes {{entry}} {{\n{body}\nfunc.return %x{count} : f64\n}}"
+        )
+        best = 1.0
+        for _ in range(3):
+            start = time.perf_counter()
+            emission.emit_module(module, emission.EmitOptions(2))
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert seconds(3000) < 0.05
+    assert seconds(6000) < 4 * seconds(3000)

@@ -1,0 +1,95 @@
+"""The packaging: every sub-package is listed, data files are shipped, importing is cheap and happens once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+FOLDERS = {name: folder for name, folder in PROJECT["tool"]["setuptools"]["package-dir"].items()}
+
+
+def folder_of(package: str) -> Path:
+    """The folder of a package, as setuptools derives it from the mapping."""
+    if package in FOLDERS:
+        return ROOT / FOLDERS[package]
+    parent, _, last = package.rpartition(".")
+    return folder_of(parent) / last
+
+
+def packages_on_disk() -> set[str]:
+    found = {"ulam"}
+    for package, folder in FOLDERS.items():
+        if package == "ulam":
+            continue
+        for init in (ROOT / folder).rglob("__init__.py"):
+            inner = init.parent.relative_to(ROOT / folder).parts
+            found.add(".".join((package, *inner)))
+    return found
+
+
+def test_every_package_is_listed() -> None:
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages_on_disk()
+
+
+@pytest.mark.parametrize("package", PROJECT["tool"]["setuptools"]["packages"])
+def test_folders_of_code_are_packages(package: str) -> None:
+    folder = folder_of(package)
+    assert (folder / "__init__.py").is_file()
+    for child in folder.iterdir():
+        if child.is_dir() and any(child.glob("*.py")):
+            assert (child / "__init__.py").is_file(), f"{child} has no __init__.py"
+
+
+@pytest.mark.parametrize("package", PROJECT["tool"]["setuptools"]["packages"])
+def test_data_files_are_shipped(package: str) -> None:
+    data = PROJECT["tool"]["setuptools"]["package-data"]
+    patterns = [*data.get("*", []), *data.get(package, [])]
+    for path in folder_of(package).iterdir():
+        if path.is_file() and path.suffix not in (".py", ".pyc", ".so") and not path.name.startswith("."):
+            assert any(fnmatch(path.name, pattern) for pattern in patterns), f"{path} is not in package-data"
+
+
+def test_sources_of_the_extension_are_in_the_distribution() -> None:
+    manifest = (ROOT / "MANIFEST.in").read_text()
+    assert "graft runtime/c" in manifest
+
+
+def run_python(code: str, folder: Path) -> str:
+    environment = {**os.environ}
+    finished = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.strip()
+
+
+def test_import_from_another_folder(tmp_path: Path) -> None:
+    assert run_python("import ulam.runtime.native as n; print(n.library().ulam_abi() == n.ABI)", tmp_path) == "True"
+
+
+def test_import_is_cheap(tmp_path: Path) -> None:
+    heavy = "{'numpy', 'scipy', 'xdsl', 'llvmlite', 'typer', 'rich', 'scipy_openblas32', 'platformdirs'}"
+    assert run_python(f"import sys, ulam; print(sorted({heavy} & set(sys.modules)))", tmp_path) == "[]"
+
+
+def test_public_names_resolve(tmp_path: Path) -> None:
+    assert run_python("import ulam; print(all(getattr(ulam, n) for n in ulam.__all__))", tmp_path) == "True"
+
+
+def test_unknown_name() -> None:
+    import ulam
+
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = ulam.nothing
+
+
+def test_version_is_the_distributions() -> None:
+    import ulam
+
+    assert ulam.__version__ == PROJECT["project"]["version"]
