@@ -249,7 +249,8 @@ class _Structurer:
     # ------------------------------------------------------------ functions
 
     def _function(self, function: stan.FuncOp) -> None:
-        if "library" in function.properties and self._returns_are_guards():
+        is_density = "library" in function.properties and function.stan_name.data.endswith(("_lpdf", "_lpmf"))
+        if is_density and self._returns_are_guards():
             for op in list(self.block.ops):
                 if op in self.touched and op not in self.exits:
                     self._structure_op(op)

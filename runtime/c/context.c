@@ -185,6 +185,7 @@ void ulam_bound_memory_free(ulam_bound_memory *memory) {
 void *ulam_bound_memory_alloc(ulam_bound_memory *memory, int64_t bytes) {
   if (bytes < 0 || bytes > INT64_MAX / 4) return NULL;
   int64_t block = (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
+  if (block == 0) block = ALIGNMENT; /* an address even for nothing: NULL means that there is no memory */
   if (block > memory->end - memory->cursor) {
     ulam_chunk *chunk = chunk_new(block < FIRST_CHUNK ? FIRST_CHUNK : block);
     if (chunk == NULL) return NULL;
