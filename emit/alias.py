@@ -77,8 +77,8 @@ class RootTable:
     count: int = 0
 
 
-def find_roots(function: func.FuncOp, bound_is_constant: bool) -> RootTable:
-    """One walk over `function`, in the order of definition."""
+def find_roots(function: func.FuncOp, ops: Iterable[Operation], bound_is_constant: bool) -> RootTable:
+    """The roots of `function`, whose ops are `ops` in the order of definition."""
     table = RootTable()
     roots = table.roots
     if "entry" in function.attributes:
@@ -87,7 +87,7 @@ def find_roots(function: func.FuncOp, bound_is_constant: bool) -> RootTable:
                 roots[argument] = table.count
                 table.count += 1
     slots: dict[int, int] = {}
-    for op in function.walk():
+    for op in ops:
         kind = type(op)
         if kind is rt.AllocOp or kind is rt.AllocBoundOp:
             roots[op.results[0]] = table.count
@@ -131,9 +131,11 @@ def _mark_written(table: RootTable, buffers: Iterable[SSAValue]) -> None:
 class AliasScopes:
     """The text appended to loads and stores of one function."""
 
-    def __init__(self, function: func.FuncOp, metadata: MetadataTable, bound_is_constant: bool) -> None:
+    def __init__(
+        self, function: func.FuncOp, ops: Iterable[Operation], metadata: MetadataTable, bound_is_constant: bool
+    ) -> None:
         self._metadata = metadata
-        self._table = find_roots(function, bound_is_constant)
+        self._table = find_roots(function, ops, bound_is_constant)
         self._constant = bound_is_constant
         self._suffixes: dict[int, str] = {}
         self._scope_of: dict[int, int] = {}

@@ -157,9 +157,7 @@ class InstructionBuilder:
         terms: list[Operand] = list(coefficients)
         power = x
         while len(terms) > 1:
-            paired: list[Operand] = [
-                self.fma(terms[i + 1], power, terms[i]) for i in range(0, len(terms) - 1, 2)
-            ]
+            paired: list[Operand] = [self.fma(terms[i + 1], power, terms[i]) for i in range(0, len(terms) - 1, 2)]
             if len(terms) % 2:
                 paired.append(terms[-1])
             terms = paired

@@ -27,7 +27,8 @@ from ulam.dialects import rt
 from ulam.emit.alias import AliasScopes, MetadataTable
 from ulam.emit.errors import EmissionError
 
-Emit = Callable[["FunctionEmitter", Operation], None]
+Emit = Callable[[Any, Operation], None]
+"""Writes one op; the first argument is the FunctionEmitter."""
 
 TYPES: dict[type[Attribute], str] = {
     Float64Type: "double",
@@ -92,11 +93,14 @@ class ModuleEmitter:
         if len(functions) != sum(1 for _ in self.module.body.block.ops):
             other = next(op for op in self.module.body.block.ops if type(op) is not func.FuncOp)
             raise EmissionError("only functions can be emitted at the top level", other)
-        unstable = functions_with_changing_bound(functions)
-        bodies = [FunctionEmitter(self, f, f.sym_name.data not in unstable).run() for f in functions]
+        flat = {f.sym_name.data: operations(f) for f in functions}
+        unstable = functions_with_changing_bound(flat)
+        bodies = [
+            FunctionEmitter(self, f, flat[f.sym_name.data], f.sym_name.data not in unstable).run() for f in functions
+        ]
         from ulam.emit.primitives import definitions
 
-        math = definitions(self.math_functions, self.options.fused, self)
+        math = definitions(self.math_functions, self.options.fused, self.declare)
         parts = [*self._strings_text(), "\n".join(self._declarations.values()), *bodies, *math]
         attributes = "attributes #0 = { nounwind }\nattributes #1 = { nounwind willreturn memory(none) }\n"
         parts += [attributes + "attributes #2 = { nounwind cold }\n"]
@@ -129,14 +133,28 @@ class ModuleEmitter:
         return f", !prof !{self.metadata.node(LIKELY)}"
 
 
-def functions_with_changing_bound(functions: list[func.FuncOp]) -> set[str]:
-    """Functions during whose run the bound table may change: those that write it, and all that call or are called by them."""
+def operations(function: func.FuncOp) -> list[Operation]:
+    """All ops of a function, those of regions behind the op that has them. (`walk` costs several times as much.)"""
+    found: list[Operation] = []
+
+    def visit(region: Region) -> None:
+        for block in region.blocks:
+            for op in block.ops:
+                found.append(op)
+                for inner in op.regions:
+                    visit(inner)
+
+    visit(function.body)
+    return found
+
+
+def functions_with_changing_bound(functions: dict[str, list[Operation]]) -> set[str]:
+    """Functions during whose run the bound table may change: writers, what calls them, and what all these call."""
     calls: dict[str, set[str]] = {}
     writers: set[str] = set()
-    for function in functions:
-        name = function.sym_name.data
+    for name, ops in functions.items():
         callees = calls[name] = set[str]()
-        for op in function.walk():
+        for op in ops:
             kind = type(op)
             if kind is rt.SetBoundOp or kind is rt.AllocBoundOp:
                 writers.add(name)
@@ -164,7 +182,9 @@ def callee_name(op: Operation) -> str:
 class FunctionEmitter:
     """State of one function: names of values, the block being written, lines so far."""
 
-    def __init__(self, module: ModuleEmitter, function: func.FuncOp, bound_is_constant: bool) -> None:
+    def __init__(
+        self, module: ModuleEmitter, function: func.FuncOp, ops: list[Operation], bound_is_constant: bool
+    ) -> None:
         self.module = module
         self.function = function
         self.bound_is_constant = bound_is_constant
@@ -181,7 +201,7 @@ class FunctionEmitter:
         self.loop_depth = 0
         self.serial = False
         """Within a loop marked `serial` (and levels 3, 4): exp and log come from libm."""
-        self.scopes = AliasScopes(function, module.metadata, bound_is_constant)
+        self.scopes = AliasScopes(function, ops, module.metadata, bound_is_constant)
         self.access_suffixes: dict[SSAValue, str] = {}
         self._used: dict[str, int] = {"context": 0, "bound": 0, "entry": 0}
         self._counter = 0
@@ -307,5 +327,7 @@ def emission_table() -> dict[type[Operation], Emit]:
         from ulam.emit.primitives import emit_math
         from ulam.emit.scalar_ops import scalar_table
 
-        _table.update(scalar_table() | memory_table() | control_table() | {rt.MathOp: emit_math})
+        for part in (scalar_table(), memory_table(), control_table()):
+            _table.update(part)
+        _table[rt.MathOp] = emit_math
     return _table

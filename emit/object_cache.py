@@ -5,9 +5,9 @@
     entry = cache.get(key)                    # None, or metadata and objects
     cache.put(key, metadata, {"gradient_propto": data})
 
-An entry is `MAGIC`, the SHA-256 of key and payload, and the payload: the length of a JSON header, the header (metadata, names and
-lengths of the objects), the objects. What is damaged, truncated or not ours is removed and counts as absent; nothing of it is run.
-Imports nothing of ulam: a hit needs neither xDSL nor the frontend.
+An entry is `MAGIC`, the SHA-256 of key and payload, and the payload: the length of a JSON header, the header (metadata,
+names and lengths of the objects), the objects. What is damaged, truncated or not ours is removed and counts as absent;
+nothing of it is run. Imports nothing of ulam: a hit needs neither xDSL nor the frontend.
 """
 
 from __future__ import annotations

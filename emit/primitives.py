@@ -19,7 +19,7 @@ from ulam.emit.errors import EmissionError
 from ulam.emit.vector_math import ARITY, FUNCTIONS, definition
 
 if TYPE_CHECKING:
-    from ulam.emit.llvm_text import FunctionEmitter, ModuleEmitter
+    from ulam.emit.llvm_text import FunctionEmitter
 
 
 @dataclass(frozen=True)
@@ -198,18 +198,18 @@ def _call(e: FunctionEmitter, primitive: Primitive, arguments: list[str]) -> str
     return f"call double @{target}({typed}){attributes}"
 
 
-def definitions(names: set[str], fused: bool, module: ModuleEmitter) -> list[str]:
+def definitions(names: set[str], fused: bool, declare: Callable[[str, str], None]) -> list[str]:
     """Definitions of the math functions a module uses; what they call in turn is declared."""
     texts: list[str] = []
     for name in sorted(names):
         if name == "pow":
-            module.declare("pow", "declare double @pow(double, double) #1")
-            module.declare("llvm.sqrt.f64", "declare double @llvm.sqrt.f64(double)")
+            declare("pow", "declare double @pow(double, double) #1")
+            declare("llvm.sqrt.f64", "declare double @llvm.sqrt.f64(double)")
             texts.append(POWER)
             continue
         text, intrinsics = definition(name, fused)
         for declaration in sorted(intrinsics):
-            module.declare(declaration.split("@")[1].split("(")[0], declaration)
+            declare(declaration.split("@")[1].split("(")[0], declaration)
         texts.append(text)
     return texts
 

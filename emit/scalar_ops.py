@@ -7,7 +7,6 @@ bare instruction would trap; that the divisor is not 0 is tested before (`rt.che
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
@@ -17,9 +16,7 @@ from xdsl.ir import Operation
 from ulam.emit.errors import EmissionError
 
 if TYPE_CHECKING:
-    from ulam.emit.llvm_text import FunctionEmitter
-
-Emit = Callable[["FunctionEmitter", Operation], None]
+    from ulam.emit.llvm_text import Emit, FunctionEmitter
 
 # op → instruction; both operands and the result have one type
 INTEGER_BINARY: dict[type[Operation], str] = {

@@ -1,4 +1,4 @@
-"""exp, log and their relatives as branch-free LLVM IR, which loops widen: the scalar form and the vector form give the same bits.
+"""exp, log and their relatives as branch-free LLVM IR, which loops widen: scalar and vector forms give the same bits.
 
 Each function is exact at 0, infinities and NaN, gives subnormal results, and is within 2 units in the last place
 (measured in tests/unit/test_vector_math.py, most stay below 1). Special cases are selects, never branches.

@@ -75,6 +75,6 @@ def common_type(first: StanType, second: StanType) -> StanType | None:
 
 def promote(expression: Expression, target: StanType) -> Expression:
     """The expression, inside a `Promotion` if its type is not `target` yet; the caller knows that it fits."""
-    if expression.type == target:
+    if expression.type is target or expression.type == target:
         return expression
     return Promotion(expression, span=expression.span, type=target, ad_level=expression.ad_level)

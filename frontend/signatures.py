@@ -125,6 +125,7 @@ def overloads(name: str) -> Overloads | None:
     return Overloads(name, results, positions)
 
 
+@cache
 def exists(name: str) -> bool:
     """Whether the library has a function of this name (none of the variadic ones, see `higher_order`)."""
     return f"\n{name}\t" in _table()

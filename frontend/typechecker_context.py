@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
+from types import TracebackType
 
 from ulam.frontend import higher_order, signatures
 from ulam.frontend.ast import AdLevel, Call, Expression, FunctionDefinition, Span, Variable
@@ -65,7 +66,7 @@ class Checker:
     loop_depth: int = 0
     in_sizes: bool = False  # in a size of a global declaration
     second_order: list[Call] = field(default_factory=list)  # calls that differentiate their callback twice
-    _scopes: list[list[str]] = field(default_factory=list)
+    scopes: list[list[str]] = field(default_factory=list)
     _reported: set[str] = field(default_factory=set)
 
     # ---------------------------------------------------------------- messages
@@ -80,15 +81,9 @@ class Checker:
 
     # ---------------------------------------------------------------- scopes
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> _Scope:
         """Names declared inside end with the `with` statement."""
-        self._scopes.append([])
-        try:
-            yield
-        finally:
-            for name in self._scopes.pop():
-                del self.symbols[name]
+        return _Scope(self)
 
     def declare(
         self,
@@ -121,8 +116,8 @@ class Checker:
                 "this suffix calls a density without its constant terms",
             )  # fmt: skip
         self.symbols[name] = symbol
-        if self._scopes:
-            self._scopes[-1].append(name)
+        if self.scopes:
+            self.scopes[-1].append(name)
         return symbol
 
     def check_identifier(self, name: str, span: Span) -> None:
@@ -169,6 +164,24 @@ class Checker:
         return f"did you mean '{found}'?" if found else None
 
 
+class _Scope:
+    """The extent of the names declared inside a `with` statement."""
+
+    __slots__ = ("checker",)
+
+    def __init__(self, checker: Checker) -> None:
+        self.checker = checker
+
+    def __enter__(self) -> None:
+        self.checker.scopes.append([])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in self.checker.scopes.pop():
+            del self.checker.symbols[name]
+
+
 # Kept for later by the language (Reference Manual, "Reserved names"); the parser knows the other keywords.
 RESERVED_WORDS = frozenset(
     "generated quantities transformed repeat until then true false typedef struct var export extern static auto".split()
@@ -207,6 +220,7 @@ def contains_int(type_: StanType) -> bool:
     return type_ == INT
 
 
+@cache
 def normalized_name(name: str) -> str:
     """`normal_lupdf` → `normal_lpdf`; any other name as it is."""
     suffix = UNNORMALIZED_SUFFIXES.get(name[-6:])

@@ -8,6 +8,7 @@ Source: Stan Reference Manual, "Expressions"; which expressions are autodiff: do
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ulam.frontend import signatures
@@ -43,6 +44,7 @@ from ulam.frontend.typechecker_context import (
     Origin,
     article,
     highest_ad_level,
+    is_data,
     is_discrete,
     normalized_name,
 )
@@ -279,7 +281,10 @@ def _conditional(checker: Checker, node: Conditional) -> StanType:
         return _set(node, ERROR)
     node.then = promote(node.then, type_)
     node.otherwise = promote(node.otherwise, type_)
-    return _set(node, type_, node.condition, node.then, node.otherwise)
+    _set(node, type_, node.then, node.otherwise)
+    if not is_discrete(type_) and not is_data(node.condition):
+        node.ad_level = AdLevel.AUTODIFF  # Stan promotes both values if the condition depends on a parameter
+    return type_
 
 
 def _parenthesized(checker: Checker, node: Parenthesized) -> StanType:
@@ -414,7 +419,7 @@ def set_indexed(checker: Checker, node: Indexed) -> StanType:
     base = node.base.type
     if base is ERROR:
         return _set(node, ERROR)
-    multiple = [index.kind is not IndexKind.SINGLE for index in node.indices]
+    multiple = tuple([index.kind is not IndexKind.SINGLE for index in node.indices])
     type_ = indexed_type(base, multiple)
     if type_ is None:
         depth = _dimensions(base)
@@ -428,7 +433,8 @@ def set_indexed(checker: Checker, node: Indexed) -> StanType:
     return _set(node, type_, node.base)
 
 
-def indexed_type(base: StanType, multiple: list[bool]) -> StanType | None:
+@cache
+def indexed_type(base: StanType, multiple: tuple[bool, ...]) -> StanType | None:
     """The type of `base` with these indices (True: multiple); None if there are too many."""
     kept = 0
     position = 0
@@ -438,7 +444,7 @@ def indexed_type(base: StanType, multiple: list[bool]) -> StanType | None:
         if base.rank > len(multiple):
             return array_of(base.element, kept + base.rank - len(multiple))
         base = base.element
-    rest = multiple[position:]
+    rest = list(multiple[position:])
     if rest:
         inner: StanType | None = None
         if base in _VECTOR_ELEMENT and len(rest) == 1:

@@ -1,6 +1,15 @@
 /* Distribution functions through incomplete gamma and beta functions. Stan Functions Reference, the sections of the
  * distributions; X_cdf is Pr(Y <= y), X_lcdf its log, X_lccdf the log of Pr(Y > y). */
 
+/* Logs of incomplete gamma and beta functions; where one is near 1, through its complement. */
+real log_gamma_p(real a, real x) { return x < a ? log(gamma_p(a, x)) : log1m(gamma_q(a, x)); }
+
+real log_gamma_q(real a, real x) { return x < a ? log1m(gamma_p(a, x)) : log(gamma_q(a, x)); }
+
+real log_inc_beta(real a, real b, real x) {
+  return x < a / (a + b) ? log(inc_beta(a, b, x)) : log1m(inc_beta(b, a, 1 - x));
+}
+
 /* Gamma with shape alpha and rate beta. */
 real gamma_cdf(real y, real alpha, real beta) {
   require_positive_finite(alpha);
@@ -15,7 +24,7 @@ real gamma_lcdf(real y, real alpha, real beta) {
   require_positive_finite(beta);
   require_nonnegative(y);
   if (y == positive_infinity()) return 0;
-  return log(gamma_p(alpha, beta * y));
+  return log_gamma_p(alpha, beta * y);
 }
 
 real gamma_lccdf(real y, real alpha, real beta) {
@@ -23,7 +32,7 @@ real gamma_lccdf(real y, real alpha, real beta) {
   require_positive_finite(beta);
   require_nonnegative(y);
   if (y == positive_infinity()) return negative_infinity();
-  return log(gamma_q(alpha, beta * y));
+  return log_gamma_q(alpha, beta * y);
 }
 
 /* Inverse gamma with shape alpha and scale beta. */
@@ -42,7 +51,7 @@ real inv_gamma_lcdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   if (y == 0) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log(gamma_q(alpha, beta / y));
+  return log_gamma_q(alpha, beta / y);
 }
 
 real inv_gamma_lccdf(real y, real alpha, real beta) {
@@ -51,7 +60,7 @@ real inv_gamma_lccdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   if (y == 0) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log(gamma_p(alpha, beta / y));
+  return log_gamma_p(alpha, beta / y);
 }
 
 /* Chi-square with nu degrees of freedom. */
@@ -66,14 +75,14 @@ real chi_square_lcdf(real y, real nu) {
   require_positive_finite(nu);
   require_nonnegative(y);
   if (y == positive_infinity()) return 0;
-  return log(gamma_p(0.5 * nu, 0.5 * y));
+  return log_gamma_p(0.5 * nu, 0.5 * y);
 }
 
 real chi_square_lccdf(real y, real nu) {
   require_positive_finite(nu);
   require_nonnegative(y);
   if (y == positive_infinity()) return negative_infinity();
-  return log(gamma_q(0.5 * nu, 0.5 * y));
+  return log_gamma_q(0.5 * nu, 0.5 * y);
 }
 
 /* Inverse chi-square with nu degrees of freedom. */
@@ -90,7 +99,7 @@ real inv_chi_square_lcdf(real y, real nu) {
   require_nonnegative(y);
   if (y == 0) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log(gamma_q(0.5 * nu, 0.5 / y));
+  return log_gamma_q(0.5 * nu, 0.5 / y);
 }
 
 real inv_chi_square_lccdf(real y, real nu) {
@@ -98,7 +107,7 @@ real inv_chi_square_lccdf(real y, real nu) {
   require_nonnegative(y);
   if (y == 0) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log(gamma_p(0.5 * nu, 0.5 / y));
+  return log_gamma_p(0.5 * nu, 0.5 / y);
 }
 
 /* Scaled inverse chi-square with nu degrees of freedom and scale sigma. */
@@ -117,7 +126,7 @@ real scaled_inv_chi_square_lcdf(real y, real nu, real sigma) {
   require_positive_finite(sigma);
   if (y == 0) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log(gamma_q(0.5 * nu, 0.5 * nu * square(sigma) / y));
+  return log_gamma_q(0.5 * nu, 0.5 * nu * square(sigma) / y);
 }
 
 real scaled_inv_chi_square_lccdf(real y, real nu, real sigma) {
@@ -126,7 +135,7 @@ real scaled_inv_chi_square_lccdf(real y, real nu, real sigma) {
   require_positive_finite(sigma);
   if (y == 0) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log(gamma_p(0.5 * nu, 0.5 * nu * square(sigma) / y));
+  return log_gamma_p(0.5 * nu, 0.5 * nu * square(sigma) / y);
 }
 
 /* Beta. */
@@ -141,14 +150,14 @@ real beta_lcdf(real y, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   require_probability(y);
-  return log(inc_beta(alpha, beta, y));
+  return log_inc_beta(alpha, beta, y);
 }
 
 real beta_lccdf(real y, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   require_probability(y);
-  return log(inc_beta(beta, alpha, 1 - y));
+  return log_inc_beta(beta, alpha, 1 - y);
 }
 
 /* Beta with mean mu and precision kappa. */
@@ -157,7 +166,7 @@ real beta_proportion_lcdf(real y, real mu, real kappa) {
   require_less(mu, 1.0);
   require_positive_finite(kappa);
   require_probability(y);
-  return log(inc_beta(mu * kappa, kappa - mu * kappa, y));
+  return log_inc_beta(mu * kappa, kappa - mu * kappa, y);
 }
 
 real beta_proportion_lccdf(real y, real mu, real kappa) {
@@ -165,7 +174,7 @@ real beta_proportion_lccdf(real y, real mu, real kappa) {
   require_less(mu, 1.0);
   require_positive_finite(kappa);
   require_probability(y);
-  return log(inc_beta(kappa - mu * kappa, mu * kappa, 1 - y));
+  return log_inc_beta(kappa - mu * kappa, mu * kappa, 1 - y);
 }
 
 /* Student's t: half of an incomplete beta function beyond |y - mu|. */
@@ -182,7 +191,7 @@ real student_t_lcdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
-  return log(student_t_probability((y - mu) / sigma, nu));
+  return student_t_log_probability((y - mu) / sigma, nu);
 }
 
 real student_t_lccdf(real y, real nu, real mu, real sigma) {
@@ -190,7 +199,7 @@ real student_t_lccdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
-  return log(student_t_probability((mu - y) / sigma, nu));
+  return student_t_log_probability((mu - y) / sigma, nu);
 }
 
 /* Pr(T <= t). Near 0 through the complement, where the square of t would lose t's derivative. */
@@ -199,6 +208,10 @@ real student_t_probability(real t, real nu) {
          ? 0.5 + (t < 0 ? -0.5 : 0.5) * inc_beta(0.5, 0.5 * nu, square(t) / (nu + square(t)))
          : t < 0 ? 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)))
          : 1 - 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)));
+}
+
+real student_t_log_probability(real t, real nu) {
+  return t > 0 ? log1m(student_t_probability(-t, nu)) : log(student_t_probability(t, nu));
 }
 
 /* Binomial: n successes of N. */
@@ -215,7 +228,7 @@ real binomial_lcdf(int n, int N, real theta) {
   require_probability(theta);
   if (n < 0) return negative_infinity();
   if (n >= N) return 0;
-  return log(inc_beta(N - n, n + 1, 1 - theta));
+  return log_inc_beta(N - n, n + 1, 1 - theta);
 }
 
 real binomial_lccdf(int n, int N, real theta) {
@@ -223,7 +236,7 @@ real binomial_lccdf(int n, int N, real theta) {
   require_probability(theta);
   if (n < 0) return 0;
   if (n >= N) return negative_infinity();
-  return log(inc_beta(n + 1, N - n, theta));
+  return log_inc_beta(n + 1, N - n, theta);
 }
 
 /* Poisson with rate lambda. */
@@ -236,13 +249,13 @@ real poisson_cdf(int n, real lambda) {
 real poisson_lcdf(int n, real lambda) {
   require_nonnegative(lambda);
   if (n < 0) return negative_infinity();
-  return log(gamma_q(n + 1.0, lambda));
+  return log_gamma_q(n + 1.0, lambda);
 }
 
 real poisson_lccdf(int n, real lambda) {
   require_nonnegative(lambda);
   if (n < 0) return 0;
-  return log(gamma_p(n + 1.0, lambda));
+  return log_gamma_p(n + 1.0, lambda);
 }
 
 /* Negative binomial with shape alpha and inverse scale beta. */
@@ -257,14 +270,14 @@ real neg_binomial_lcdf(int n, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   if (n < 0) return negative_infinity();
-  return log(inc_beta(alpha, n + 1.0, beta / (1 + beta)));
+  return log_inc_beta(alpha, n + 1.0, beta / (1 + beta));
 }
 
 real neg_binomial_lccdf(int n, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   if (n < 0) return 0;
-  return log(inc_beta(n + 1.0, alpha, 1 / (1 + beta)));
+  return log_inc_beta(n + 1.0, alpha, 1 / (1 + beta));
 }
 
 /* Negative binomial with mean mu and precision phi. */
@@ -279,14 +292,14 @@ real neg_binomial_2_lcdf(int n, real mu, real phi) {
   require_positive_finite(mu);
   require_positive_finite(phi);
   if (n < 0) return negative_infinity();
-  return log(inc_beta(phi, n + 1.0, phi / (phi + mu)));
+  return log_inc_beta(phi, n + 1.0, phi / (phi + mu));
 }
 
 real neg_binomial_2_lccdf(int n, real mu, real phi) {
   require_positive_finite(mu);
   require_positive_finite(phi);
   if (n < 0) return 0;
-  return log(inc_beta(n + 1.0, phi, mu / (phi + mu)));
+  return log_inc_beta(n + 1.0, phi, mu / (phi + mu));
 }
 
 /* Beta-binomial, by summation of the mass function. */

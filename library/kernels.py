@@ -14,7 +14,7 @@ A kernel with a `pullback` is differentiable. The pullback is the C function `ul
 arguments..., adjoints...)`, returns nothing and does not throw. It has one adjoint for each f64 buffer (in, out, kept),
 in order, of the buffer's size: adjoints of inputs are added to, those of outputs only read. Any of them may be null:
 an input then needs no derivative, an output has none. Adjoints of two inputs may be the same buffer.
-Where only one triangle of an argument is read (`cholesky_decompose`, triangular solves), the adjoint goes to that triangle.
+Where only one triangle of an argument is read (`cholesky_decompose`, triangular solves), the adjoint goes there.
 """
 
 from __future__ import annotations

@@ -174,9 +174,7 @@ class Context:
         status = self._library.ulam_run_dims(self.address, entry, bound, variable, ctypes.addressof(dims))
         return status, list(dims[:rank])
 
-    def run_constrain(
-        self, entry: int, bound: int, theta: int, out: int, include_tp: bool, include_gq: bool
-    ) -> int:
+    def run_constrain(self, entry: int, bound: int, theta: int, out: int, include_tp: bool, include_gq: bool) -> int:
         return self._library.ulam_run_constrain(self.address, entry, bound, theta, out, include_tp, include_gq)
 
     def run_unconstrain(self, entry: int, bound: int, constrained: int, theta: int) -> int:

@@ -227,7 +227,7 @@ def as_formal(low: Lowering, scalar: SSAValue, formal: object) -> SSAValue:
 
 def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
     """A function that the lowering knows itself, or a scalar primitive, element-wise in containers."""
-    from ulam.passes.lower.intrinsics import INTRINSICS
+    from ulam.passes.lower.kernels import INTRINSICS
 
     name = op.callee.data
     arguments = [low.value(a) for a in op.arguments]

@@ -12,10 +12,12 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAtt
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.library.kernels import KERNELS
+from ulam.passes.autodiff.activity import written_buffers
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp)
-_COSTLY = (rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
+_COSTLY = (rt.KernelOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
 _MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, *_WRITES)
 
 
@@ -50,8 +52,7 @@ def _data_only(block: Block) -> list[Operation]:
     for op in block.ops:
         candidates[op] = _may_move(op)
         for inner in op.walk():
-            if isinstance(inner, _WRITES):
-                buffer = inner.buffer if isinstance(inner, rt.StoreOp | ad.AccumulateOp) else inner.destination
+            for buffer in written_buffers(inner):
                 writers.setdefault(_root(buffer), []).append(op)
     # A memory block moves only with all its writers, and a variable's never: its value depends on when it is read.
     changed = True
@@ -80,6 +81,8 @@ def _data_only(block: Block) -> list[Operation]:
 def _may_move(op: Operation) -> bool:
     for inner in op.walk():
         if isinstance(inner, arith.ConstantOp) or inner.name.startswith(("arith.", "scf.")):
+            continue
+        if isinstance(inner, rt.KernelOp) and (kernel := KERNELS.get(inner.function.data)) and not kernel.effects:
             continue
         if not isinstance(inner, (*_MOVABLE_RT, rt.BoundOp)):
             return False

@@ -253,17 +253,18 @@ class Lowering:
         """Leaves the function with an error unless `ok`; `message` has `{0}`... for `values`."""
         if self.builder.known.get(ok) == 1:
             return
+        site = self.new_site(status, message, location)
+        self.builder.emit(
+            rt.CheckOp, (ok, *values), (), {"site": IntegerAttr(site, i64), "status": IntegerAttr(status, i64)})  # fmt: skip
+
+    def new_site(self, status: int, message: str, location: LocationAttr | None = None) -> int:
+        """A further entry of the site table; its number."""
         location = location or self.error_location()
         file, line, column = "", 0, 0
         if isinstance(location, FileLineColLoc):
             file, line, column = location.filename.data, location.line.data, location.column.data
         self.sites.append(Site(status, message, file, line, column))
-        self.builder.emit(
-            rt.CheckOp,
-            (ok, *values),
-            (),
-            {"site": IntegerAttr(len(self.sites) - 1, i64), "status": IntegerAttr(status, i64)},
-        )
+        return len(self.sites) - 1
 
     def error_location(self) -> LocationAttr | None:
         """The place in the user's program: inside library functions that of the call."""

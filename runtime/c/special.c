@@ -43,7 +43,7 @@ static const double digamma_zero = 1.4616321449683622, digamma_zero_rest = 9.549
 
 double ulam_digamma(double x) {
   if (!(x > 0)) {
-    if (x == 0 || x == floor(x)) return NAN; /* a pole, or -inf */
+    if (isnan(x) || x == floor(x)) return NAN; /* also a pole, or -inf */
     return ulam_digamma(1 - x) - pi / tan(pi * (x - round(x)));
   }
   double h = (x - digamma_zero) - digamma_zero_rest;
@@ -70,7 +70,8 @@ double ulam_digamma(double x) {
 
 double ulam_trigamma(double x) {
   if (!(x > 0)) {
-    if (x == 0 || x == floor(x)) return INFINITY;
+    if (isnan(x)) return NAN;
+    if (x == floor(x)) return INFINITY;
     double s = sin(pi * (x - round(x)));
     return pi * pi / (s * s) - ulam_trigamma(1 - x);
   }

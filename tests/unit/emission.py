@@ -66,10 +66,14 @@ class Compiled:
     """One entry function: numpy arrays are passed as buffers, results come back as Python numbers."""
 
     def __init__(
-        self, text: str, results: Sequence[str] = (), level: int = STRICT, pipeline: jit.Pipeline = jit.HOT, name: str = "f"
+        self,
+        text: str,
+        results: Sequence[str] = (),
+        level: int = STRICT,
+        pipeline: jit.Pipeline = jit.HOT,
     ) -> None:
         self.loaded = load(text, level, pipeline)
-        self.address = self.loaded.address(name)
+        self.address = self.loaded.address("f")
         self.results = results
         self.context = new_context()
         self.bound = (ctypes.c_int64 * 32)()

@@ -75,7 +75,8 @@ def test_division_by_a_constant(divisor: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "expected"), [("addf", 3.75), ("subf", -0.75), ("mulf", 3.375), ("divf", 1.5 / 2.25), ("minnumf", 1.5), ("maxnumf", 2.25)]
+    ("op", "expected"),
+    [("addf", 3.75), ("subf", -0.75), ("mulf", 3.375), ("divf", 1.5 / 2.25), ("minnumf", 1.5), ("maxnumf", 2.25)],
 )
 @pytest.mark.parametrize("level", [STRICT, LOOSE])
 def test_real_arithmetic(op: str, expected: float, level: int) -> None:
@@ -84,7 +85,12 @@ def test_real_arithmetic(op: str, expected: float, level: int) -> None:
 
 @pytest.mark.parametrize(
     ("predicate", "a", "b", "expected"),
-    [("olt", 1.0, 2.0, True), ("oeq", math.nan, math.nan, False), ("une", math.nan, 1.0, True), ("uno", math.nan, 1.0, True)],
+    [
+        ("olt", 1.0, 2.0, True),
+        ("oeq", math.nan, math.nan, False),
+        ("une", math.nan, 1.0, True),
+        ("uno", math.nan, 1.0, True),
+    ],
 )
 def test_real_comparison(predicate: str, a: float, b: float, expected: bool) -> None:
     assert Compiled(binary(f"arith.cmpf {predicate},", "f64", "i1"), ["i1"])(a, b) is expected

@@ -1,4 +1,4 @@
-"""What the emitter tells LLVM: alias scopes, constancy of bound data, fast-math flags, loop metadata; and that it matters."""
+"""What the emitter tells LLVM: alias scopes, constancy of bound data, fast-math flags, loop metadata."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from xdsl.dialects import func
 
 sys.path.insert(0, str(Path(__file__).parent))
 from emission import LOOSE, STRICT, emit, parse
 
 from ulam.emit import alias, jit
 from ulam.emit.alias import find_roots
+from ulam.emit.llvm_text import operations
 
 MAP = """
 func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {entry} {
@@ -39,7 +41,8 @@ def accesses(text: str, kind: str) -> list[str]:
 
 def test_roots() -> None:
     (function,) = parse(MAP).body.block.ops
-    roots = find_roots(function, bound_is_constant=True)  # pyright: ignore[reportArgumentType]
+    assert isinstance(function, func.FuncOp)
+    roots = find_roots(function, operations(function), bound_is_constant=True)
     names = {value.name_hint: root for value, root in roots.roots.items()}
     assert names["w"] == names["view"]
     assert len({names["x"], names["y"], names["w"]}) == 3

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from ulam.library.kernels import KERNELS
 from ulam.runtime import native
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, new_rng
@@ -168,11 +169,13 @@ def test_threads() -> None:
     def work(number: int) -> None:
         for _ in range(50):
             with pool.context() as context:
+
                 def body(ctx: int) -> None:
                     start = Arena(ctx).take(100_000)
                     ctypes.memset(start, number, 100_000)
                     if ctypes.string_at(start, 100_000) != bytes([number]) * 100_000:
                         failures.append(number)
+
                 run(context, body)  # fmt: skip
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]

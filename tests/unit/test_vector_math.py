@@ -56,9 +56,10 @@ DEFAULT_LIMIT = 1.8
 
 TINY = np.finfo(float).smallest_subnormal
 SPECIAL = np.array([
-    0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, TINY, -TINY, 2.0**-1022, -(2.0**-1022), np.finfo(float).max, np.finfo(float).min,
-    709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412, -708.4, 0.5, 2.0, -37.0, -40.0, 37.0,
-    np.log(2), -np.log(2), 1e-17, -1e-17, 2.0**-53, 2.0**-54, -(2.0**-54), 2.0**53, 1e300,
+    0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, TINY, -TINY, 2.0**-1022, -(2.0**-1022),
+    np.finfo(float).max, np.finfo(float).min, 709.782712893384, 709.7827128933841, -745.1332191019411,
+    -745.1332191019412, -708.4, 0.5, 2.0, -37.0, -40.0, 37.0, np.log(2), -np.log(2), 1e-17, -1e-17, 2.0**-53, 2.0**-54,
+    -(2.0**-54), 2.0**53, 1e300,
 ])  # fmt: skip
 
 
@@ -137,8 +138,8 @@ def test_the_sign_of_zero_stays(name: str) -> None:
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
-        (0.0, 0.0, np.log(2)), (INF, INF, INF), (-INF, -INF, -INF), (-INF, 3.0, 3.0), (3.0, -INF, 3.0), (INF, -INF, INF),
-        (NAN, 1.0, NAN), (1.0, NAN, NAN), (1e300, 1.0, 1e300), (INF, NAN, NAN),
+        (0.0, 0.0, np.log(2)), (INF, INF, INF), (-INF, -INF, -INF), (-INF, 3.0, 3.0), (3.0, -INF, 3.0),
+        (INF, -INF, INF), (NAN, 1.0, NAN), (1.0, NAN, NAN), (1e300, 1.0, 1e300), (INF, NAN, NAN),
     ],
 )  # fmt: skip
 def test_log_sum_exp_special_values(a: float, b: float, expected: float) -> None:
@@ -162,14 +163,16 @@ def test_log_diff_exp_special_values() -> None:
 
 
 @pytest.mark.parametrize("name", REFERENCE)
+@pytest.mark.skipif(not jit.host().triple.startswith("x86_64"), reason="asks for a processor without the instruction")
 def test_without_fused_multiply_add(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "host", lambda host=jit.host(): jit.Host(host.triple, "x86-64", ""))
+    plain = jit.Host(jit.host().triple, "x86-64", "")
+    monkeypatch.setattr(jit, "host", lambda: plain)
     assert "llvm.fma" not in definition(name, fused=False)[0]
     x = arguments()
     with np.errstate(all="ignore"):
         error = errors_in_ulp(emission.elementwise(name)(x), REFERENCE[name](x.astype(L)))
     worst = int(np.argmax(error))
-    assert error[worst] <= 4, f"{name}({x[worst]!r}): {error[worst]} ulp"
+    assert error[worst] <= 3, f"{name}({x[worst]!r}): {error[worst]} ulp"
 
 
 def test_definitions_are_free_of_branches_and_calls() -> None:
