@@ -66,11 +66,11 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     e.line(f"{more} = icmp slt {t} {values[0]}, {limit}")
     e.line(f"br i1 {more}, label %{inside}, label %{done}")
     e.begin_block(inside)
-    serial, e.serial = e.serial, "serial" in op.attributes and e.module.options.opt_level >= 3
-    e.loop_depth += 1
+    around = e.serial, e.inline_math
+    e.serial = "serial" in op.attributes and e.module.options.opt_level >= 3
+    e.inline_math = "cold" not in op.attributes and e.module.options.inline_math
     last = e.region(body)
-    e.loop_depth -= 1
-    e.serial = serial
+    e.serial, e.inline_math = around
     # below the limit: adding 1 cannot wrap
     e.line(f"{after} = add {'nsw ' if increment == '1' else ''}{t} {values[0]}, {increment}")
     _complete(e, positions, [after, *(e.names[v] for v in e.operands(last))])
@@ -91,8 +91,9 @@ def _while(e: FunctionEmitter, op: Operation) -> None:
     values = [e.define(v) for v in arguments]
     positions = _phis(e, values, [e.type(v) for v in arguments], starts, before)
     # never widened, so what runs in it is a chain of scalar operations
-    serial, e.serial = e.serial, e.module.options.opt_level >= 3
-    e.loop_depth += 1
+    around = e.serial, e.inline_math
+    e.serial = e.module.options.opt_level >= 3
+    e.inline_math = e.module.options.inline_math
     last = e.region(op.before_region)
     if type(last) is not scf.ConditionOp:
         raise EmissionError("the first region of scf.while must end in scf.condition", last)
@@ -102,8 +103,7 @@ def _while(e: FunctionEmitter, op: Operation) -> None:
         e.names[argument] = e.names[result] = e.names[value]
     e.begin_block(inside)
     last = e.region(op.after_region)
-    e.loop_depth -= 1
-    e.serial = serial
+    e.serial, e.inline_math = around
     _complete(e, positions, [e.names[v] for v in e.operands(last)])
     e.line(f"br label %{head}{loop_metadata(e, op)}")
     e.begin_block(done)

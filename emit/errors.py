@@ -13,8 +13,19 @@ class EmissionError(Exception):
 
     def __init__(self, message: str, op: Operation | None = None) -> None:
         self.op = op
-        super().__init__(message if op is None else f"{message} (at `{op.name}`)")
+        self.reason = message
+        super().__init__(message if op is None else f"{_place(op)}{message} (at `{op.name}`)")
 
 
 class CodeGenerationError(Exception):
     """LLVM refused the module's text, or the linker found a symbol missing."""
+
+
+def _place(op: Operation) -> str:
+    """`file:line:column: ` of the program text an op comes from, if known."""
+    from xdsl.dialects.builtin import FileLineColLoc
+
+    location = op.location
+    if not isinstance(location, FileLineColLoc):
+        return ""
+    return f"{location.filename.data}:{location.line.data}:{location.column.data}: "

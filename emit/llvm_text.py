@@ -51,10 +51,13 @@ class EmitOptions:
     """`opt_level`: 0 to 2 leave floating point as written; 3 and 4 allow contraction, and re-association where marked.
 
     `fused`: the target has a fused multiply-add instruction; without, our math functions use separate operations.
+    `inline_math`: exp, log, ... are inlined within loops, which can then be widened; without (for code that runs once)
+    they are called, which compiles much faster. The bits are the same.
     """
 
     opt_level: int = 3
     fused: bool = True
+    inline_math: bool = True
 
 
 def emit_module(module: ModuleOp, options: EmitOptions | None = None) -> str:
@@ -198,7 +201,8 @@ class FunctionEmitter:
         self.cold: list[str] = []
         """Blocks for errors, put behind all others."""
         self.outputs: list[str] = []
-        self.loop_depth = 0
+        self.inline_math = False
+        """Within a loop worth widening."""
         self.serial = False
         """Within a loop marked `serial` (and levels 3, 4): exp and log come from libm."""
         self.scopes = AliasScopes(function, ops, module.metadata, bound_is_constant)

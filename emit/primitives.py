@@ -2,7 +2,7 @@
 
 * `inline`: a few instructions, written at the call.
 * `intrinsic`: an LLVM intrinsic that is one machine instruction (or a call of libm where it is not).
-* `own`: a function of `vector_math`, inlined within loops so that they widen.
+* `own`: a function of `vector_math`, inlined within loops so that they widen, called elsewhere.
 * `libm`, `runtime`: pure C functions, by name; the runtime's begin with `ulam_`.
 """
 
@@ -183,6 +183,7 @@ def _call(e: FunctionEmitter, primitive: Primitive, arguments: list[str]) -> str
         else:
             e.module.math_functions.add(target)
             target = f"ulam.{target}"
+            attributes = "" if e.inline_math else " noinline"
     elif primitive.kind == "libm":
         if target == "pow":
             e.module.math_functions.add("pow")

@@ -83,27 +83,22 @@ def check_sized_type(checker: Checker, sized: SizedType, *, is_global: bool) -> 
     for position, size in enumerate(sized.sizes):
         check_int(checker, size, names[min(position, len(names) - 1)])
     checker.in_sizes = False
-    _check_constraint(checker, sized, is_global=is_global)
+    _check_constraint(checker, sized)
     for field in sized.fields:
         check_sized_type(checker, field, is_global=is_global)
 
 
-def _check_constraint(checker: Checker, sized: SizedType, *, is_global: bool) -> None:
+def _check_constraint(checker: Checker, sized: SizedType) -> None:
     constraint = sized.constraint
     if constraint.kind is ConstraintKind.NONE:
         return
-    if not is_global:
-        checker.error(
-            "a local variable cannot have a constraint", constraint.span, "local-constraint",
-            "constraints are for variables at the top of a block other than model",
-        )  # fmt: skip
     constraint.lower = _bound(checker, sized, constraint.lower, "the lower bound")
     constraint.upper = _bound(checker, sized, constraint.upper, "the upper bound")
     constraint.offset = _bound(checker, sized, constraint.offset, "the offset")
     constraint.multiplier = _bound(checker, sized, constraint.multiplier, "the multiplier")
-    if scalar_of(sized.type) == COMPLEX and is_global:
+    if scalar_of(sized.type) == COMPLEX:
         checker.error("a complex variable cannot have a constraint", constraint.span, "complex-constraint")
-    if sized.type == INT and is_global:
+    if sized.type == INT:
         _check_int_bounds(checker, constraint)
 
 

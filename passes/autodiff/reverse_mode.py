@@ -143,7 +143,7 @@ class ReverseMode:
 
     def _can_fuse(self, op: Operation) -> bool:
         """Whether all active effects of a region op are additions to the target, and memory of its own."""
-        if any(self._is_differentiable(r) for r in op.results):
+        if any(self._is_differentiable(v) for v in _carried_values(op)):
             return False
         own: set[Operation] = {inner for inner in op.walk() if isinstance(inner, rt.AllocOp)}
         for inner in op.walk():
@@ -265,7 +265,7 @@ class ReverseMode:
             self.unsupported(f"'{op.name}'", op)
 
     def _has_active_effect(self, op: Operation) -> bool:
-        if any(self._is_differentiable(r) for r in op.results):
+        if any(self._is_differentiable(v) for v in _carried_values(op)):
             return True
         for inner in op.walk():
             if isinstance(inner, ad.TargetAddOp) and self.is_active(inner.value):
@@ -274,13 +274,18 @@ class ReverseMode:
                 return True
         return False
 
-    def _active_scalars(self, values: Sequence[SSAValue]) -> list[int]:
-        return [n for n, v in enumerate(values) if v.type == f64 and self.is_active(v)]
+    def _active_scalars(self, *groups: Sequence[SSAValue]) -> list[int]:
+        """Positions at which one of the groups (results, carried arguments) has an active scalar."""
+        return [
+            n
+            for n, values in enumerate(zip(*groups, strict=True))
+            if values[0].type == f64 and any(self.is_active(v) for v in values)
+        ]
 
     def _reverse_for(self, op: scf.ForOp, frame: Frame) -> None:
         builder = self.builder
         body = op.body.block
-        carried = self._active_scalars(op.results)
+        carried = self._active_scalars(op.results, body.args[1:])
         outer = self._outer_scalars(op)
         zero = builder.f64(0.0)
         adjoints = [self.take(frame, op.results[n]) or zero for n in carried]
@@ -388,7 +393,7 @@ class ReverseMode:
         """Iterations push records in the forward sweep; the reverse loop pops them."""
         builder = self.builder
         before, after = op.before_region.block, op.after_region.block
-        carried = self._active_scalars(op.results)
+        carried = self._active_scalars(op.results, before.args, after.args)
         outer = self._outer_scalars(op)
         zero = builder.f64(0.0)
         passed = before.last_op.operands[1:]  # type: ignore[union-attr]
@@ -463,3 +468,11 @@ class ReverseMode:
             stand_in.results[0].replace_all_uses_with(popped)
         return pop.results[0]
 
+
+def _carried_values(op: Operation) -> list[SSAValue]:
+    """What a region op hands on: its results, and what a loop carries from iteration to iteration."""
+    if isinstance(op, scf.ForOp):
+        return [*op.results, *op.body.block.args[1:]]
+    if isinstance(op, scf.WhileOp):
+        return [*op.results, *op.before_region.block.args, *op.after_region.block.args]
+    return list(op.results)

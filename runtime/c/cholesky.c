@@ -62,9 +62,9 @@ ULAM_API int32_t ulam_cholesky_decompose(ulam_context *ctx, const double *A, int
   return status == ULAM_OK ? dense_cholesky(ctx, "cholesky_decompose", A, n, L) : status;
 }
 
-/* With P = L' L_adj, its lower triangle taken with half the diagonal, S = L'^-1 P L^-1 gives the adjoint of the
- * symmetric A; as only its lower triangle is read, S + S' goes there. Murray (2016), "Differentiation of the Cholesky
- * decomposition", section 3; all of it is matrix product and triangular solve. */
+/* With P the lower triangle of L' L_adj, its diagonal halved, S = L'^-1 (P + P') L^-1 is twice the adjoint of the
+ * symmetric A; as only the lower triangle of A is read, all of it goes there, but half of the diagonal. Murray (2016),
+ * "Differentiation of the Cholesky decomposition", section 3; it is all matrix product and triangular solve. */
 ULAM_API void ulam_cholesky_decompose_pullback(ulam_context *ctx, const double *A, int64_t n, const double *L,
                                                double *A_adj, const double *L_adj) {
   (void)A;
@@ -73,16 +73,18 @@ ULAM_API void ulam_cholesky_decompose_pullback(ulam_context *ctx, const double *
   double *lower_adj = dense_zeros(ctx, n * n), *S = dense_zeros(ctx, n * n);
   for (int64_t j = 0; j < n; ++j) dense_copy(lower_adj + j * n + j, L_adj + j * n + j, n - j);
   dense_view factor = dense_of(L, n), s = dense_of(S, n);
-  dense_multiply_add(ctx, n, n, n, 1.0, dense_transposed(factor), dense_of(lower_adj, n), s);
-  for (int64_t j = 0; j < n; ++j) {
-    dense_zero(S + j * n, j);
-    S[j + j * n] *= 0.5;
+  for (int64_t i = 0; i < n; i += BLOCK) { /* block rows of P, from the diagonal to the left */
+    int64_t size = n - i < BLOCK ? n - i : BLOCK;
+    dense_multiply_add(ctx, size, i + size, n - i, 1.0, dense_transposed(dense_block(factor, i, i)),
+                       dense_block(dense_of(lower_adj, n), i, 0), dense_block(s, i, 0));
   }
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t i = j + 1; i < n; ++i) S[j + i * n] = S[i + j * n];
   dense_solve_upper(ctx, n, n, dense_transposed(factor), 0, s);
   dense_solve_upper(ctx, n, n, dense_transposed(factor), 0, dense_transposed(s));
   for (int64_t j = 0; j < n; ++j) {
-    A_adj[j + j * n] += S[j + j * n];
-    for (int64_t i = j + 1; i < n; ++i) A_adj[i + j * n] += S[i + j * n] + S[j + i * n];
+    A_adj[j + j * n] += 0.5 * S[j + j * n];
+    for (int64_t i = j + 1; i < n; ++i) A_adj[i + j * n] += S[i + j * n];
   }
   ulam_release(ctx, mark);
 }

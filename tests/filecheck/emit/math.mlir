@@ -1,0 +1,49 @@
+// RUN: stan-opt %s -O2 -t llvm | filecheck %s --check-prefixes CHECK,STRICT
+// RUN: stan-opt %s -O3 -t llvm | filecheck %s --check-prefixes CHECK,LOOSE
+
+// CHECK-LABEL: define i32 @kinds(
+// CHECK:         %square = fmul double %x, %x
+// CHECK-NEXT:    %root = call double @llvm.sqrt.f64(double %square)
+// CHECK-NEXT:    %e = call double @ulam.exp(double %root) noinline
+// CHECK-NEXT:    %s = call double @sin(double %e) nobuiltin #1
+// CHECK-NEXT:    %d = call double @ulam_digamma(double %s)
+func.func @kinds(%x: f64) -> f64 attributes {entry} {
+  %square = "rt.math"(%x) {function = "square"} : (f64) -> f64
+  %root = "rt.math"(%square) {function = "sqrt"} : (f64) -> f64
+  %e = "rt.math"(%root) {function = "exp"} : (f64) -> f64
+  %s = "rt.math"(%e) {function = "sin"} : (f64) -> f64
+  %d = "rt.math"(%s) {function = "digamma"} : (f64) -> f64
+  func.return %d : f64
+}
+
+// Within a loop our functions are inlined, so that it can be widened.
+// CHECK-LABEL: define i32 @loop(
+// CHECK:         %y = call double @ulam.exp(double %x){{$}}
+func.func @loop(%n: i64, %a: !rt.buf<f64>) attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  scf.for %i = %zero to %n step %one : i64 {
+    %x = "rt.load"(%a, %i) : (!rt.buf<f64>, i64) -> f64
+    %y = "rt.math"(%x) {function = "exp"} : (f64) -> f64
+    "rt.store"(%y, %a, %i) : (f64, !rt.buf<f64>, i64) -> ()
+  }
+  func.return
+}
+
+// On a loop-carried chain libm's scalar functions are faster; strict levels use one form everywhere.
+// CHECK-LABEL: define i32 @chain(
+// STRICT:        %y = call double @ulam.exp(double %x)
+// LOOSE:         %y = call double @exp(double %x) nobuiltin #1
+func.func @chain(%n: i64, %start: f64) -> f64 attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%x = %start) -> (f64) : i64 {
+    %y = "rt.math"(%x) {function = "exp"} : (f64) -> f64
+    scf.yield %y : f64
+  } {serial}
+  func.return %r : f64
+}
+
+// Only what is used is defined.
+// CHECK:     define internal double @ulam.exp(double %x) alwaysinline
+// CHECK-NOT: define internal double
