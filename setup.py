@@ -21,8 +21,14 @@ setup(
             include_dirs=["runtime/c", numpy.get_include()],
             library_dirs=[str(numpy_random)],
             libraries=["npyrandom", "m"],
-            # No contraction: the same bits on every CPU.
-            extra_compile_args=["-std=gnu11", "-O3", "-fno-math-errno", "-ffp-contract=off", "-fvisibility=hidden"],
+            extra_compile_args=[
+                "-std=gnu11",
+                "-O3",
+                "-g0",
+                "-fno-math-errno",
+                "-ffp-contract=off",  # the same bits on every CPU
+                "-fvisibility=hidden",
+            ],
         )
     ]
 )

@@ -12,6 +12,7 @@ from ulam.dialects import rt
 from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
 from ulam.emit.memory_ops import FATAL, fail_block, site_of
+from ulam.emit.scalar_ops import is_number
 
 if TYPE_CHECKING:
     from ulam.emit.llvm_text import Emit, FunctionEmitter
@@ -56,6 +57,11 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     t = e.type(index)
     starts = [e.names[lower], *(e.names[v] for v in carried)]
     limit, increment = e.names[upper], e.names[step]
+    if is_number(starts[0]) and is_number(limit) and is_number(increment):
+        trips = len(range(int(starts[0]), int(limit), int(increment)))
+        if trips <= 1:
+            _straight(e, op, starts, trips)
+            return
     head, inside, done = e.fresh("for"), e.fresh("for.body"), e.fresh("for.end")
     before = e.block
     e.line(f"br label %{head}")
@@ -69,7 +75,9 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     around = e.serial, e.inline_math
     e.serial = "serial" in op.attributes and e.module.options.opt_level >= 3
     e.inline_math = "cold" not in op.attributes and e.module.options.inline_math
+    e.loop_depth += 1
     last = e.region(body)
+    e.loop_depth -= 1
     e.serial, e.inline_math = around
     # below the limit: adding 1 cannot wrap
     e.line(f"{after} = add {'nsw ' if increment == '1' else ''}{t} {values[0]}, {increment}")
@@ -77,6 +85,17 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     e.line(f"br label %{head}{loop_metadata(e, op)}")
     e.begin_block(done)
     for result, value in zip(op.results, values[1:], strict=True):
+        e.names[result] = value
+
+
+def _straight(e: FunctionEmitter, op: scf.ForOp, starts: list[str], trips: int) -> None:
+    """A loop that runs once or never."""
+    values = starts[1:]
+    if trips:
+        for argument, start in zip(op.body.block.args, starts, strict=True):
+            e.names[argument] = start
+        values = [e.names[v] for v in e.operands(e.region(op.body))]
+    for result, value in zip(op.results, values, strict=True):
         e.names[result] = value
 
 
@@ -94,6 +113,7 @@ def _while(e: FunctionEmitter, op: Operation) -> None:
     around = e.serial, e.inline_math
     e.serial = e.module.options.opt_level >= 3
     e.inline_math = e.module.options.inline_math
+    e.loop_depth += 1
     last = e.region(op.before_region)
     if type(last) is not scf.ConditionOp:
         raise EmissionError("the first region of scf.while must end in scf.condition", last)
@@ -103,6 +123,7 @@ def _while(e: FunctionEmitter, op: Operation) -> None:
         e.names[argument] = e.names[result] = e.names[value]
     e.begin_block(inside)
     last = e.region(op.after_region)
+    e.loop_depth -= 1
     e.serial, e.inline_math = around
     _complete(e, positions, [e.names[v] for v in e.operands(last)])
     e.line(f"br label %{head}{loop_metadata(e, op)}")
@@ -114,6 +135,12 @@ def _if(e: FunctionEmitter, op: Operation) -> None:
     (condition,) = e.operands(op)
     test = e.names[condition]
     has_else = bool(op.false_region.blocks)
+    if test in ("true", "false"):
+        if test == "true" or has_else:
+            last = e.region(op.true_region if test == "true" else op.false_region)
+            for result, value in zip(op.results, e.operands(last), strict=True):
+                e.names[result] = e.names[value]
+        return
     then = e.fresh("then")
     otherwise = e.fresh("else") if has_else else ""
     done = e.fresh("endif")

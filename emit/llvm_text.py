@@ -201,6 +201,10 @@ class FunctionEmitter:
         self.cold: list[str] = []
         """Blocks for errors, put behind all others."""
         self.outputs: list[str] = []
+        self.loop_depth = 0
+        self.is_entry = "entry" in function.attributes
+        self.stack_bytes = 0
+        """Taken by small buffers of constant size."""
         self.inline_math = False
         """Within a loop worth widening."""
         self.serial = False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -16,7 +17,12 @@ from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import llvm_type
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ulam.emit.llvm_text import Emit, FunctionEmitter
+
+ARENA_BARRIERS = frozenset({rt.MarkOp, rt.ReleaseOp, rt.KernelOp, func.CallOp, ad.PushOp})
+"""Ops without regions that other allocations must not be moved across."""
 
 ARENA_CURSOR = 0
 ARENA_END = 8
@@ -26,6 +32,10 @@ ARENA_START = 56
 ARENA_ALIGNMENT = 64
 
 FATAL = 2
+
+STACK_BUFFER_BYTES = 512
+STACK_BYTES = 16 << 10
+"""Largest buffer that is put on the stack, and how much of the stack a function may take for them."""
 
 BYTES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1, "ptr": 8}
 TBAA_NAMES = {"double": "real", "i64": "int64", "i32": "int32", "i8": "byte", "i1": "byte", "ptr": "buffer"}
@@ -100,16 +110,11 @@ def byte_count(e: FunctionEmitter, count: str, t: str) -> str:
 
 
 def allocate(e: FunctionEmitter, result: str, size: str) -> None:
-    """Takes `size` bytes from the arena: a bump of the cursor, and a call where the chunk is full or the size absurd.
+    """Takes `size` bytes, a multiple of the alignment, from the arena: a bump of the cursor, and a call where the
+    chunk is full or the size absurd.
 
     The runtime leaves the entry point where there is no more memory; the call does not return then.
     """
-    if size[0] != "%":
-        padded = str(-(-int(size) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT)
-    else:
-        raised, padded = e.temporary(), e.temporary()
-        e.line(f"{raised} = add i64 {size}, {ARENA_ALIGNMENT - 1}")
-        e.line(f"{padded} = and i64 {raised}, {-ARENA_ALIGNMENT}")
     cursor, end, start_int, end_int, room, fits, grown = (e.temporary() for _ in range(7))
     bump, grow, done = (e.fresh(label) for label in ("bump", "grow", "allocated"))
     e.line(f"{cursor} = load ptr, ptr %context, align 8")
@@ -117,7 +122,7 @@ def allocate(e: FunctionEmitter, result: str, size: str) -> None:
     e.line(f"{start_int} = ptrtoint ptr {cursor} to i64")
     e.line(f"{end_int} = ptrtoint ptr {end} to i64")
     e.line(f"{room} = sub i64 {end_int}, {start_int}")
-    e.line(f"{fits} = icmp ule i64 {padded}, {room}")
+    e.line(f"{fits} = icmp ule i64 {size}, {room}")
     e.line(f"br i1 {fits}, label %{bump}, label %{grow}{e.module.unlikely_else()}")
     e.begin_block(grow)
     e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
@@ -125,7 +130,7 @@ def allocate(e: FunctionEmitter, result: str, size: str) -> None:
     e.line(f"br label %{done}")
     e.begin_block(bump)
     moved = e.temporary()
-    e.line(f"{moved} = getelementptr inbounds i8, ptr {cursor}, i64 {padded}")
+    e.line(f"{moved} = getelementptr inbounds i8, ptr {cursor}, i64 {size}")
     e.line(f"store ptr {moved}, ptr %context, align 8")
     e.line(f"br label %{done}")
     e.begin_block(done)
@@ -147,13 +152,74 @@ def fail_block(e: FunctionEmitter, label: str, site: int, values: list[str], sta
 
 
 def _alloc(e: FunctionEmitter, op: Operation) -> None:
+    """Small buffers of constant size go on the stack, where LLVM can keep their elements in registers. Others are
+    taken from the arena, together with those that the same block allocates further down, in one step.
+    """
     (count,) = e.operands(op)
     (result,) = op.results
-    size = byte_count(e, e.names[count], element_type(result))
+    if result in e.names:
+        return  # taken together with an earlier one
+    if _on_stack(e, op, e.names[count], result):
+        return
+    group = [op, *_allocations_below(e, op)]
+    sizes = [byte_count(e, e.names[e.operands(other)[0]], element_type(other.results[0])) for other in group]
+    address = e.define(result) if len(group) == 1 else e.temporary()
+    padded = [_padded(e, size) for size in sizes]
+    total = padded[0]
+    offsets = ["0"]
+    for size in padded[1:]:
+        offsets.append(total)
+        total = _sum(e, total, size)
+    allocate(e, address, total)
+    for other, offset, size in zip(group, offsets, sizes, strict=True):
+        buffer = other.results[0]
+        if len(group) > 1:
+            e.line(f"{e.define(buffer)} = getelementptr inbounds i8, ptr {address}, i64 {offset}")
+        if "zero" in other.properties:
+            set_memory(e, e.names[buffer], size)
+
+
+def _sum(e: FunctionEmitter, a: str, b: str) -> str:
+    if a[0] != "%" and b[0] != "%":
+        return str(int(a) + int(b))
+    total = e.temporary()
+    e.line(f"{total} = add i64 {a}, {b}")
+    return total
+
+
+def _padded(e: FunctionEmitter, size: str) -> str:
+    """`size`, rounded up to whole blocks of the arena."""
+    if size[0] != "%":
+        return str(-(-int(size) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT)
+    raised, padded = e.temporary(), e.temporary()
+    e.line(f"{raised} = add i64 {size}, {ARENA_ALIGNMENT - 1}")
+    e.line(f"{padded} = and i64 {raised}, {-ARENA_ALIGNMENT}")
+    return padded
+
+
+def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -> bool:
+    """Puts a buffer of an entry point on the stack, if it is small and its allocation runs at most once."""
+    if not e.is_entry or e.loop_depth or count[0] == "%":
+        return False
+    t = element_type(result)
+    size = int(count) * BYTES[t]
+    if not 0 <= size <= STACK_BUFFER_BYTES or e.stack_bytes + size > STACK_BYTES:
+        return False
+    e.stack_bytes += size
     name = e.define(result)
-    allocate(e, name, size)
+    e.allocas.append(f"  {name} = alloca [{count} x {'i8' if t == 'i1' else t}], align 16")
     if "zero" in op.properties:
-        set_memory(e, name, size)
+        set_memory(e, name, str(size))
+    return True
+
+
+def _allocations_below(e: FunctionEmitter, op: Operation) -> Iterator[Operation]:
+    """Allocations further down in the block whose sizes are known here, up to what may give memory back or fail."""
+    below = op.next_op
+    while below is not None and type(below) not in ARENA_BARRIERS and not below.regions:
+        if type(below) is rt.AllocOp and e.operands(below)[0] in e.names and below.results[0] not in e.names:
+            yield below
+        below = below.next_op
 
 
 def set_memory(e: FunctionEmitter, address: str, size: str) -> None:
@@ -337,7 +403,7 @@ def _push(e: FunctionEmitter, op: Operation) -> None:
     """A record is the address of the one below, then the values, eight bytes each."""
     previous, *values = e.operands(op)
     name = e.define(op.results[0])
-    allocate(e, name, str(8 * (1 + len(values))))
+    allocate(e, name, _padded(e, str(8 * (1 + len(values)))))
     e.line(f"store ptr {e.names[previous]}, ptr {name}, align 8")
     for j, value in enumerate(values):
         address = e.temporary()

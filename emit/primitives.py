@@ -92,6 +92,7 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "gamma_q": ("double", "double"),
     "inc_beta": ("double", "double", "double"),
     "log_Phi": ("double",),
+    "tetragamma": ("double",),
     "gamma_p_da": ("double", "double"),
     "inc_beta_da": ("double", "double", "double"),
     "inc_beta_db": ("double", "double", "double"),
@@ -165,6 +166,10 @@ def emit_math(e: FunctionEmitter, op: Operation) -> None:
 
 def _inline(e: FunctionEmitter, text: str, arguments: list[str], result: str) -> None:
     used = {f"t{i}": e.temporary() for i in range(8) if f"{{t{i}}}" in text}
+    if e.contract:
+        text = text.replace("= fmul double", "= fmul contract double").replace(
+            "= fsub double", "= fsub contract double"
+        )
     for line in text.format(*arguments, r=result, **used).split("\n"):
         e.line(line)
     for name in ("log", "log1m_exp"):

@@ -6,7 +6,9 @@ bare instruction would trap; that the divisor is not 0 is tested before (`rt.che
 
 from __future__ import annotations
 
+import operator
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
@@ -100,10 +102,52 @@ def _constant(e: FunctionEmitter, op: Operation) -> None:
         raise EmissionError(f"constant of type {result.type} cannot be emitted: only scalars can", op)
 
 
+# What is computed here if both operands are literals: sizes and bounds of small containers, mostly.
+FOLDS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "smin": min,
+    "smax": max,
+}
+COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "slt": operator.lt,
+    "sle": operator.le,
+    "sgt": operator.gt,
+    "sge": operator.ge,
+}
+RIGHT_IDENTITIES = {"add": "0", "sub": "0", "mul": "1"}
+
+
+def is_number(name: str) -> bool:
+    """Whether the name of an integer value is a literal."""
+    return name[0] in "-0123456789"
+
+
+def wrapped(value: int, llvm_type: str) -> str:
+    """The literal of `value` in two's complement."""
+    width = int(llvm_type[1:])
+    value &= (1 << width) - 1
+    return str(value - (1 << width) if value >> (width - 1) else value)
+
+
 def _integer_binary(instruction: str) -> Emit:
+    fold = FOLDS.get(instruction)
+    identity = RIGHT_IDENTITIES.get(instruction)
+
     def emit(e: FunctionEmitter, op: Operation) -> None:
         a, b = e.operands(op)
-        e.line(f"{e.define(op.results[0])} = {instruction} {e.type(a)} {e.names[a]}, {e.names[b]}")
+        x, y, t = e.names[a], e.names[b], e.type(a)
+        if is_number(y):
+            if fold is not None and is_number(x):
+                e.names[op.results[0]] = wrapped(fold(int(x), int(y)), t)
+                return
+            if y == identity:
+                e.names[op.results[0]] = x
+                return
+        e.line(f"{e.define(op.results[0])} = {instruction} {t} {x}, {y}")
 
     return emit
 
@@ -121,6 +165,10 @@ def _intrinsic_binary(name: str) -> Emit:
     def emit(e: FunctionEmitter, op: Operation) -> None:
         a, b = e.operands(op)
         t = e.type(a)
+        fold = FOLDS.get(name)
+        if fold is not None and is_number(e.names[a]) and is_number(e.names[b]):
+            e.names[op.results[0]] = str(fold(int(e.names[a]), int(e.names[b])))
+            return
         callee = f"llvm.{name}.{intrinsic_suffix(t)}"
         e.module.declare(callee, f"declare {t} @{callee}({t}, {t})")
         e.line(f"{e.define(op.results[0])} = call {t} @{callee}({t} {e.names[a]}, {t} {e.names[b]})")
@@ -163,6 +211,10 @@ def _compare(instruction: str, predicates: tuple[str, ...]) -> Emit:
         predicate = op.properties["predicate"]
         assert isinstance(predicate, IntegerAttr)
         name = predicates[predicate.value.data]
+        fold = COMPARISONS.get(name)
+        if fold is not None and is_number(e.names[a]) and is_number(e.names[b]):
+            e.names[op.results[0]] = "true" if fold(int(e.names[a]), int(e.names[b])) else "false"
+            return
         e.line(f"{e.define(op.results[0])} = {instruction} {name} {e.type(a)} {e.names[a]}, {e.names[b]}")
 
     return emit
@@ -170,6 +222,9 @@ def _compare(instruction: str, predicates: tuple[str, ...]) -> Emit:
 
 def _select(e: FunctionEmitter, op: Operation) -> None:
     condition, a, b = e.operands(op)
+    if (test := e.names[condition]) in ("true", "false"):
+        e.names[op.results[0]] = e.names[a if test == "true" else b]
+        return
     t = e.type(a)
     e.line(f"{e.define(op.results[0])} = select i1 {e.names[condition]}, {t} {e.names[a]}, {t} {e.names[b]}")
 
@@ -178,6 +233,9 @@ def _convert(instruction: str) -> Emit:
     def emit(e: FunctionEmitter, op: Operation) -> None:
         (a,) = e.operands(op)
         (result,) = op.results
+        if instruction in ("sext", "trunc") and is_number(e.names[a]) and e.type(result) != "i1":
+            e.names[result] = wrapped(int(e.names[a]), e.type(result))
+            return
         e.line(f"{e.define(result)} = {instruction} {e.type(a)} {e.names[a]} to {e.type(result)}")
 
     return emit

@@ -30,7 +30,7 @@ def _positions(*numbers: int) -> tuple[int, ...]:
 
 
 # Which arguments (from 0) of calls with a given number of arguments must be data.
-# Source: Stan Functions Reference, the `data` qualifiers in the signatures of these functions.
+# Source: what stanc3 (2.40) declares as data; the Stan Functions Reference marks most of them `data`.
 _ODE = {7: _positions(5, 6), 10: _positions(5, 6, 7, 8, 9)}
 _ALGEBRA = {5: _positions(3, 4), 8: _positions(3, 4, 5, 6, 7)}
 _LINSPACED = {3: _positions(0, 1, 2)}

@@ -124,7 +124,15 @@ row_vector columns_dot_product(matrix x, matrix y) {
   return result;
 }
 
+row_vector columns_dot_product(vector x, vector y) { return [dot_product(x, y)]; }
+
+row_vector columns_dot_product(row_vector x, row_vector y) { return x .* y; }
+
 row_vector columns_dot_self(matrix x) { return columns_dot_product(x, x); }
+
+row_vector columns_dot_self(vector x) { return [dot_self(x)]; }
+
+row_vector columns_dot_self(row_vector x) { return x .* x; }
 
 vector rows_dot_product(matrix x, matrix y) {
   require_same_size(rows(x), rows(y));
@@ -136,7 +144,15 @@ vector rows_dot_product(matrix x, matrix y) {
   return result;
 }
 
+vector rows_dot_product(vector x, vector y) { return x .* y; }
+
+vector rows_dot_product(row_vector x, row_vector y) { return [dot_product(x, y)]'; }
+
 vector rows_dot_self(matrix x) { return rows_dot_product(x, x); }
+
+vector rows_dot_self(vector x) { return x .* x; }
+
+vector rows_dot_self(row_vector x) { return [dot_self(x)]'; }
 
 matrix identity_matrix(int n) { return diag_matrix(rep_vector(1, n)); }
 
@@ -194,6 +210,16 @@ row_vector linspaced_row_vector(int n, data real low, data real high) { return l
 
 array[] real linspaced_array(int n, data real low, data real high) { return to_array_1d(linspaced_vector(n, low, high)); }
 
+array[] int linspaced_int_array(int n, int low, int high) {
+  require_nonnegative(n);
+  require_at_least(high, low);
+  array[n] int result;
+  int step = n <= 1 ? 1 : high - low >= n - 1 ? (high - low) %/% (n - 1) : 1;
+  int repeats = n <= 1 || high - low >= n - 1 ? 1 : n %/% (high - low + 1);
+  for (i in 1:n) result[i] = n == 1 ? high : low + ((i - 1) %/% repeats) * step;
+  return result;
+}
+
 vector reverse(vector x) {
   int n = num_elements(x);
   vector[n] result;
@@ -223,28 +249,6 @@ matrix matrix_power(matrix A, int n) {
     if (rest % 2 == 1) result = result * square_power;
     rest = rest %/% 2;
     if (rest > 0) square_power = square_power * square_power;
-  }
-  return result;
-}
-
-/* Rows and columns of a sparse matrix in compressed row storage times a vector. */
-vector csr_matrix_times_vector(int m, int n, vector w, array[] int v, array[] int u, vector b) {
-  require_same_size(num_elements(b), n);
-  require_same_size(size(u), m + 1);
-  require_same_size(size(v), num_elements(w));
-  vector[m] result;
-  for (i in 1:m) {
-    real total = 0;
-    for (k in u[i]:(u[i + 1] - 1)) total += w[k] * b[v[k]];
-    result[i] = total;
-  }
-  return result;
-}
-
-matrix csr_to_dense_matrix(int m, int n, vector w, array[] int v, array[] int u) {
-  matrix[m, n] result = rep_matrix(0, m, n);
-  for (i in 1:m) {
-    for (k in u[i]:(u[i + 1] - 1)) result[i, v[k]] = w[k];
   }
   return result;
 }

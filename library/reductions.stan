@@ -94,11 +94,24 @@ vector log_softmax(vector x) {
 
 row_vector log_softmax(row_vector x) { return log_softmax(x')'; }
 
-/* log of a mixture with weights theta of components with log densities lps. */
+/* log of a mixture with weights theta of components with log densities lps; a sum of one for each element of an array
+ * of lps. */
 real log_mix(vector theta, vector lps) {
   require_same_size(num_elements(theta), num_elements(lps));
   require_probability(theta);
   return log_sum_exp(log(theta) + lps);
+}
+
+real log_mix(vector theta, array[] vector lps) {
+  real total = 0;
+  for (n in 1:size(lps)) total += log_mix(theta, lps[n]);
+  return total;
+}
+
+real log_mix(vector theta, array[] row_vector lps) {
+  real total = 0;
+  for (n in 1:size(lps)) total += log_mix(theta, lps[n]');
+  return total;
 }
 
 real log_mix(vector theta, row_vector lps) { return log_mix(theta, lps'); }
@@ -109,16 +122,21 @@ real log_mix(row_vector theta, vector lps) { return log_mix(theta', lps); }
 
 real log_mix(row_vector theta, row_vector lps) { return log_mix(theta', lps'); }
 
-real log_mix(array[] real theta, array[] real lps) { return log_mix(to_vector(theta), to_vector(lps)); }
+real log_mix(row_vector theta, array[] real lps) { return log_mix(theta', to_vector(lps)); }
+
+real log_mix(row_vector theta, array[] vector lps) { return log_mix(theta', lps); }
+
+real log_mix(row_vector theta, array[] row_vector lps) { return log_mix(theta', lps); }
 
 real log_mix(array[] real theta, vector lps) { return log_mix(to_vector(theta), lps); }
 
-/* One mixture for each element of lps. */
-real log_mix(vector theta, array[] vector lps) {
-  real total = 0;
-  for (n in 1:size(lps)) total += log_mix(theta, lps[n]);
-  return total;
-}
+real log_mix(array[] real theta, row_vector lps) { return log_mix(to_vector(theta), lps'); }
+
+real log_mix(array[] real theta, array[] real lps) { return log_mix(to_vector(theta), to_vector(lps)); }
+
+real log_mix(array[] real theta, array[] vector lps) { return log_mix(to_vector(theta), lps); }
+
+real log_mix(array[] real theta, array[] row_vector lps) { return log_mix(to_vector(theta), lps); }
 
 vector cumulative_sum(vector x) {
   vector[num_elements(x)] result;
@@ -206,7 +224,8 @@ real quantile(data vector x, data real p) {
 real quantile_of_sorted(data vector x, data real p) {
   int n = num_elements(x);
   real position = (n - 1) * p;
-  int below = to_int(floor(position));
+  int below = 0;
+  while (below + 1 <= position) below += 1;
   return below + 1 >= n ? x[n] : x[below + 1] + (position - below) * (x[below + 2] - x[below + 1]);
 }
 
@@ -223,5 +242,7 @@ array[] real quantile(data vector x, data array[] real p) {
   for (i in 1:size(p)) result[i] = quantile_of_sorted(sorted, p[i]);
   return result;
 }
+
+array[] real quantile(data row_vector x, data array[] real p) { return quantile(x', p); }
 
 array[] real quantile(data array[] real x, data array[] real p) { return quantile(to_vector(x), p); }

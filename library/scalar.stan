@@ -47,3 +47,46 @@ real lmgamma(int n, real x) {
   for (j in 1:n) result += lgamma(x + (1 - j) * 0.5);
   return result;
 }
+
+/* The normal quantile of exp(log_p). Far down the tail by Newton's method on log_Phi. */
+real std_normal_log_qf(real log_p) {
+  return log_p > -0.7 ? -inv_Phi(-expm1(log_p))
+         : log_p > -300 ? inv_Phi(exp(log_p))
+         : std_normal_log_qf_tail(log_p);
+}
+
+real std_normal_log_qf_tail(real log_p) {
+  real x = -sqrt(-2 * log_p - log(-4 * pi() * log_p));
+  for (i in 1:4) x -= (log_Phi(x) - log_p) * exp(log_Phi(x) + 0.5 * square(x) + log_sqrt_two_pi());
+  return x;
+}
+
+/* How many ways there are to choose k of n. */
+int choose(int n, int k) {
+  require_nonnegative(n);
+  int result = k < 0 || k > n ? 0 : 1;
+  if (result == 1) {
+    for (i in 1:min(k, n - k)) result = (result * (n - i + 1)) %/% i;
+  }
+  return result;
+}
+
+int modulus(int a, int b) { return a % b; }
+
+int logical_and(real a, real b) { return a != 0 && b != 0; }
+
+int logical_or(real a, real b) { return a != 0 || b != 0; }
+
+int logical_negation(real a) { return a == 0; }
+
+int logical_eq(real a, real b) { return a == b; }
+
+int logical_neq(real a, real b) { return a != b; }
+
+int logical_lt(real a, real b) { return a < b; }
+
+int logical_lte(real a, real b) { return a <= b; }
+
+int logical_gt(real a, real b) { return a > b; }
+
+int logical_gte(real a, real b) { return a >= b; }

@@ -35,7 +35,9 @@ def run_on(op: Operation) -> None:
 def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
     for position, operand in enumerate(op.operands):
         if operand not in visible:
-            raise VerifyException(f"operand {position} of {op.name} is used before its definition: {_describe(operand)}")
+            raise VerifyException(
+                f"operand {position} of {op.name} is used before its definition: {_describe(operand)}"
+            )
     if op.regions:
         seen_inside: set[SSAValue] = set() if op.has_trait(IsolatedFromAbove) else visible
         for region in op.regions:

@@ -6,6 +6,7 @@ interpreter lock; a model may be used by several threads at once, each call take
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import sys
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.data import DataSource, Values, bind_values, read_data
-from ulam.runtime.errors import ArgumentError, CompileError
+from ulam.runtime.errors import ArgumentError, CompileError, ProgramError
 from ulam.runtime.names import (
     GlobalVariable,
     constrained_names,
@@ -26,7 +27,7 @@ from ulam.runtime.names import (
     unconstrained_names,
 )
 from ulam.runtime.native import Context, Rng
-from ulam.runtime.program import BoundProgram, CompiledProgram, Unit
+from ulam.runtime.program import LOCATE, BoundProgram, CompiledProgram, Unit
 
 if TYPE_CHECKING:
     from ulam.runtime.optimize import OptimizationResult
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 
 HESSIAN_STEP = 1e-3
-# Offsets and weights of the 4-point central difference of a first derivative.
-STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 
 
 class _Workspace:
@@ -89,7 +88,9 @@ class StanModel:
         self.seed = seed
         self._capture = capture_stan_prints
         compiler = _compiler(text, filename, opt_level, include_paths, cache)
-        self._program = BoundProgram(compiler, values, Rng(seed), self._show)
+        # NumPy's generators take a fifth of the time of a cached start: only for a program that may draw.
+        rng = Rng(seed) if "_rng" in text or "#include" in text else None
+        self._program = BoundProgram(compiler, values, rng, self._show)
         declared = {variable.name for variable in self._program.of_block("data")}
         kept = Values(values.name, {k: v for k, v in values.values.items() if k in declared}, values.is_json)
         self._recipe = (text, filename, kept, seed, capture_stan_prints, opt_level, include_paths, cache)
@@ -111,7 +112,7 @@ class StanModel:
 
     def name(self) -> str:
         """The model's name: the file's, followed by `_model`."""
-        return self._program.name
+        return f"{self._program.name}_model"
 
     def model_info(self) -> str:
         """Versions and options that the model was compiled with."""
@@ -176,7 +177,7 @@ class StanModel:
             if context.output_length.value:
                 self._show(context.take_output())
             if status:
-                raise unit.error(status, context)
+                raise self._failure(unit, status, space, jacobian)
             return context.value.value
         finally:
             self._idle.append(space)
@@ -186,8 +187,7 @@ class StanModel:
     ) -> tuple[float, FloatArray]:
         """The log density and its gradient, written to `out` if that is given."""
         unit = self._gradients.get(propto) or self._density_unit(self._gradients, "gradient", propto)
-        if out is not None:
-            _check_out(out, self._shape)
+        target = None if out is None else _writable(out, self._shape)
         space = self._take()
         try:
             self._fill(space, theta_unc)
@@ -198,13 +198,27 @@ class StanModel:
             if context.output_length.value:
                 self._show(context.take_output())
             if status:
-                raise unit.error(status, context)
-            if out is None:
+                raise self._failure(unit, status, space, jacobian)
+            if target is None:
                 return context.value.value, space.gradient.copy()
-            out[...] = space.gradient
-            return context.value.value, out
+            target[...] = space.gradient
+            return context.value.value, out  # pyright: ignore[reportReturnType]
         finally:
             self._idle.append(space)
+
+    def _failure(self, unit: Unit, status: int, space: _Workspace, jacobian: bool) -> ProgramError:
+        """The exception for an evaluation that failed.
+
+        A hot unit may notice errors out of order, and without their place: then the unit `locate` runs the program
+        once more, with every check where the program has it.
+        """
+        context = space.context
+        if status == LOCATE:
+            located = self._program.unit("locate")
+            again = context.run_value(space.address, located.entry, located.bound, space.theta_address, jacobian)
+            if again:
+                return located.error(again, context)
+        return unit.error(status, context)
 
     def log_density_hessian(
         self,
@@ -217,24 +231,20 @@ class StanModel:
     ) -> tuple[float, FloatArray, FloatArray]:
         """The log density, its gradient and its Hessian, by 4-point central differences of gradients."""
         size = self._size
-        if out_hess is not None:
-            _check_out(out_hess, (size, size))
+        target = None if out_hess is None else _writable(out_hess, (size, size))
         value, gradient = self.log_density_gradient(theta_unc, propto=propto, jacobian=jacobian, out=out_grad)
-        theta = np.array(theta_unc, dtype=np.float64)
+        theta = _vector(theta_unc, self._shape, "theta_unc")
         hessian = np.zeros((size, size))
-        moved, row = theta.copy(), np.empty(size)
+        direction = np.zeros(size)
         for i in range(size):
-            for multiple, weight in STENCIL:
-                moved[i] = theta[i] + multiple * HESSIAN_STEP
-                self.log_density_gradient(moved, propto=propto, jacobian=jacobian, out=row)
-                hessian[i] += weight * row
-            moved[i] = theta[i]
-        hessian /= HESSIAN_STEP
+            direction[i] = 1
+            hessian[i] = self._gradient_difference(theta, direction, HESSIAN_STEP, propto, jacobian)
+            direction[i] = 0
         hessian = 0.5 * (hessian + hessian.T)
-        if out_hess is None:
+        if target is None:
             return value, gradient, hessian
-        out_hess[...] = hessian
-        return value, gradient, out_hess
+        target[...] = hessian
+        return value, gradient, out_hess if isinstance(out_hess, np.ndarray) else target
 
     def log_density_hessian_vector_product(
         self,
@@ -246,25 +256,31 @@ class StanModel:
         out: FloatArray | None = None,
     ) -> tuple[float, FloatArray]:
         """The log density and the product of its Hessian with `v`, by 4-point central differences along `v`."""
-        if out is not None:
-            _check_out(out, self._shape)
+        target = None if out is None else _writable(out, self._shape)
         value = self.log_density(theta_unc, propto=propto, jacobian=jacobian)
-        theta = np.array(theta_unc, dtype=np.float64)
+        theta = _vector(theta_unc, self._shape, "theta_unc")
         direction = _vector(v, self._shape, "v")
-        product = np.zeros(self._size)
         length = float(np.linalg.norm(direction))
         if length > 0:
-            step = HESSIAN_STEP / length
-            row = np.empty(self._size)
-            for multiple, weight in STENCIL:
-                point = theta + (multiple * step) * direction
-                self.log_density_gradient(point, propto=propto, jacobian=jacobian, out=row)
-                product += weight * row
-            product /= step
-        if out is None:
+            product = self._gradient_difference(theta, direction, HESSIAN_STEP / length, propto, jacobian)
+        else:
+            product = np.zeros(self._size)
+        if target is None:
             return value, product
-        out[...] = product
-        return value, out
+        target[...] = product
+        return value, out  # pyright: ignore[reportReturnType]
+
+    def _gradient_difference(
+        self, theta: FloatArray, direction: FloatArray, step: float, propto: bool, jacobian: bool
+    ) -> FloatArray:
+        """The derivative of the gradient along `direction`; exactly 0 where the gradient does not change."""
+
+        def across(reach: float) -> FloatArray:
+            _, ahead = self.log_density_gradient(theta + reach * direction, propto=propto, jacobian=jacobian)
+            _, behind = self.log_density_gradient(theta - reach * direction, propto=propto, jacobian=jacobian)
+            return ahead - behind
+
+        return (8 * across(step) - across(2 * step)) / (12 * step)
 
     # ------------------------------------------------------------ transforms
 
@@ -281,11 +297,11 @@ class StanModel:
         if include_gq and rng is None:
             raise ValueError("Error: must specify rng when including generated quantities")
         count, order = self._output(include_tp, include_gq)
-        if out is not None and getattr(out, "shape", None) != (count,):
+        if isinstance(out, np.ndarray) and out.shape != (count,):
             raise ValueError(
-                f"Error: out must be same size as number of constrained parameters: {count}, "
-                f"found shape {getattr(out, 'shape', None)}"
+                f"Error: out must be same size as number of constrained parameters: {count}, found shape {out.shape}"
             )
+        target = None if out is None else _writable(out, (count,))
         unit = self._program.unit("constrain")
         result = np.full(count, np.nan)
         space = self._take()
@@ -305,10 +321,10 @@ class StanModel:
             self._idle.append(space)
         if order is not None:
             result = result[order]
-        if out is None:
+        if target is None:
             return result
-        out[...] = result
-        return out
+        target[...] = result
+        return out  # pyright: ignore[reportReturnType]
 
     def param_unconstrain(self, theta: FloatArray, *, out: FloatArray | None = None) -> FloatArray:
         """The unconstrained parameters of a constrained vector, in the order of `param_names`."""
@@ -337,8 +353,7 @@ class StanModel:
         return self._unconstrain(np.ascontiguousarray(compiled, dtype=np.float64), out)
 
     def _unconstrain(self, compiled: FloatArray, out: FloatArray | None) -> FloatArray:
-        if out is not None:
-            _check_out(out, self._shape)
+        target = None if out is None else _writable(out, self._shape)
         unit = self._program.unit("unconstrain")
         space = self._take()
         context = space.context
@@ -347,11 +362,11 @@ class StanModel:
             if context.output_length.value:
                 self._show(context.take_output())
             if status:
-                raise unit.error(status, context)
-            if out is None:
+                raise self._failure(unit, status, space, jacobian)
+            if target is None:
                 return space.theta.copy()
-            out[...] = space.theta
-            return out
+            target[...] = space.theta
+            return out  # pyright: ignore[reportReturnType]
         finally:
             self._idle.append(space)
 
@@ -365,7 +380,7 @@ class StanModel:
         """The mode of the log density: see `ulam.runtime.optimize.optimize` for the options."""
         from ulam.runtime.optimize import optimize
 
-        return optimize(self, algorithm=algorithm, **options)
+        return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
 
     @property
     def compile_seconds(self) -> float:
@@ -399,22 +414,35 @@ class StanModel:
 
 
 def _vector(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
-    """The argument as an array of float64, or ArgumentError."""
+    """The argument as an array of float64, or ArgumentError. C arrays and pointers must be of double."""
+    if isinstance(values, (ctypes.Array, ctypes._Pointer)):  # pyright: ignore[reportPrivateUsage]
+        values = _memory(values, shape, name)
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name} must be an array of {shape[0]} real numbers, found {type(values).__name__}"
-        ) from None
+        kind = type(values).__name__
+        raise ArgumentError(f"{name} must be an array of {shape[0]} real numbers, found {kind}") from None
     if array.shape != shape:
         raise ArgumentError(f"{name} must have shape {shape}, found {array.shape}")
     return array
 
 
-def _check_out(out: Any, shape: tuple[int, ...]) -> None:
-    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float64 or not out.flags.writeable:
-        found = f"shape {out.shape} of {out.dtype}" if isinstance(out, np.ndarray) else type(out).__name__
+def _writable(out: Any, shape: tuple[int, ...]) -> FloatArray:
+    """The output argument as an array that shares its memory, or ArgumentError."""
+    array = _memory(out, shape, "the output array") if not isinstance(out, np.ndarray) else out
+    if array.shape != shape or array.dtype != np.float64 or not array.flags.writeable:
+        found = f"shape {array.shape} of {array.dtype}"
         raise ArgumentError(f"the output array must be a writeable float64 array of shape {shape}, found {found}")
+    return array
+
+
+def _memory(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
+    """The memory behind a ctypes array, or pointer, of double."""
+    if isinstance(values, ctypes.Array) and values._type_ is ctypes.c_double:  # pyright: ignore[reportUnknownMemberType]
+        return np.ctypeslib.as_array(values).reshape(shape if math.prod(shape) == len(values) else -1)
+    if isinstance(values, ctypes.POINTER(ctypes.c_double)):
+        return np.ctypeslib.as_array(values, shape=shape)
+    raise ArgumentError(f"{name} must be an array of float64, or of C double, found {type(values).__name__}")
 
 
 def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import memmove
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
@@ -19,6 +20,8 @@ from ulam.runtime.names import Dims, GlobalVariable, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng
 
 # Units that have a `bind` entry; `setup` has `prepare` instead, `unconstrain` needs nothing computed beforehand.
+LOCATE = 3  # status of an evaluation that noticed an error: the unit `locate` tells which comes first
+
 UNITS_WITH_BIND = frozenset({"value_propto", "value_full", "gradient_propto", "gradient_full", "constrain"})
 
 
@@ -78,10 +81,28 @@ def as_compile_error(error: Exception) -> CompileError | None:
     return None
 
 
-class Unit:
-    """A loaded unit. `entry` and `bound` are the addresses of `evaluate` and of its table of bound data."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a failed run left in its context."""
 
-    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites")
+    status: int
+    site: int
+    values: tuple[float, ...]
+    message: str
+
+    @staticmethod
+    def of(status: int, context: Context) -> Failure:
+        return Failure(status, context.error_site, tuple(context.error_values), context.message)
+
+
+class Unit:
+    """A loaded unit. `entry` and `bound` are the addresses of `evaluate` and of its table of bound data.
+
+    `failure` is that of `bind`: of work that depends on data only and was therefore done ahead of every evaluation.
+    It is raised where an evaluation would have raised it.
+    """
+
+    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "failure")
 
     def __init__(self, name: str, loaded: LoadedObject, data: BoundData, sites: Sequence[Site]) -> None:
         self.name = name
@@ -90,15 +111,18 @@ class Unit:
         self.sites = sites
         self.entry = 0 if name == "setup" else loaded.address("evaluate")
         self.bound = data.address
+        self.failure: Failure | None = None
 
     def error(self, status: int, context: Context) -> ProgramError:
         """The exception for a run of this unit that returned `status`."""
-        number = context.error_site
-        if 0 <= number < len(self.sites):
-            site = self.sites[number]
+        return self.error_of(Failure.of(status, context))
+
+    def error_of(self, failure: Failure) -> ProgramError:
+        if 0 <= failure.site < len(self.sites):
+            site = self.sites[failure.site]
         else:
-            site = Site(status, "the program failed without saying where", "", 0, 0, "")
-        return site.error(status, context.error_values, context.message)
+            site = Site(failure.status, "the program failed without saying where", "", 0, 0, "")
+        return site.error(failure.status, failure.values, failure.message)
 
 
 class BoundProgram:
@@ -108,7 +132,7 @@ class BoundProgram:
         self,
         compiler: CompiledProgram,
         source: Values,
-        rng: Rng,
+        rng: Rng | None,
         show: Callable[[str], None],
         load: Loader | None = None,
     ) -> None:
@@ -128,11 +152,13 @@ class BoundProgram:
         return [variable for variable in self.variables if variable.block in blocks]
 
     def unit(self, name: str) -> Unit:
-        """The unit, compiled, loaded and bound."""
+        """The unit, compiled, loaded and bound. Raises what its `bind` failed with."""
         with self._lock:
             unit = self._units.get(name)
             if unit is None:
                 unit = self._units[name] = self._load_unit(name, self._data)
+        if unit.failure is not None:
+            raise unit.error_of(unit.failure)
         return unit
 
     # ------------------------------------------------------------ loading
@@ -163,7 +189,7 @@ class BoundProgram:
                 status = context.run_bind(loaded.address("bind"), data)
                 self._print(context)
                 if status:
-                    raise unit.error(status, context)
+                    unit.failure = Failure.of(status, context)
         return unit
 
     def _print(self, context: Context) -> None:
@@ -172,7 +198,7 @@ class BoundProgram:
 
     # ------------------------------------------------------------ data
 
-    def _bind_data(self, source: Values, rng: Rng) -> BoundData:
+    def _bind_data(self, source: Values, rng: Rng | None) -> BoundData:
         setup = self._units["setup"] = self._load_unit("setup", None)
         data = setup.data
         dims_entry = setup.loaded.address("data_dims")

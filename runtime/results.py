@@ -38,9 +38,9 @@ def plain_table(header: Row, rows: Sequence[Row]) -> str:
 
 def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None) -> None:
     """The table, by rich if `file` is a terminal."""
-    file = file or sys.stdout
-    if not file.isatty():
-        print(plain_table(header, rows), file=file)
+    stream: TextIO = file or sys.stdout
+    if not stream.isatty():
+        print(plain_table(header, rows), file=stream)
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -52,7 +52,7 @@ def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None) ->
         table.add_column(title, justify="left" if column == 0 else "right")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console(file=file).print(table)
+    Console(file=stream).print(table)
 
 
 def number_text(value: float, digits: int = 6) -> str:

@@ -29,7 +29,7 @@ from ulam.passes.lower.lowering import NotSupportedError
 
 
 def reverse_mode(function: func.FuncOp) -> None:
-    """Makes the gradient function of `function`, in place. Its first argument holds the independent variables."""
+    """Makes the gradient function of `function`, in place. `ad.independent` names what the gradient is taken of."""
     ReverseMode(function).run()
 
 
@@ -41,8 +41,8 @@ class ReverseMode:
         self.entry = function.body.block
         self.builder = Builder(self.entry)
         self._note_constants()
-        self.theta = self.entry.args[0]
-        self.activity = Activity(self.entry, self.theta)
+        self.independent = next(op for op in self.entry.ops if isinstance(op, ad.IndependentOp))
+        self.activity = Activity(self.entry, self.independent.buffer)
         self.memory = Memory(self.activity)
         self.keeper = Keeper(self.builder, self.memory)
         self.shadows = Shadows(self.activity)
@@ -52,9 +52,10 @@ class ReverseMode:
     def run(self) -> None:
         gradient = self.entry.insert_arg(BUFFER_REAL, 1)
         gradient.name_hint = "gradient"
-        self.shadows.of[self.theta] = gradient
         self.shadows.make(self.entry)
-        self._clear_gradient(gradient)
+        theta, count = self.independent.buffer, self.independent.count
+        self.independent.detach()
+        self.independent.erase()
         end = self.entry.last_op
         assert end is not None
         end.detach()
@@ -62,6 +63,10 @@ class ReverseMode:
         self.fuse_all(self.entry)
         self.builder.block = self.entry
         self.reverse_block(self.entry, frame)
+        if (shadow := self.shadows.of.get(theta)) is not None:
+            self.builder.copy(gradient, shadow, count, initial=True)
+        else:
+            self.builder.fill(gradient, self.builder.f64(0.0), count, initial=True)
         self.entry.add_op(end)
         self.builder.finish()
         type_ = FunctionType.from_lists([a.type for a in self.entry.args], [o.type for o in end.operands])
@@ -71,16 +76,6 @@ class ReverseMode:
         for op in self.entry.ops:
             if isinstance(op, arith.ConstantOp):
                 self.builder.known[op.result] = op.value.value.data  # type: ignore[union-attr]
-
-    def _clear_gradient(self, gradient: SSAValue) -> None:
-        for op in self.entry.ops:
-            if isinstance(op, ad.IndependentOp):
-                zero = self.builder.f64(0.0)
-                fill = rt.FillOp.create(operands=(gradient, zero, op.count), properties={"initial": UnitAttr()})
-                self.entry.insert_op_before(fill, op)
-                op.detach()
-                op.erase()
-                return
 
     # ------------------------------------------------------------ for the rules
 

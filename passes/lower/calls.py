@@ -13,7 +13,7 @@ from ulam.library.requirements import REQUIREMENTS, Argument
 from ulam.passes.lower.lowering import REJECTION, Frame, Lowering, NotSupportedError, handles
 from ulam.passes.lower.operators import apply_elementwise
 from ulam.passes.lower.statements import add_value_to_target
-from ulam.passes.lower.values import Container, Value
+from ulam.passes.lower.values import Container, Value, for_each_position
 
 DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
 
@@ -310,40 +310,13 @@ def require(low: Lowering, op: stan.CallOp) -> None:
 
 
 def check_container(low: Lowering, op: stan.CallOp, arguments: Sequence[Value], containers: Sequence[Container]) -> None:
-    """Checks every element: a branch-free "any bad" loop, then, only if there is one, a second scan that finds it."""
-    from ulam.passes.lower.values import for_each_position
-
+    """Checks every element."""
     builder = low.builder
 
-    def elements(values: list[SSAValue]) -> list[SSAValue]:
-        iterator = iter(values)
-        return [next(iterator) if isinstance(a, Container) else a for a in arguments]  # type: ignore[misc]
-
     def scan(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        check_requirement(low, op, elements(values), subject_name(op), builder.add(k, builder.i64(1)))
+        iterator = iter(values)
+        elements = [next(iterator) if isinstance(a, Container) else a for a in arguments]
+        check_requirement(low, op, elements, subject_name(op), builder.add(k, builder.i64(1)))  # type: ignore[arg-type]
         return ()
 
-    if all(low.is_data(a) for a in arguments):
-        for_each_position(builder, containers, scan)
-        return
-
-    def any_bad(_: SSAValue, values: list[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        bad = builder.invert(holds(low, op.callee.data, elements(values)))
-        return (builder.either(carried[0], _flag(low, bad)),)
-
-    bad = for_each_position(builder, containers, any_bad, [builder.i64(0)])[0]
-
-    def find() -> Sequence[SSAValue]:
-        for_each_position(builder, containers, scan, cold=True)
-        return ()
-
-    builder.if_else(builder.cmpi("ne", bad, builder.i64(0)), find)
-
-
-def _flag(low: Lowering, condition: SSAValue) -> SSAValue:
-    from xdsl.dialects import arith
-    from xdsl.dialects.builtin import i64
-
-    return low.builder.value(arith.ExtUIOp, (condition,), i64)
-
-
+    for_each_position(builder, containers, scan)

@@ -28,6 +28,7 @@ from ulam.passes.analysis.effects_low import (
     root,
     written_roots,
 )
+from ulam.passes.rewriting import discard, replace_uses
 
 Key = tuple[object, ...]
 
@@ -110,33 +111,33 @@ class _Eliminator:
             cls = type(op)
             if cls in _REPLACEABLE:
                 if cls is not rt.BoundOp or not self.binds:
-                    self._pure(op, block)
+                    self._pure(op)
             elif cls is rt.LoadOp:
-                self._load(op, block)
+                self._load(op)
             elif op.regions:
                 self._regions(op)
             elif cls is rt.CheckOp:
-                self._check(op, block)
+                self._check(op)
             elif EFFECTS.get(cls, Effect.WRITE) & Effect.WRITE:
                 self._write(op)
             op = following
         while len(self.scope) > outer:
             del self.known[self.scope.pop()]
 
-    def _pure(self, op: Operation, block: Block) -> None:
+    def _pure(self, op: Operation) -> None:
         key = self._key(op)
         found = self.known.get(key)
         if found is None:
             self._remember(key, op)
         else:
             for result, same in zip(op.results, found.results, strict=True):
-                result.replace_all_uses_with(same)
-            block.erase_op(op)
+                replace_uses(result, same)
+            discard(op)
 
-    def _check(self, op: Operation, block: Block) -> None:
+    def _check(self, op: Operation) -> None:
         key: Key = (rt.CheckOp, id(op.operands[0]))
         if key in self.known:
-            block.erase_op(op)
+            discard(op)
         else:
             self._remember(key, op)
 
@@ -144,15 +145,15 @@ class _Eliminator:
         self.known[key] = op
         self.scope.append(key)
 
-    def _load(self, op: Operation, block: Block) -> None:
+    def _load(self, op: Operation) -> None:
         buffer, index = op.operands
         key = (id(buffer), id(index))
         found = self.loads.get(key)
         if found is None:
             self.loads[key] = (op.results[0], root(buffer))
         else:
-            op.results[0].replace_all_uses_with(found[0])
-            block.erase_op(op)
+            replace_uses(op.results[0], found[0])
+            discard(op)
 
     def _write(self, op: Operation) -> None:
         self._forget(written_roots(op))
@@ -197,10 +198,10 @@ class _Eliminator:
         return (cls, *operands, attributes, *[self._number(result.type) for result in op.results])
 
     @staticmethod
-    def _is_symmetric(cls: type[Operation], properties: dict[str, Attribute]) -> bool:
+    def _is_symmetric(op_class: type[Operation], properties: dict[str, Attribute]) -> bool:
         predicate = properties["predicate"]
         assert isinstance(predicate, IntegerAttr)
-        return predicate.value.data in _SYMMETRIC_PREDICATES[cls]
+        return predicate.value.data in _SYMMETRIC_PREDICATES[op_class]
 
     def _constant_key(self, op: arith.ConstantOp) -> Key:
         value = op.properties["value"]

@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.passes.analysis.effects_low import ANYTHING, EFFECTS, Effect, root, written_buffer
+from ulam.passes.rewriting import discard
 
 _ROOT_EFFECTS = Effect.WRITE | Effect.LEAVE | Effect.ORDERED
 _BOUNDS = 3  # operands of scf.for before its initial values
@@ -88,8 +89,9 @@ class _Liveness:
         buffer = written_buffer(op)
         if buffer is not None:
             source = root(buffer)
-            if isinstance(source, SSAValue) and type(source.owner) is rt.AllocOp:
-                self.pending.setdefault(source.owner, []).append(op)
+            owner = source.owner if isinstance(source, SSAValue) else None
+            if isinstance(owner, rt.AllocOp):
+                self.pending.setdefault(owner, []).append(op)
                 return
         self.work.append(op)
 
@@ -177,7 +179,7 @@ class _Liveness:
                         for nested in region.blocks:
                             self._sweep(nested)
             elif not EFFECTS.get(type(op), ANYTHING) & Effect.CONTROL:
-                _erase(op)
+                discard(op)  # its users, if any, were dead and are gone
             op = previous
 
     def _trim(self, op: Operation) -> None:
@@ -249,9 +251,3 @@ def _trim_results(op: Operation, keep: list[bool]) -> None:
     for index, result in enumerate(results):
         result.index = index
     op.results = SSAValues(results)
-
-
-def _erase(op: Operation) -> None:
-    """Erases a dead op; its users, if any, are dead and follow later in the sweep."""
-    op.detach()
-    op.erase(safe_erase=False)

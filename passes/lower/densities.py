@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, stan
@@ -23,7 +21,6 @@ from ulam.passes.lower.calls import (
     check_requirement,
     depends_on_autodiff,
     effective_autodiff,
-    holds,
     inline,
     is_density,
     is_unnormalized,
@@ -334,15 +331,17 @@ def _scalar_part(expansion: Expansion, summands: Sequence[tuple[bool, SSAValue]]
 def _element_part(
     expansion: Expansion, summands: Sequence[tuple[bool, SSAValue]], sink: Callable[[SSAValue], None], to_target: bool
 ) -> None:
-    """One loop over the elements: checks as an "any bad" flag, guards, summands."""
+    """One loop over the elements: checks, guards, summands.
+
+    Where errors must come in the program's order (`low.precise`), each check gets a loop of its own before.
+    """
     low, template = expansion.low, expansion.template
     builder = low.builder
     checks = [c for c in template.checks if expansion.is_elementwise(c)]
-    fused: list[stan.CallOp] = []
-    for check in checks:
-        if _check_ahead(expansion, check):
-            continue
-        fused.append(check)
+    if low.precise:
+        for check in checks:
+            _scan(expansion, check)
+        checks = []
     terms = [
         (negative, v)
         for negative, v in summands
@@ -350,51 +349,32 @@ def _element_part(
         or (not isinstance(v.owner, Operation) and v.index in expansion.vectorized)  # type: ignore[attr-defined]
     ]
     guards = [g for g in template.guards if expansion.is_elementwise(g)]
-    if not (terms or guards or fused):
+    if not (terms or guards or checks):
         return
-    outside_all = expansion.outside
-    ops = _element_ops(expansion, [v for _, v in terms], fused, guards)
+    ops = _element_ops(expansion, [v for _, v in terms], checks, guards)
 
     def body(k: SSAValue, elements: list[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         _bind_elements(expansion, k, elements)
         low.block_ops(ops)
-        state = list(carried)
-        for check in fused:
-            if _is_scalar_check(low, check):
-                bad = builder.invert(holds(low, check.callee.data, [low.scalar(a) for a in check.arguments]))
-                state[0] = builder.either(state[0], builder.value(arith.ExtUIOp, (bad,), i64))
-            else:
-                low.op(check)
+        for check in checks:
+            _check_element(expansion, check, k)
         found: list[SSAValue] = []
-        outside = _guards(expansion, True, found.append, outside_all)
+        outside = _guards(expansion, True, found.append, expansion.outside)
         for negative, value in terms:
             found.append(_masked(expansion, _signed(expansion, negative, value), outside))
         sum_: SSAValue | None = None
         for value in found:
             sum_ = value if sum_ is None else builder.addf(sum_, value)
-        if sum_ is not None and to_target:
+        if sum_ is None:
+            return carried
+        if to_target:
             builder.emit(ad.TargetAddOp, (sum_,))
-        elif sum_ is not None:
-            state[-1] = builder.addf(state[-1], sum_, reassociate=True)
-        return state
-
-    initial: list[SSAValue] = [builder.i64(0)] if fused else []
-    if not to_target:
-        initial.append(builder.f64(0.0))
-    results = _loop(expansion, body, initial)
-    if fused:
-
-        def find() -> Sequence[SSAValue]:
-            _rescan(expansion, fused)
             return ()
+        return (builder.addf(carried[0], sum_, reassociate=True),)
 
-        builder.if_else(builder.cmpi("ne", results[0], builder.i64(0)), find)
+    results = _loop(expansion, body, [] if to_target else [builder.f64(0.0)])
     if not to_target:
-        sink(results[-1])
-
-
-def _is_scalar_check(low: Lowering, check: stan.CallOp) -> bool:
-    return check.callee.data in REQUIREMENTS and all(isinstance(low.env[a], SSAValue) for a in check.arguments)
+        sink(results[0])
 
 
 def _element_ops(
@@ -409,42 +389,24 @@ def _element_ops(
     return [op for op in expansion.template.ops if op in needed.used and expansion.is_elementwise(op)]
 
 
-def _check_ahead(expansion: Expansion, check: stan.CallOp) -> bool:
-    """Checks of data elements get a loop of their own, which runs when data are bound."""
+def _scan(expansion: Expansion, check: stan.CallOp) -> None:
+    """A loop of one check over all elements."""
     low = expansion.low
-    needed = expansion.template.needs[check]
-    if not all(low.is_data(expansion.actuals[n]) for n in needed):
-        return False
     ops = _element_ops(expansion, [], [check], [])
 
     def body(k: SSAValue, elements: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
         _bind_elements(expansion, k, elements)
         low.block_ops(ops)
-        _precise(expansion, check, k)
+        _check_element(expansion, check, k)
         return ()
 
     _loop(expansion, body, [])
-    return True
 
 
-def _rescan(expansion: Expansion, checks: Sequence[stan.CallOp]) -> None:
-    """The second scan, after some element was found bad: throws at the first."""
+def _check_element(expansion: Expansion, check: stan.CallOp, k: SSAValue) -> None:
+    """The check of element `k`, which the message names."""
     low = expansion.low
-    for check in checks:
-        ops = _element_ops(expansion, [], [check], [])
-
-        def body(k: SSAValue, elements: list[SSAValue], _: Sequence[SSAValue], check: stan.CallOp = check, ops: list[Operation] = ops) -> Sequence[SSAValue]:
-            _bind_elements(expansion, k, elements)
-            low.block_ops(ops)
-            _precise(expansion, check, k)
-            return ()
-
-        _loop(expansion, body, [], cold=True)
-
-
-def _precise(expansion: Expansion, check: stan.CallOp, k: SSAValue) -> None:
-    low = expansion.low
-    if not _is_scalar_check(low, check):
+    if check.callee.data not in REQUIREMENTS or not all(isinstance(low.env[a], SSAValue) for a in check.arguments):
         low.op(check)
         return
     position = low.builder.add(k, low.builder.i64(1))

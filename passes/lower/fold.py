@@ -1,7 +1,8 @@
-"""Folding: ops whose result is known become constants or one of their operands; branches and loops that are known, too.
+"""Folding: ops whose result is known become constants or one of their operands.
 
-Results never change, to the last bit: integers wrap; floating-point operations are done in IEEE double precision and only
-where the result is not NaN (whose sign would depend on the machine); `x + 0.0` stays, as -0.0 + 0.0 is 0.0.
+Branches and loops that are known dissolve, too. Results never change, to the last bit: integers wrap; floating-point
+operations are done in IEEE double precision and only where the result is not NaN (whose sign would depend on the
+machine); `x + 0.0` stays, as -0.0 + 0.0 is 0.0.
 One forward walk: operands are folded before their users.
 
     arith.addi %x, 0 → %x        arith.mulf %x, 1.0 → %x        scf.if true → its first region
@@ -21,6 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.passes.rewriting import discard, replace_uses
 
 Known = int | float
 """A constant; ints are as signed values of their type, i1 is 0 or 1."""
@@ -69,8 +71,8 @@ def _replace(op: Operation, block: Block, folded: SSAValue | int | float) -> Non
         )
         block.insert_op_before(constant, op)
         folded = constant.results[0]
-    result.replace_all_uses_with(folded)
-    block.erase_op(op)
+    replace_uses(result, folded)
+    discard(op)
 
 
 def _attribute(value: int | float, type_: Attribute) -> Attribute:
@@ -423,7 +425,7 @@ def _fold_check(op: Operation, block: Block) -> Operation | None:
     """A check that is known to hold goes."""
     following = op.next_op
     if _known_int(op.operands[0]) == 1:
-        block.erase_op(op)
+        discard(op)
     return following
 
 
@@ -434,7 +436,7 @@ def _fold_if(op: Operation, block: Block) -> Operation | None:
         region = op.true_region if condition else op.false_region
         if not region.blocks:
             following = op.next_op
-            block.erase_op(op)
+            discard(op)
             return following
         return _inline(op, block, region.block, ())
     for region in op.regions:
@@ -445,7 +447,7 @@ def _fold_if(op: Operation, block: Block) -> Operation | None:
         assert then is not None and otherwise is not None
         for result, one, other in zip(op.results, then.operands, otherwise.operands, strict=True):
             if one is other:
-                result.replace_all_uses_with(one)
+                replace_uses(result, one)
     return op.next_op
 
 
@@ -456,8 +458,8 @@ def _fold_for(op: Operation, block: Block) -> Operation | None:
         if lower >= upper:
             following = op.next_op
             for result, initial in zip(op.results, op.iter_args, strict=True):
-                result.replace_all_uses_with(initial)
-            block.erase_op(op)
+                replace_uses(result, initial)
+            discard(op)
             return following
         if step is not None and 0 < upper - lower <= step:
             return _inline(op, block, op.body.block, (op.lb, *op.iter_args))
@@ -466,8 +468,8 @@ def _fold_for(op: Operation, block: Block) -> Operation | None:
     assert end is not None
     for result, argument, initial, passed in zip(op.results, body.args[1:], op.iter_args, end.operands, strict=True):
         if passed is argument or passed is initial:
-            argument.replace_all_uses_with(initial)
-            result.replace_all_uses_with(initial)
+            replace_uses(argument, initial)
+            replace_uses(result, initial)
     _fold_block(body)
     return op.next_op
 
@@ -483,11 +485,11 @@ def _fold_while(op: Operation, block: Block) -> Operation | None:
             next_value is after.args[i] and passed[i] is argument for i in range(len(passed))
         )
         if unchanged:
-            argument.replace_all_uses_with(initial)
+            replace_uses(argument, initial)
     for result, argument, value in zip(op.results, after.args, condition.args, strict=True):
         if not _is_defined_in(value, before):
-            argument.replace_all_uses_with(value)
-            result.replace_all_uses_with(value)
+            replace_uses(argument, value)
+            replace_uses(result, value)
     _fold_block(before)
     _fold_block(after)
     return op.next_op
@@ -501,7 +503,7 @@ def _is_defined_in(value: SSAValue, block: Block) -> bool:
 def _inline(op: Operation, block: Block, body: Block, arguments: tuple[SSAValue, ...]) -> Operation | None:
     """Puts the ops of `body` in the place of `op`; returns the first of them, to go on with."""
     for argument, value in zip(body.args, arguments, strict=True):
-        argument.replace_all_uses_with(value)
+        replace_uses(argument, value)
     end = body.last_op
     assert end is not None
     results = tuple(end.operands)
@@ -514,8 +516,8 @@ def _inline(op: Operation, block: Block, body: Block, arguments: tuple[SSAValue,
         first = first or inner
     following = op.next_op
     for result, value in zip(op.results, results, strict=True):
-        result.replace_all_uses_with(value)
-    block.erase_op(op)
+        replace_uses(result, value)
+    discard(op)
     return first if first is not None else following
 
 

@@ -27,7 +27,7 @@ def hoist_data(module: ModuleOp, n_slots: int) -> int:
         op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate")  # fmt: skip
     block = evaluate.body.block
     moved = _data_only(block)
-    bind_block = Block()
+    bind_block = _earlier_bind(module)
     n_slots = _Mover(block, bind_block, moved, n_slots).run()
     bind_block.add_op(func.ReturnOp.create())
     bind = func.FuncOp.create(
@@ -37,6 +37,22 @@ def hoist_data(module: ModuleOp, n_slots: int) -> int:
     )
     module.body.block.add_op(bind)
     return n_slots
+
+
+def _earlier_bind(module: ModuleOp) -> Block:
+    """The body of the `bind` that an earlier run made, without its return; a new block if there is none."""
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == "bind":
+            block = op.body.block
+            op.body.detach_block(block)
+            op.detach()
+            op.erase()
+            end = block.last_op
+            assert end is not None
+            end.detach()
+            end.erase()
+            return block
+    return Block()
 
 
 def _root(buffer: SSAValue) -> SSAValue:
@@ -82,6 +98,8 @@ def _may_move(op: Operation) -> bool:
     for inner in op.walk():
         if isinstance(inner, arith.ConstantOp) or inner.name.startswith(("arith.", "scf.")):
             continue
+        if isinstance(inner, rt.CheckOp) and isinstance(inner.ok.owner, arith.ConstantOp):
+            return False  # a `reject`: it belongs to the prints before it, which stay
         if isinstance(inner, rt.KernelOp) and (kernel := KERNELS.get(inner.function.data)) and not kernel.effects:
             continue
         if not isinstance(inner, (*_MOVABLE_RT, rt.BoundOp)):

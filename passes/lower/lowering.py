@@ -103,6 +103,7 @@ class Lowering:
         self.globals: dict[str, Storage | Holder] = {}
         self.frames: list[Frame] = []
         self.subjects: list[str] = []  # variables whose declared constraint is being checked
+        self.precise = False  # whether errors must come in the program's order (see `checks`)
         self.propto = False  # whether this function drops constants at all
         self.jacobian: SSAValue | None = None  # i1: whether jacobian adjustments count
         self.deferred: set[SSAValue] = set()  # reals that are written where they are added to the target

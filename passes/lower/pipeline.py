@@ -14,11 +14,13 @@ from ulam.passes.lower import (
     promote_variables,
     structure_exits,
 )
+from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
 from ulam.passes.lower.hoist_data import hoist_data
 from ulam.passes.lower.thread_target import run_on as thread_target
 from ulam.passes.lower.units import Program, Unit, lower_unit, take_apart
 
-_HOISTED = ("value", "gradient", "constrain")
+_HOT = ("value", "gradient")
+_HOISTED = (*_HOT, "constrain")
 
 
 def to_value_form(module: ModuleOp) -> Program:
@@ -34,22 +36,41 @@ def lower(program: Program, name: str, opt_level: int) -> Unit:
     unit = lower_unit(program, name)
     module = unit.module
     simplify(module)
+    hot = name.startswith(_HOT) and not must_be_precise(module)
     if name.startswith(_HOISTED):
         unit.n_slots = hoist_data(module, unit.n_slots)
+    if hot:
+        unit.n_slots = free_loops_of_checks(module, unit.n_slots)
     if name.startswith("gradient"):
         from ulam.passes.autodiff.reverse_mode import reverse_mode
 
-        for function in list(module.body.block.ops):
-            if isinstance(function, func.FuncOp) and "target_result" in function.attributes:
-                reverse_mode(function)
+        reverse_mode(evaluate_of(module))
         cse.run_on(module)
-    elif name.startswith("value"):
+    else:
         for op in [op for op in module.walk() if isinstance(op, ad.IndependentOp)]:
             op.detach()
             op.erase()
     thread_target(module, reassociate=opt_level >= 3)
     dead_code_elimination.run_on(module)
     return unit
+
+
+def free_loops_of_checks(module: ModuleOp, n_slots: int) -> int:
+    """Checks of data run once, invariant checks before loops, others set a flag. Returns the number of slots."""
+    evaluate = evaluate_of(module)
+    loop_invariant_code_motion.run_on(evaluate, guarded=True)
+    if separate_data_checks(evaluate):
+        dead_code_elimination.run_on(module)
+        n_slots = hoist_data(module, n_slots)
+    defer_checks(evaluate)
+    leave_location_open(evaluate)
+    cse.run_on(module)
+    return n_slots
+
+
+def evaluate_of(module: ModuleOp) -> func.FuncOp:
+    """The function that is called for every evaluation."""
+    return next(op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate")
 
 
 def simplify(module: ModuleOp) -> None:

@@ -29,6 +29,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import Body, bodies
+from ulam.passes.rewriting import discard, replace_uses
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 _KEPT_BLOCKS = ("data", "parameters")  # their variables are bound from outside
@@ -128,8 +129,7 @@ class _Promoter:
             block.add_op(define)
         for number, variable in enumerate(self.variables):
             if not exported >> number & 1:
-                variable.declaration.detach()
-                variable.declaration.erase()
+                discard(variable.declaration)
 
     # ------------------------------------------------------------ first walk
 
@@ -228,15 +228,13 @@ class _Promoter:
             if op.sizes and not _is_assigned_at_once(op):
                 variable.initial()
             return
-        block = op.parent
-        assert block is not None
         if isinstance(op, stan.ReadOp):
-            op.results[0].replace_all_uses_with(variable.current())
+            replace_uses(op.results[0], variable.current())
         else:
-            variable.value = self._shaped(op, variable)
-            if variable.value.name_hint is None:
-                variable.value.name_hint = variable.name
-        block.erase_op(op)
+            value = variable.value = self._shaped(op, variable)
+            if value.name_hint is None:
+                value.name_hint = variable.name
+        discard(op)
 
     @staticmethod
     def _shaped(op: Operation, variable: _Variable) -> SSAValue:

@@ -467,7 +467,8 @@ class _Structurer:
         before, lower, upper, container = _bounds(loop)
         frame = _Frame(is_loop=True)
         running = frame.running.variable(location)
-        index = _declare(loop.variable.data, stan.INT, location)
+        name = loop.variable.data if container is None else "position__"
+        index = _declare(name, stan.INT, location)
         enters = stan.BINARY_OPERATORS["<="].create(
             operands=(lower, upper), result_types=(stan.INT,), location=location)  # fmt: skip
         assert frame.running.declaration is not None
@@ -497,7 +498,9 @@ class _Structurer:
         element.name_hint = loop.variable.data
         body.args[0].replace_all_uses_with(element)
         body.erase_arg(body.args[0])
-        self._structure_counted(frame, body, exits, _Step(current.results[0], upper, index.results[0], running, location))
+        self._structure_counted(
+            frame, body, exits, _Step(current.results[0], upper, index.results[0], running, location)
+        )
         assert body.first_op is not None
         body.insert_ops_before(first, body.first_op)
 

@@ -1,6 +1,6 @@
-"""The target as an ordinary value: `ad.target_add %v`  →  `%total = arith.addf %total, %v`, carried through control flow.
+"""The target as an ordinary value: `ad.target_add %v`  →  `%total = arith.addf %total, %v`.
 
-Runs on functions with the attribute `target_result`: the number of the operand of `func.return` that stands for the
+Loops carry the total, branches yield it. Runs on functions with the attribute `target_result`: the number of the operand of `func.return` that stands for the
 target (a placeholder until now). Additions happen in program order; with `reassociate` they may be re-associated, which
 lets the loops that carry the total vectorise (levels 3 and 4).
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, f64
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
@@ -20,7 +21,7 @@ from ulam.dialects import ad
 
 _ZERO = FloatAttr(0.0, f64)
 _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
-_REASSOCIATE = {"fastmath": arith.FastMathFlagsAttr([arith.FastMathFlag.REASSOC])}
+_REASSOCIATE = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 
 
 @dataclass(frozen=True)

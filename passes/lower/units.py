@@ -1,7 +1,8 @@
 """From a `stan.program` in value form to the functions of one unit of a compiled program.
 
 Units: `setup` (sizes, data checks, transformed data), `value_propto`, `value_full`, `gradient_propto`,
-`gradient_full`, `constrain`, `unconstrain`. Each is a module of its own, compiled when it is first needed.
+`gradient_full`, `constrain`, `unconstrain`, `locate` (the log density with every check where the program has it: says
+which error comes first). Each is a module of its own, compiled when it is first needed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ulam.passes.lower.values import (
     write,
 )
 
-UNITS = ("setup", "value_propto", "value_full", "gradient_propto", "gradient_full", "constrain", "unconstrain")
+UNITS = ("setup", "value_propto", "value_full", "gradient_propto", "gradient_full", "constrain", "unconstrain", "locate")
 _BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 _BOUND_BLOCKS = ("data", "transformed_data")
 
@@ -246,6 +247,28 @@ class FunctionWriter:
             else:
                 self.low.op(op)
 
+    def independent(self, theta: SSAValue) -> SSAValue:
+        """A copy of the unconstrained vector in the arena, declared as what a gradient is taken of.
+
+        Arena memory may be read ahead of checks (see `loop_invariant_code_motion`), the caller's may not.
+        """
+        builder, low = self.builder, self.low
+        count = builder.i64(0)
+        for variable in self.globals_of("parameters"):
+            op = variable.op
+            self.demand(op.sizes)
+            dims = declared_dims(low, op)
+            if op.constraint.data in ("none", "bounds", "offset_multiplier"):
+                size = total(builder, dims)
+            else:
+                size = transform_of(low, op, dims).unconstrained_size
+            count = builder.add(count, size)
+        # One element more: a parameter without elements at the end may be read at its beginning.
+        copy = builder.alloc(builder.add(count, builder.i64(1)))
+        builder.emit(ad.IndependentOp, (copy, count))
+        builder.copy(copy, theta, count, initial=True)
+        return copy
+
     def parameters_block(self, theta: SSAValue) -> SSAValue:
         """Reads the parameters from the unconstrained vector; returns how many it takes (i64)."""
         reader = UnconstrainedReader(self.low, theta)
@@ -316,12 +339,14 @@ def lower_unit(program: Program, name: str) -> Unit:
         functions = [_constrain(program, sites)]
     elif name == "unconstrain":
         functions = [_unconstrain(program, sites)]
+    elif name == "locate":
+        functions = [log_density(program, sites, propto=False, precise=True)]
     else:
         functions = [log_density(program, sites, propto=name.endswith("_propto"))]
     return Unit(name, ModuleOp(functions), sites, program.n_slots)
 
 
-def log_density(program: Program, sites: list[Site], *, propto: bool) -> func.FuncOp:
+def log_density(program: Program, sites: list[Site], *, propto: bool, precise: bool = False) -> func.FuncOp:
     """`evaluate(theta, jacobian) -> log density`, with `ad.target_add` for what goes into the target.
 
     The result is a placeholder that `thread-target` replaces by the target.
@@ -329,10 +354,10 @@ def log_density(program: Program, sites: list[Site], *, propto: bool) -> func.Fu
     writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, i32))
     low = writer.low
     low.propto = propto
+    low.precise = precise
     theta, jacobian = writer.block.args
     low.jacobian = writer.builder.truth(jacobian)
-    count = writer.parameters_block(theta)
-    writer.builder.emit(ad.IndependentOp, (theta, count))
+    writer.parameters_block(writer.independent(theta))
     writer.run_block("transformed_parameters")
     writer.run_block("model")
     return writer.finish([writer.builder.f64(0.0)], target_result=IntegerAttr(0, i64))

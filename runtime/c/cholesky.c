@@ -1,7 +1,7 @@
 /* Cholesky factorisation and what rests on it: systems, inverses and determinants of positive definite matrices. */
 #include "dense.h"
 
-enum { BLOCK = 32 };
+enum { BLOCK = 32, SMALL = 32 };
 static const double symmetry_tolerance = 1e-8; /* absolute, as Stan's constraint tolerance */
 
 int32_t dense_check_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n) {
@@ -62,6 +62,28 @@ ULAM_API int32_t ulam_cholesky_decompose(ulam_context *ctx, const double *A, int
   return status == ULAM_OK ? dense_cholesky(ctx, "cholesky_decompose", A, n, L) : status;
 }
 
+/* For small matrices: the factorisation's statements, column by column, in reverse. */
+static void pull_back_columns(ulam_context *ctx, int64_t n, const double *L, double *A_adj, const double *L_adj) {
+  char *mark = ctx->arena_cursor;
+  double *adjoint = dense_copied(ctx, L_adj, n * n);
+  for (int64_t j = n - 1; j >= 0; --j) {
+    double diagonal = L[j + j * n], of_diagonal = adjoint[j + j * n];
+    for (int64_t i = n - 1; i > j; --i) {
+      double element = adjoint[i + j * n] / diagonal;
+      of_diagonal -= element * L[i + j * n];
+      A_adj[i + j * n] += element;
+      for (int64_t k = 0; k < j; ++k) {
+        adjoint[i + k * n] -= element * L[j + k * n];
+        adjoint[j + k * n] -= element * L[i + k * n];
+      }
+    }
+    of_diagonal /= 2 * diagonal;
+    A_adj[j + j * n] += of_diagonal;
+    for (int64_t k = 0; k < j; ++k) adjoint[j + k * n] -= 2 * of_diagonal * L[j + k * n];
+  }
+  ulam_release(ctx, mark);
+}
+
 /* With P the lower triangle of L' L_adj, its diagonal halved, S = L'^-1 (P + P') L^-1 is twice the adjoint of the
  * symmetric A; as only the lower triangle of A is read, all of it goes there, but half of the diagonal. Murray (2016),
  * "Differentiation of the Cholesky decomposition", section 3; it is all matrix product and triangular solve. */
@@ -69,6 +91,10 @@ ULAM_API void ulam_cholesky_decompose_pullback(ulam_context *ctx, const double *
                                                double *A_adj, const double *L_adj) {
   (void)A;
   if (A_adj == NULL || L_adj == NULL) return;
+  if (n <= SMALL) {
+    pull_back_columns(ctx, n, L, A_adj, L_adj);
+    return;
+  }
   char *mark = ctx->arena_cursor;
   double *lower_adj = dense_zeros(ctx, n * n), *S = dense_zeros(ctx, n * n);
   for (int64_t j = 0; j < n; ++j) dense_copy(lower_adj + j * n + j, L_adj + j * n + j, n - j);

@@ -1,5 +1,6 @@
-/* Eigenvalues and eigenvectors of symmetric matrices: Householder reduction to a tridiagonal matrix, then the QL
- * algorithm with implicit shifts (Golub and Van Loan, "Matrix Computations", sections 8.3.1 and 8.3.3).
+/* Eigenvalues and eigenvectors of symmetric matrices: Householder reduction to a tridiagonal matrix, then the QR
+ * algorithm with implicit Wilkinson shifts (Golub and Van Loan, "Matrix Computations", sections 8.3.1 to 8.3.3).
+ * The signs of reflections and rotations are chosen such that eigenvectors have the signs that users of Stan know.
  */
 #include <float.h>
 
@@ -24,7 +25,7 @@ ULAM_CLONES static void tridiagonalize(int64_t n, double *A, double *Q, double *
       v[i] = column[i] / scale;
       norm2 += v[i] * v[i];
     }
-    double norm = v[k + 1] > 0 ? -sqrt(norm2) : sqrt(norm2);
+    double norm = v[k + 1] >= 0 ? -sqrt(norm2) : sqrt(norm2);
     e[k] = scale * norm;
     double half = norm2 - v[k + 1] * norm; /* v'v / 2 of the reflection's vector */
     v[k + 1] -= norm;
@@ -67,51 +68,75 @@ ULAM_CLONES static void tridiagonalize(int64_t n, double *A, double *Q, double *
   }
 }
 
-/* Columns i and i + 1 of Q := rotated. */
+/* left := c left - s right, right := s left + c right */
 ULAM_CLONES static void rotate_columns(int64_t n, double *restrict left, double *restrict right, double c, double s) {
   for (int64_t k = 0; k < n; ++k) {
-    double f = right[k];
-    right[k] = s * left[k] + c * f;
-    left[k] = c * left[k] - s * f;
+    double kept = left[k];
+    left[k] = c * kept - s * right[k];
+    right[k] = s * kept + c * right[k];
+  }
+}
+
+/* c and s that rotate (p, q) into (r, 0): c p - s q = r, s p + c q = 0. */
+static void find_rotation(double p, double q, double *c, double *s) {
+  if (q == 0) {
+    *c = p < 0 ? -1 : 1;
+    *s = 0;
+  } else if (p == 0) {
+    *c = 0;
+    *s = q < 0 ? 1 : -1;
+  } else if (fabs(p) > fabs(q)) {
+    double t = q / p, u = copysign(sqrt(1 + t * t), p);
+    *c = 1 / u;
+    *s = -t * *c;
+  } else {
+    double t = p / q, u = copysign(sqrt(1 + t * t), q);
+    *s = -1 / u;
+    *c = -t * *s;
+  }
+}
+
+/* One implicit QR step on rows first to last of the tridiagonal matrix. */
+static void qr_step(int64_t n, int64_t first, int64_t last, double *d, double *e, double *Q) {
+  double half = 0.5 * (d[last - 1] - d[last]), beside = e[last - 1], shift = d[last];
+  if (half == 0) {
+    shift -= fabs(beside);
+  } else if (beside != 0) {
+    double sum = half + copysign(hypot(half, beside), half);
+    shift -= beside / (sum / beside);
+  }
+  double x = d[first] - shift, z = e[first];
+  for (int64_t k = first; k < last && z != 0; ++k) {
+    double c, s;
+    find_rotation(x, z, &c, &s);
+    double below = s * d[k] + c * e[k], corner = s * e[k] + c * d[k + 1];
+    d[k] = c * (c * d[k] - s * e[k]) - s * (c * e[k] - s * d[k + 1]);
+    d[k + 1] = s * below + c * corner;
+    e[k] = c * below - s * corner;
+    if (k > first) e[k - 1] = c * e[k - 1] - s * z;
+    x = e[k];
+    if (k + 1 < last) { /* the bulge moves on */
+      z = -s * e[k + 1];
+      e[k + 1] *= c;
+    }
+    rotate_columns(n, Q + k * n, Q + (k + 1) * n, c, s);
   }
 }
 
 /* Returns 0 if an eigenvalue does not converge. */
-static int tridiagonal_ql(int64_t n, double *Q, double *d, double *e) {
-  for (int64_t l = 0; l < n; ++l) {
-    for (int iteration = 0;; ++iteration) {
-      int64_t m = l;
-      while (m + 1 < n && fabs(e[m]) > DBL_EPSILON * 0.5 * (fabs(d[m]) + fabs(d[m + 1]))) ++m;
-      if (m == l) break;
-      if (iteration == 60) return 0;
-      double g = (d[l + 1] - d[l]) / (2 * e[l]);
-      double r = hypot(g, 1);
-      g = d[m] - d[l] + e[l] / (g + (g >= 0 ? r : -r));
-      double s = 1, c = 1, p = 0;
-      int64_t i = m - 1;
-      for (; i >= l; --i) {
-        double f = s * e[i], b = c * e[i];
-        r = hypot(f, g);
-        e[i + 1] = r;
-        if (r == 0) { /* split: recover and start again */
-          d[i + 1] -= p;
-          e[m] = 0;
-          break;
-        }
-        s = f / r;
-        c = g / r;
-        g = d[i + 1] - p;
-        r = (d[i] - g) * s + 2 * c * b;
-        p = s * r;
-        d[i + 1] = g + p;
-        g = c * r - b;
-        if (Q) rotate_columns(n, Q + i * n, Q + (i + 1) * n, c, s);
-      }
-      if (r == 0 && i >= l) continue;
-      d[l] -= p;
-      e[l] = g;
-      e[m] = 0;
-    }
+static int diagonalize(int64_t n, double *Q, double *d, double *e) {
+  int64_t last = n - 1, steps = 0;
+  while (last > 0) {
+    for (int64_t i = 0; i < last; ++i)
+      if (fabs(e[i]) < DBL_MIN || e[i] * e[i] <= DBL_EPSILON * DBL_EPSILON * (fabs(d[i]) * fabs(d[i + 1])) ||
+          fabs(e[i]) <= 0.25 * DBL_EPSILON * (fabs(d[i]) + fabs(d[i + 1])))
+        e[i] = 0;
+    while (last > 0 && e[last - 1] == 0) --last;
+    if (last <= 0) break;
+    if (++steps > 60 * n) return 0;
+    int64_t first = last - 1;
+    while (first > 0 && e[first - 1] != 0) --first;
+    qr_step(n, first, last, d, e, Q);
   }
   return 1;
 }
@@ -121,9 +146,13 @@ int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double 
     if (!isfinite(A[i])) return ulam_fail(ctx, ULAM_REJECT, "%s: the matrix has an element that is not finite", name);
   char *mark = ctx->arena_cursor;
   double *work = dense_copied(ctx, A, n * n), *e = ulam_doubles(ctx, n), *v = ulam_doubles(ctx, n),
-         *p = ulam_doubles(ctx, n);
+         *p = ulam_doubles(ctx, n), scale = 0; /* squares neither overflow nor vanish */
+  for (int64_t i = 0; i < n * n; ++i) scale = fabs(A[i]) > scale ? fabs(A[i]) : scale;
+  if (scale > 0)
+    for (int64_t i = 0; i < n * n; ++i) work[i] /= scale;
   tridiagonalize(n, work, V, w, e, v, p);
-  int converged = tridiagonal_ql(n, V, w, e);
+  int converged = diagonalize(n, V, w, e);
+  for (int64_t i = 0; i < n; ++i) w[i] *= scale;
   for (int64_t i = 0; i < n; ++i) { /* ascending */
     int64_t smallest = i;
     for (int64_t j = i + 1; j < n; ++j)
@@ -137,7 +166,7 @@ int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double 
     dense_copy(V + smallest * n, v, n);
   }
   ulam_release(ctx, mark);
-  if (!converged) return ulam_fail(ctx, ULAM_REJECT, "%s: the QL algorithm did not converge", name);
+  if (!converged) return ulam_fail(ctx, ULAM_REJECT, "%s: the QR algorithm did not converge", name);
   return ULAM_OK;
 }
 

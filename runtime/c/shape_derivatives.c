@@ -1,4 +1,4 @@
-/* log(Phi(x)), and derivatives of the regularised incomplete gamma and beta functions with respect to their shapes:
+/* log(Phi(x)), the derivative of trigamma, and derivatives of the regularised incomplete gamma and beta functions with respect to their shapes:
  * the power series and the continued fractions of incomplete.c, differentiated term by term. */
 #include <float.h>
 #include <math.h>
@@ -17,6 +17,24 @@ double ulam_log_Phi(double x) {
   double w = 1 / (x * x), series = 0;
   for (int k = 15; k >= 1; k -= 2) series = -w * k * (1 + series);
   return -0.5 * x * x - log(-x) - log_sqrt_two_pi + log1p(series);
+}
+
+/* The second derivative of digamma: by reflection to positive x, by recurrence to x >= 12, there by the asymptotic
+ * series -1/x^2 - 1/x^3 - sum of (2k + 1) B_2k / x^(2k + 2). */
+double ulam_tetragamma(double x) {
+  static const double pi = 3.14159265358979323846;
+  static const double coefficients[] = {0.5, -0.16666666666666666, 0.16666666666666666, -0.3,
+                                        0.8333333333333334, -3.2904761904761903, 17.5};
+  if (x <= 0) {
+    if (x == floor(x)) return NAN;
+    double tangent = tan(pi * x), cotangent = 1 / tangent;
+    return ulam_tetragamma(1 - x) - 2 * pi * pi * pi * cotangent * (1 + cotangent * cotangent);
+  }
+  double sum = 0;
+  for (; x < 12; ++x) sum -= 2 / (x * x * x);
+  double w = 1 / (x * x), series = 0;
+  for (int k = 6; k >= 0; --k) series = w * (coefficients[k] + series);
+  return sum - w - w / x - w * series;
 }
 
 /* dP/da by the series: the sum of t_k (log x - digamma(a + k + 1)), t_k = x^(a + k) exp(-x) / Gamma(a + k + 1). */

@@ -20,6 +20,7 @@ ULAM_API double ulam_gamma_q(double a, double x);
 ULAM_API double ulam_inc_beta(double a, double b, double x);
 /* shape_derivatives.c */
 ULAM_API double ulam_log_Phi(double x);
+ULAM_API double ulam_tetragamma(double x);
 ULAM_API double ulam_gamma_p_da(double a, double x);
 ULAM_API double ulam_inc_beta_da(double a, double b, double x);
 ULAM_API double ulam_inc_beta_db(double a, double b, double x);

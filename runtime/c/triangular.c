@@ -44,18 +44,22 @@ ULAM_CLONES static void solve_lanes(const diagonal_block *block, v8 *restrict x)
 
 /* B := block^-1 B, for `size` rows and m columns of B: a few columns at a time, copied side by side. */
 static void solve_block(const diagonal_block *block, int64_t m, dense_view B) {
-  int64_t size = block->size, width = m == 1 ? 1 : LANES;
-  double x[BLOCK * LANES] __attribute__((aligned(64))) = {0};
-  for (int64_t c = 0; c < m; c += width) {
-    int64_t present = m - c < width ? m - c : width;
+  int64_t size = block->size;
+  if (m == 1) {
+    double x[BLOCK];
+    for (int64_t i = 0; i < size; ++i) x[i] = AT(B, place(block, i), 0);
+    solve_one(block, x);
+    for (int64_t i = 0; i < size; ++i) AT(B, place(block, i), 0) = x[i];
+    return;
+  }
+  v8 lanes[BLOCK] = {{0}};
+  for (int64_t c = 0; c < m; c += LANES) {
+    int64_t present = m - c < LANES ? m - c : LANES;
     for (int64_t i = 0; i < size; ++i)
-      for (int64_t k = 0; k < present; ++k) x[i * width + k] = AT(B, place(block, i), c + k);
-    if (width == 1)
-      solve_one(block, x);
-    else
-      solve_lanes(block, (v8 *)x);
+      for (int64_t k = 0; k < present; ++k) lanes[i][k] = AT(B, place(block, i), c + k);
+    solve_lanes(block, lanes);
     for (int64_t i = 0; i < size; ++i)
-      for (int64_t k = 0; k < present; ++k) AT(B, place(block, i), c + k) = x[i * width + k];
+      for (int64_t k = 0; k < present; ++k) AT(B, place(block, i), c + k) = lanes[i][k];
   }
 }
 

@@ -75,9 +75,7 @@ class _Writer:
 
     def inside(self, *arguments: Attribute) -> _Writer:
         block = Block(arg_types=arguments)
-        writer = _Writer(
-            self.random, block, [*self.integers], [*self.reals], [*self.flags], [*self.buffers]
-        )
+        writer = _Writer(self.random, block, [*self.integers], [*self.reals], [*self.flags], [*self.buffers])
         for argument in block.args:
             (writer.integers if argument.type == i64 else writer.reals).append(argument)
         return writer
@@ -187,7 +185,9 @@ class _Writer:
         counter, x, y = after.block.args
         after.fill(depth - 1, self.random.randint(0, 6))
         advanced = after.emit(arith.AddiOp, (counter, one), (i64,), _OVERFLOW).results[0]
-        after.emit(scf.YieldOp, (advanced, self.random.choice((x, after.real())), self.random.choice((y, after.real()))))
+        after.emit(
+            scf.YieldOp, (advanced, self.random.choice((x, after.real())), self.random.choice((y, after.real())))
+        )
         initial = (zero, self.real(), self.real())
         results = self.emit(scf.WhileOp, initial, (i64, f64, f64), None, (before.block, after.block)).results
         self.integers.append(results[0])

@@ -175,7 +175,7 @@ class ProgramInC:
         self.asked: list[str] = []
 
     def metadata(self) -> Mapping[str, Any]:
-        return {"name": "c_model", "globals": GLOBALS}
+        return {"name": "c", "globals": GLOBALS}
 
     def compiled(self, name: str) -> UnitInC:
         self.asked.append(name)

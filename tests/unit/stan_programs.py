@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     StringAttr,
-
     i32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue

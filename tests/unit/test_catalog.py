@@ -135,7 +135,7 @@ def _terms(term: Term) -> list[Term]:
 POSITIVE, UNIT, REAL = (0.3, 1.7, 4.5), (0.1, 0.42, 0.93), (-2.3, -0.4, 0.7, 3.1)
 POINTS: dict[str, list[tuple[float, ...]]] = {
     **{n: [(x,) for x in POSITIVE] for n in ("log", "log2", "log10", "sqrt", "inv_sqrt", "cbrt", "lgamma", "tgamma",
-                                             "digamma", "log1p", "lambert_w0")},
+                                             "digamma", "trigamma", "log1p", "lambert_w0")},
     **{n: [(x,) for x in UNIT] for n in ("log1m", "asin", "acos", "atanh", "inv_Phi", "inv_erfc")},
     "acosh": [(1.2,), (4.0,)],
     "log1m_exp": [(-0.2,), (-3.0,)],
@@ -228,7 +228,7 @@ def _functions() -> dict[str, Callable[..., float]]:
         "step": lambda x: float(x >= 0), "fmin": min, "fmax": max, "fdim": lambda x, y: max(x - y, 0.0),
         "tgamma": m.gamma,
     }  # fmt: skip
-    for name, n in (("digamma", 1), ("trigamma", 1), ("lbeta", 2), ("lchoose", 2), ("Phi", 1), ("log_Phi", 1),
+    for name, n in (("digamma", 1), ("trigamma", 1), ("tetragamma", 1), ("lbeta", 2), ("lchoose", 2), ("Phi", 1), ("log_Phi", 1),
                     ("inv_Phi", 1), ("inv_erfc", 1), ("lambert_w0", 1), ("lambert_wm1", 1), ("gamma_p", 2),
                     ("gamma_q", 2), ("inc_beta", 3), ("gamma_p_da", 2), ("inc_beta_da", 3), ("inc_beta_db", 3)):  # fmt: skip
         found[name] = _runtime_function(name, n)

@@ -1,6 +1,7 @@
 """The examples, from text and data to the estimate, against values computed with Stan 2.40.
 
-reference/optimize.jsonl: log density (no constants, with Jacobian) and gradient at a start, and where Stan's L-BFGS ends.
+reference/optimize.jsonl: log density (no constants, with Jacobian) and gradient at a start, and where Stan's L-BFGS
+ends from there.
 """
 
 from __future__ import annotations

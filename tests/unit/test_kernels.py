@@ -312,7 +312,7 @@ _case("matrix_exp", [random(1, 4, 4)], {"n": 4})
 _case("inverse", [conditioned(1, 5)], {"n": 5})
 _case("determinant", [conditioned(1, 4)], {"n": 4})
 _case("log_determinant", [conditioned(1, 4)], {"n": 4})
-for _n in (1, 4, 45):
+for _n in (1, 4, 20, 45):
     _case("cholesky_decompose", [positive_definite(1, _n)], {"n": _n}, symmetric)
     _case("mdivide_left_tri_low", [lower(1, _n), random(2, _n, 3)], {"n": _n, "m": 3}, np.tril, np.asarray)
     _case("mdivide_right_tri_low", [random(2, 3, _n), lower(1, _n)], {"n": _n, "m": 3}, np.asarray, np.tril)

@@ -2,7 +2,8 @@
 // RUN: stan-opt %s -O3 -t llvm | filecheck %s --check-prefixes CHECK,LOOSE
 
 // CHECK-LABEL: define i32 @kinds(
-// CHECK:         %square = fmul double %x, %x
+// STRICT:        %square = fmul double %x, %x
+// LOOSE:         %square = fmul contract double %x, %x
 // CHECK-NEXT:    %root = call double @llvm.sqrt.f64(double %square)
 // CHECK-NEXT:    %e = call double @ulam.exp(double %root) noinline
 // CHECK-NEXT:    %s = call double @sin(double %e) nobuiltin #1

@@ -3,10 +3,11 @@
 // Arena memory is a bump of the cursor; a call only where the chunk is full.
 // CHECK-LABEL: define i32 @arena(
 // CHECK:         [[SIZE:%.*]] = mul i64 %n, 8
+// CHECK:         [[PADDED:%.*]] = and i64 {{%.*}}, -64
 // CHECK:         [[CURSOR:%.*]] = load ptr, ptr %context, align 8
 // CHECK:         br i1 {{%.*}}, label %bump, label %grow, !prof
 // CHECK-NEXT:  grow:
-// CHECK-NEXT:    [[GROWN:%.*]] = call ptr @ulam_arena_grow(ptr %context, i64 [[SIZE]])
+// CHECK-NEXT:    [[GROWN:%.*]] = call ptr @ulam_arena_grow(ptr %context, i64 [[PADDED]])
 // CHECK-NEXT:    br label %allocated
 // CHECK-NEXT:  bump:
 // CHECK-NEXT:    [[MOVED:%.*]] = getelementptr inbounds i8, ptr [[CURSOR]], i64 {{%.*}}
@@ -23,6 +24,29 @@ func.func @arena(%n: i64) attributes {entry} {
   %mark = "rt.mark_arena"() : () -> !rt.mark
   %a = "rt.alloc"(%n) {zero} : (i64) -> !rt.buf<f64>
   "rt.release"(%mark) : (!rt.mark) -> ()
+  func.return
+}
+
+// Allocations side by side are one; small ones of constant size are on the stack.
+// CHECK-LABEL: define i32 @several(
+// CHECK-NEXT:  entry:
+// CHECK-NEXT:    %small = alloca [4 x double], align 16
+// CHECK:         [[FIRST:%.*]] = and i64 {{%.*}}, -64
+// CHECK:         [[SECOND:%.*]] = and i64 {{%.*}}, -64
+// CHECK:         [[TOTAL:%.*]] = add i64 [[FIRST]], [[SECOND]]
+// CHECK:         [[BLOCK:%.*]] = phi ptr [ {{%.*}}, %bump ], [ {{%.*}}, %grow ]
+// CHECK-NEXT:    %a = getelementptr inbounds i8, ptr [[BLOCK]], i64 0
+// CHECK-NEXT:    %b = getelementptr inbounds i8, ptr [[BLOCK]], i64 [[FIRST]]
+// CHECK-NOT:     @ulam_arena_grow
+// CHECK:         ret i32 0
+func.func @several(%n: i64, %x: f64) attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %four = arith.constant 4 : i64
+  %small = "rt.alloc"(%four) : (i64) -> !rt.buf<f64>
+  %a = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
+  "rt.store"(%x, %a, %zero) : (f64, !rt.buf<f64>, i64) -> ()
+  %b = "rt.alloc"(%n) : (i64) -> !rt.buf<i32>
+  "rt.store"(%x, %small, %zero) : (f64, !rt.buf<f64>, i64) -> ()
   func.return
 }
 
