@@ -23,15 +23,14 @@ MAX_ERROR_VALUES = 4
 def loop_metadata(e: FunctionEmitter, op: Operation) -> str:
     """`!llvm.loop` of a loop: loops marked `cold` are neither widened nor unrolled; a counted loop makes progress."""
     metadata = e.module.metadata
-    hints: list[int] = []
+    # unrolling by a trip count unknown at compile time doubles the code of scalar loops and gains nothing
+    hints = [metadata.node('!{!"llvm.loop.unroll.runtime.disable"}')]
     if type(op) is scf.ForOp:
         hints.append(metadata.node('!{!"llvm.loop.mustprogress"}'))
     if "cold" in op.attributes:
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
         hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
         hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
-    if not hints:
-        return ""
     return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"
 
 

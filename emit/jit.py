@@ -13,6 +13,8 @@ import ctypes
 import itertools
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, ModuleRef, ResourceTracker, TargetMachine
 
 _lock = threading.Lock()
+_compile_lock = threading.Lock()
 _names = itertools.count()
 
 
@@ -79,8 +82,6 @@ def _initialize() -> None:
         if not _initialized:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
-            # Loops that add up in strict order are widened too, all but the additions: same bits, several times faster.
-            llvm.set_option("ulam", "-force-ordered-reductions=true")
             _initialized = True
 
 
@@ -95,6 +96,27 @@ def _target_machine(speed: int) -> TargetMachine:
         reloc="pic",
         codemodel="default",
     )
+
+
+# LLVM's hidden options, which belong to the process (and to whoever else uses llvmlite in it), while we compile
+OPTIONS = {
+    # loops that add up in strict order are widened too, all but the additions: the same bits, several times faster
+    "force-ordered-reductions": ("true", "false"),
+    # a tenth of the compile time; addresses here are simple enough for the machine's addressing modes
+    "disable-lsr": ("true", "false"),
+}
+
+
+@contextmanager
+def _options() -> Iterator[None]:
+    with _compile_lock:
+        for name, (ours, _) in OPTIONS.items():
+            llvm.set_option("ulam", f"-{name}={ours}")
+        try:
+            yield
+        finally:
+            for name, (_, default) in OPTIONS.items():
+                llvm.set_option("ulam", f"-{name}={default}")
 
 
 def _optimize(text: str, pipeline: Pipeline, machine: TargetMachine) -> ModuleRef:
@@ -126,18 +148,22 @@ def verify(text: str) -> None:
 def compile_object(text: str, pipeline: Pipeline = HOT) -> bytes:
     """The module as an object file."""
     machine = _target_machine(pipeline.speed)
-    return machine.emit_object(_optimize(text, pipeline, machine))
+    with _options():
+        return machine.emit_object(_optimize(text, pipeline, machine))
 
 
 def compile_assembly(text: str, pipeline: Pipeline = HOT) -> str:
     """The module as assembly."""
     machine = _target_machine(pipeline.speed)
-    return machine.emit_assembly(_optimize(text, pipeline, machine))
+    with _options():
+        return machine.emit_assembly(_optimize(text, pipeline, machine))
 
 
 def optimized_text(text: str, pipeline: Pipeline = HOT) -> str:
     """The module as LLVM IR text, optimised."""
-    return str(_optimize(text, pipeline, _target_machine(pipeline.speed)))
+    machine = _target_machine(pipeline.speed)
+    with _options():
+        return str(_optimize(text, pipeline, machine))
 
 
 class LoadedObject:

@@ -9,23 +9,26 @@ real log_modified_bessel_first_kind(real v, real z) {
          : bessel_first_kind_log_series(v, z);
 }
 
+/* The sum is head + rest, both in units of exp(log_scale); head is the first term. */
 real bessel_first_kind_log_series(real v, real z) {
   real quarter = 0.25 * square(z);
+  real head = 1;
+  real rest = 0;
   real term = 1;
-  real total = 1;
   real log_scale = 0;
   int k = 0;
-  while (term > 1e-17 * total) {
+  while (term > 1e-17 * (head + rest)) {
     k += 1;
     term *= quarter / (k * (k + v));
-    total += term;
-    if (total > 1e200) {
-      log_scale += log(total);
-      term /= total;
-      total = 1;
+    rest += term;
+    if (rest > 1e200) {
+      log_scale += log(rest);
+      head /= rest;
+      term /= rest;
+      rest = 1;
     }
   }
-  return log_scale + log(total) + v * log(0.5 * z) - lgamma(v + 1);
+  return (rest < 1 ? log1p(rest) : log_scale + log(head + rest)) + v * log(0.5 * z) - lgamma(v + 1);
 }
 
 real bessel_first_kind_log_asymptotic(real v, real z) {

@@ -210,13 +210,17 @@ row_vector linspaced_row_vector(int n, data real low, data real high) { return l
 
 array[] real linspaced_array(int n, data real low, data real high) { return to_array_1d(linspaced_vector(n, low, high)); }
 
+/* Equal steps from low, each value as often as the next where there are more elements than values; may end below high. */
 array[] int linspaced_int_array(int n, int low, int high) {
   require_nonnegative(n);
   require_at_least(high, low);
   array[n] int result;
-  int step = n <= 1 ? 1 : high - low >= n - 1 ? (high - low) %/% (n - 1) : 1;
-  int repeats = n <= 1 || high - low >= n - 1 ? 1 : n %/% (high - low + 1);
-  for (i in 1:n) result[i] = n == 1 ? high : low + ((i - 1) %/% repeats) * step;
+  int steps = max(n - 1, 1);
+  int span = high - low;
+  int repeats = span >= steps || span == 0 ? 1 : (n + span) %/% (span + 1);
+  for (i in 1:n) {
+    result[i] = n == 1 ? high : span >= steps ? low + (i - 1) * (span %/% steps) : low + min((i - 1) %/% repeats, span);
+  }
   return result;
 }
 

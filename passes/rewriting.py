@@ -16,6 +16,6 @@ def replace_uses(value: SSAValue, by: SSAValue) -> None:
 
 
 def discard(op: Operation) -> None:
-    """Takes `op` out of its block for good. The caller knows that nothing, or nothing but dead code, uses its results."""
+    """Takes `op` out of its block for good. The caller knows that nothing but dead code uses its results."""
     op.detach()
     op.drop_all_references()

@@ -168,7 +168,7 @@ class StanModel:
 
         `propto` drops terms that do not depend on the parameters; `jacobian` adds the change of variables.
         """
-        unit = self._values.get(propto) or self._density_unit(self._values, "value", propto)
+        unit = self._values.get(propto) or self._density_unit("value", propto, theta_unc, jacobian)
         space = self._take()
         try:
             self._fill(space, theta_unc)
@@ -186,7 +186,7 @@ class StanModel:
         self, theta_unc: FloatArray, *, propto: bool = True, jacobian: bool = True, out: FloatArray | None = None
     ) -> tuple[float, FloatArray]:
         """The log density and its gradient, written to `out` if that is given."""
-        unit = self._gradients.get(propto) or self._density_unit(self._gradients, "gradient", propto)
+        unit = self._gradients.get(propto) or self._density_unit("gradient", propto, theta_unc, jacobian)
         target = None if out is None else _writable(out, self._shape)
         space = self._take()
         try:
@@ -216,6 +216,7 @@ class StanModel:
         if status == LOCATE:
             located = self._program.unit("locate")
             again = context.run_value(space.address, located.entry, located.bound, space.theta_address, jacobian)
+            context.take_output()  # shown already
             if again:
                 return located.error(again, context)
         return unit.error(status, context)
@@ -303,6 +304,8 @@ class StanModel:
             )
         target = None if out is None else _writable(out, (count,))
         unit = self._program.unit("constrain")
+        if unit.failure is not None:
+            raise unit.error_of(unit.failure)
         result = np.full(count, np.nan)
         space = self._take()
         context = space.context
@@ -362,7 +365,7 @@ class StanModel:
             if context.output_length.value:
                 self._show(context.take_output())
             if status:
-                raise self._failure(unit, status, space, jacobian)
+                raise unit.error(status, context)
             if target is None:
                 return space.theta.copy()
             target[...] = space.theta
@@ -389,8 +392,19 @@ class StanModel:
 
     # ------------------------------------------------------------ calls
 
-    def _density_unit(self, units: dict[bool, Unit], kind: str, propto: bool) -> Unit:
+    def _density_unit(self, kind: str, propto: bool, theta: FloatArray, jacobian: bool) -> Unit:
+        """The unit, for this and all later calls; if its `bind` failed, raises what this evaluation would have."""
         unit = self._program.unit(f"{kind}_{'propto' if propto else 'full'}")
+        if unit.failure is not None:
+            if unit.failure.status != LOCATE:
+                raise unit.error_of(unit.failure)
+            space = self._take()
+            try:
+                self._fill(space, theta)
+                raise self._failure(unit, LOCATE, space, jacobian)
+            finally:
+                self._idle.append(space)
+        units = self._values if kind == "value" else self._gradients
         units[bool(propto)] = unit
         return unit
 

@@ -152,13 +152,11 @@ class BoundProgram:
         return [variable for variable in self.variables if variable.block in blocks]
 
     def unit(self, name: str) -> Unit:
-        """The unit, compiled, loaded and bound. Raises what its `bind` failed with."""
+        """The unit, compiled, loaded and bound."""
         with self._lock:
             unit = self._units.get(name)
             if unit is None:
                 unit = self._units[name] = self._load_unit(name, self._data)
-        if unit.failure is not None:
-            raise unit.error_of(unit.failure)
         return unit
 
     # ------------------------------------------------------------ loading

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
 SEPARATOR = re.compile(r"^[ \t]*// -----.*\n?", re.MULTILINE)
 TARGETS = ("mlir", "stan", "llvm", "asm")
-UNITS = ("setup", "value_propto", "value_full", "gradient_propto", "gradient_full", "constrain", "unconstrain")
+UNITS = (
+    "setup",
+    "value_propto",
+    "value_full",
+    "gradient_propto",
+    "gradient_full",
+    "constrain",
+    "unconstrain",
+    "locate",
+)
 
 
 class InputError(Exception):

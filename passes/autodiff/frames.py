@@ -56,6 +56,9 @@ class Memory:
 
     def is_stable(self, buffer: SSAValue, op: Operation) -> bool:
         """Whether nothing writes to `buffer` after `op`."""
+        owner = buffer.owner
+        if isinstance(owner, rt.AllocOp) and "stack" in owner.properties:
+            return False  # a slot of reverse mode's own, written again in every iteration
         key = self.activity.class_of(buffer)
         roots = self.activity.roots.get(key, [])
         if not any(isinstance(root, rt.AllocOp) and root.variable is not None for root in roots):

@@ -46,11 +46,12 @@ def _is_ordered(op: Operation) -> bool:
 
 
 def separate_data_checks(function: func.FuncOp) -> bool:
-    """Moves checks of data out of top-level loops into loops of their own; whether there were any."""
+    """Moves checks of data out of top-level loops and branches into such of their own; whether there were any."""
     found = False
     block = function.body.block
+    separator = _Separator(block)
     for op in list(block.ops):
-        if isinstance(op, scf.ForOp) and _Separator(block).separate(op):
+        if isinstance(op, scf.ForOp | scf.IfOp) and separator.separate(op):
             found = True
     return found
 
@@ -62,11 +63,10 @@ class _Separator:
         self.entry = entry
         self._data: dict[SSAValue, bool] = {}
 
-    def separate(self, loop: scf.ForOp) -> bool:
-        if not self._has_data_bounds(loop):
-            return False
+    def separate(self, loop: scf.ForOp | scf.IfOp) -> bool:
+        """Copies the checks of data in `loop`, with what is around them, to in front of it, and removes them from it."""
         checks: set[Operation] = set()
-        self._collect(loop.body.block, checks)
+        self._collect(loop, checks)
         if not checks:
             return False
         needed: set[Operation] = set()
@@ -83,17 +83,17 @@ class _Separator:
     def _has_data_bounds(self, loop: scf.ForOp) -> bool:
         return self.is_data(loop.lb) and self.is_data(loop.ub)
 
-    def _collect(self, block: Block, checks: set[Operation]) -> None:
-        for op in block.ops:
-            if isinstance(op, rt.CheckOp):
-                if all(self.is_data(o) for o in op.operands):
-                    checks.add(op)
-            elif (isinstance(op, scf.ForOp) and self._has_data_bounds(op)) or (
-                isinstance(op, scf.IfOp) and self.is_data(op.cond)
-            ):
-                for region in op.regions:
-                    if region.blocks:
-                        self._collect(region.block, checks)
+    def _collect(self, op: Operation, checks: set[Operation]) -> None:
+        if isinstance(op, rt.CheckOp):
+            if all(self.is_data(o) for o in op.operands):
+                checks.add(op)
+        elif (isinstance(op, scf.ForOp) and self._has_data_bounds(op)) or (
+            isinstance(op, scf.IfOp) and self.is_data(op.cond)
+        ):
+            for region in op.regions:
+                for block in region.blocks:
+                    for inner in block.ops:
+                        self._collect(inner, checks)
 
     def is_data(self, value: SSAValue) -> bool:
         """Whether a value depends on data alone."""
@@ -120,7 +120,7 @@ class _Separator:
             buffer = buffer.owner.buffer
         return isinstance(buffer.owner, rt.BoundOp)
 
-    def _need(self, op: Operation, needed: set[Operation], loop: scf.ForOp) -> None:
+    def _need(self, op: Operation, needed: set[Operation], loop: Operation) -> None:
         """What must be copied along with `op`: inside `loop`, all that computes its operands, and what is around it."""
         work: list[Operation] = [op]
         while work:

@@ -4,8 +4,8 @@ Innermost loops first, so an op leaves as many loops as it can. An op moves if i
 may run although the program would not run it (the loop may have no iteration): no effects, no division that could trap.
 
 A load moves, too, if nothing in the loop may write its buffer and it may be read in advance: it is marked
-`speculatable`, or it surely runs (constant bounds that give an iteration, or the condition of a `while`) with nothing before it that
-could leave the loop, such as the check of its index.
+`speculatable`, or it surely runs (constant bounds that give an iteration, or the condition of a `while`) with nothing
+before it that could leave the loop, such as the check of its index.
 
 With `guarded`, invariant checks leave counted loops, too: they then hold if the loop has no iteration. Loads of arena
 memory follow them, at index 0 if there is no iteration: behind every arena block is some slack. Errors may so come

@@ -12,6 +12,7 @@ from ulam.passes.lower import (
     fold,
     loop_invariant_code_motion,
     promote_variables,
+    release_arena,
     structure_exits,
 )
 from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
@@ -52,6 +53,7 @@ def lower(program: Program, name: str, opt_level: int) -> Unit:
             op.erase()
     thread_target(module, reassociate=opt_level >= 3)
     dead_code_elimination.run_on(module)
+    release_arena.run_on(module)
     return unit
 
 

@@ -1,19 +1,20 @@
 """Structured exits: `break`, `continue` and early `return`  →  flags and branches.
 
-    for (i in 1:N) { if (c) break; S }    →    running = 1 <= N; i = 1;
-                                               while (running) { if (c) running = 0; else { S; running = i < N; i += 1; } }
+    for (i in 1:N) { if (c) break; S }  →  running = 1 <= N; i = 1;
+                                           while (running) { if (c) running = 0;
+                                                             else { S; running = i < N; i += 1; } }
 
 * Where one branch of an `if` always leaves, what follows the `if` moves into the other branch: no flag is needed.
 * Else an exit clears a flag, and what follows, up to the end of the body that is left, runs only if the flag is set.
   `running__` of a loop is cleared by break and return; `proceed__` of one iteration by continue, too.
-* A `for` that can be left becomes a `while`. Its bounds are evaluated once. The last iteration clears the flag before the
-  loop variable is advanced, so an upper bound that is the largest int ends the loop as it should.
+* A `for` that can be left becomes a `while`. Its bounds are evaluated once. The last iteration clears the flag before
+  the loop variable is advanced, so an upper bound that is the largest int ends the loop as it should.
 * Early returns assign `result__`; one `stan.return` stays, at the end of the function. `result__` is declared without
   sizes: it takes those of what is assigned.
 * Local blocks (`stan.scope`) are dissolved; what they declare at the top level of a program block is marked `local`.
 
-Library functions whose only early returns are guards at their top level, `if (c) return v;`, keep these: the lowering of
-densities hoists them.
+Library functions whose only early returns are guards at their top level, `if (c) return v;`, keep these: the lowering
+of densities hoists them.
 """
 
 from __future__ import annotations
@@ -201,6 +202,8 @@ class _Structurer:
                 break
             if not falls:
                 _erase(_rest_of(block, op.next_op))
+                if block.last_op is op:
+                    block.add_op(_yield(op.location))
                 break
             op = op.next_op
         if not falls:

@@ -1,8 +1,8 @@
 """The target as an ordinary value: `ad.target_add %v`  →  `%total = arith.addf %total, %v`.
 
-Loops carry the total, branches yield it. Runs on functions with the attribute `target_result`: the number of the operand of `func.return` that stands for the
-target (a placeholder until now). Additions happen in program order; with `reassociate` they may be re-associated, which
-lets the loops that carry the total vectorise (levels 3 and 4).
+Loops carry the total, branches yield it. Runs on functions with the attribute `target_result`: the number of the
+operand of `func.return` that stands for the target (a placeholder until now). Additions happen in program order; with
+`reassociate` they may be re-associated, which lets the loops that carry the total vectorise (levels 3 and 4).
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
  * The arena is a list of chunks with bump allocation. One evaluation may spread over several chunks; when it is over
  * they become one that is large enough for all of them, so a repeated evaluation meets a single chunk and no malloc.
  */
+#define _GNU_SOURCE /* pthread_getattr_np */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,12 +237,46 @@ void ulam_clear_output(ulam_context *ctx) {
   ctx->output_length = 0;
 }
 
+int32_t ulam_stack_exhausted(ulam_context *ctx) {
+  return ulam_fail(ctx, ULAM_FATAL, "the stack is exhausted: a function calls itself too often");
+}
+
+/* Where the calling thread's stack ends, with room for the runtime's own frames; NULL if nothing is known of it. */
+static char *find_stack_limit(void) {
+  enum { RESERVE = 256 * 1024 };
+#if defined(__APPLE__)
+  char *top = pthread_get_stackaddr_np(pthread_self());
+  return top - pthread_get_stacksize_np(pthread_self()) + RESERVE;
+#elif defined(__linux__)
+  pthread_attr_t attributes;
+  void *lowest;
+  size_t size;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return NULL;
+  int failed = pthread_attr_getstack(&attributes, &lowest, &size);
+  pthread_attr_destroy(&attributes);
+  return failed || size < 2 * RESERVE ? NULL : (char *)lowest + RESERVE;
+#else
+  return NULL;
+#endif
+}
+
+static char *stack_limit(void) {
+  static _Thread_local int known = 0;
+  static _Thread_local char *limit;
+  if (!known) {
+    limit = find_stack_limit();
+    known = 1;
+  }
+  return limit;
+}
+
 /* Runs CALL, a status, between entering and leaving. */
 #define RUN(CALL)                                \
   struct ulam_services *services = ctx->services; \
   jmp_buf leave;                                 \
   volatile int32_t status = ULAM_FATAL;          \
   ctx->error_site = -1;                          \
+  ctx->stack_limit = stack_limit();              \
   if (services->message.length) text_clear(&services->message); \
   services->line.length = 0;                     \
   services->out_of_memory = &leave;              \

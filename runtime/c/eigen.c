@@ -128,8 +128,7 @@ static int diagonalize(int64_t n, double *Q, double *d, double *e) {
   int64_t last = n - 1, steps = 0;
   while (last > 0) {
     for (int64_t i = 0; i < last; ++i)
-      if (fabs(e[i]) < DBL_MIN || e[i] * e[i] <= DBL_EPSILON * DBL_EPSILON * (fabs(d[i]) * fabs(d[i + 1])) ||
-          fabs(e[i]) <= 0.25 * DBL_EPSILON * (fabs(d[i]) + fabs(d[i + 1])))
+      if (fabs(e[i]) < DBL_MIN || fabs(e[i]) <= 0.5 * DBL_EPSILON * (fabs(d[i]) + fabs(d[i + 1])))
         e[i] = 0;
     while (last > 0 && e[last - 1] == 0) --last;
     if (last <= 0) break;

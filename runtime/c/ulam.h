@@ -28,7 +28,8 @@ typedef struct ulam_context {
   double value;            /* 64: the result of the last evaluation (ulam_run_*) */
   int64_t output_length;   /* 72: bytes of printed text not yet taken */
   struct bitgen *rng;      /* 80: NULL: drawing is an error */
-  struct ulam_services *services; /* 88: private to the runtime */
+  char *stack_limit;       /* 88: a frame below this address leaves too little stack to go on; see ulam_stack_exhausted */
+  struct ulam_services *services; /* 96: private to the runtime */
 } ulam_context;
 
 _Static_assert(offsetof(ulam_context, arena_end) == 8, "ABI");
@@ -38,6 +39,7 @@ _Static_assert(offsetof(ulam_context, arena_start) == 56, "ABI");
 _Static_assert(offsetof(ulam_context, value) == 64, "ABI");
 _Static_assert(offsetof(ulam_context, output_length) == 72, "ABI");
 _Static_assert(offsetof(ulam_context, rng) == 80, "ABI");
+_Static_assert(offsetof(ulam_context, stack_limit) == 88, "ABI");
 
 #if defined(_WIN32)
 #define ULAM_API __declspec(dllexport)
@@ -85,6 +87,9 @@ ULAM_API void *ulam_alloc_bound(ulam_context *ctx, int64_t bytes);
 ULAM_API int32_t ulam_fail(ulam_context *ctx, int32_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 ULAM_API const char *ulam_message(const ulam_context *ctx); /* "" if there is none */
+
+/* For functions that may recurse without end: when a frame is below ctx->stack_limit, the status to return. */
+ULAM_API int32_t ulam_stack_exhausted(ulam_context *ctx);
 
 /* Entry points of compiled programs, called from outside: reset the error slot, run, give the arena back.
  * Running out of memory becomes ULAM_FATAL. A real result goes to ctx->value. */

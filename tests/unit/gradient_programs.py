@@ -18,8 +18,7 @@ DATA: dict[str, Any] = {
     "A": [[1.0, 0.2, -0.4], [0.5, -0.6, 0.3], [2.0, 0.1, 0.9], [-1.0, 1.1, 0.7]],
     "S": [[2.0, 0.3, 0.1], [0.3, 1.5, -0.2], [0.1, -0.2, 1.0]],
 }  # fmt: skip
-_DECLARATIONS = """
-data { int N; int K; int Z; vector[N] x; row_vector[N] r; real s; array[5] int idx; array[K] int jdx; array[N] int y;
+_DECLARATIONS = """data { int N; int K; int Z; vector[N] x; row_vector[N] r; real s; array[5] int idx; array[K] int jdx; array[N] int y;
   array[N] int b; matrix[N, K] A; matrix[K, K] S; }
 """
 
@@ -36,8 +35,8 @@ def case(name: str, source: str) -> None:
 def _with_data(source: str) -> str:
     if "functions {" in source:
         end = source.index("\n}\n") + 3
-        return source[:end] + _DECLARATIONS.lstrip() + source[end:].lstrip()
-    return _DECLARATIONS.lstrip() + source.lstrip()
+        return source[:end] + _DECLARATIONS + source[end:].lstrip()
+    return _DECLARATIONS + source.lstrip()
 
 
 def model(name: str, parameters: str, statements: str) -> None:
@@ -109,8 +108,7 @@ target += (a < c) * a + (a > c) * c + (a <= c) + (a >= c) + (a == c) + (a != c) 
 model("conditional-expression", "real a; real c;", "target += a < c ? square(a) : exp(c); target += s > 0 ? a * c : log(a); real d = a > 10 ? a : c < 10 ? c * a : a; target += d * d;")
 model("conditional-containers", "vector[N] v; real a;", "vector[N] u = a < 0.3 ? v .* v : exp(v); vector[N] w = a > 100 ? v : u * a; target += sum(u .* w) + sum((s > 0) ? v : u);")
 model("conditional-lazy-index", "vector[N] v;", "int n = 9; target += n <= N ? v[n] : v[1]; target += (n <= N && v[n] > 0) ? 1 : v[2]; target += (n > N || v[n] > 0) ? v[3] ^ 2 : 0;")
-case("integer-arithmetic", """
-transformed data {
+case("integer-arithmetic", _DECLARATIONS + """transformed data {
   int big = 2147483647; int small = -big - 1; array[12] int k;
   k[1] = big + y[1] * 1; k[2] = 7 %/% 2; k[3] = -7 %/% 2; k[4] = 7 % -3; k[5] = -7 % 3; k[6] = 7 / -2; k[7] = small - y[1];
   k[8] = big * 2; k[9] = abs(-y[4]); k[10] = -small; k[11] = max(y) - min(y); k[12] = small %/% -y[1];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func, scf
@@ -36,7 +37,7 @@ class _Writer:
         cls: type[Operation],
         operands: tuple[SSAValue, ...] = (),
         types: tuple[Attribute, ...] = (),
-        properties: dict[str, Attribute] | None = None,
+        properties: Mapping[str, Attribute] | None = None,
         regions: tuple[Block, ...] = (),
     ) -> Operation:
         op = cls.create(
@@ -185,9 +186,8 @@ class _Writer:
         counter, x, y = after.block.args
         after.fill(depth - 1, self.random.randint(0, 6))
         advanced = after.emit(arith.AddiOp, (counter, one), (i64,), _OVERFLOW).results[0]
-        after.emit(
-            scf.YieldOp, (advanced, self.random.choice((x, after.real())), self.random.choice((y, after.real())))
-        )
+        x, y = self.random.choice((x, after.real())), self.random.choice((y, after.real()))
+        after.emit(scf.YieldOp, (advanced, x, y))
         initial = (zero, self.real(), self.real())
         results = self.emit(scf.WhileOp, initial, (i64, f64, f64), None, (before.block, after.block)).results
         self.integers.append(results[0])

@@ -76,7 +76,7 @@ class Interpreter:
         return ()
 
     def op(self, op: Operation) -> None:
-        operands = [self.values.get(v) for v in op.operands]
+        operands: list[Any] = [self.values.get(v) for v in op.operands]
         match op:
             case stan.ConstantOp():
                 self.values[op.res] = op.value.value.data  # type: ignore[union-attr]
@@ -95,10 +95,10 @@ class Interpreter:
             case stan.DefineOp():
                 self.defined[op.var_name.data] = operands[0]
             case stan.IndexOp():
-                self.values[op.res] = operands[0][operands[1] - 1]  # type: ignore[index,operator]
+                self.values[op.res] = operands[0][operands[1] - 1]
             case stan.CallOp():
                 assert op.callee.data in ("size", "to_vector")
-                self.values[op.results[0]] = len(operands[0]) if op.callee.data == "size" else operands[0]  # type: ignore[arg-type]
+                self.values[op.results[0]] = len(operands[0]) if op.callee.data == "size" else operands[0]
             case stan.PrintOp():
                 self.printed.append(tuple(operands))
             case stan.ReturnOp():

@@ -5,6 +5,7 @@ A program is nested tuples, so that hypothesis can shrink it; `build` makes a `s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,7 +80,7 @@ class _Builder:
         cls: type[Operation],
         operands: tuple[SSAValue, ...] = (),
         types: tuple[Attribute, ...] = (),
-        properties: dict[str, Attribute] | None = None,
+        properties: Mapping[str, Attribute] | None = None,
         regions: tuple[Block, ...] = (),
     ) -> Operation:
         op = cls.create(

@@ -211,6 +211,18 @@ def test_eigendecompose_sym(n: int) -> None:
     close(run("eigenvalues_sym", [a], {"n": n})[1], values)
 
 
+def test_eigenvectors_have_the_signs_of_stan() -> None:
+    """Values of Stan Math 2.35; signs are free in mathematics, but users compare draws."""
+    a = [[2.0, 0.3, -0.2], [0.3, 1.5, 0.4], [-0.2, 0.4, 1.0]]
+    vectors = matrix(run("eigenvectors_sym", [a], {"n": 3})[1], 3, 3)
+    expected = [
+        [-0.2434209716879094, 0.33931635376531105, -0.9086311917438937],
+        [0.5042022998083096, -0.7560147326925347, -0.41739880788024175],
+        [-0.8285688090982701, -0.5597375599504196, 0.012945754911352136],
+    ]
+    close(vectors, expected, 1e-14)
+
+
 def test_eigenvalues_of_special_matrices() -> None:
     for a in (np.zeros((4, 4)), np.eye(5), np.diag([3.0, -1.0, 2.0]), np.ones((6, 6)), 1e-200 * np.ones((3, 3))):
         n = len(a)

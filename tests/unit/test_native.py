@@ -511,3 +511,30 @@ def test_wishart(context: Context) -> None:
     np.testing.assert_allclose(draws.mean(axis=0).reshape(2, 2), 7 * scale, rtol=0.1, atol=0.3)
     draws = np.array([draw_container(context, "inv_wishart_rng", [7.0, scale, 2], np.zeros(4)) for _ in range(4000)])
     np.testing.assert_allclose(draws.mean(axis=0).reshape(2, 2), scale / (7 - 2 - 1), rtol=0.15, atol=0.05)
+
+
+# ------------------------------------------------------------------------------------------------ the stack
+
+
+def test_stack_limit_is_within_the_threads_stack() -> None:
+    limits: list[tuple[int, int]] = []
+
+    def work() -> None:
+        def body(ctx: int) -> None:
+            here = ctypes.c_int()
+            limits.append((POINTER.from_address(ctx + 88).value or 0, ctypes.addressof(here)))
+
+        run(Context(), body)
+
+    work()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert all(limit > 0 for limit, _ in limits) and limits[0][0] != limits[1][0]
+
+
+def test_stack_exhausted_is_fatal() -> None:
+    context = Context()
+    exhausted = c_function("ulam_stack_exhausted", ctypes.c_int32, POINTER)
+    assert run(context, lambda ctx: exhausted(ctx)) == native.STATUS_FATAL
+    assert "calls itself too often" in context.message

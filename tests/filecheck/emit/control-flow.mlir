@@ -105,5 +105,6 @@ func.func @callee(%x: f64) -> f64 {
   func.return %x : f64
 }
 
+// CHECK: [[UNROLL:!.*]] = !{!"llvm.loop.unroll.runtime.disable"}
 // CHECK: [[PROGRESS:!.*]] = !{!"llvm.loop.mustprogress"}
-// CHECK: [[LOOP]] = distinct !{[[LOOP]], [[PROGRESS]]}
+// CHECK: [[LOOP]] = distinct !{[[LOOP]], [[UNROLL]], [[PROGRESS]]}

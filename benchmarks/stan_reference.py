@@ -1,0 +1,138 @@
+"""Reference models: stanc's C++ compiled with Stan Math into shared libraries, kept by content hash.
+
+Needs the `httpstan` package (its folder: the `stanc` binary, headers, libraries) and g++. Options as CmdStan's with
+`-O3 -march=native`, and NDEBUG, which only helps the reference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+FLAGS = (
+    "-std=c++17", "-O3", "-march=native", "-fPIC", "-fvisibility=hidden", "-w",
+    "-DNDEBUG", "-D_REENTRANT", "-DBOOST_DISABLE_ASSERTS", "-DBOOST_PHOENIX_NO_VARIADIC_EXPRESSION",
+    # The libraries of httpstan are built against the older interface of the C++ library.
+    "-D_GLIBCXX_USE_CXX11_ABI=0",
+)  # fmt: skip
+LIBRARIES = ("-lsundials_cvodes", "-lsundials_idas", "-lsundials_kinsol", "-lsundials_nvecserial", "-l:libtbb.so.2")
+SOURCES = ("gradient_loop.hpp", "reference_model.hpp", "reference_model.cpp", "reference_data.cpp")
+
+
+class BuildError(Exception):
+    """A reference model cannot be built; the message is the tool's first error."""
+
+
+def run(command: list[str], folder: Path, seconds: float = 3600) -> str:
+    """Standard output of a tool, or BuildError with the first line that says what is wrong."""
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise BuildError(f"{Path(command[0]).name}: {problem}") from None
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["no message"]
+        first = next((line for line in lines if "error" in line.lower()), lines[0])
+        raise BuildError(f"{Path(command[0]).name}: {first}")
+    return done.stdout
+
+
+def find_httpstan(given: Path | None) -> Path | None:
+    """The folder of the package with its `stanc`: as given, or as Python finds it."""
+    if given is not None:
+        candidates = [given, *given.glob("lib/python*/site-packages/httpstan")]
+    else:
+        from importlib.util import find_spec
+
+        spec = find_spec("httpstan")
+        candidates = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    return next((folder for folder in candidates if (folder / "stanc").exists()), None)
+
+
+@dataclass
+class ReferenceBuilder:
+    """Builds reference models into `cache`."""
+
+    httpstan: Path
+    cache: Path
+    stanc_options: tuple[str, ...] = ("--O1",)
+
+    def __post_init__(self) -> None:
+        self.cache.mkdir(parents=True, exist_ok=True)
+
+    @cached_property
+    def compiler(self) -> str:
+        found = shutil.which("g++")
+        if found is None:
+            raise BuildError("g++ is not installed")
+        return found
+
+    @cached_property
+    def description(self) -> str:
+        """What the reference is: for the head of a report."""
+        stanc = run([str(self.httpstan / "stanc"), "--version"], self.cache).strip()
+        compiler = run([self.compiler, "--version"], self.cache).splitlines()[0]
+        return f"{stanc} {' '.join(self.stanc_options)}, {compiler}, {' '.join(FLAGS)}"
+
+    @cached_property
+    def _identity(self) -> str:
+        """Changes with everything but the model."""
+        parts = [self.description, *((HERE / name).read_text(encoding="utf-8") for name in SOURCES)]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    @property
+    def _flags(self) -> list[str]:
+        return [*FLAGS, "-isystem", str(self.httpstan / "include")]
+
+    @cached_property
+    def _prepared(self) -> Path:
+        """The folder with the precompiled header and what else is the same for every model."""
+        folder = self.cache / f"header-{self._identity}"
+        if not (folder / "ready").exists():
+            folder.mkdir(exist_ok=True)
+            for name in SOURCES:
+                shutil.copy(HERE / name, folder)
+            run([self.compiler, *self._flags, "-c", "reference_data.cpp", "-o", "reference_data.o"], folder)
+            header = "reference_model.hpp"
+            run([self.compiler, *self._flags, "-x", "c++-header", header, "-o", f"{header}.gch"], folder)
+            (folder / "ready").touch()
+        return folder
+
+    def library(self, model: Path) -> Path:
+        """Where the shared library of a model is or will be."""
+        key = hashlib.sha256(f"{self._identity}\0{model.read_text(encoding='utf-8')}".encode()).hexdigest()[:16]
+        return self.cache / f"{model.stem}-{key}.so"
+
+    def build(self, model: Path) -> Path:
+        """The shared library of a model, built now if it is not in the cache. A failure is kept too."""
+        library = self.library(model)
+        failure = library.with_suffix(".error")
+        if failure.exists():
+            raise BuildError(failure.read_text(encoding="utf-8"))
+        if not library.exists():
+            try:
+                self._build(model, library)
+            except BuildError as problem:
+                failure.write_text(str(problem), encoding="utf-8")
+                raise
+        return library
+
+    def _build(self, model: Path, library: Path) -> None:
+        prepared = self._prepared
+        with tempfile.TemporaryDirectory(dir=self.cache) as name:
+            folder = Path(name)
+            stanc = [str(self.httpstan / "stanc"), *self.stanc_options, "--name", "reference", "--print-cpp", str(model)]
+            (folder / "model.hpp").write_text(run(stanc, folder), encoding="utf-8")
+            source = str(prepared / "reference_model.cpp")
+            definition = f'-DREFERENCE_MODEL="{folder / "model.hpp"}"'
+            run([self.compiler, *self._flags, definition, "-c", source, "-o", "model.o"], folder)
+            objects = ["model.o", str(prepared / "reference_data.o")]
+            places = [f"-L{self.httpstan / 'lib'}", f"-Wl,-rpath,{self.httpstan / 'lib'}"]
+            run([self.compiler, "-shared", *objects, "-o", "model.so", *places, *LIBRARIES], folder)
+            (folder / "model.so").replace(library)
