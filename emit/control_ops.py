@@ -73,7 +73,7 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     e.begin_block(inside)
     around = e.serial, e.inline_math
     e.serial = "serial" in op.attributes and e.module.options.opt_level >= 3
-    e.inline_math = "cold" not in op.attributes and e.module.options.inline_math
+    e.inline_math = "cold" not in op.attributes and e.may_inline_math
     e.loop_depth += 1
     last = e.region(body)
     e.loop_depth -= 1
@@ -111,7 +111,7 @@ def _while(e: FunctionEmitter, op: Operation) -> None:
     # never widened, so what runs in it is a chain of scalar operations
     around = e.serial, e.inline_math
     e.serial = e.module.options.opt_level >= 3
-    e.inline_math = e.module.options.inline_math
+    e.inline_math = e.may_inline_math
     e.loop_depth += 1
     last = e.region(op.before_region)
     if type(last) is not scf.ConditionOp:

@@ -39,6 +39,9 @@ TYPES: dict[type[Attribute], str] = {
 }
 
 LIKELY = '!{!"branch_weights", i32 1048575, i32 1}'
+STACK_BYTES = 16 << 10
+"""How much of the stack an entry point may take for small buffers."""
+
 PLAIN_SYMBOL = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*\Z")
 
 # The operands as a plain tuple: an `OpOperands` view costs ten times as much to index.
@@ -106,7 +109,8 @@ class ModuleEmitter:
         math = definitions(self.math_functions, self.options.fused, self.declare)
         parts = [*self._strings_text(), "\n".join(self._declarations.values()), *bodies, *math]
         attributes = "attributes #0 = { nounwind }\nattributes #1 = { nounwind willreturn memory(none) }\n"
-        parts += [attributes + "attributes #2 = { nounwind cold }\n"]
+        attributes += "attributes #2 = { nounwind cold }\nattributes #3 = { nounwind minsize optsize }\n"
+        parts += [attributes]
         parts += ["\n".join(self.metadata.lines)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -202,9 +206,11 @@ class FunctionEmitter:
         """Blocks for errors, put behind all others."""
         self.outputs: list[str] = []
         self.loop_depth = 0
+        self.may_inline_math = module.options.inline_math and bound_is_constant
         self.is_entry = "entry" in function.attributes
-        self.stack_bytes = 0
-        """Taken by small buffers of constant size."""
+        returns_buffers = any(type(t) is rt.BufferType for t in function.function_type.outputs.data)
+        self.stack_bytes_left = STACK_BYTES if self.is_entry and bound_is_constant and not returns_buffers else 0
+        """For small buffers of constant size. They must not outlive the function."""
         self.inline_math = False
         """Within a loop worth widening."""
         self.serial = False
@@ -303,7 +309,7 @@ class FunctionEmitter:
         function = self.function
         if function.is_declaration:
             raise EmissionError(f"function '{function.sym_name.data}' has no body", function)
-        entry = "entry" in function.attributes
+        entry = self.is_entry
         outputs = function.function_type.outputs.data
         parameters = ["ptr noalias %context", "ptr noalias %bound"]
         for argument in function.args:
@@ -320,7 +326,8 @@ class FunctionEmitter:
             self.line(f"store {self.type(value)} {self.names[value]}, ptr {out}, align 8")
         self.line("ret i32 0")
         linkage = "" if entry else "internal "
-        head = f"define {linkage}i32 {symbol(function.sym_name.data)}({', '.join(parameters)}) #0 {{"
+        attributes = "#0" if self.bound_is_constant else "#3"  # what binds data runs once
+        head = f"define {linkage}i32 {symbol(function.sym_name.data)}({', '.join(parameters)}) {attributes} {{"
         return "\n".join([head, "entry:", *self.allocas, *self.lines, *self.cold, "}"])
 
 

@@ -34,8 +34,7 @@ ARENA_ALIGNMENT = 64
 FATAL = 2
 
 STACK_BUFFER_BYTES = 512
-STACK_BYTES = 16 << 10
-"""Largest buffer that is put on the stack, and how much of the stack a function may take for them."""
+"""Largest buffer that is put on the stack."""
 
 BYTES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1, "ptr": 8}
 TBAA_NAMES = {"double": "real", "i64": "int64", "i32": "int32", "i8": "byte", "i1": "byte", "ptr": "buffer"}
@@ -199,13 +198,13 @@ def _padded(e: FunctionEmitter, size: str) -> str:
 
 def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -> bool:
     """Puts a buffer of an entry point on the stack, if it is small and its allocation runs at most once."""
-    if not e.is_entry or e.loop_depth or count[0] == "%":
+    if e.loop_depth or count[0] == "%":
         return False
     t = element_type(result)
     size = int(count) * BYTES[t]
-    if not 0 <= size <= STACK_BUFFER_BYTES or e.stack_bytes + size > STACK_BYTES:
+    if not 0 <= size <= min(STACK_BUFFER_BYTES, e.stack_bytes_left):
         return False
-    e.stack_bytes += size
+    e.stack_bytes_left -= max(size, 16)
     name = e.define(result)
     e.allocas.append(f"  {name} = alloca [{count} x {'i8' if t == 'i1' else t}], align 16")
     if "zero" in op.properties:

@@ -20,7 +20,7 @@ from xdsl.traits import IsTerminator
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
 from ulam.emit.stan_text_expressions import EXPRESSIONS, ExpressionPrinter, NotAnExpression
-from ulam.emit.stan_text_syntax import OR, Text, index_text, sized_text, type_text, unary_text
+from ulam.emit.stan_text_syntax import ADDITIVE, OR, Text, index_text, sized_text, type_text, unary_text
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DECLARATIONS = (stan.DeclareOp, stan.ParameterOp)
@@ -164,11 +164,11 @@ class BodyPrinter(ExpressionPrinter):
         in_block = isinstance(op.parent_op(), stan.BlockOp)
         name = self.new_name(op.var_name.data, is_global=in_block and "local" not in op.properties)
         sizes = [self.take(s).text for s in op.sizes]
-        bounds = {k: self.take(v).within(OR + 1) for k in _BOUNDS if (v := getattr(op, k)) is not None}
+        bounds = {k: self.take(v).within(ADDITIVE) for k in _BOUNDS if (v := getattr(op, k)) is not None}
         check = self._checks.get(op.var_name.data) if in_block and not bounds else None
         if check is not None:
             values = (("lower", check.lower), ("upper", check.upper))
-            bounds = {k: self.inline(v).within(OR + 1) for k, v in values if v is not None}
+            bounds = {k: self.inline(v).within(ADDITIVE) for k, v in values if v is not None}
         self.names[op.results[0]] = name
         prefix = "data " if "data_only" in op.properties else ""
         type_ = cast("stan.VarType", op.results[0].type).element

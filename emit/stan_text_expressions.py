@@ -51,7 +51,7 @@ class ExpressionPrinter:
         self.pending: dict[SSAValue, Text] = {}
         self.hidden: set[Operation] = set()  # checks that a declaration already says
         self._uses_left: dict[SSAValue, int] = {}
-        self._reserved = reserved | stan_names.keys()
+        self._reserved = reserved
         self.scopes: list[set[str]] = [set()]
         self._number = 0  # of the op being looked at
         self.operand_only = False

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect
 
-CONDITIONAL, OR, AND, UNARY, POWER, POSTFIX, ATOM = 1, 2, 3, 9, 10, 11, 12
+CONDITIONAL, OR, AND, ADDITIVE, UNARY, POWER, POSTFIX, ATOM = 1, 2, 3, 6, 9, 10, 11, 12
 
 PRECEDENCE = {
     "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7, ".*": 7, "./": 7,
@@ -84,10 +84,14 @@ def type_text(type_: Attribute) -> str:
     if isinstance(type_, stan.ArrayType):
         return f"array[{',' * (type_.rank.data - 1)}] {type_text(type_.element)}"
     if isinstance(type_, stan.TupleType):
-        return f"tuple({', '.join(map(type_text, type_.elements))})"
+        return _tuple_text([type_text(element) for element in type_.elements])
     if isinstance(type_, stan.VarType):
         return type_text(type_.element)
     return type_.name.removeprefix("stan.")
+
+
+def _tuple_text(fields: Sequence[str]) -> str:
+    return f"tuple({', '.join(fields)}{',' if len(fields) == 1 else ''})"
 
 
 def real_text(value: float) -> str:
@@ -118,21 +122,43 @@ def constant_text(op: Operation) -> Text:
 
 
 def sized_text(type_: Attribute, constraint: str, sizes: Sequence[str], bounds: Mapping[str, str] | None = None) -> str:
-    """A type as declared: `array[N] vector<lower=0>[K]`, `array[2] simplex[K]`."""
+    """A type as declared: `array[N] vector<lower=0>[K]`, `array[2] simplex[K]`, `tuple(real, vector[K])`."""
     rank = 0
     if isinstance(type_, stan.ArrayType):
         rank, type_ = type_.rank.data, type_.element
-    base = constraint if constraint in stan.variables.CONSTRAINED_TYPES else type_text(type_)
-    text = f"array[{', '.join(sizes[:rank])}] {base}" if rank else base
+    array, own = sizes[:rank], sizes[rank:]
+    if isinstance(type_, stan.TupleType):
+        fields: list[str] = []
+        for element in type_.elements:
+            count = _size_count(element)
+            fields.append(sized_text(element, "none", own[:count]))
+            own = own[count:]
+        base = _tuple_text(fields)
+    else:
+        base = constraint if constraint in stan.variables.CONSTRAINED_TYPES else type_text(type_)
+    text = f"array[{', '.join(array)}] {base}" if rank else base
     if bounds:
         text += f"<{', '.join(f'{name}={bound}' for name, bound in bounds.items())}>"
-    return text + (f"[{', '.join(sizes[rank:])}]" if sizes[rank:] else "")
+    return text + (f"[{', '.join(own)}]" if own else "")
+
+
+def _size_count(type_: Attribute) -> int:
+    """How many sizes a field of a tuple has."""
+    if isinstance(type_, stan.ArrayType):
+        return type_.rank.data + _size_count(type_.element)
+    if isinstance(type_, stan.TupleType):
+        return sum(map(_size_count, type_.elements))
+    return stan.dimensions(type_)
 
 
 def binary_text(symbol: str, left: Text, right: Text) -> Text:
     strength = PRECEDENCE[symbol]
     if left.promoted and right.promoted and strength not in (4, 5, POWER):
-        left = left.as_real()
+        # One real is enough; a literal shows it best.
+        if right.text.isdigit():
+            right = right.as_real()
+        else:
+            left = left.as_real()
     if strength == POWER:
         return Text(f"{left.within(POWER + 1)}{symbol}{right.within(POWER)}", POWER)
     return Text(f"{left.within(strength)} {symbol} {right.within(strength + 1)}", strength)
@@ -168,6 +194,8 @@ def call_text(name: str, unnormalized: bool, callback: str | None, arguments: Se
     texts = [a.text for a in arguments]
     suffix = next((s for s in _CONDITIONED if name.endswith(s)), None)
     if callback is not None:
+        if unnormalized and callback[-5:] in DENSITIES:
+            callback = callback[:-5] + DENSITIES[callback[-5:]]
         texts.insert(0, callback)
     elif suffix is not None and texts:
         distribution = name.removesuffix(suffix)

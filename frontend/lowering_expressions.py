@@ -215,12 +215,13 @@ class ExpressionLowering(Builder):
         written = [a for a in e.arguments if not isinstance(a.type, FunctionType)]
         if e.callback is not None and len(written) == len(e.arguments):
             written = written[1:]  # the function comes first in every higher-order function
+        if len(e.arguments) - len(written) > 1:
+            self.unsupported(e.span, f"'{e.name}', which takes more than one function, is")
         operands = [self.lower(a) for a in written]
         autodiff = tuple(int(a.ad_level is ast.AdLevel.AUTODIFF) for a in written)
         properties: dict[str, Attribute] = {"autodiff": flags_attr(autodiff)}
         if e.kind is ast.CallKind.USER:
-            assert e.function is not None
-            properties["callee"] = string_attr(self.functions.user_symbol(e.function))
+            properties["callee"] = string_attr(self._user_callee(e, written))
             properties["user"] = UNIT
         else:
             properties["callee"] = string_attr(e.name)
@@ -233,6 +234,14 @@ class ExpressionLowering(Builder):
             properties["unnormalized"] = UNIT
         return self.emit(stan.CallOp, e.span, operands, result, properties)
 
+    def _user_callee(self, e: ast.Call, arguments: list[ast.Expression]) -> str:
+        function = e.function
+        if function is None:  # a call that the lowering made
+            function = self.functions.user_function(e.name, tuple(a.type for a in arguments))
+            if function is None:
+                self.unsupported(e.span, f"truncation by '{e.name}', which is not defined for these arguments, is")
+        return self.functions.user_symbol(function)
+
     def library_call(
         self,
         span: ast.Span,
@@ -244,8 +253,8 @@ class ExpressionLowering(Builder):
     ) -> SSAValue:
         """A call of a library function that is not written in the program."""
         properties: dict[str, Attribute] = {
-            "callee": string_attr(name),
             "autodiff": flags_attr(tuple(map(int, autodiff))),
+            "callee": string_attr(name),
         }
         definition = self.functions.library_symbol(name, types)
         if definition is not None:

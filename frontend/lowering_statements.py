@@ -25,7 +25,7 @@ from ulam.frontend.lowering_builder import (
     var_type,
 )
 from ulam.frontend.lowering_expressions import ExpressionLowering, unparenthesized, with_scalar
-from ulam.frontend.types import INT, REAL, StanType
+from ulam.frontend.lowering_truncation import TruncatedDensity
 
 _NO_BOUNDS = (False, False, False, False)
 
@@ -97,10 +97,15 @@ class StatementLowering(ExpressionLowering):
     # ------------------------------------------------------------ declarations
 
     def sizes(self, sized: ast.SizedType) -> list[SSAValue]:
-        """Sizes of the array dimensions, then of the type itself; those of tuples one field after the other."""
+        """Sizes of the array dimensions, then of the type itself; those of tuples one field after the other.
+
+        In a tuple each dimension has a size: of `corr_matrix[K]` there are two.
+        """
         values = [self.lower(e) for e in (*sized.array_sizes, *sized.sizes)]
         for field in sized.fields:
             values += self.sizes(field)
+            missing = 0 if field.fields else stan.dimensions(dialect_type(field.type)) - len(field.array_sizes)
+            values += [self.lower(e) for e in field.sizes * (missing - len(field.sizes))]
         return values
 
     def bound(self, bound: ast.Expression | None, type_: Attribute) -> SSAValue | None:
@@ -116,6 +121,9 @@ class StatementLowering(ExpressionLowering):
         type_ = dialect_type(sized.type)
         operands = self.sizes(sized)
         n_sizes, present = len(operands), _NO_BOUNDS
+        kind = constraint.kind.value
+        if not with_bounds and constraint.kind is ast.ConstraintKind.OFFSET_MULTIPLIER:
+            kind = "none"  # only parameters have an offset
         if with_bounds:
             written = (constraint.lower, constraint.upper, constraint.offset, constraint.multiplier)
             bounds = [self.bound(e, type_) for e in written]
@@ -123,7 +131,7 @@ class StatementLowering(ExpressionLowering):
             present = tuple(b is not None for b in bounds)
         properties: dict[str, Attribute] = {
             "var_name": string_attr(s.name),
-            "constraint": string_attr(constraint.kind.value),
+            "constraint": string_attr(kind),
             "operandSegmentSizes": declaration_segments(n_sizes, present),
         }
         if local:
@@ -273,89 +281,8 @@ class StatementLowering(ExpressionLowering):
         assert call is not None
         self.emit(stan.TargetAddOp, s.span, (self.lower(call),), None, {"tilde": UNIT})
         if s.truncation is not None:
-            self._truncate(s, call, s.truncation)
+            self.statement(TruncatedDensity(call, s.distribution, s.distribution_span, s.truncation).normalization())
         return False
-
-    def _truncate(self, s: ast.Tilde, call: ast.Call, bounds: ast.Truncation) -> None:
-        """`T[a, b]`: -infinity outside, else minus the log of the probability of [a, b].
-
-        Of a discrete distribution the lower bound itself belongs to it, so the mass below `a - 1` is left out.
-        Source: Stan Reference Manual, "Truncated distributions".
-        """
-        variate = call.arguments[0]
-        discrete = _is_int(variate)
-        lower, upper = bounds.lower, bounds.upper
-
-        def below(bound: ast.Expression) -> ast.Expression:
-            if not discrete:
-                return bound
-            one = ast.IntLiteral("1", span=bound.span, type=INT)
-            return ast.Binary("-", bound, one, span=bound.span, type=INT)
-
-        def probability(suffix: str, bound: ast.Expression) -> SSAValue:
-            return self.lower(self._cumulative(s, call, suffix, bound))
-
-        def normalize() -> None:
-            if lower is None:
-                assert upper is not None
-                log_mass = probability("_lcdf", upper)
-            elif upper is None:
-                log_mass = probability("_lccdf", below(lower))
-            else:
-                span = bounds.span
-                parts = (probability("_lcdf", upper), probability("_lcdf", below(lower)))
-                log_mass = self._log_diff_exp(span, parts, s, call)
-            negative = self.value(stan.UNARY_OPERATORS["-"], bounds.span, (log_mass,), stan.REAL)
-            self.emit(stan.TargetAddOp, bounds.span, (negative,))
-
-        build = normalize
-        if upper is not None:
-            build = self._outside(bounds.span, ">", variate, upper, build)
-        if lower is not None:
-            build = self._outside(bounds.span, "<", variate, lower, build)
-        build()
-
-    def _outside(
-        self, span: ast.Span, operator: str, variate: ast.Expression, bound: ast.Expression, inside: Callable[[], None]
-    ) -> Callable[[], None]:
-        """`if (variate op bound) target += -infinity; else inside`."""
-
-        def impossible() -> None:
-            self.emit(stan.TargetAddOp, span, (self.real_constant(span, "-inf"),))
-            self.emit(stan.YieldOp, span)
-
-        def possible() -> None:
-            inside()
-            self.emit(stan.YieldOp, span)
-
-        def build() -> None:
-            left = self.lower(variate)
-            condition = self.binary(span, operator, left, self.lower(bound), stan.INT)
-            self.emit(stan.IfOp, span, (condition,), regions=(self.region(impossible), self.region(possible)))
-
-        return build
-
-    def _cumulative(self, s: ast.Tilde, density: ast.Call, suffix: str, bound: ast.Expression) -> ast.Call:
-        """The call `dist_lcdf(bound | arguments)` for the density of a `~` statement."""
-        name = s.distribution + suffix
-        variate_type: StanType = INT if _is_int(density.arguments[0]) else REAL
-        if bound.type != variate_type:
-            bound = ast.Promotion(bound, span=bound.span, type=variate_type, ad_level=bound.ad_level)
-        arguments = [bound, *density.arguments[1:]]
-        call = ast.Call(
-            name, arguments, s.distribution_span, has_bar=True, kind=density.kind, span=bound.span, type=REAL
-        )
-        if density.kind is ast.CallKind.USER:
-            call.function = self.functions.user_function(name, tuple(a.type for a in arguments))
-            if call.function is None:
-                self.unsupported(s.span, f"truncation by '{name}', which is not defined for these arguments, is")
-        return call
-
-    def _log_diff_exp(
-        self, span: ast.Span, parts: tuple[SSAValue, SSAValue], s: ast.Tilde, density: ast.Call
-    ) -> SSAValue:
-        active = any(a.ad_level is ast.AdLevel.AUTODIFF for a in density.arguments[1:])
-        return self.library_call(span, "log_diff_exp", parts, (REAL, REAL), (active, active), stan.REAL)
 
     # ------------------------------------------------------------ control flow
 
@@ -443,11 +370,6 @@ class StatementLowering(ExpressionLowering):
     def result_type(self) -> Attribute | None:
         """What the function being lowered returns; None outside of functions that return a value."""
         return None
-
-
-def _is_int(e: ast.Expression) -> bool:
-    """Whether the variate, as written, is an int."""
-    return e.type == INT
 
 
 _LOWERINGS: dict[type[ast.Statement], Callable[[Any, Any], bool]] = {

@@ -66,9 +66,10 @@ int prod(array[] int x) {
   return result;
 }
 
-/* The largest element is taken out, so that nothing overflows; minus infinity for no elements. */
+/* The largest element is taken out, so that nothing overflows; minus infinity for no elements. The shift cancels in the
+ * derivative, so it is taken as a constant (value_of). */
 real log_sum_exp(vector x) {
-  real high = max(x);
+  real high = value_of(max(x));
   real shift = is_inf(high) ? 0 : high;
   return shift + log(sum(exp(x - shift)));
 }
@@ -81,7 +82,7 @@ real log_sum_exp(array[] real x) { return log_sum_exp(to_vector(x)); }
 
 vector softmax(vector x) {
   require_nonempty(num_elements(x));
-  vector[num_elements(x)] e = exp(x - max(x));
+  vector[num_elements(x)] e = exp(x - value_of(max(x)));
   return e / sum(e);
 }
 

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.library.derivatives import Number, rule
 from ulam.library.kernels import KERNELS
 
 _SCALAR = (
@@ -107,7 +108,7 @@ class Activity:
     def _spread_varied(self, op: Operation) -> None:
         varied = self._varied
         if isinstance(op, _SCALAR):
-            if any(self._key(o) in varied for o in op.operands):
+            if any(self._key(o) in varied for o in op.operands) and not _is_constant(op):
                 self._mark(varied, op.results[0])
         elif isinstance(op, rt.LoadOp):
             if self._key(op.buffer) in varied:
@@ -207,3 +208,8 @@ def kernel_buffers(op: rt.KernelOp) -> tuple[list[SSAValue], list[SSAValue]]:
         elif parameter.kind == "in" and parameter.element == "f64":
             inputs.append(argument)
     return inputs, outputs
+
+
+def _is_constant(op: Operation) -> bool:
+    """A function whose derivative is 0 everywhere: steps, and `value_of`."""
+    return isinstance(op, rt.MathOp) and all(p == Number(0) for p in rule(op.function.data).partials)

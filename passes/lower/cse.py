@@ -20,10 +20,13 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.passes.analysis.effects_low import (
+    ANYTHING_BITS,
+    EFFECT_BITS,
     EFFECTS,
     UNKNOWN,
     Effect,
     Root,
+    functions,
     may_overlap,
     root,
     written_roots,
@@ -40,6 +43,10 @@ _SYMMETRIC_PREDICATES = {
     arith.CmpiOp: frozenset((0, 1)),  # eq, ne
     arith.CmpfOp: frozenset((1, 6, 7, 8, 13, 14)),  # oeq, one, ord, ueq, une, uno
 }
+_TYPED_BY_OPERANDS = _COMMUTATIVE | {
+    arith.SubiOp, arith.SubfOp, arith.DivfOp, arith.NegfOp, arith.CmpiOp, arith.CmpfOp, arith.SelectOp, rt.ViewOp,
+}  # fmt: skip
+_WRITE = int(Effect.WRITE)
 _REPLACEABLE = frozenset(cls for cls, effect in EFFECTS.items() if effect in (Effect.NONE, Effect.TRAP)) - {
     scf.ForOp, scf.IfOp, scf.WhileOp
 }  # fmt: skip
@@ -57,9 +64,8 @@ class CommonSubexpressionElimination(ModulePass):
 
 def run_on(op: Operation) -> None:
     """Replaces common subexpressions in every function at or below `op`."""
-    for function in (op,) if isinstance(op, func.FuncOp) else op.walk():
-        if isinstance(function, func.FuncOp) and function.body.blocks:
-            _Eliminator().function(function)
+    for function in functions(op):
+        _Eliminator().function(function)
 
 
 @dataclass
@@ -94,7 +100,7 @@ class _Eliminator:
                         inner |= self._summarise(nested)
                 self.writes[op] = inner
                 roots |= inner
-            elif EFFECTS.get(type(op), Effect.WRITE) & Effect.WRITE:
+            elif EFFECT_BITS.get(type(op), ANYTHING_BITS) & _WRITE:
                 roots |= written_roots(op)
             elif type(op) is rt.SetBoundOp:
                 self.binds = True
@@ -105,45 +111,40 @@ class _Eliminator:
 
     def _block(self, block: Block) -> None:
         outer = len(self.scope)
+        known = self.known
         op = block.first_op
         while op is not None:
             following = op.next_op
             cls = type(op)
             if cls in _REPLACEABLE:
                 if cls is not rt.BoundOp or not self.binds:
-                    self._pure(op)
+                    key = self._constant_key(op) if cls is arith.ConstantOp else self._key(op)
+                    if (same := known.get(key)) is None:
+                        known[key] = op
+                        self.scope.append(key)
+                    else:
+                        for result, by in zip(op.results, same.results, strict=True):
+                            replace_uses(result, by)
+                        discard(op)
             elif cls is rt.LoadOp:
                 self._load(op)
             elif op.regions:
                 self._regions(op)
             elif cls is rt.CheckOp:
                 self._check(op)
-            elif EFFECTS.get(cls, Effect.WRITE) & Effect.WRITE:
+            elif EFFECT_BITS.get(cls, ANYTHING_BITS) & _WRITE:
                 self._write(op)
             op = following
         while len(self.scope) > outer:
             del self.known[self.scope.pop()]
-
-    def _pure(self, op: Operation) -> None:
-        key = self._key(op)
-        found = self.known.get(key)
-        if found is None:
-            self._remember(key, op)
-        else:
-            for result, same in zip(op.results, found.results, strict=True):
-                replace_uses(result, same)
-            discard(op)
 
     def _check(self, op: Operation) -> None:
         key: Key = (rt.CheckOp, id(op.operands[0]))
         if key in self.known:
             discard(op)
         else:
-            self._remember(key, op)
-
-    def _remember(self, key: Key, op: Operation) -> None:
-        self.known[key] = op
-        self.scope.append(key)
+            self.known[key] = op
+            self.scope.append(key)
 
     def _load(self, op: Operation) -> None:
         buffer, index = op.operands
@@ -188,14 +189,19 @@ class _Eliminator:
 
     def _key(self, op: Operation) -> Key:
         cls = type(op)
-        if isinstance(op, arith.ConstantOp):
-            return self._constant_key(op)
-        operands = [id(operand) for operand in op.operands]
+        key: list[object] = [id(operand) for operand in op.operands]
         properties = op.properties
         if cls in _COMMUTATIVE or (cls in _SYMMETRIC_PREDICATES and self._is_symmetric(cls, properties)):
-            operands.sort()
-        attributes = tuple([self._number(properties[name]) for name in sorted(properties)])
-        return (cls, *operands, attributes, *[self._number(result.type) for result in op.results])
+            key.sort()  # type: ignore[call-overload]
+        key.append(cls)
+        if properties:
+            for name in sorted(properties) if len(properties) > 1 else properties:
+                key.append(self._number(properties[name]))
+        if cls not in _TYPED_BY_OPERANDS:
+            key.append(-1)  # tells properties from types
+            for result in op.results:
+                key.append(self._number(result.type))
+        return tuple(key)
 
     @staticmethod
     def _is_symmetric(op_class: type[Operation], properties: dict[str, Attribute]) -> bool:
@@ -203,7 +209,7 @@ class _Eliminator:
         assert isinstance(predicate, IntegerAttr)
         return predicate.value.data in _SYMMETRIC_PREDICATES[op_class]
 
-    def _constant_key(self, op: arith.ConstantOp) -> Key:
+    def _constant_key(self, op: Operation) -> Key:
         value = op.properties["value"]
         type_ = self._number(op.results[0].type)
         if isinstance(value, IntegerAttr):

@@ -8,6 +8,7 @@ needed only if the loop's body or what follows uses it for something other than 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -18,11 +19,26 @@ from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
-from ulam.passes.analysis.effects_low import ANYTHING, EFFECTS, Effect, root, written_buffer
+from ulam.passes.analysis.effects_low import (
+    ANYTHING_BITS,
+    EFFECT_BITS,
+    Effect,
+    functions,
+    root,
+    written_buffer,
+)
 from ulam.passes.rewriting import discard
 
-_ROOT_EFFECTS = Effect.WRITE | Effect.LEAVE | Effect.ORDERED
+_ROOT_EFFECTS = int(Effect.WRITE | Effect.LEAVE | Effect.ORDERED)
+_TERMINATOR = int(Effect.CONTROL)
 _BOUNDS = 3  # operands of scf.for before its initial values
+
+_CONTROL: dict[type, Callable[[Operation], Sequence[SSAValue]]] = {
+    scf.ForOp: lambda op: op.operands[:_BOUNDS],
+    scf.IfOp: lambda op: op.operands[:1],
+    scf.WhileOp: lambda op: (_condition(op).condition,),
+}
+"""What ops with regions need to run, whatever of their results is needed."""
 
 
 @dataclass(frozen=True)
@@ -37,31 +53,30 @@ class DeadCodeElimination(ModulePass):
 
 def run_on(op: Operation) -> None:
     """Erases dead code in every function at or below `op`."""
-    for function in (op,) if isinstance(op, func.FuncOp) else op.walk():
-        if isinstance(function, func.FuncOp) and function.body.blocks:
-            _Liveness().function(function)
+    for function in functions(op):
+        _Liveness().function(function)
 
 
 @dataclass
 class _Liveness:
-    """What of one function is needed."""
+    """What of one function is needed. Ops, values and blocks are known by their identities, which are fast to look up."""
 
-    ops: set[Operation] = field(default_factory=set[Operation])
-    values: set[SSAValue] = field(default_factory=set[SSAValue])  # results of ops with regions, block arguments
-    pending: dict[Operation, list[Operation]] = field(default_factory=dict[Operation, list[Operation]])
-    work: list[Operation | SSAValue] = field(default_factory=list[Operation | SSAValue])
+    ops: set[int] = field(default_factory=set[int])
+    values: set[int] = field(default_factory=set[int])  # results of scf ops, block arguments
+    blocks: set[int] = field(default_factory=set[int])  # blocks that have needed ops
+    pending: dict[int, list[Operation]] = field(default_factory=dict[int, list[Operation]])  # writes, by rt.alloc
+    new_ops: list[Operation] = field(default_factory=list[Operation])
+    new_values: list[SSAValue] = field(default_factory=list[SSAValue])
 
     def function(self, function: func.FuncOp) -> None:
-        self.ops.add(function)
+        self.ops.add(id(function))
         for block in function.body.blocks:
             self._find_roots(block)
-        work = self.work
-        while work:
-            item = work.pop()
-            if isinstance(item, Operation):
-                self._mark_op(item)
-            else:
-                self._mark_value(item)
+        while self.new_ops or self.new_values:
+            while self.new_ops:
+                self._propagate_op(self.new_ops.pop())
+            while self.new_values:
+                self._propagate_value(self.new_values.pop())
         for block in function.body.blocks:
             self._sweep(block)
 
@@ -70,18 +85,17 @@ class _Liveness:
     def _find_roots(self, block: Block) -> None:
         op = block.first_op
         while op is not None:
+            cls = type(op)
             if op.regions:
                 for region in op.regions:
                     for nested in region.blocks:
                         self._find_roots(nested)
-                if not isinstance(op, scf.ForOp | scf.IfOp):
-                    self.work.append(op)
-            else:
-                effect = EFFECTS.get(type(op), ANYTHING)
-                if effect & _ROOT_EFFECTS:
-                    self._root(op)
-                elif type(op) is func.ReturnOp:
-                    self.work.append(op)
+                if cls is not scf.ForOp and cls is not scf.IfOp:
+                    self._need_op(op)
+            elif EFFECT_BITS.get(cls, ANYTHING_BITS) & _ROOT_EFFECTS:
+                self._root(op)
+            elif cls is func.ReturnOp:
+                self._need_op(op)
             op = op.next_op
 
     def _root(self, op: Operation) -> None:
@@ -89,82 +103,82 @@ class _Liveness:
         buffer = written_buffer(op)
         if buffer is not None:
             source = root(buffer)
-            owner = source.owner if isinstance(source, SSAValue) else None
-            if isinstance(owner, rt.AllocOp):
-                self.pending.setdefault(owner, []).append(op)
+            owner = None if isinstance(source, str) else source.owner
+            if type(owner) is rt.AllocOp:
+                self.pending.setdefault(id(owner), []).append(op)
                 return
-        self.work.append(op)
+        self._need_op(op)
 
-    def _mark_op(self, op: Operation) -> None:
-        """`op` is needed, and what it needs; of ops with regions, that they run, not their results."""
-        if op in self.ops:
-            return
-        self.ops.add(op)
-        if isinstance(op, scf.ForOp):
-            self.work += op.operands[:_BOUNDS]
-        elif isinstance(op, scf.WhileOp):
-            end = op.before_region.block.last_op
-            assert isinstance(end, scf.ConditionOp)
-            self.work.append(end.condition)
-        elif isinstance(op, scf.IfOp):
-            self.work.append(op.cond)
+    def _need_op(self, op: Operation) -> None:
+        """`op` is to run; of scf ops no result is needed by that."""
+        if id(op) not in self.ops:
+            self.ops.add(id(op))
+            self.new_ops.append(op)
+
+    def _need(self, value: SSAValue) -> None:
+        owner = value.owner
+        cls = type(owner)
+        if cls is Block or cls in _CONTROL:
+            if id(value) not in self.values:
+                self.values.add(id(value))
+                self.new_values.append(value)
+        elif id(owner) not in self.ops:
+            self.ops.add(id(owner))
+            self.new_ops.append(owner)  # type: ignore[arg-type]
+
+    def _propagate_op(self, op: Operation) -> None:
+        """What an op needs to run."""
+        cls = type(op)
+        if cls in _CONTROL:
+            for value in _CONTROL[cls](op):
+                self._need(value)
         else:
-            self.work += op.operands
+            for value in op.operands:
+                self._need(value)
             for region in op.regions:  # an op that is not known here: all of it is needed
                 for block in region.blocks:
-                    self.work += block.ops
-        if type(op) is rt.AllocOp:
-            self.work += self.pending.pop(op, ())
-        parent = op.parent_op()
-        if parent is not None and parent not in self.ops:
-            self.work.append(parent)
+                    for inner in block.ops:
+                        self._need_op(inner)
+            if cls is rt.AllocOp:
+                for write in self.pending.pop(id(op), ()):
+                    self._need_op(write)
+        block = op.parent
+        if block is not None and id(block) not in self.blocks:
+            self.blocks.add(id(block))
+            parent = block.parent_op()
+            if parent is not None:
+                self._need_op(parent)
 
-    def _mark_value(self, value: SSAValue) -> None:
+    def _propagate_value(self, value: SSAValue) -> None:
+        """What the value of a result of an scf op, or of a block argument, comes from."""
         owner = value.owner
-        if isinstance(owner, Operation):
-            if not owner.regions:
-                if owner not in self.ops:
-                    self.work.append(owner)
-                return
-            if value in self.values:
-                return
-            self.values.add(value)
-            self.work.append(owner)
-            assert isinstance(value, OpResult)
-            self._mark_result(owner, value.index)
+        if isinstance(value, OpResult):
+            assert isinstance(owner, Operation)
+            self._need_op(owner)
+            if type(owner) is scf.ForOp:
+                self._need_carried(owner, value.index)
+            elif type(owner) is scf.WhileOp:
+                self._need(_condition(owner).args[value.index])
+            else:
+                for region in owner.regions:
+                    self._need(_end(region.block).operands[value.index])
             return
-        if value in self.values:
-            return
-        self.values.add(value)
+        assert isinstance(value, BlockArgument) and isinstance(owner, Block)
         parent = owner.parent_op()
-        assert isinstance(value, BlockArgument)
         if isinstance(parent, scf.ForOp) and value.index > 0:
-            self._mark_carried(parent, value.index - 1)
+            self._need_carried(parent, value.index - 1)
         elif isinstance(parent, scf.WhileOp):
-            self._mark_while_argument(parent, owner, value.index)
+            if owner.parent is parent.before_region:
+                self._need(parent.operands[value.index])
+                self._need(_end(parent.after_region.block).operands[value.index])
+            else:
+                self._need(_condition(parent).args[value.index])
 
-    def _mark_result(self, op: Operation, index: int) -> None:
-        """Result `index` of `op` is needed."""
-        if isinstance(op, scf.ForOp):
-            self._mark_carried(op, index)
-        elif isinstance(op, scf.WhileOp):
-            end = op.before_region.block.last_op
-            assert isinstance(end, scf.ConditionOp)
-            self.work.append(end.args[index])
-        elif isinstance(op, scf.IfOp):
-            for region in op.regions:
-                self.work.append(_yielded(region.block)[index])
-
-    def _mark_carried(self, op: scf.ForOp, index: int) -> None:
-        self.work += (op.operands[_BOUNDS + index], _yielded(op.body.block)[index], op.body.block.args[index + 1])
-
-    def _mark_while_argument(self, op: scf.WhileOp, block: Block, index: int) -> None:
-        if block.parent is op.before_region:
-            self.work += (op.operands[index], _yielded(op.after_region.block)[index])
-        else:
-            end = op.before_region.block.last_op
-            assert isinstance(end, scf.ConditionOp)
-            self.work.append(end.args[index])
+    def _need_carried(self, op: Operation, index: int) -> None:
+        body = op.regions[0].block
+        self._need(op.operands[_BOUNDS + index])
+        self._need(_end(body).operands[index])
+        self._need(body.args[index + 1])
 
     # ------------------------------------------------------------ erasing
 
@@ -172,13 +186,13 @@ class _Liveness:
         op = block.last_op
         while op is not None:
             previous = op.prev_op
-            if op in self.ops:
+            if id(op) in self.ops:
                 if op.regions:
                     self._trim(op)
                     for region in op.regions:
                         for nested in region.blocks:
                             self._sweep(nested)
-            elif not EFFECTS.get(type(op), ANYTHING) & Effect.CONTROL:
+            elif not EFFECT_BITS.get(type(op), ANYTHING_BITS) & _TERMINATOR:
                 discard(op)  # its users, if any, were dead and are gone
             op = previous
 
@@ -186,14 +200,14 @@ class _Liveness:
         """Drops results and carried values of `op` that are not needed."""
         if isinstance(op, scf.ForOp):
             arguments = op.body.block.args
-            keep = [result in self.values or arguments[i + 1] in self.values for i, result in enumerate(op.results)]
+            keep = [self._is_needed(r) or self._is_needed(a) for r, a in zip(op.results, arguments[1:], strict=True)]
             if not all(keep):
                 _trim_terminator(op.body.block, keep, 0)
                 _trim_arguments(op.body.block, keep, 1)
                 op.operands = _kept(op.operands, keep, _BOUNDS)
                 _trim_results(op, keep)
         elif isinstance(op, scf.IfOp):
-            keep = [result in self.values for result in op.results]
+            keep = [self._is_needed(result) for result in op.results]
             if not all(keep):
                 for region in op.regions:
                     _trim_terminator(region.block, keep, 0)
@@ -201,27 +215,33 @@ class _Liveness:
         elif isinstance(op, scf.WhileOp):
             self._trim_while(op)
 
+    def _is_needed(self, value: SSAValue) -> bool:
+        return id(value) in self.values
+
     def _trim_while(self, op: scf.WhileOp) -> None:
         before, after = op.before_region.block, op.after_region.block
-        keep = [argument in self.values for argument in before.args]
+        keep = [self._is_needed(argument) for argument in before.args]
         if not all(keep):
             _trim_terminator(after, keep, 0)
             op.operands = _kept(op.operands, keep, 0)
             _trim_arguments(before, keep, 0)
-        keep = [
-            result in self.values or argument in self.values
-            for result, argument in zip(op.results, after.args, strict=True)
-        ]
+        keep = [self._is_needed(r) or self._is_needed(a) for r, a in zip(op.results, after.args, strict=True)]
         if not all(keep):
             _trim_terminator(before, keep, 1)
             _trim_arguments(after, keep, 0)
             _trim_results(op, keep)
 
 
-def _yielded(block: Block) -> tuple[SSAValue, ...]:
+def _end(block: Block) -> Operation:
     end = block.last_op
-    assert isinstance(end, scf.YieldOp)
-    return tuple(end.operands)
+    assert end is not None
+    return end
+
+
+def _condition(op: Operation) -> scf.ConditionOp:
+    end = op.regions[0].block.last_op
+    assert isinstance(end, scf.ConditionOp)
+    return end
 
 
 def _kept(operands: object, keep: list[bool], first: int) -> tuple[SSAValue, ...]:
@@ -231,8 +251,7 @@ def _kept(operands: object, keep: list[bool], first: int) -> tuple[SSAValue, ...
 
 
 def _trim_terminator(block: Block, keep: list[bool], first: int) -> None:
-    end = block.last_op
-    assert end is not None
+    end = _end(block)
     end.operands = _kept(end.operands, keep, first)
 
 

@@ -16,12 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.passes.analysis.effects_low import functions
 from ulam.passes.rewriting import discard, replace_uses
 
 Known = int | float
@@ -43,10 +44,9 @@ class Fold(ModulePass):
 
 def run_on(op: Operation) -> None:
     """Folds every function at or below `op`."""
-    for function in (op,) if isinstance(op, func.FuncOp) else op.walk():
-        if isinstance(function, func.FuncOp):
-            for block in function.body.blocks:
-                _fold_block(block)
+    for function in functions(op):
+        for block in function.body.blocks:
+            _fold_block(block)
 
 
 def _fold_block(block: Block) -> None:

@@ -27,6 +27,7 @@ from ulam.passes.analysis.effects_low import (
     Effect,
     Root,
     effect_within,
+    functions,
     is_speculatable,
     may_overlap,
     root,
@@ -52,10 +53,9 @@ class LoopInvariantCodeMotion(ModulePass):
 
 def run_on(op: Operation, guarded: bool = False) -> None:
     """Moves invariant ops out of the loops of every function at or below `op`."""
-    for function in (op,) if isinstance(op, func.FuncOp) else op.walk():
-        if isinstance(function, func.FuncOp):
-            for block in function.body.blocks:
-                _visit(block, guarded)
+    for function in functions(op):
+        for block in function.body.blocks:
+            _visit(block, guarded)
 
 
 def _visit(block: Block, guarded: bool) -> tuple[set[Root], bool]:

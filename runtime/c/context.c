@@ -36,13 +36,14 @@ static void text_clear(ulam_text *text) {
 }
 
 static ulam_chunk *chunk_new(int64_t bytes) {
-  /* The header and the slack of aligning are in the same block; so is a unit of slack behind the end, since a load of the
-   * first elements of a block may be hoisted in front of the loop that, for an empty block, never runs. */
+  /* The header and the slack of aligning are in the same block; so is a unit of slack behind the end, since a load of
+   * the first elements of a block may be hoisted in front of the loop that, for an empty block, never runs. */
   if (bytes > INT64_MAX / 4) return NULL;
   char *block = malloc(sizeof(ulam_chunk) + 2 * ALIGNMENT + (size_t)bytes);
   if (block == NULL) return NULL;
   ulam_chunk *chunk = (ulam_chunk *)block;
-  uintptr_t start = ((uintptr_t)block + sizeof(ulam_chunk) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
+  uintptr_t after_header = (uintptr_t)block + sizeof(ulam_chunk);
+  uintptr_t start = (after_header + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
   chunk->previous = NULL;
   chunk->start = (char *)start;
   chunk->end = chunk->start + bytes;

@@ -43,8 +43,8 @@ int dense_lu(ulam_context *ctx, int64_t n, double *LU, int64_t *pivots) {
     int64_t size = n - j < BLOCK ? n - j : BLOCK, after = j + size;
     sign *= factor_panel(n, j, size, LU, pivots);
     dense_solve_lower(ctx, size, n - after, dense_block(whole, j, j), 1, dense_block(whole, j, after));
-    dense_multiply_add(ctx, n - after, n - after, size, -1.0, dense_block(whole, after, j), dense_block(whole, j, after),
-                       dense_block(whole, after, after));
+    dense_multiply_add(ctx, n - after, n - after, size, -1.0, dense_block(whole, after, j),
+                       dense_block(whole, j, after), dense_block(whole, after, after));
   }
   return sign;
 }

@@ -28,7 +28,7 @@ typedef struct ulam_context {
   double value;            /* 64: the result of the last evaluation (ulam_run_*) */
   int64_t output_length;   /* 72: bytes of printed text not yet taken */
   struct bitgen *rng;      /* 80: NULL: drawing is an error */
-  char *stack_limit;       /* 88: a frame below this address leaves too little stack to go on; see ulam_stack_exhausted */
+  char *stack_limit;       /* 88: no frame may be below this address, see ulam_stack_exhausted */
   struct ulam_services *services; /* 96: private to the runtime */
 } ulam_context;
 

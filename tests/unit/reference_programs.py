@@ -146,11 +146,11 @@ def _weighted(line: Line, value: Any) -> float:
     return math.fsum(w * x for w, x in zip(line.get("weights", [1.0] * len(entries)), entries, strict=True))
 
 
-def expected_gradient(line: Line, name: str) -> list[float]:
-    """In element order; where an independent check contradicts the reference, the independent figure."""
+def expected_gradient(line: Line, name: str, *, doubt: bool = True) -> list[float]:
+    """In element order; with `doubt`, where an independent check contradicts the reference, the independent figure."""
     entries = flat(line["grad"][name])
     for argument, index, _, independent in line.get("reference_doubt", {}).get("grad", []):
-        if argument == name:
+        if doubt and argument == name:
             entries[index] = float(independent)
     type_ = line["args"][name]["type"]
     return element_order(type_, _reshaped(line["args"][name]["value"], iter(entries)))

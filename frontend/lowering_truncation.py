@@ -1,0 +1,143 @@
+"""Truncation of `~` statements, `y ~ d(...) T[a, b]`, as statements that normalise the density.
+
+    if (y < a) target += -infinity;
+    else if (y > b) target += -infinity;
+    else target += -log_diff_exp(d_lcdf(b | ...), d_lcdf(a | ...));
+
+Of a discrete distribution the bound `a` itself belongs to the interval, so the mass up to `a - 1` is left out. A variate
+that is a container is within the bounds if its smallest and largest entries are; its size counts if the parameters are
+scalars, else each entry of the parameters has a mass of its own.
+Source: Stan Reference Manual, "Truncated distributions"; containers as stanc 2.39 does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ulam.frontend import ast
+from ulam.frontend.ast import AdLevel, Expression
+from ulam.frontend.types import INT, REAL, ArrayType, BasicType, StanType, scalar_of
+
+INDEX = "index__"
+"""Name of the loop variable; no name of a program ends like this."""
+
+
+@dataclass(slots=True)
+class TruncatedDensity:
+    """What the statements are made of."""
+
+    call: ast.Call
+    distribution: str
+    name_span: ast.Span
+    bounds: ast.Truncation
+
+    @property
+    def variate(self) -> Expression:
+        return self.call.arguments[0]
+
+    @property
+    def parameters(self) -> list[Expression]:
+        return self.call.arguments[1:]
+
+    @property
+    def discrete(self) -> bool:
+        return scalar_of(self.variate.type) == INT
+
+    # ------------------------------------------------------------ statements
+
+    def normalization(self) -> ast.Statement:
+        lower, upper = self.bounds.lower, self.bounds.upper
+        statement = self._mass_statement(lower, upper)
+        if upper is not None:
+            statement = self._outside(">", "max", upper, statement)
+        if lower is not None:
+            statement = self._outside("<", "min", lower, statement)
+        return statement
+
+    def _outside(self, operator: str, extremum: str, bound: Expression, inside: ast.Statement) -> ast.Statement:
+        """`if (y operator bound) target += -infinity; else inside`."""
+        span, variate = self.bounds.span, self.variate
+        if _is_container(variate.type):
+            variate = _library_call(extremum, [variate], variate.span, scalar_of(variate.type))
+        condition = ast.Binary(operator, variate, bound, span=span, type=INT)
+        infinity = ast.RealLiteral("inf", span=span, type=REAL)
+        return ast.If(condition, self._add_negative(infinity), inside, span=span)
+
+    def _add_negative(self, value: Expression) -> ast.Statement:
+        span = self.bounds.span
+        return ast.TargetIncrement(ast.Unary("-", value, span=span, type=REAL, ad_level=value.ad_level), span=span)
+
+    def _mass_statement(self, lower: Expression | None, upper: Expression | None) -> ast.Statement:
+        """Subtracts the log of the probability of the interval."""
+        parameters = self.parameters
+        if lower is None:
+            assert upper is not None
+            return self._add_negative(self._sized(self._cumulative("_lcdf", upper, parameters)))
+        if upper is None:
+            return self._add_negative(self._sized(self._cumulative("_lccdf", self._below(lower), parameters)))
+        containers = [p for p in parameters if _is_container(p.type)]
+        if not containers:
+            return self._add_negative(self._sized(self._interval(lower, upper, parameters)))
+        span = self.bounds.span
+        index = ast.Variable(INDEX, span=span, type=INT)
+        entries = [_entry(p, index) if _is_container(p.type) else p for p in parameters]
+        return ast.For(
+            INDEX,
+            span,
+            ast.IntLiteral("1", span=span, type=INT),
+            _library_call("size", [containers[0]], span, INT, AdLevel.DATA),
+            self._add_negative(self._interval(lower, upper, entries)),
+            span=span,
+        )
+
+    # ------------------------------------------------------------ expressions
+
+    def _below(self, bound: Expression) -> Expression:
+        if not self.discrete:
+            return bound
+        one = ast.IntLiteral("1", span=bound.span, type=INT)
+        return ast.Binary("-", bound, one, span=bound.span, type=INT)
+
+    def _interval(self, lower: Expression, upper: Expression, parameters: list[Expression]) -> Expression:
+        masses = [
+            self._cumulative("_lcdf", upper, parameters),
+            self._cumulative("_lcdf", self._below(lower), parameters),
+        ]
+        return _library_call("log_diff_exp", masses, self.bounds.span, REAL)
+
+    def _cumulative(self, suffix: str, bound: Expression, parameters: list[Expression]) -> Expression:
+        """`d_lcdf(bound | parameters)`."""
+        type_: StanType = INT if self.discrete else REAL
+        if bound.type != type_:
+            bound = ast.Promotion(bound, span=bound.span, type=type_, ad_level=bound.ad_level)
+        call = _library_call(self.distribution + suffix, [bound, *parameters], self.name_span, REAL)
+        call.kind = self.call.kind
+        return call
+
+    def _sized(self, mass: Expression) -> Expression:
+        """`mass`, times the number of variates if they share their parameters."""
+        if not _is_container(self.variate.type) or any(_is_container(p.type) for p in self.parameters):
+            return mass
+        size = _library_call("size", [self.variate], mass.span, INT, AdLevel.DATA)
+        count = ast.Promotion(size, span=mass.span, type=REAL)
+        return ast.Binary("*", mass, count, span=mass.span, type=REAL, ad_level=mass.ad_level)
+
+
+def _is_container(type_: StanType) -> bool:
+    return not (isinstance(type_, BasicType) and type_.name in ("int", "real"))
+
+
+def _entry(container: Expression, index: Expression) -> Expression:
+    scalar = scalar_of(container.type)
+    assert not isinstance(container.type, ArrayType) or container.type.rank == 1
+    position = ast.Index(index.span, ast.IndexKind.SINGLE, index)
+    return ast.Indexed(container, [position], span=container.span, type=scalar, ad_level=container.ad_level)
+
+
+def _library_call(
+    name: str, arguments: list[Expression], span: ast.Span, type_: StanType, ad_level: AdLevel | None = None
+) -> ast.Call:
+    if ad_level is None:
+        active = any(a.ad_level is AdLevel.AUTODIFF for a in arguments)
+        ad_level = AdLevel.AUTODIFF if active and type_ != INT else AdLevel.DATA
+    return ast.Call(name, arguments, span, has_bar=True, span=span, type=type_, ad_level=ad_level)
