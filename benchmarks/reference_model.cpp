@@ -1,8 +1,7 @@
 // A model translated by stanc, compiled with Stan Math, behind a C interface: the reference of against_stan.py.
 //
 // Compiled with -DREFERENCE_MODEL='"file"' naming stanc's output. Log density without constants, with the Jacobian.
-#include "reference_model.hpp"
-
+// `reference_model.hpp` is included by the command line, precompiled.
 #include "gradient_loop.hpp"
 
 #include <cstring>
@@ -37,6 +36,8 @@ struct reference {
 
 }  // namespace
 
+// The rest is hidden, as in a program: it can be inlined.
+#pragma GCC visibility push(default)
 extern "C" {
 
 // Null, and the text of the error in `message`, if the data are refused.
@@ -64,3 +65,4 @@ double reference_time(void *model, const double *points, int64_t n_points, int64
       points, n_points, dim, calls);
 }
 }
+#pragma GCC visibility pop

@@ -23,7 +23,8 @@ FLAGS = (
     "-D_GLIBCXX_USE_CXX11_ABI=0",
 )  # fmt: skip
 LIBRARIES = ("-lsundials_cvodes", "-lsundials_idas", "-lsundials_kinsol", "-lsundials_nvecserial", "-l:libtbb.so.2")
-SOURCES = ("gradient_loop.hpp", "reference_model.hpp", "reference_model.cpp", "reference_data.cpp")
+SHARED_SOURCES = ("reference_model.hpp", "reference_data.cpp")
+MODEL_SOURCES = ("gradient_loop.hpp", "reference_model.cpp")
 
 
 class BuildError(Exception):
@@ -80,10 +81,9 @@ class ReferenceBuilder:
         compiler = run([self.compiler, "--version"], self.cache).splitlines()[0]
         return f"{stanc} {' '.join(self.stanc_options)}, {compiler}, {' '.join(FLAGS)}"
 
-    @cached_property
-    def _identity(self) -> str:
-        """Changes with everything but the model."""
-        parts = [self.description, *((HERE / name).read_text(encoding="utf-8") for name in SOURCES)]
+    def _key(self, *files: Path) -> str:
+        """Hash of the tools, their options and the files' contents."""
+        parts = [self.description, *(file.read_text(encoding="utf-8") for file in files)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     @property
@@ -93,10 +93,10 @@ class ReferenceBuilder:
     @cached_property
     def _prepared(self) -> Path:
         """The folder with the precompiled header and what else is the same for every model."""
-        folder = self.cache / f"header-{self._identity}"
+        folder = self.cache / f"header-{self._key(*(HERE / name for name in SHARED_SOURCES))}"
         if not (folder / "ready").exists():
             folder.mkdir(exist_ok=True)
-            for name in SOURCES:
+            for name in SHARED_SOURCES:
                 shutil.copy(HERE / name, folder)
             run([self.compiler, *self._flags, "-c", "reference_data.cpp", "-o", "reference_data.o"], folder)
             header = "reference_model.hpp"
@@ -106,8 +106,8 @@ class ReferenceBuilder:
 
     def library(self, model: Path) -> Path:
         """Where the shared library of a model is or will be."""
-        key = hashlib.sha256(f"{self._identity}\0{model.read_text(encoding='utf-8')}".encode()).hexdigest()[:16]
-        return self.cache / f"{model.stem}-{key}.so"
+        sources = [HERE / name for name in (*SHARED_SOURCES, *MODEL_SOURCES)]
+        return self.cache / f"{model.stem}-{self._key(*sources, model)}.so"
 
     def build(self, model: Path) -> Path:
         """The shared library of a model, built now if it is not in the cache. A failure is kept too."""
@@ -127,11 +127,17 @@ class ReferenceBuilder:
         prepared = self._prepared
         with tempfile.TemporaryDirectory(dir=self.cache) as name:
             folder = Path(name)
-            stanc = [str(self.httpstan / "stanc"), *self.stanc_options, "--name", "reference", "--print-cpp", str(model)]
-            (folder / "model.hpp").write_text(run(stanc, folder), encoding="utf-8")
-            source = str(prepared / "reference_model.cpp")
-            definition = f'-DREFERENCE_MODEL="{folder / "model.hpp"}"'
-            run([self.compiler, *self._flags, definition, "-c", source, "-o", "model.o"], folder)
+            options = [*self.stanc_options, "--name", "reference", "--print-cpp"]
+            code = run([str(self.httpstan / "stanc"), *options, str(model)], folder)
+            (folder / "model.hpp").write_text(code, encoding="utf-8")
+            for source in MODEL_SOURCES:
+                shutil.copy(HERE / source, folder)
+            # The header that is found in the folder of shared files is the precompiled one.
+            shared = ["-include", str(prepared / "reference_model.hpp")]
+            model_file = '-DREFERENCE_MODEL="model.hpp"'
+            run(
+                [self.compiler, *self._flags, *shared, model_file, "-c", "reference_model.cpp", "-o", "model.o"], folder
+            )
             objects = ["model.o", str(prepared / "reference_data.o")]
             places = [f"-L{self.httpstan / 'lib'}", f"-Wl,-rpath,{self.httpstan / 'lib'}"]
             run([self.compiler, "-shared", *objects, "-o", "model.so", *places, *LIBRARIES], folder)

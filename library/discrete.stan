@@ -103,8 +103,10 @@ real neg_binomial_2_log_mass(int n, real eta, real phi) {
   return phi * log1p_ratio + n * (log_phi + log1p_ratio);
 }
 
-/* log of choose(n + phi - 1, n): one summand of phi, its factorial included. */
-real neg_binomial_log_coefficient(int n, real phi) { return n == 0 ? 0 : lchoose(n + phi - 1, n); }
+/* log of choose(n + phi - 1, n): one summand of phi, its factorial included. For large phi the gammas would cancel. */
+real neg_binomial_log_coefficient(int n, real phi) {
+  return phi < 1e4 ? lgamma(n + phi) - lgamma(phi) - lgamma(n + 1.0) : lchoose(n + phi - 1, n);
+}
 
 real bernoulli_cdf(int y, real theta) {
   require_probability(theta);

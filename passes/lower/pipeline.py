@@ -10,6 +10,7 @@ from ulam.passes.lower import (
     cse,
     dead_code_elimination,
     fold,
+    loop_hints,
     loop_invariant_code_motion,
     promote_variables,
     release_arena,
@@ -54,6 +55,7 @@ def lower(program: Program, name: str, opt_level: int) -> Unit:
     thread_target(module, reassociate=opt_level >= 3)
     dead_code_elimination.run_on(module)
     release_arena.run_on(module)
+    loop_hints.run_on(module)
     return unit
 
 

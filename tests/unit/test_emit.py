@@ -541,6 +541,86 @@ def test_strict_levels_round_every_operation() -> None:
     assert Compiled(ROUNDING, ["f64"], LOOSE)(x, y, 1001) == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.skipif("+avx2" not in jit.host().features, reason="narrow registers")
+def test_strict_sums_are_widened_all_but_the_additions() -> None:
+    optimized = jit.optimized_text(emit(ROUNDING, STRICT))
+    assert "x double> @llvm.fma" in optimized
+    assert "call double @llvm.vector.reduce.fadd" in optimized
+    assert "reassoc" not in optimized
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2])
+def test_loops_of_constant_length(trips: int) -> None:
+    function = Compiled(
+        f"""func.func @f(%x: f64) -> (f64, i64) attributes {{entry}} {{
+          %zero = arith.constant 0 : i64
+          %one = arith.constant 1 : i64
+          %k = arith.constant {trips} : i64
+          %n = arith.addi %k, %one : i64
+          %y, %j = scf.for %i = %one to %n step %one iter_args(%v = %x, %l = %zero) -> (f64, i64) : i64 {{
+            %w = arith.addf %v, %v : f64
+            scf.yield %w, %i : f64, i64
+          }}
+          %same = arith.cmpi eq, %k, %one : i64
+          %z = scf.if %same -> (f64) {{
+            %m = arith.negf %y : f64
+            scf.yield %m : f64
+          }} else {{
+            scf.yield %y : f64
+          }}
+          func.return %z, %j : f64, i64
+        }}""",
+        ["f64", "i64"],
+    )
+    sign = -1 if trips == 1 else 1
+    assert function(1.5) == (sign * 1.5 * 2**trips, trips)
+
+
+@pytest.mark.parametrize(
+    ("op", "a", "b", "expected"),
+    [
+        ("addi", 2**31 - 1, 1, INT_MIN),
+        ("subi", INT_MIN, 1, 2**31 - 1),
+        ("muli", 65536, 65536, 0),
+        ("minsi", -3, 2, -3),
+        ("maxsi", -3, 2, 2),
+        ("addi", 5, 0, 5),
+    ],
+)
+def test_constant_integers_are_computed_with_wrapping(op: str, a: int, b: int, expected: int) -> None:
+    text = f"""func.func @f() -> i32 attributes {{entry}} {{
+      %a = arith.constant {a} : i32
+      %b = arith.constant {b} : i32
+      %r = arith.{op} %a, %b : i32
+      func.return %r : i32
+    }}"""
+    assert f"store i32 {expected}, ptr %out.0" in emit(text)
+    assert Compiled(text, ["i32"])() == expected
+
+
+@pytest.mark.parametrize("size", ["%n", "%four"])
+def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
+    function = Compiled(
+        f"""func.func @f(%n: i64, %x: f64) -> (f64, f64, f64) attributes {{entry}} {{
+          %zero = arith.constant 0 : i64
+          %three = arith.constant 3 : i64
+          %four = arith.constant 4 : i64
+          %y = arith.addf %x, %x : f64
+          %a = "rt.alloc"({size}) : (i64) -> !rt.buf<f64>
+          "rt.fill"(%a, %x, %four) : (!rt.buf<f64>, f64, i64) -> ()
+          %b = "rt.alloc"({size}) {{zero}} : (i64) -> !rt.buf<f64>
+          %c = "rt.alloc"({size}) : (i64) -> !rt.buf<f64>
+          "rt.fill"(%c, %y, %four) : (!rt.buf<f64>, f64, i64) -> ()
+          %p = "rt.load"(%a, %three) : (!rt.buf<f64>, i64) -> f64
+          %q = "rt.load"(%b, %zero) : (!rt.buf<f64>, i64) -> f64
+          %r = "rt.load"(%c, %zero) : (!rt.buf<f64>, i64) -> f64
+          func.return %p, %q, %r : f64, f64, f64
+        }}""",
+        ["f64", "f64", "f64"],
+    )
+    assert function(4, 1.5) == (1.5, 0.0, 3.0)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -1,0 +1,66 @@
+"""Tells emission which loops cannot be widened, and which profit from several accumulators.
+
+`serial`: iterations depend on each other, or the body branches; what runs there is a chain of scalar operations, for
+which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a short body that only sums,
+bound by the latency of the addition unless several sums run side by side.
+Measured in docs/architecture.md, "Math functions".
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, f64, i64
+from xdsl.ir import Block, Operation
+
+from ulam.dialects import ad, rt
+
+_SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp)
+_SHORT = 12
+_INTERLEAVE = IntegerAttr(4, i64)
+
+
+def run_on(op: Operation) -> None:
+    """Marks the loops at or below `op`."""
+    for loop in op.walk():
+        if isinstance(loop, scf.ForOp) and "cold" not in loop.attributes:
+            if _is_serial(loop):
+                loop.attributes["serial"] = UnitAttr()
+            elif _is_short_sum(loop.body.block):
+                loop.attributes["interleave"] = _INTERLEAVE
+
+
+def _is_serial(loop: scf.ForOp) -> bool:
+    body = loop.body.block
+    for op in body.ops:
+        if op.regions or isinstance(op, _SERIAL_OPS):
+            return True
+    end = body.last_op
+    assert end is not None
+    return any(
+        argument.type == f64 and not _is_sum(argument, yielded)  # type: ignore[arg-type]
+        for argument, yielded in zip(body.args[1:], end.operands, strict=True)
+    )
+
+
+def _is_sum(argument, yielded) -> bool:  # noqa: ANN001
+    """`argument + ...` and nothing else, with re-association allowed; or a value that is merely passed on."""
+    if yielded is argument:
+        return True
+    uses = list(argument.uses)
+    current = argument
+    while len(uses) == 1 and isinstance(add := uses[0].operation, arith.AddfOp) and _may_reassociate(add):
+        current = add.result
+        uses = list(current.uses)
+        if current is yielded:
+            return all(isinstance(use.operation, scf.YieldOp) for use in uses)
+    return False
+
+
+def _may_reassociate(op: arith.AddfOp) -> bool:
+    return arith.FastMathFlag.REASSOC in op.fastmath.data
+
+
+def _is_short_sum(body: Block) -> bool:
+    count = sum(1 for _ in body.ops)
+    has_sum = any(a.type == f64 for a in body.args[1:]) or any(isinstance(op, ad.AccumulateOp) for op in body.ops)
+    return count <= _SHORT and has_sum and not any(isinstance(op, rt.MathOp | arith.DivfOp) for op in body.ops)
