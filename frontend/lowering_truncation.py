@@ -4,7 +4,7 @@
     else if (y > b) target += -infinity;
     else target += -log_diff_exp(d_lcdf(b | ...), d_lcdf(a | ...));
 
-Of a discrete distribution the bound `a` itself belongs to the interval, so the mass up to `a - 1` is left out. A variate
+Of a discrete distribution the bound `a` itself belongs to the interval: the mass up to `a - 1` is left out. A variate
 that is a container is within the bounds if its smallest and largest entries are; its size counts if the parameters are
 scalars, else each entry of the parameters has a mass of its own.
 Source: Stan Reference Manual, "Truncated distributions"; containers as stanc 2.39 does.

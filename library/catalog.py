@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 _DEFINITION = re.compile(
-    r"^(?:(?:array\[,*\] )?(?:int|real|vector|row_vector|matrix|void|tuple\([^)\n]*\))) (\w+)\([^{;]*\{(?:[^\n]*\}|.*?^\})$",
+    r"^(?:array\[,*\] )?(?:int|real|vector|row_vector|matrix|void|tuple\([^)\n]*\)) (\w+)"
+    r"\([^{;]*\{(?:[^\n]*\}|.*?^\})$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -40,7 +41,7 @@ def _definitions_by_name() -> dict[str, list[LibraryDefinition]]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def file_text(file: str) -> str:
     """The whole text of a library file, for positions in messages."""
     return (_FOLDER / file).read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ real normal_lpdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(sigma);
-  return -0.5 * square((y - mu) / sigma) - log(sigma) - log_sqrt_two_pi();
+  return -0.5 * square((y - mu) * inv(sigma)) - log(sigma) - log_sqrt_two_pi();
 }
 
 /* Standard normal. y not NaN. */
@@ -23,7 +23,7 @@ real cauchy_lpdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  return -log1p(square((y - mu) / sigma)) - log(sigma) - log_pi();
+  return -log1p(square((y - mu) * inv(sigma))) - log(sigma) - log_pi();
 }
 
 /* Student's t. y not NaN; nu, sigma > 0 and finite; mu finite. */
@@ -32,7 +32,7 @@ real student_t_lpdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
-  return -(0.5 * nu + 0.5) * log1p(square((y - mu) / sigma) / nu) - log(sigma)
+  return -(0.5 * nu + 0.5) * log1p(square((y - mu) * inv(sigma)) / nu) - log(sigma)
          + log_gamma_half_step(0.5 * nu) - 0.5 * log(nu) - log_sqrt_pi();
 }
 
@@ -44,7 +44,7 @@ real double_exponential_lpdf(real y, real mu, real sigma) {
   require_finite(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  return -abs(y - mu) / sigma - log(sigma) - log_two();
+  return -abs(y - mu) * inv(sigma) - log(sigma) - log_two();
 }
 
 /* Logistic. All finite, sigma > 0. Symmetric in y - mu: exp of a negative number only. */
@@ -52,7 +52,7 @@ real logistic_lpdf(real y, real mu, real sigma) {
   require_finite(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  return logistic_log_kernel((y - mu) / sigma) - log(sigma);
+  return logistic_log_kernel((y - mu) * inv(sigma)) - log(sigma);
 }
 
 real logistic_log_kernel(real z) { return -z - 2 * log1p_exp(-z); }
@@ -62,7 +62,7 @@ real gumbel_lpdf(real y, real mu, real beta) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(beta);
-  return gumbel_log_kernel((y - mu) / beta) - log(beta);
+  return gumbel_log_kernel((y - mu) * inv(beta)) - log(beta);
 }
 
 real gumbel_log_kernel(real z) { return -z - exp(-z); }

@@ -91,3 +91,15 @@ real weighted_log_diagonal(matrix L, real first, int step) {
   for (k in 1:rows(L)) total += (first + (k - 1) * step) * log(L[k, k]);
   return total;
 }
+
+/* LKJ density of the correlations of y, lognormal densities of its standard deviations. Deprecated in Stan. */
+real lkj_cov_lpdf(matrix y, vector mu, vector sigma, real eta) {
+  require_same_size(rows(y), num_elements(mu));
+  require_same_size(num_elements(sigma), num_elements(mu));
+  require_positive(eta);
+  require_finite(mu);
+  require_finite(sigma);
+  require_finite(y);
+  return lognormal_lupdf(sqrt(diagonal(y)) | mu, sigma)
+         + lkj_corr_lupdf(quad_form_diag(y, inv_sqrt(diagonal(y))) | eta);
+}

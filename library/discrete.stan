@@ -128,3 +128,19 @@ real bernoulli_lccdf(int y, real theta) {
   if (y >= 1) return negative_infinity();
   return log(theta);
 }
+
+/* Beta negative binomial: a negative binomial of r successes whose probability is beta-distributed. */
+real beta_neg_binomial_lpmf(int n, real r, real alpha, real beta) {
+  require_nonnegative(n);
+  require_positive_finite(r);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  return lbeta(n + r, alpha + beta) - lbeta(r, alpha) + lgamma(n + beta) - lgamma(beta) - lgamma(n + 1.0);
+}
+
+/* Yule-Simon. n >= 1, alpha > 0 and finite. */
+real yule_simon_lpmf(int n, real alpha) {
+  require_at_least(n, 1);
+  require_positive_finite(alpha);
+  return log(alpha) + lgamma(alpha + 1) + lgamma(n) - lgamma(n + alpha + 1);
+}

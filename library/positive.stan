@@ -7,7 +7,7 @@ real lognormal_lpdf(real y, real mu, real sigma) {
   require_finite(mu);
   require_positive_finite(sigma);
   if (y == 0) return negative_infinity();
-  return std_normal_log_density((log(y) - mu) / sigma) - log(sigma) - log(y);
+  return std_normal_log_density((log(y) - mu) * inv(sigma)) - log(sigma) - log(y);
 }
 
 /* Exponential. y >= 0; beta, a rate, > 0 and finite. */

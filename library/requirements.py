@@ -57,6 +57,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_at_least": _where("must be greater than or equal to {1}", ("ge", _FIRST)),
     "require_less": _where("must be less than {1}", ("lt", _FIRST)),
     "require_at_most": _where("must be less than or equal to {1}", ("le", _FIRST)),
+    "require_above_time": _where("must be greater than the nondecision time, {1}", ("gt", _FIRST)),
     # sizes
     "require_nonempty": _where("must have at least one element", ("gt", 0.0)),
     "require_same_size": _where("must have the same size as {1}", ("eq", _FIRST)),
@@ -70,9 +71,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_zero_above_diagonal": _where("must be 0: the matrix is lower triangular", ("eq", 0.0)),
     "require_positive_diagonal": _where("must be positive, as every entry of the diagonal", ("gt", 0.0)),
     "require_unit_diagonal": _where("must be 1, as every entry of the diagonal", ("near", 1.0)),
-    "require_positive_pivot": _where(
-        "must be positive: the matrix is not positive definite", ("gt", 0.0), ("lt", inf)
-    ),
+    "require_positive_pivot": _where("must be positive: the matrix is not positive definite", ("gt", 0.0), ("lt", inf)),
 }
 """Requirement by the name of its statement. `require_*` functions of containers are Stan functions instead."""
 

@@ -33,12 +33,12 @@ ANYTHING = Effect.READ | Effect.WRITE | Effect.LEAVE | Effect.ORDERED
 _N, _R, _W = Effect.NONE, Effect.READ, Effect.WRITE
 
 _PURE_ARITH = (
-    arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp,
-    arith.ShRUIOp, arith.ShRSIOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, arith.CmpiOp,
-    arith.CmpfOp, arith.SelectOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp,
-    arith.MaximumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MinnumfOp, arith.BitcastOp, arith.IndexCastOp,
-    arith.FPToSIOp, arith.FPToUIOp, arith.SIToFPOp, arith.UIToFPOp, arith.ExtFOp, arith.TruncFOp, arith.TruncIOp, arith.ExtSIOp,
-    arith.ExtUIOp,
+    arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
+    arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp,
+    arith.CmpiOp, arith.CmpfOp, arith.SelectOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp,
+    arith.NegfOp, arith.MaximumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MinnumfOp, arith.BitcastOp,
+    arith.IndexCastOp, arith.FPToSIOp, arith.FPToUIOp, arith.SIToFPOp, arith.UIToFPOp, arith.ExtFOp,
+    arith.TruncFOp, arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp,
 )  # fmt: skip
 _DIVISIONS = (
     arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp,

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i8, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.passes.autodiff.activity import Activity
+from ulam.passes.autodiff.activity import Activity, written_buffers
 from ulam.passes.lower.builder import Builder
 
 _RECOMPUTED = (
@@ -61,8 +61,7 @@ class Memory:
             return False  # a slot of reverse mode's own, written again in every iteration
         key = self.activity.class_of(buffer)
         roots = self.activity.roots.get(key, [])
-        if not any(isinstance(root, rt.AllocOp) and root.variable is not None for root in roots):
-            return True
+        writers = self.activity.writers.get(key, ())
         for root in roots:
             if not isinstance(root, rt.AllocOp) or root.variable is None:
                 continue
@@ -71,11 +70,24 @@ class Memory:
             here = _ancestor_in(op, block)
             if here is None:
                 return False
-            for writer in self.activity.writers.get(key, ()):
+            for writer in writers:
+                if not _may_write(writer, root):
+                    continue
                 there = _ancestor_in(writer, block)
                 if there is None or there is here or here.is_before_in_block(there):
                     return False
         return True
+
+
+def _may_write(writer: Operation, root: rt.AllocOp) -> bool:
+    """Whether an op that writes to a buffer of the root's class may write to the root's memory."""
+    for buffer in written_buffers(writer):
+        owner = buffer.owner
+        while isinstance(owner, rt.ViewOp):
+            owner = owner.buffer.owner
+        if owner is root or not isinstance(owner, rt.AllocOp):
+            return True
+    return False
 
 
 def _ancestor_in(op: Operation, block: Block) -> Operation | None:

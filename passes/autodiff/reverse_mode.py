@@ -388,19 +388,19 @@ class ReverseMode:
         """Iterations push records in the forward sweep; the reverse loop pops them."""
         builder = self.builder
         before, after = op.before_region.block, op.after_region.block
-        carried = self._active_scalars(op.results, before.args, after.args)
+        # Carried: the arguments of the condition. What it passes on to the body and to the results may be fewer.
+        carried = [n for n, v in enumerate(before.args) if v.type == f64 and self.is_active(v)]
         outer = self._outer_scalars(op)
         zero = builder.f64(0.0)
-        passed = before.last_op.operands[1:]  # type: ignore[union-attr]
-        if any(passed[n] not in before.args for n in carried):
+        passed = list(before.last_op.operands[1:])  # type: ignore[union-attr]
+        source = {n: before.args.index(v) for n, v in enumerate(passed) if v in before.args}  # type: ignore[arg-type]
+        if any(n not in source for n in self._active_scalars(op.results, after.args)):
             self.unsupported("a while loop whose condition changes what it carries", op)
         record_type = rt.BufferType(f64)
         top = self._record_slot(op, record_type)
         last = self.need(top, frame)
-        adjoints = [zero] * len(carried)
-        by_argument = {before.args.index(passed[n]): k for k, n in enumerate(carried)}  # type: ignore[arg-type]
-        for k, n in enumerate(carried):
-            adjoints[k] = self.take(frame, op.results[n]) or zero
+        at_end = {n: self.take(frame, result) for n, result in enumerate(op.results) if result.type == f64}
+        adjoints = [self._sum([at_end[k] for k, m in source.items() if m == n and k in at_end]) for n in carried]
         types = [record_type, *(f64 for _ in carried), *(f64 for _ in outer)]
         head, block = Block(arg_types=types), Block(arg_types=types)
         with builder.inside(head):
@@ -412,10 +412,11 @@ class ReverseMode:
             inner.adjoints.update(zip(outer, block.args[1 + len(carried) :], strict=True))
             end = after.last_op
             assert end is not None
-            for position, k in by_argument.items():
-                self.add(inner, end.operands[position], block.args[1 + k])
+            for n, argument in zip(carried, block.args[1:], strict=False):
+                self.add(inner, end.operands[n], argument)
             self.reverse_block(after, inner)
-            ends = [self.take(inner, after.args[n]) or zero for n in carried]
+            taken = {n: self.take(inner, argument) for n, argument in enumerate(after.args) if argument.type == f64}
+            ends = [self._sum([taken[k] for k, m in source.items() if m == n and k in taken]) for n in carried]
             ends += [inner.adjoints[v] for v in outer]
             below = self._finish_records(op, inner, pop_marker, block)
             builder.emit(scf.YieldOp, (below, *ends))
@@ -423,8 +424,15 @@ class ReverseMode:
         loop = builder.emit(scf.WhileOp, starts, types, regions=(Region(head), Region(block)))
         for v, result in zip(outer, loop.results[1 + len(carried) :], strict=True):
             frame.adjoints[v] = result
-        for position, k in by_argument.items():
-            self.add(frame, op.arguments[position], loop.results[1 + k])
+        for n, result in zip(carried, loop.results[1:], strict=False):
+            self.add(frame, op.arguments[n], result)
+
+    def _sum(self, adjoints: Sequence[SSAValue | None]) -> SSAValue:
+        total: SSAValue | None = None
+        for adjoint in adjoints:
+            if adjoint is not None:
+                total = adjoint if total is None else self.builder.addf(total, adjoint, reassociate=True)
+        return self.builder.f64(0.0) if total is None else total
 
     def _record_slot(self, op: scf.WhileOp, record_type: rt.BufferType) -> SSAValue:
         """A place that holds the newest record while the forward loop runs; returns its value after the loop."""

@@ -83,17 +83,18 @@ class Shadows:
             self._replace(op, list(op.operands), positions)
 
     def _while(self, op: scf.WhileOp) -> None:
-        positions = self._active_positions(op.results)
+        """What a `while` carries and what it hands on may differ in number: each has its own positions."""
         before, after = op.before_region.block, op.after_region.block
-        self._new_arguments(before, positions, 0)
+        carried, passed = self._active_positions(before.args), self._active_positions(op.results)
+        self._new_arguments(before, carried, 0)
         self.make(before)
-        self._extend_terminator(before, positions, 1)
-        self._new_arguments(after, positions, 0)
+        self._extend_terminator(before, passed, 1)
+        self._new_arguments(after, passed, 0)
         self.make(after)
-        if not positions:
+        if not carried and not passed:
             return
-        self._extend_terminator(after, positions)
-        self._replace(op, [*op.operands, *(self.of[op.operands[n]] for n in positions)], positions)
+        self._extend_terminator(after, carried)
+        self._replace(op, [*op.operands, *(self.of[op.operands[n]] for n in carried)], passed)
 
     def _replace(self, op: Operation, operands: Sequence[SSAValue], positions: Sequence[int]) -> None:
         types: list[Attribute] = [r.type for r in op.results] + [op.results[n].type for n in positions]

@@ -59,7 +59,7 @@ def run_on(op: Operation) -> None:
 
 @dataclass
 class _Liveness:
-    """What of one function is needed. Ops, values and blocks are known by their identities, which are fast to look up."""
+    """What of one function is needed. Ops, values and blocks are noted by identity: the fastest to look up."""
 
     ops: set[int] = field(default_factory=set[int])
     values: set[int] = field(default_factory=set[int])  # results of scf ops, block arguments

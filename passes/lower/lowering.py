@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntegerAttr, LocationAttr, f64, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntegerAttr, LocationAttr, UnitAttr, f64, i32, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import rt, stan
-from ulam.passes.lower.builder import Builder
-from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total
+from ulam.passes.lower.builder import BUFFER_REAL, Builder
+from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
 
 REJECTION = 1
 FATAL = 2
@@ -318,6 +318,30 @@ class Lowering:
         if isinstance(value, Tuple):
             return Tuple(value.type, [self.own(f) for f in value.fields])
         return value
+
+    def handed_on(self, value: Value) -> Value:
+        """As `own`, for what a loop carries or a branch yields: reals in memory of this evaluation.
+
+        Differentiation gives all memory that meets in a loop or branch adjoints, which bound memory cannot have.
+        """
+        value = self.own(value)
+        if isinstance(value, Tuple):
+            return Tuple(value.type, [self.handed_on(f) for f in value.fields])
+        if not isinstance(value, Container) or value.element_type != f64:
+            return value
+        assert value.buffer is not None
+        owner = value.buffer.owner
+        while isinstance(owner, rt.ViewOp):
+            owner = owner.buffer.owner
+        if isinstance(owner, Block) or owner.parent is not self.builder.entry and not isinstance(owner, rt.BoundOp):
+            return value
+        if isinstance(owner, rt.AllocOp):
+            owner.properties["variable"] = UnitAttr()  # stays in `evaluate`, whatever it holds
+            return value
+        count = total(self.builder, value.dims)
+        buffer = self.builder.alloc(count, BUFFER_REAL, variable=True)
+        write(self.builder, value, buffer, initial=True)
+        return in_buffer(self.builder, value.type, value.dims, buffer, data_only=value.data_only)
 
     # ------------------------------------------------------------ flattening, for branches and loops
 

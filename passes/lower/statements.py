@@ -132,7 +132,7 @@ def define_global(low: Lowering, op: Operation) -> None:
 
 def carried(low: Lowering, initial: Sequence[SSAValue]) -> tuple[list[Value], list[SSAValue]]:
     """Initial values of carried variables: as values (shapes), and as SSA values (a container is its buffer)."""
-    values = [low.own(low.value(v)) for v in initial]
+    values = [low.handed_on(low.value(v)) for v in initial]
     return values, [ssa for v in values for ssa in _parts(v)]
 
 
@@ -168,7 +168,7 @@ def region_ops(low: Lowering, block: Block) -> list[SSAValue]:
     low.block_ops(op for op in block.ops if op is not terminator)
     if terminator is None or not isinstance(terminator, stan.YieldOp):
         raise NotSupportedError("a region must end in stan.yield here", block.parent_op().location if block.parent_op() else None)  # type: ignore[union-attr]
-    return [p for v in terminator.arguments for p in _parts(low.own(low.value(v)))]
+    return [p for v in terminator.arguments for p in _parts(low.handed_on(low.value(v)))]
 
 
 def _bind(low: Lowering, arguments: Sequence[SSAValue], shapes: Sequence[Value], parts: Sequence[SSAValue]) -> None:
@@ -212,7 +212,7 @@ def _branch(low: Lowering, condition: SSAValue, results: list, then: Block, othe
             terminator = block.last_op
             assert terminator is not None
             low.block_ops(o for o in block.ops if o is not terminator)
-            values = [low.own(low.value(v)) for v in terminator.operands]
+            values = [low.handed_on(low.value(v)) for v in terminator.operands]
             shapes.append(values)
             return [p for v in values for p in low.flatten(v)]
 
@@ -321,7 +321,7 @@ def while_(low: Lowering, op: stan.WhileOp) -> None:
         terminator = condition_block.last_op
         assert isinstance(terminator, stan.ConditionOp)
         low.block_ops(o for o in condition_block.ops if o is not terminator)
-        passed = [p for v in terminator.arguments for p in _parts(low.own(low.value(v)))]
+        passed = [p for v in terminator.arguments for p in _parts(low.handed_on(low.value(v)))]
         builder.emit(scf.ConditionOp, (builder.truth(low.scalar(terminator.condition)), *passed))
     with builder.inside(after):
         _bind(low, body_block.args, shapes, after.args)

@@ -13,8 +13,8 @@
   sizes: it takes those of what is assigned.
 * Local blocks (`stan.scope`) are dissolved; what they declare at the top level of a program block is marked `local`.
 
-Library functions whose only early returns are guards at their top level, `if (c) return v;`, keep these: the lowering
-of densities hoists them.
+Library densities whose only early returns are guards at their top level, `if (c) return v;`, keep these: their
+lowering hoists them.
 """
 
 from __future__ import annotations

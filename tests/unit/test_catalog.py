@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from ulam.emit.primitives import PRIMITIVES
 from ulam.frontend import lowering_library
 from ulam.library import catalog, derivatives
@@ -228,10 +229,12 @@ def _functions() -> dict[str, Callable[..., float]]:
         "step": lambda x: float(x >= 0), "fmin": min, "fmax": max, "fdim": lambda x, y: max(x - y, 0.0),
         "tgamma": m.gamma,
     }  # fmt: skip
-    for name, n in (("digamma", 1), ("trigamma", 1), ("tetragamma", 1), ("lbeta", 2), ("lchoose", 2), ("Phi", 1), ("log_Phi", 1),
-                    ("inv_Phi", 1), ("inv_erfc", 1), ("lambert_w0", 1), ("lambert_wm1", 1), ("gamma_p", 2),
-                    ("gamma_q", 2), ("inc_beta", 3), ("gamma_p_da", 2), ("inc_beta_da", 3), ("inc_beta_db", 3)):  # fmt: skip
-        found[name] = _runtime_function(name, n)
+    for n, names in (
+        (1, "digamma trigamma tetragamma Phi log_Phi inv_Phi inv_erfc lambert_w0 lambert_wm1"),
+        (2, "lbeta lchoose gamma_p gamma_q gamma_p_da"),
+        (3, "inc_beta inc_beta_da inc_beta_db"),
+    ):
+        found |= {name: _runtime_function(name, n) for name in names.split()}
     return found
 
 

@@ -61,7 +61,7 @@ def run(module: ModuleOp, *, shared: bool = False, total: bool = False) -> Any:
 
 @pytest.mark.parametrize("name", PASSES)
 def test_results_stay_the_same(name: str) -> None:
-    for seed in range(150):
+    for seed in range(80):
         entry = seed % 2 == 0
         module = build(seed, entry=entry)
         expected = run(module), run(module, shared=not entry)
@@ -73,7 +73,7 @@ def test_results_stay_the_same(name: str) -> None:
 
 
 def test_target_is_threaded() -> None:
-    for seed in range(150):
+    for seed in range(80):
         module = build(seed, target=True)
         expected = run(module, total=True)
         thread_target.run_on(module)
@@ -86,7 +86,7 @@ def test_target_is_threaded() -> None:
 def test_passes_find_something() -> None:
     """On the random functions, each pass removes or moves a good part of the ops."""
     sizes = {name: [0, 0] for name in PASSES}
-    for seed in range(60):
+    for seed in range(30):
         for name, passes in PASSES.items():
             module = build(seed)
             sizes[name][0] += sum(1 for _ in module.walk())

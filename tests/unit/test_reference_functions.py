@@ -8,13 +8,20 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
 import ulam
-from reference_programs import (
+from ulam.runtime.errors import CompileError, Rejection
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from reference_programs import (  # noqa: E402
     REFERENCE,
     Batch,
     Line,
@@ -24,7 +31,6 @@ from reference_programs import (
     lines,
     tolerances,
 )
-from ulam.runtime.errors import CompileError, Rejection
 
 NOT_SUPPORTED = set((REFERENCE / "not_supported.txt").read_text().split())
 

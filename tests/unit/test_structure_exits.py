@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 
 from ulam.dialects import stan
 from ulam.passes import verify_dominance
@@ -38,7 +38,7 @@ def expect(program: list[Any]) -> tuple[ModuleOp, tuple[Any, list[Any]]]:
         raise
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=80, deadline=None, suppress_health_check=_SLOW)
 @given(programs)
 def test_structured_program_does_the_same(program: list[Any]) -> None:
     module, expected = expect(program)
@@ -53,7 +53,7 @@ def test_structured_program_does_the_same(program: list[Any]) -> None:
     assert run(module) == expected
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=80, deadline=None, suppress_health_check=_SLOW)
 @given(programs)
 def test_promoted_program_does_the_same(program: list[Any]) -> None:
     module, expected = expect(program)
@@ -63,4 +63,49 @@ def test_promoted_program_does_the_same(program: list[Any]) -> None:
     verify_dominance.run_on(module)
     left = {op.var_name.data for op in module.walk() if isinstance(op, stan.DeclareOp)}
     assert left <= {"part"}
+    assert run(module) == expected
+
+
+def test_loop_to_the_largest_int_ends() -> None:
+    """`for (i in 2147483646:2147483647)` with a break that is not taken: two iterations."""
+    largest = 2**31 - 1
+    body = [("if", ("constant", 0), [("break",)], []), ("assign", "b", ("add", "b", 1))]
+    program = [("for", ("constant", largest - 1), ("constant", largest), body)]
+    module, expected = expect(program)
+    structure_exits.run_on(module)
+    promote_variables.run_on(module)
+    assert any(isinstance(op, stan.WhileOp) for op in module.walk())
+    assert run(module) == expected
+    assert expected[1][:2] == [(largest - 1,), (largest,)]
+
+
+def test_guards_of_library_densities_stay() -> None:
+    """`if (c) return v;` at the top level of a library density is left to the lowering of densities."""
+    program = [
+        ("if", ("less", "b", 0), [("return", ("constant", 7))], []),
+        ("assign", "a", ("add", "b", 1)),
+        ("if", ("less", "a", 1), [("return", ("read", "a"))], []),
+        ("return", ("add", "a", 3)),
+    ]
+    module = build(program)
+    function = module.body.block.first_op
+    assert isinstance(function, stan.FuncOp)
+    function.properties["library"] = UnitAttr()
+    function.properties["stan_name"] = StringAttr("f_lpdf")
+    expected = run(module)
+    structure_exits.run_on(module)
+    promote_variables.run_on(module)
+    module.verify()
+    verify_dominance.run_on(module)
+    guards = [op for op in function.body.block.ops if isinstance(op, stan.IfOp)]
+    assert [type(guard.then.block.last_op) for guard in guards] == [stan.ReturnOp, stan.ReturnOp]
+    assert run(module) == expected
+
+
+def test_deep_chains_of_returns() -> None:
+    """Hundreds of early returns, one after the other."""
+    program: list[Any] = [("if", ("less", "b", -i), [("return", ("constant", i))], []) for i in range(150)]
+    module, expected = expect(program)
+    structure_exits.run_on(module)
+    promote_variables.run_on(module)
     assert run(module) == expected
