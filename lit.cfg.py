@@ -1,4 +1,4 @@
-# pyright: reportUndefinedVariable=false
+# pyright: reportUndefinedVariable=false, reportMissingImports=false
 # Configuration of the lit suite: `lit tests/filecheck`, from anywhere in the checkout. See tests/unit/test_lit.py.
 import os
 import sys

@@ -137,6 +137,7 @@ Side = ReferenceSide | CompiledSide
 def find_points(sides: tuple[Side, Side]) -> tuple[np.ndarray, float]:
     """Points where both sides have a finite gradient, and the largest difference of the gradients there."""
     index = np.arange(sides[0].dim)
+    found: list[list[np.ndarray | None]] = []
     for scale in SCALES:
         points = np.array([scale * np.sin(1.7 * index + 0.9 * k + 0.4) for k in range(POINTS)]).reshape(POINTS, -1)
         found = [[side.gradient(point) for side in sides] for point in points]

@@ -56,6 +56,14 @@ class TargetAddOp(IRDLOperation):
 
 
 @irdl_op_definition
+class TargetOp(IRDLOperation):
+    """The target so far: what `ad.target_add`s have added until here. `thread-target` replaces it by that sum."""
+
+    name = "ad.target"
+    res = result_def(f64)
+
+
+@irdl_op_definition
 class AccumulateOp(IRDLOperation):
     """`buffer[index] += value`. The only memory additions that may be re-associated (levels 3 and 4).
 
@@ -120,5 +128,5 @@ class PopOp(IRDLOperation):
     res = var_result_def()
 
 
-AD = Dialect("ad", [GradientOp, IndependentOp, TargetAddOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp, PopOp], [])
+AD = Dialect("ad", [GradientOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp, PopOp], [])
 

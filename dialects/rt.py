@@ -193,6 +193,17 @@ class CheckOp(IRDLOperation):
 
 
 @irdl_op_definition
+class StackGuardOp(IRDLOperation):
+    """Leaves the function with a fatal error if the thread's stack is nearly full. At the start of recursive functions.
+
+        rt.stack_guard {site = 3 : i64}
+    """
+
+    name = "rt.stack_guard"
+    site = prop_def(IntegerAttr)
+
+
+@irdl_op_definition
 class KernelOp(IRDLOperation):
     """A call of the C function `ulam_<function>(context, arguments...)` of the runtime.
 
@@ -241,7 +252,7 @@ RT = Dialect(
     "rt",
     [
         AllocOp, MarkOp, ReleaseOp, BoundOp, SetBoundOp, AllocBoundOp, LoadOp, StoreOp, ViewOp, CopyOp, FillOp,
-        MathOp, CheckOp, KernelOp, StringOp, NullOp, IsNullOp,
+        MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, NullOp, IsNullOp,
     ],
     [BufferType, MarkType],
 )  # fmt: skip

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import rt
 from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
-from ulam.emit.memory_ops import FATAL, fail_block, site_of
+from ulam.emit.memory_ops import FATAL, STACK_LIMIT, context_field, fail_block, site_of
 from ulam.emit.scalar_ops import is_number
 
 if TYPE_CHECKING:
@@ -193,6 +193,21 @@ def _error_block(e: FunctionEmitter, label: str, site: int, values: list[SSAValu
     e.cold[start + 1 : start + 1] = conversions
 
 
+def _stack_guard(e: FunctionEmitter, op: Operation) -> None:
+    """Compares the frame's address with the end of the thread's stack, as the runtime has noted it."""
+    e.module.declare("llvm.frameaddress", "declare ptr @llvm.frameaddress.p0(i32 immarg)")
+    e.module.declare("ulam_stack_exhausted", "declare i32 @ulam_stack_exhausted(ptr) #2")
+    limit, frame, fine, status = (e.temporary() for _ in range(4))
+    good, error, failed = e.fresh("guarded"), e.fresh("exhausted"), e.fresh("error")
+    e.line(f"{limit} = load ptr, ptr {context_field(e, STACK_LIMIT)}, align 8")
+    e.line(f"{frame} = call ptr @llvm.frameaddress.p0(i32 0)")
+    e.line(f"{fine} = icmp uge ptr {frame}, {limit}")
+    e.line(f"br i1 {fine}, label %{good}, label %{error}{e.module.unlikely_else()}")
+    e.cold += [f"{error}:", f"  {status} = call i32 @ulam_stack_exhausted(ptr %context)", f"  br label %{failed}"]
+    fail_block(e, failed, site_of(op), [], status)
+    e.begin_block(good)
+
+
 def _propagate(e: FunctionEmitter, status: str) -> None:
     """Leaves with `status` unless it is 0; whoever made it has noted the error."""
     fine = e.temporary()
@@ -260,5 +275,6 @@ def control_table() -> dict[type[Operation], Emit]:
         scf.IfOp: _if,
         func.CallOp: _call,
         rt.CheckOp: _check,
+        rt.StackGuardOp: _stack_guard,
         rt.KernelOp: _kernel,
     }

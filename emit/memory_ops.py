@@ -29,6 +29,7 @@ ARENA_END = 8
 ERROR_SITE = 16
 ERROR_VALUES = 24
 ARENA_START = 56
+STACK_LIMIT = 88
 ARENA_ALIGNMENT = 64
 
 FATAL = 2
@@ -197,12 +198,15 @@ def _padded(e: FunctionEmitter, size: str) -> str:
 
 
 def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -> bool:
-    """Puts a buffer of an entry point on the stack, if it is small and its allocation runs at most once."""
-    if e.loop_depth or count[0] == "%":
+    """Puts a buffer of an entry point on the stack, if it is small and its allocation runs at most once.
+
+    Those marked `stack` always are.
+    """
+    if count[0] == "%" or (e.loop_depth and "stack" not in op.properties):
         return False
     t = element_type(result)
     size = int(count) * BYTES[t]
-    if not 0 <= size <= min(STACK_BUFFER_BYTES, e.stack_bytes_left):
+    if "stack" not in op.properties and not 0 <= size <= min(STACK_BUFFER_BYTES, e.stack_bytes_left):
         return False
     e.stack_bytes_left -= max(size, 16)
     name = e.define(result)
@@ -457,5 +461,6 @@ def memory_table() -> dict[type[Operation], Emit]:
         ad.PushOp: _push,
         ad.PopOp: _pop,
         ad.TargetAddOp: _not_lowered,
+        ad.TargetOp: _not_lowered,
         ad.GradientOp: _not_lowered,
     }

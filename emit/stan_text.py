@@ -244,21 +244,22 @@ class BodyPrinter(ExpressionPrinter):
         """Prints a yield as assignments to the variables that carry its values."""
 
         def end(op: Operation) -> None:
-            self._assign_all(names, [t.text for t in self.take_all(op.operands)])
+            self._assign_all(names, op.operands, self.take_all(op.operands))
 
         return end
 
-    def _assign_all(self, names: Sequence[str], values: Sequence[str]) -> None:
+    def _assign_all(self, names: Sequence[str], values: Sequence[SSAValue], texts: Sequence[Text]) -> None:
         """Assignments that happen at once: a value that an earlier one would change gets a name first."""
-        changes = [(n, v) for n, v in zip(names, values, strict=True) if n != v]
-        for number, (name, _) in enumerate(changes):
-            for later, (other, value) in enumerate(changes[number + 1 :], number + 1):
-                if name in _WORD.findall(value):
-                    temporary = self.new_name(f"{other}_next")
-                    self.line(f"auto {temporary} = {value};")
-                    changes[later] = (other, temporary)
-        for name, value in changes:
-            self.line(f"{name} = {value};")
+        written = [text.text for text in texts]
+        for number, name in enumerate(names):
+            for later in range(number + 1, len(names)):
+                if written[number] != name and written[later] != names[later] and name in _WORD.findall(written[later]):
+                    temporary = self.new_name(f"{names[later]}_next")
+                    self.line(f"{type_text(values[later].type)} {temporary} = {written[later]};")
+                    written[later] = temporary
+        for name, text in zip(names, written, strict=True):
+            if text != name:
+                self.line(f"{name} = {text};")
 
     def lazy_statement(self, op: Operation) -> None:
         name = self._declare_result(op.results[0])
@@ -386,7 +387,7 @@ class BodyPrinter(ExpressionPrinter):
                 name = self.new_name("go_on")
                 self.line(f"int {name} = {condition.text};")
                 condition = Text(name)
-                self._assign_all(names, [v.text for v in values])
+                self._assign_all(names, op.operands[1:], values)
             with self._braces(f"if ({unary_text('!', condition).text})"):
                 self.line("break;")
 

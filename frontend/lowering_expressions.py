@@ -67,14 +67,6 @@ class ExpressionLowering(Builder):
         """The variable or value in scope under `name`."""
         return self.names[name]
 
-    def truth(self, expression: ast.Expression) -> SSAValue:
-        """A condition, as an int: a real is true where it is not 0."""
-        value = self.lower(expression)
-        if value.type == stan.INT:
-            return value
-        zero = self.real_constant(expression.span, "0")
-        return self.value(stan.BINARY_OPERATORS["!="], expression.span, (value, zero), stan.INT)
-
     # ------------------------------------------------------------ leaves
 
     def _int(self, e: ast.IntLiteral) -> SSAValue:
@@ -106,8 +98,6 @@ class ExpressionLowering(Builder):
     # ------------------------------------------------------------ operators
 
     def _unary(self, e: ast.Unary) -> SSAValue:
-        if e.operator == "!":
-            return self.value(stan.UNARY_OPERATORS["!"], e.span, (self.truth(e.operand),), stan.INT)
         literal = unparenthesized(e.operand)
         if e.operator == "-":
             if isinstance(literal, ast.IntLiteral) and int(literal.text) != 0:
@@ -135,16 +125,16 @@ class ExpressionLowering(Builder):
         return self.value(stan.BINARY_OPERATORS[operator], span, (left, right), result)
 
     def _logical(self, e: ast.Binary) -> SSAValue:
-        left = self.truth(e.left)
+        left = self.lower(e.left)
 
         def right() -> None:
-            self.emit(stan.YieldOp, e.right.span, (self.truth(e.right),))
+            self.emit(stan.YieldOp, e.right.span, (self.lower(e.right),))
 
         op_class = stan.AndOp if e.operator == "&&" else stan.OrOp
         return self.value(op_class, e.span, (left,), stan.INT, regions=(self.region(right),))
 
     def _conditional(self, e: ast.Conditional) -> SSAValue:
-        condition = self.truth(e.condition)
+        condition = self.lower(e.condition)
         result = dialect_type(e.type)
 
         def branch(chosen: ast.Expression) -> Callable[[], None]:
@@ -215,8 +205,8 @@ class ExpressionLowering(Builder):
         written = [a for a in e.arguments if not isinstance(a.type, FunctionType)]
         if e.callback is not None and len(written) == len(e.arguments):
             written = written[1:]  # the function comes first in every higher-order function
-        if len(e.arguments) - len(written) > 1:
-            self.unsupported(e.span, f"'{e.name}', which takes more than one function, is")
+        if any(isinstance(a.type, FunctionType) for a in e.arguments[1:]):
+            self.unsupported(e.span, f"'{e.name}', which takes functions in other places than first, is")
         operands = [self.lower(a) for a in written]
         autodiff = tuple(int(a.ad_level is ast.AdLevel.AUTODIFF) for a in written)
         properties: dict[str, Attribute] = {"autodiff": flags_attr(autodiff)}

@@ -293,7 +293,7 @@ class StatementLowering(ExpressionLowering):
         return self.region(build)
 
     def _if(self, s: ast.If) -> bool:
-        condition = self.truth(s.condition)
+        condition = self.lower(s.condition)
         then = self.region(self._body(s.then))
         leaves = not isinstance(then.block.last_op, stan.YieldOp)
         if s.otherwise is None:
@@ -312,7 +312,7 @@ class StatementLowering(ExpressionLowering):
 
     def _while(self, s: ast.While) -> bool:
         def condition() -> None:
-            self.emit(stan.ConditionOp, s.condition.span, (self.truth(s.condition),))
+            self.emit(stan.ConditionOp, s.condition.span, (self.lower(s.condition),))
 
         regions = (self.region(condition), self.region(self._body(s.body)))
         self.emit(stan.WhileOp, s.span, regions=regions)

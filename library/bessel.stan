@@ -5,6 +5,7 @@ real log_modified_bessel_first_kind(real v, real z) {
   require_at_least(v, -1.0);
   require_nonnegative(z);
   return z == 0 ? (v == 0 ? 0 : v > 0 ? negative_infinity() : positive_infinity())
+         : z == positive_infinity() ? z
          : z > 50 + square(v) ? bessel_first_kind_log_asymptotic(v, z)
          : bessel_first_kind_log_series(v, z);
 }

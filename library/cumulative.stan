@@ -204,7 +204,7 @@ real student_t_lccdf(real y, real nu, real mu, real sigma) {
 
 /* Pr(T <= t). Near 0 through the complement, where the square of t would lose t's derivative. */
 real student_t_probability(real t, real nu) {
-  return square(t) < nu
+  return square(t) < 4
          ? 0.5 + (t < 0 ? -0.5 : 0.5) * inc_beta(0.5, 0.5 * nu, square(t) / (nu + square(t)))
          : t < 0 ? 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)))
          : 1 - 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)));

@@ -80,8 +80,12 @@ PRIMITIVE_REQUIREMENTS: dict[str, tuple[tuple[int, str, tuple[float, ...]], ...]
     "log1m": ((0, "require_at_most", (1.0,)),),
     "acosh": ((0, "require_at_least", (1.0,)),),
     "atanh": ((0, "require_in_interval", (-1.0, 1.0)),),
-    "inv_Phi": ((0, "require_probability", ()),),
     "Phi": ((0, "require_not_nan", ()),),
+    "inv_Phi": ((0, "require_probability", ()),),
+    "inv_erfc": ((0, "require_in_interval", (0.0, 2.0)),),
+    "lambert_w0": ((0, "require_at_least", (-0.36787944117144233,)),),
+    "lambert_wm1": ((0, "require_in_interval", (-0.36787944117144233, 0.0)),),
+    "lbeta": ((0, "require_nonnegative", ()), (1, "require_nonnegative", ())),
     "lchoose": ((0, "require_at_least", (-1.0,)),),
 }
 """What Stan demands of the arguments of primitives that a program calls itself: (argument, requirement, its other

@@ -22,12 +22,15 @@ real log_mix(real theta, real a, real b) {
   return log_sum_exp(log(theta) + a, log1m(theta) + b);
 }
 
-real log_inv_logit_diff(real x, real y) { return x - log1p_exp(x) + log1m_exp(y - x) - log1p_exp(y); }
+real log_inv_logit_diff(real x, real y) { return log_inv_logit(x) + log1m_exp(y - x) - log1p_exp(y); }
 
 /* A logistic approximation of Phi, within 0.00014. */
 real Phi_approx(real x) { return inv_logit(0.07056 * x * x * x + 1.5976 * x); }
 
-real std_normal_qf(real p) { return inv_Phi(p); }
+real std_normal_qf(real p) {
+  require_probability(p);
+  return inv_Phi(p);
+}
 
 real binary_log_loss(int y, real y_hat) { return y == 1 ? -log(y_hat) : -log1m(y_hat); }
 
@@ -50,6 +53,7 @@ real lmgamma(int n, real x) {
 
 /* The normal quantile of exp(log_p). Far down the tail by Newton's method on log_Phi. */
 real std_normal_log_qf(real log_p) {
+  require_at_most(log_p, 0.0);
   return log_p > -0.7 ? -inv_Phi(-expm1(log_p))
          : log_p > -300 ? inv_Phi(exp(log_p))
          : std_normal_log_qf_tail(log_p);
@@ -61,14 +65,17 @@ real std_normal_log_qf_tail(real log_p) {
   return x;
 }
 
-/* How many ways there are to choose k of n. */
+/* How many ways there are to choose k of n: Pascal's triangle, whose sums overflow only where the result does. */
 int choose(int n, int k) {
   require_nonnegative(n);
-  int result = k < 0 || k > n ? 0 : 1;
-  if (result == 1) {
-    for (i in 1:min(k, n - k)) result = (result * (n - i + 1)) %/% i;
+  require_nonnegative(k);
+  int m = min(k, n - k);
+  array[max(m, 0) + 1] int ways = rep_array(0, max(m, 0) + 1);
+  ways[1] = m < 0 ? 0 : 1;
+  for (i in 1:n) {
+    for (r in 1:m) ways[m - r + 2] += ways[m - r + 1];
   }
-  return result;
+  return ways[max(m, 0) + 1];
 }
 
 int modulus(int a, int b) { return a % b; }

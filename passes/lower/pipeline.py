@@ -18,6 +18,7 @@ from ulam.passes.lower import (
 )
 from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
 from ulam.passes.lower.hoist_data import hoist_data
+from ulam.passes.lower.tabulate_data import tabulate_data
 from ulam.passes.lower.thread_target import run_on as thread_target
 from ulam.passes.lower.units import Program, Unit, lower_unit, take_apart
 
@@ -42,7 +43,7 @@ def lower(program: Program, name: str, opt_level: int) -> Unit:
     if name.startswith(_HOISTED):
         unit.n_slots = hoist_data(module, unit.n_slots)
     if hot:
-        unit.n_slots = free_loops_of_checks(module, unit.n_slots)
+        unit.n_slots = lighten_loops(module, unit.n_slots)
     if name.startswith("gradient"):
         from ulam.passes.autodiff.reverse_mode import reverse_mode
 
@@ -59,11 +60,15 @@ def lower(program: Program, name: str, opt_level: int) -> Unit:
     return unit
 
 
-def free_loops_of_checks(module: ModuleOp, n_slots: int) -> int:
-    """Checks of data run once, invariant checks before loops, others set a flag. Returns the number of slots."""
+def lighten_loops(module: ModuleOp, n_slots: int) -> int:
+    """Checks of data, and costly work on data, run once; invariant checks run before loops, others set a flag.
+
+    Returns the number of bound slots then needed.
+    """
     evaluate = evaluate_of(module)
     loop_invariant_code_motion.run_on(evaluate, guarded=True)
-    if separate_data_checks(evaluate):
+    separated = separate_data_checks(evaluate)
+    if tabulate_data(evaluate) or separated:
         dead_code_elimination.run_on(module)
         n_slots = hoist_data(module, n_slots)
     defer_checks(evaluate)

@@ -26,7 +26,7 @@ _DECLARATIONS = """data { int N; int K; int Z; vector[N] x; row_vector[N] r; rea
 def case(name: str, source: str) -> None:
     """Adds a program; without a data block it gets the common data."""
     assert name not in PROGRAMS, name
-    if "data {" in source.split("parameters")[0]:
+    if "data {" in source.split("parameters")[0].replace("transformed data {", ""):
         PROGRAMS[name] = (source, DATA)
     else:
         PROGRAMS[name] = (_with_data(source), DATA)

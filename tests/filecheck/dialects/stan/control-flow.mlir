@@ -133,7 +133,7 @@
 // TEXT-NEXT:   int a = 0;
 // TEXT-NEXT:   int b = 1;
 // TEXT-NEXT:   for (i in 1:n) {
-// TEXT-NEXT:     auto b_next = a + b;
+// TEXT-NEXT:     int b_next = a + b;
 // TEXT-NEXT:     a = b;
 // TEXT-NEXT:     b = b_next;
 // TEXT-NEXT:   }

@@ -1,0 +1,65 @@
+// RUN: stan-opt %s | filecheck %s
+// RUN: stan-opt %s -t stan | filecheck %s --check-prefix=TEXT
+// Assignments, loops, branches, profiles.
+
+data {
+  int N;
+  matrix[N, N] m;
+}
+transformed data {
+  array[N] vector[N] x;
+  int n = 0;
+  // The index of a compound assignment is evaluated once.
+  x[n + 1][2] += 1;
+  // CHECK:      %[[I:.*]] = "stan.add"
+  // CHECK-NEXT: %[[J:.*]] = "stan.constant"() <{value = 2 : i32}>
+  // CHECK-NEXT: %[[X:.*]] = "stan.read"(%x)
+  // CHECK-NEXT: %[[OLD:.*]] = "stan.index"(%[[X]], %[[I]], %[[J]]) <{kinds = ["single", "single"]}> : (!stan.array<1, !stan.vector>, !stan.int, !stan.int) -> !stan.real
+  // CHECK-NEXT: %[[STEP:.*]] = "stan.constant"() <{value = 1.000000e+00 : f64}> : () -> !stan.real
+  // CHECK-NEXT: %[[NEW:.*]] = "stan.add"(%[[OLD]], %[[STEP]])
+  // CHECK-NEXT: "stan.assign"(%x, %[[NEW]], %[[I]], %[[J]]) <{kinds = ["single", "single"]}>
+
+  x[{2, 1}, 1:] = x[:2, 2:N];
+  // CHECK: "stan.index"({{.*}}) <{kinds = ["to", "between"]}>
+  // CHECK: "stan.assign"({{.*}}) <{kinds = ["multiple", "from"]}>
+
+  for (row in x) for (e in row) print(e);
+  // CHECK:      "stan.foreach"(%{{.*}}) <{variable = "row"}> ({
+  // CHECK-NEXT: ^bb{{.*}}(%row: !stan.vector):
+  // CHECK-NEXT:   "stan.foreach"(%row) <{variable = "e"}> ({
+  // CHECK-NEXT:   ^bb{{.*}}(%e: !stan.real):
+
+  while (n < N) {
+    n += 1;
+    profile("inner") {
+      if (n % 2 == 0) continue;
+    }
+  }
+  // CHECK:      "stan.while"() ({
+  // CHECK:        "stan.condition"(%{{.*}}) : (!stan.int) -> ()
+  // CHECK:        "stan.profile"() <{profile_name = "inner"}> ({
+  // CHECK:            "stan.continue"() : () -> ()
+
+  if (n || N > 2) n = 1;
+  // CHECK:      %[[C:.*]] = "stan.read"(%n) : (!stan.var<!stan.int>) -> !stan.int
+  // CHECK-NEXT: "stan.or"(%[[C]]) ({
+}
+
+// TEXT:      x[n + 1, 2] = x[n + 1, 2] + 1;
+// TEXT-NEXT: x[{2, 1}, 1:] = x[:2, 2:N];
+// TEXT-NEXT: for (row in x) {
+// TEXT-NEXT:   for (e in row) {
+// TEXT-NEXT:     print(e);
+// TEXT-NEXT:   }
+// TEXT-NEXT: }
+// TEXT-NEXT: while (n < N) {
+// TEXT-NEXT:   n = n + 1;
+// TEXT-NEXT:   profile("inner") {
+// TEXT-NEXT:     if (n % 2 == 0) {
+// TEXT-NEXT:       continue;
+// TEXT-NEXT:     }
+// TEXT-NEXT:   }
+// TEXT-NEXT: }
+// TEXT-NEXT: if (n || N > 2) {
+// TEXT-NEXT:   n = 1;
+// TEXT-NEXT: }

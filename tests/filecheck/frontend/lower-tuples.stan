@@ -1,0 +1,31 @@
+// RUN: stan-opt %s | filecheck %s
+// RUN: stan-opt %s -t stan | filecheck %s --check-prefix=TEXT
+// Tuples: literals, projection, unpacking, replacing a field, checks of constrained fields.
+
+data {
+  tuple(real<lower=0>, corr_matrix[2]) d;
+}
+transformed data {
+  tuple(int, tuple(real, vector[2])) t = (1, (2, d.2[1]'));
+  int a;
+  real b;
+  vector[2] c;
+  (a, (b, c)) = t;
+  t.2.1 = b;
+}
+
+// CHECK:      %d = "stan.declare"(%{{.*}}, %{{.*}}) <{var_name = "d", constraint = "none", operandSegmentSizes = array<i32: 2, 0, 0, 0, 0>}>
+// CHECK-NEXT: %[[D:.*]] = "stan.read"(%d)
+// CHECK-NEXT: %[[D1:.*]] = "stan.field"(%[[D]]) <{field = 1 : i64}>
+// CHECK-NEXT: %[[ZERO:.*]] = "stan.constant"() <{value = 0.000000e+00 : f64}>
+// CHECK-NEXT: "stan.check"(%[[D1]], %[[ZERO]]) <{var_name = "d.1", constraint = "bounds"
+// CHECK-NEXT: %[[D2:.*]] = "stan.field"(%[[D]]) <{field = 2 : i64}>
+// CHECK-NEXT: "stan.check"(%[[D2]]) <{var_name = "d.2", constraint = "corr_matrix"
+
+// TEXT:      tuple(real, matrix[2, 2]) d;
+// TEXT:      tuple(int, tuple(real, vector[2])) t = (1, (2, d.2[1]'));
+// TEXT:      tuple(int, tuple(real, vector)) t_2 = t;
+// TEXT-NEXT: a = t_2.1;
+// TEXT-NEXT: b = t_2.2.1;
+// TEXT-NEXT: c = t_2.2.2;
+// TEXT:      t = (t.1, (b, t.2.2));
