@@ -176,7 +176,27 @@ def _alloc(e: FunctionEmitter, op: Operation) -> None:
         if len(group) > 1:
             e.line(f"{e.define(buffer)} = getelementptr inbounds i8, ptr {address}, i64 {offset}")
         if "zero" in other.properties:
-            set_memory(e, e.names[buffer], size)
+            _clear_block(e, e.names[buffer], size)
+
+
+def _clear_block(e: FunctionEmitter, address: str, size: str) -> None:
+    """Clears a buffer of the arena. In loops most are short: then the first 64 bytes, which every block may write, are
+    cleared by one store, and `memset` is called for the rest if there is any.
+    """
+    if size[0] != "%" or not e.loop_depth:
+        set_memory(e, address, size)
+        return
+    more, rest, left = e.temporary(), e.temporary(), e.temporary()
+    long, done = e.fresh("clear"), e.fresh("cleared")
+    e.line(f"store <8 x double> zeroinitializer, ptr {address}, align {ARENA_ALIGNMENT}")
+    e.line(f"{more} = icmp ugt i64 {size}, {ARENA_ALIGNMENT}")
+    e.line(f"br i1 {more}, label %{long}, label %{done}")
+    e.begin_block(long)
+    e.line(f"{rest} = getelementptr inbounds i8, ptr {address}, i64 {ARENA_ALIGNMENT}")
+    e.line(f"{left} = sub i64 {size}, {ARENA_ALIGNMENT}")
+    set_memory(e, rest, left)
+    e.line(f"br label %{done}")
+    e.begin_block(done)
 
 
 def _sum(e: FunctionEmitter, a: str, b: str) -> str:

@@ -2,7 +2,8 @@
 
 One tree serves before and after type checking: the parser leaves `Expression.type` and the other fields marked
 "type checker" at their defaults, the type checker fills them in place and inserts `Promotion` nodes.
-Every node carries a `Span`, the characters of the source that it was read from.
+Every node carries a `Span`, the characters of the source that it was read from. Nodes are equal only to themselves
+(and an `__eq__` for each class would be a fifth of the time of importing this module).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class AdLevel(Enum):
     AUTODIFF = "autodiff"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Expression(Node):
     """Base of expressions."""
 
@@ -50,34 +51,34 @@ class Expression(Node):
     ad_level: AdLevel = AdLevel.DATA  # type checker
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class IntLiteral(Expression):
     text: str  # digits as written, underscores removed
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RealLiteral(Expression):
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ImaginaryLiteral(Expression):
     text: str  # without the `i`
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class StringLiteral(Expression):
     """Only in print, reject, fatal_error and profile."""
 
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Variable(Expression):
     name: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Unary(Expression):
     """Prefix `- + !` and postfix `'`."""
 
@@ -85,7 +86,7 @@ class Unary(Expression):
     operand: Expression
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Binary(Expression):
     """`|| && == != < <= > >= + - * / % .* ./ %/% \\ ^ .^` (`||` and `&&` are lazy)."""
 
@@ -94,7 +95,7 @@ class Binary(Expression):
     right: Expression
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Conditional(Expression):
     """`condition ? then : otherwise`."""
 
@@ -112,7 +113,7 @@ class IndexKind(Enum):
     ALL = "all"  # x[:] or x[]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Index(Node):
     """One index. The parser writes `SINGLE` for any plain expression; the type checker makes it `MULTIPLE`."""
 
@@ -122,33 +123,33 @@ class Index(Node):
     upper: Expression | None = None  # `b` of BETWEEN and TO
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Indexed(Expression):
     base: Expression
     indices: list[Index]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TupleProjection(Expression):
     base: Expression
     field: int  # from 1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ArrayLiteral(Expression):
     """`{a, b}`."""
 
     elements: list[Expression]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RowVectorLiteral(Expression):
     """`[a, b]`; of row vectors it is a matrix literal."""
 
     elements: list[Expression]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TupleLiteral(Expression):
     elements: list[Expression]
 
@@ -158,7 +159,7 @@ class CallKind(Enum):
     USER = "user"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Call(Expression):
     """`f(a, b)`, `f(y | a, b)`, `target()`; also `~` statements refer to one through `Tilde.call`."""
 
@@ -173,14 +174,14 @@ class Call(Expression):
     formal_types: tuple[StanType, ...] = ()  # type checker: argument types of the chosen library signature
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Promotion(Expression):
     """An implicit conversion, inserted by the type checker: int → real → complex, element-wise in containers."""
 
     operand: Expression
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Parenthesized(Expression):
     """`(e)`. Kept for the formatter; has the type of `inner`."""
 
@@ -208,7 +209,7 @@ class ConstraintKind(Enum):
     ROW_STOCHASTIC_MATRIX = "row_stochastic_matrix"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Constraint(Node):
     span: Span
     kind: ConstraintKind
@@ -218,7 +219,7 @@ class Constraint(Node):
     multiplier: Expression | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SizedType(Node):
     """A type as declared, with sizes: `array[N, M] matrix<lower=0>[R, C]`.
 
@@ -235,7 +236,7 @@ class SizedType(Node):
     type: StanType = VOID  # the unsized type; set by the parser
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class UnsizedType(Node):
     """A type as written for a function argument or result."""
 
@@ -246,14 +247,14 @@ class UnsizedType(Node):
 # ---------------------------------------------------------------- statements
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Statement(Node):
     """Base of statements."""
 
     span: Span
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Declaration(Statement):
     """One declared name. `real a, b = 2;` becomes two Declarations with the same `sized_type` object."""
 
@@ -263,7 +264,7 @@ class Declaration(Statement):
     initial: Expression | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Assignment(Statement):
     """`target op value`; `target` is a Variable, Indexed or TupleProjection of one; op is `= += -= *= /= .*= ./=`.
 
@@ -276,7 +277,7 @@ class Assignment(Statement):
     value: Expression
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TupleAssignment(Statement):
     """`(a, b[2], (c, d)) = e`."""
 
@@ -284,28 +285,28 @@ class TupleAssignment(Statement):
     value: Expression
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TargetIncrement(Statement):
     """`target += e;`"""
 
     value: Expression
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class JacobianIncrement(Statement):
     """`jacobian += e;`"""
 
     value: Expression
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Truncation(Node):
     span: Span
     lower: Expression | None
     upper: Expression | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Tilde(Statement):
     """`y ~ normal(mu, sigma) T[l, u];`. `call` is made by the type checker: the unnormalised density, variate first."""
 
@@ -317,7 +318,7 @@ class Tilde(Statement):
     call: Call | None = None  # type checker
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CallStatement(Statement):
     """A call of a function without result."""
 
@@ -330,7 +331,7 @@ class PrintKind(Enum):
     FATAL_ERROR = "fatal_error"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Print(Statement):
     """`print(...)`, `reject(...)`, `fatal_error(...)`."""
 
@@ -338,31 +339,31 @@ class Print(Statement):
     arguments: list[Expression]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Block(Statement):
     statements: list[Statement]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Profile(Statement):
     name: str
     statements: list[Statement]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class If(Statement):
     condition: Expression
     then: Statement
     otherwise: Statement | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class While(Statement):
     condition: Expression
     body: Statement
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class For(Statement):
     """`for (variable in lower:upper) body`."""
 
@@ -373,7 +374,7 @@ class For(Statement):
     body: Statement
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ForEach(Statement):
     """`for (variable in container) body`: over arrays, and the entries of vectors and matrices (column-major)."""
 
@@ -383,22 +384,22 @@ class ForEach(Statement):
     body: Statement
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Break(Statement):
     pass
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Continue(Statement):
     pass
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Return(Statement):
     value: Expression | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Empty(Statement):
     """`;`"""
 
@@ -406,7 +407,7 @@ class Empty(Statement):
 # ---------------------------------------------------------------- program
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Argument(Node):
     span: Span
     name: str
@@ -414,7 +415,7 @@ class Argument(Node):
     data_only: bool = False  # declared `data T x`
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class FunctionDefinition(Node):
     """A function of the `functions` block, or of `library/*.stan`. `body` is None for a forward declaration."""
 
@@ -426,7 +427,7 @@ class FunctionDefinition(Node):
     body: Block | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Program(Node):
     """A whole program. A block that is not written is None; a block that is written but empty is an empty Block."""
 

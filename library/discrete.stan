@@ -78,8 +78,10 @@ real neg_binomial_lpmf(int n, real alpha, real beta) {
   require_nonnegative(n);
   require_positive_finite(alpha);
   require_positive_finite(beta);
-  return neg_binomial_log_coefficient(n, alpha) - alpha * log1p(1 / beta) - n * log1p(beta);
+  return neg_binomial_log_coefficient(n, alpha) - neg_binomial_log_powers(n, alpha, beta);
 }
+
+real neg_binomial_log_powers(int n, real alpha, real beta) { return alpha * log1p(1 / beta) + n * log1p(beta); }
 
 /* Negative binomial with mean mu and precision phi, > 0 and finite. */
 real neg_binomial_2_lpmf(int n, real mu, real phi) {

@@ -9,8 +9,13 @@ real wiener_lpdf(real y, real alpha, real tau, real beta, real delta) {
   require_probability(beta);
   require_finite(delta);
   require_above_time(y, tau);
-  return delta * alpha * (1 - beta) - 0.5 * square(delta) * (y - tau) - 2 * log(alpha)
-         + wiener_log_series((y - tau) / square(alpha), 1 - beta);
+  return wiener_log_density(y - tau, alpha, beta, delta);
+}
+
+/* One summand: `~` drops no part of it. */
+real wiener_log_density(real t, real alpha, real beta, real delta) {
+  return delta * alpha * (1 - beta) - 0.5 * square(delta) * t - 2 * log(alpha)
+         + wiener_log_series(t / square(alpha), 1 - beta);
 }
 
 real wiener_log_series(real x, real w) {

@@ -55,7 +55,7 @@ real lmgamma(int n, real x) {
 real std_normal_log_qf(real log_p) {
   require_at_most(log_p, 0.0);
   return log_p > -0.7 ? -inv_Phi(-expm1(log_p))
-         : log_p > -300 ? inv_Phi(exp(log_p))
+         : log_p > -300 || is_inf(log_p) ? inv_Phi(exp(log_p))
          : std_normal_log_qf_tail(log_p);
 }
 

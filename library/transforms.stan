@@ -178,15 +178,44 @@ void sum_to_zero_check(vector x) {
   require_zero_sum(sum(x));
 }
 
-/* ---- sum_to_zero_matrix: the transform of vectors along both dimensions */
+/* ---- sum_to_zero_matrix: a basis of vectors that sum to zero, whose last entry balances the others, along both dimensions */
+
+vector balanced_constrain(vector u) {
+  int n = num_elements(u);
+  vector[n + 1] x;
+  real above = 0;
+  real total = 0;
+  for (k in 1:n) {
+    int i = n + 1 - k;
+    real w = u[i] / sqrt(i * (i + 1.0));
+    x[i] = i * w - above;
+    total += x[i];
+    above += w;
+  }
+  x[n + 1] = 0 - total;
+  return x;
+}
+
+vector balanced_unconstrain(vector x) {
+  int n = num_elements(x) - 1;
+  vector[n] u;
+  real above = 0;
+  for (k in 1:n) {
+    int i = n + 1 - k;
+    real w = (x[i] + above) / i;
+    u[i] = w * sqrt(i * (i + 1.0));
+    above += w;
+  }
+  return u;
+}
 
 int sum_to_zero_matrix_unconstrained_size(int N, int M) { return (N - 1) * (M - 1); }
 
 matrix sum_to_zero_matrix_constrain(vector u, int N, int M) {
   matrix[N, M - 1] half;
   matrix[N, M] x;
-  for (j in 1:(M - 1)) half[, j] = sum_to_zero_constrain(segment(u, (j - 1) * (N - 1) + 1, N - 1));
-  for (i in 1:N) x[i] = sum_to_zero_constrain(half[i]')';
+  for (j in 1:(M - 1)) half[, j] = balanced_constrain(segment(u, (j - 1) * (N - 1) + 1, N - 1));
+  for (i in 1:N) x[i] = balanced_constrain(half[i]')';
   return x;
 }
 
@@ -197,8 +226,8 @@ vector sum_to_zero_matrix_unconstrain(matrix x) {
   int M = cols(x);
   matrix[N, M - 1] half;
   vector[(N - 1) * (M - 1)] u;
-  for (i in 1:N) half[i] = sum_to_zero_unconstrain(x[i]')';
-  for (j in 1:(M - 1)) u[((j - 1) * (N - 1) + 1):(j * (N - 1))] = sum_to_zero_unconstrain(half[, j]);
+  for (i in 1:N) half[i] = balanced_unconstrain(x[i]')';
+  for (j in 1:(M - 1)) u[((j - 1) * (N - 1) + 1):(j * (N - 1))] = balanced_unconstrain(half[, j]);
   return u;
 }
 

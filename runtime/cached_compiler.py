@@ -6,16 +6,17 @@ One entry for each unit of a program; each also has the program's metadata. A hi
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ulam.emit.jit import host
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
 from ulam.runtime.native import library
-from ulam.runtime.versions import package_version
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import Compiler
@@ -108,7 +109,17 @@ class CachedCompiler:
 
 
 def _versions() -> dict[str, str]:
-    return {name: package_version(name) for name in COMPILING_PACKAGES}
+    return {name: _installation(name) for name in COMPILING_PACKAGES}
+
+
+def _installation(name: str) -> str:
+    """What changes with every installation of a package; `importlib.metadata` would take a tenth of a cached start."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        return "not installed"
+    folder = os.path.dirname(os.path.dirname(spec.origin))
+    records = [entry for entry in os.listdir(folder) if entry.startswith(f"{name}-") and entry.endswith("-info")]
+    return " ".join([*sorted(records), str(os.stat(spec.origin).st_mtime_ns)])
 
 
 def open_cache() -> ObjectCache | None:

@@ -48,12 +48,12 @@ class Compiler:
     @cached_property
     def module(self) -> ModuleOp:
         """The program in the `stan` dialect, variable form, after the passes of the level."""
-        from ulam.frontend.lowering import lower_program
-        from ulam.frontend.parser import parse_program
-        from ulam.frontend.source import Source
-        from ulam.frontend.typechecker import check_program
+        with _no_garbage_collection():  # imports make many objects, too
+            from ulam.frontend.lowering import lower_program
+            from ulam.frontend.parser import parse_program
+            from ulam.frontend.source import Source
+            from ulam.frontend.typechecker import check_program
 
-        with _no_garbage_collection():
             source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
             program = parse_program(source)
             check_program(program, source)
@@ -62,9 +62,9 @@ class Compiler:
     @cached_property
     def program(self) -> Program:
         """The program in value form, taken apart."""
-        from ulam.passes.lower.pipeline import to_value_form
-
         with _no_garbage_collection():
+            from ulam.passes.lower.pipeline import to_value_form
+
             return to_value_form(self.module)
 
     def metadata(self) -> dict[str, Any]:
@@ -89,11 +89,11 @@ class Compiler:
         return self._lower(name)[0]
 
     def _lower(self, name: str) -> tuple[str, list[dict[str, Any]], int]:
-        from ulam.emit.jit import host
-        from ulam.emit.llvm_text import EmitOptions, emit_module
-        from ulam.passes.lower.pipeline import lower
-
         with _no_garbage_collection():
+            from ulam.emit.jit import host
+            from ulam.emit.llvm_text import EmitOptions, emit_module
+            from ulam.passes.lower.pipeline import lower
+
             unit = lower(self.program, name, self.options.opt_level)
             text = emit_module(unit.module, EmitOptions(self.options.opt_level, host().fused))
         return text, [asdict(site) for site in unit.sites], unit.n_slots

@@ -54,12 +54,12 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 @cache
 def library_path() -> Path:
     """The shared library of the C runtime, built with the package."""
-    import sysconfig
+    from importlib.machinery import EXTENSION_SUFFIXES
 
     import ulam.runtime
 
     # The one that belongs to this Python first: a checkout may hold several.
-    for pattern in (f"_rt{sysconfig.get_config_var('EXT_SUFFIX')}", "_rt*.so", "_rt*.dylib", "_rt*.pyd"):
+    for pattern in (f"_rt{EXTENSION_SUFFIXES[0]}", "_rt*.so", "_rt*.dylib", "_rt*.pyd"):
         for folder in ulam.runtime.__path__:
             for path in sorted(Path(folder).glob(pattern)):
                 return path

@@ -35,6 +35,7 @@ UNITS = (
     "unconstrain",
     "locate",
 )
+DEFAULT_UNIT = "gradient_propto"
 
 
 class InputError(Exception):
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-O", dest="level", type=int, choices=range(5), metavar="LEVEL", help="optimization level, 0 to 4")
     add("-p", "--pass-pipeline", "--passes", dest="pipeline", help="passes to run: name{option=value},name,...")
     add("-t", "--target", choices=TARGETS, default="mlir", help="what to print")
-    add("--unit", choices=UNITS, default="gradient_propto", help="for -t llvm and asm: which unit of a Stan program")
+    add("--unit", choices=UNITS, help="lower this unit of a Stan program (-t llvm and asm: gradient_propto if not given)")
     add("--print-pipeline", action="store_true", help="print the pipeline and stop")
     add("--print-ir-after-all", action="store_true", help="print the IR after each pass to standard error")
     add("--verify-each", action="store_true", help="verify the IR, dominance included, after each pass")
@@ -352,22 +353,26 @@ def _mlir_text(module: ModuleOp, arguments: argparse.Namespace) -> str:
 def _printed(run: Run, module: ModuleOp) -> str:
     arguments = run.arguments
     if arguments.target == "mlir":
-        return _mlir_text(module, arguments)
+        lowered = module if arguments.unit is None else _lowered(module, arguments.unit, _level(arguments))
+        return _mlir_text(lowered, arguments)
     if arguments.target == "stan":
         from ulam.emit.stan_text import print_module
 
         return print_module(module)
+    return _llvm_text(module, arguments, _level(arguments))
+
+
+def _level(arguments: argparse.Namespace) -> int:
     from ulam.passes.pipelines import DEFAULT_LEVEL
 
-    level = DEFAULT_LEVEL if arguments.level is None else arguments.level
-    return _llvm_text(module, arguments, level)
+    return DEFAULT_LEVEL if arguments.level is None else arguments.level
 
 
 def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> str:
     from ulam.emit.jit import compile_assembly, host
     from ulam.emit.llvm_text import EmitOptions, emit_module
 
-    llvm = emit_module(_lowered(module, arguments.unit, level), EmitOptions(opt_level=level, fused=host().fused))
+    llvm = emit_module(_lowered(module, arguments.unit or DEFAULT_UNIT, level), EmitOptions(opt_level=level, fused=host().fused))
     return llvm if arguments.target == "llvm" else compile_assembly(llvm)
 
 

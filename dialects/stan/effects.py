@@ -94,13 +94,26 @@ class ReadsVariable(HasEffects):
 
 
 class WritesVariable(HasEffects):
-    EFFECTS = Effect.WRITES_VAR | Effect.THROWS
+    """An assignment throws where sizes differ or an index is out of range: never of a scalar to a whole variable."""
+
+    @classmethod
+    def stan_effects(cls, op: Operation) -> Effect:
+        plain = len(op.operands) == 2 and _is_scalar(op.operands[1].type)
+        return Effect.WRITES_VAR if plain else Effect.WRITES_VAR | Effect.THROWS
+
+
+class DefinesVariable(HasEffects):
+    """Gives a global variable its final value."""
+
+    EFFECTS = Effect.WRITES_VAR
 
 
 class DeclaresVariable(HasEffects):
     """A declaration gives the variable its initial value, and throws on negative sizes."""
 
-    EFFECTS = Effect.WRITES_VAR | Effect.THROWS
+    @classmethod
+    def stan_effects(cls, op: Operation) -> Effect:
+        return Effect.WRITES_VAR | Effect.THROWS if op.operands else Effect.WRITES_VAR
 
 
 class AddsTarget(HasEffects):

@@ -22,7 +22,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ulam.dialects.stan.effects import DeclaresVariable, ReadsVariable, Throws, WritesVariable
+from ulam.dialects.stan.effects import DeclaresVariable, DefinesVariable, ReadsVariable, Throws, WritesVariable
 from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed
 
 INDEX_OPERANDS = {"single": 1, "multiple": 1, "between": 2, "from": 1, "to": 1, "all": 0}
@@ -252,4 +252,4 @@ class DefineOp(IRDLOperation):
     name = "stan.define"
     var_name = prop_def(StringAttr)
     value = operand_def()
-    traits = traits_def(WritesVariable())
+    traits = traits_def(DefinesVariable())

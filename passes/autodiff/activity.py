@@ -7,6 +7,8 @@ class, and a class is active as a whole. Flow-insensitive, to a fixpoint.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import f64
 from xdsl.ir import Block, Operation, SSAValue
@@ -24,7 +26,8 @@ _SCALAR = (
 class Activity:
     """The result of the analysis of one function."""
 
-    def __init__(self, block: Block, independent: SSAValue) -> None:
+    def __init__(self, block: Block, varied: Sequence[SSAValue], useful: Sequence[SSAValue] = ()) -> None:
+        """`varied` and `useful` (besides what is added to the target) are values that are so from outside."""
         self._parent: dict[SSAValue, SSAValue] = {}
         self._varied: set[SSAValue] = set()
         self._useful: set[SSAValue] = set()
@@ -38,7 +41,10 @@ class Activity:
                 self.roots.setdefault(self.class_of(op.results[0]), []).append(op)
             for buffer in written_buffers(op):
                 self.writers.setdefault(self.class_of(buffer), []).append(op)
-        self._varied.add(self.class_of(independent))
+        for value in varied:
+            self._mark(self._varied, value)
+        for value in useful:
+            self._mark(self._useful, value)
         self._fixpoint(ops, self._spread_varied, self._varied)
         self._fixpoint(ops[::-1], self._spread_useful, self._useful)
 
@@ -102,7 +108,7 @@ class Activity:
                 spread(op)
 
     def _mark(self, marked: set[SSAValue], value: SSAValue) -> None:
-        if value.type == f64 or isinstance(value.type, rt.BufferType):
+        if is_real(value):
             marked.add(self._key(value))
 
     def _spread_varied(self, op: Operation) -> None:
@@ -124,6 +130,10 @@ class Activity:
             if any(self._key(b) in varied for b in inputs):
                 for buffer in outputs:
                     varied.add(self.class_of(buffer))
+        elif isinstance(op, func.CallOp):
+            if any(is_real(o) and self._key(o) in varied for o in op.operands):
+                for result in op.results:
+                    self._mark(varied, result)
         else:
             for a, b in flow_pairs(op):
                 if self._key(a) in varied:
@@ -134,7 +144,7 @@ class Activity:
         if isinstance(op, ad.TargetAddOp):
             useful.add(op.value)
         elif isinstance(op, _SCALAR):
-            if op.results[0] in useful:
+            if op.results[0] in useful and not _is_constant(op):
                 for operand in op.operands:
                     self._mark(useful, operand)
         elif isinstance(op, rt.LoadOp):
@@ -151,10 +161,19 @@ class Activity:
             if any(self._key(b) in useful for b in outputs):
                 for buffer in inputs:
                     useful.add(self.class_of(buffer))
+        elif isinstance(op, func.CallOp):
+            if any(is_real(r) and self._key(r) in useful for r in op.results):
+                for operand in op.operands:
+                    self._mark(useful, operand)
         else:
             for a, b in flow_pairs(op):
                 if self._key(b) in useful:
                     self._mark(useful, a)
+
+
+def is_real(value: SSAValue) -> bool:
+    """Whether a value is of a type that adjoints exist for: a real, or a buffer of reals."""
+    return value.type == f64 or (isinstance(value.type, rt.BufferType) and value.type.element == f64)
 
 
 def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
@@ -191,9 +210,7 @@ def written_buffers(op: Operation) -> list[SSAValue]:
         return [op.destination]
     if isinstance(op, rt.KernelOp):
         return kernel_buffers(op)[1]
-    if isinstance(op, func.CallOp):
-        return [o for o in op.operands if isinstance(o.type, rt.BufferType)]
-    return []
+    return []  # functions that are called only read their arguments
 
 
 def kernel_buffers(op: rt.KernelOp) -> tuple[list[SSAValue], list[SSAValue]]:

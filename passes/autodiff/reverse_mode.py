@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, UnitAttr, f64, i1, i64
+from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr, f64, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.autodiff.activity import Activity, kernel_buffers
+from ulam.passes.autodiff.activity import Activity, is_real, kernel_buffers
+from ulam.passes.autodiff.calls import Derivatives
 from ulam.passes.autodiff.frames import Frame, Keeper, Memory
 from ulam.passes.autodiff.rules import REVERSE
 from ulam.passes.autodiff.shadows import Shadows, rebuild
@@ -29,33 +30,42 @@ from ulam.passes.lower.lowering import NotSupportedError
 
 
 def reverse_mode(function: func.FuncOp) -> None:
-    """Makes the gradient function of `function`, in place. `ad.independent` names what the gradient is taken of."""
-    ReverseMode(function).run()
+    """Makes the gradient function of `function`, in place. `ad.independent` names what the gradient is taken of.
+
+    Functions of the same module that it calls get derivatives of their own (see `calls`).
+    """
+    module = function.parent_op()
+    assert isinstance(module, ModuleOp)
+    derivatives = Derivatives(module)
+    independent = next(op for op in function.body.block.ops if isinstance(op, ad.IndependentOp))
+    activity = Activity(function.body.block, [independent.buffer])
+    ReverseMode(function, activity, derivatives).gradient(independent)
+    derivatives.complete()
 
 
 class ReverseMode:
     """The differentiation of one function."""
 
-    def __init__(self, function: func.FuncOp) -> None:
+    def __init__(self, function: func.FuncOp, activity: Activity, derivatives: Derivatives) -> None:
         self.function = function
         self.entry = function.body.block
         self.builder = Builder(self.entry)
         self._note_constants()
-        self.independent = next(op for op in self.entry.ops if isinstance(op, ad.IndependentOp))
-        self.activity = Activity(self.entry, self.independent.buffer)
+        self.activity = activity
         self.memory = Memory(self.activity)
         self.keeper = Keeper(self.builder, self.memory)
-        self.shadows = Shadows(self.activity)
+        self.shadows = Shadows(self.activity, derivatives)
         self._slots: dict[scf.WhileOp, SSAValue] = {}  # where the newest record of a loop is
         self.contributions: dict[Operation, list[tuple[SSAValue, SSAValue]]] = {}  # fused op → (scalar, its adjoint)
 
-    def run(self) -> None:
+    def gradient(self, independent: ad.IndependentOp) -> None:
+        """The function, which adds to a target, returns the gradient, too: through a further argument."""
         gradient = self.entry.insert_arg(BUFFER_REAL, 1)
         gradient.name_hint = "gradient"
         self.shadows.make(self.entry)
-        theta, count = self.independent.buffer, self.independent.count
-        self.independent.detach()
-        self.independent.erase()
+        theta, count = independent.buffer, independent.count
+        independent.detach()
+        independent.erase()
         end = self.entry.last_op
         assert end is not None
         end.detach()
@@ -142,12 +152,12 @@ class ReverseMode:
             return False
         own: set[Operation] = {inner for inner in op.walk() if isinstance(inner, rt.AllocOp)}
         for inner in op.walk():
-            if isinstance(inner, func.CallOp | rt.ReleaseOp):
+            if isinstance(inner, rt.ReleaseOp):
                 return False
             for buffer in self._buffers_written(inner):
                 if self.is_active(buffer) and not self._is_own(buffer, own):
                     return False
-            if isinstance(inner, rt.LoadOp | rt.CopyOp | rt.KernelOp) and not self._reads_stable(inner, op, own):
+            if isinstance(inner, rt.LoadOp | rt.CopyOp | rt.KernelOp | func.CallOp) and not self._reads_stable(inner, op, own):
                 return False
         return True
 
@@ -170,6 +180,8 @@ class ReverseMode:
             buffers: Sequence[SSAValue] = [inner.buffer]
         elif isinstance(inner, rt.CopyOp):
             buffers = [inner.source]
+        elif isinstance(inner, func.CallOp):
+            buffers = [o for o in inner.operands if is_real(o) and o.type != f64]
         else:
             buffers = kernel_buffers(inner)[0]  # type: ignore[arg-type]
         return all(
@@ -265,7 +277,7 @@ class ReverseMode:
         for inner in op.walk():
             if isinstance(inner, ad.TargetAddOp) and self.is_active(inner.value):
                 return True
-            if any(self.is_active(b) for b in self._buffers_written(inner)):
+            if any(self.is_active(b) for b in self._buffers_written(inner)) or inner in self.shadows.calls:
                 return True
         return False
 

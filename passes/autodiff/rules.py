@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import StringAttr, f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.library.derivatives import Apply, Name, Number, Term, rule
 from ulam.library.kernels import KERNELS
+from ulam.passes.autodiff.calls import reverse_call
 
 if TYPE_CHECKING:
     from ulam.passes.autodiff.frames import Frame
@@ -233,6 +234,7 @@ REVERSE: dict[type[Operation], Reverse] = {
     rt.CopyOp: _copy,
     rt.FillOp: _fill,
     rt.KernelOp: _kernel,
+    func.CallOp: reverse_call,
     ad.AccumulateOp: _accumulate,
     ad.TargetAddOp: _target_add,
 }  # type: ignore[dict-item]

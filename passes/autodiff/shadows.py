@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.passes.autodiff.activity import Activity
+from ulam.passes.autodiff.calls import Derivatives, ForwardCall, call_forward
 
 _ZERO = {"zero": UnitAttr()}
 
@@ -17,9 +18,11 @@ _ZERO = {"zero": UnitAttr()}
 class Shadows:
     """Buffer → its shadow, both values of the forward sweep."""
 
-    def __init__(self, activity: Activity) -> None:
+    def __init__(self, activity: Activity, derivatives: Derivatives) -> None:
         self.activity = activity
+        self.derivatives = derivatives
         self.of: dict[SSAValue, SSAValue] = {}
+        self.calls: dict[Operation, ForwardCall] = {}
 
     def make(self, block: Block) -> None:
         """Adds the shadows of all active buffers that the ops of `block` make."""
@@ -39,6 +42,8 @@ class Shadows:
                 self._branch(op)
             elif isinstance(op, scf.WhileOp):
                 self._while(op)
+            elif isinstance(op, func.CallOp):
+                self._call(op)
             op = following
 
     def _is_active(self, buffer: SSAValue) -> bool:
@@ -95,6 +100,21 @@ class Shadows:
             return
         self._extend_terminator(after, carried)
         self._replace(op, [*op.operands, *(self.of[op.operands[n]] for n in carried)], passed)
+
+    def _call(self, op: func.CallOp) -> None:
+        """A call becomes one of the forward version, with the shadows of buffer results and a record."""
+        derivative = self.derivatives.of_call(op, self.activity)
+        if derivative is None:
+            return
+        old = list(op.results)
+        types = [*(r.type for r in old), *call_forward(op, derivative, self.of)]
+        new = rebuild(op, list(op.operands), types)
+        for result, replacement in zip(old, new.results, strict=False):
+            self.activity.declare_like(replacement, result)
+        buffers = derivative.of_type(old, derivative.results, scalar=False)
+        for n, shadow in zip(buffers, new.results[len(old) :], strict=False):
+            self.of[new.results[n]] = shadow
+        self.calls[new] = ForwardCall(derivative, new.results[-1])
 
     def _replace(self, op: Operation, operands: Sequence[SSAValue], positions: Sequence[int]) -> None:
         types: list[Attribute] = [r.type for r in op.results] + [op.results[n].type for n in positions]

@@ -152,11 +152,15 @@ def inline(
     *,
     to_target: bool = False,
 ) -> Value | None:
-    """Writes a function's body in place of a call; returns its result."""
-    if any(frame.function is function for frame in low.frames):
-        raise NotSupportedError(f"recursive function '{function.stan_name.data}' is not supported yet", location)
+    """Writes a function's body in place of a call, or calls it if it is recursive; returns its result."""
     if not function.body.blocks:
         raise NotSupportedError(f"function '{function.stan_name.data}' is declared but not defined", location)
+    if low.outlined.graph.is_recursive(function.sym_name.data):
+        result = low.outlined.call(low, function, arguments, unnormalized, autodiff)
+        if not to_target or result is None:
+            return result
+        add_value_to_target(low, result)
+        return None
     block = function.body.block
     frame = Frame(function, location, unnormalized, to_target=to_target)
     for formal, actual, bit in zip(block.args, arguments, autodiff, strict=True):
@@ -170,7 +174,8 @@ def inline(
     return frame.result
 
 
-def _all_scalar(function: stan.FuncOp) -> bool:
+def all_scalar(function: stan.FuncOp) -> bool:
+    """Whether all formals of a function are scalars."""
     return all(isinstance(t, stan.IntType | stan.RealType) for t in function.function_type.inputs)
 
 
@@ -189,7 +194,7 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
         from ulam.passes.lower.densities import vectorized_function
 
         return vectorized_function(low, op, function, arguments)
-    if _all_scalar(function) and any(isinstance(a, Container) for a in arguments):
+    if all_scalar(function) and any(isinstance(a, Container) for a in arguments):
         inputs = list(function.function_type.inputs)
 
         def element(*scalars: SSAValue) -> SSAValue:

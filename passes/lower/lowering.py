@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntegerAttr, LocationAttr, UnitAttr, f64, i32, i64
@@ -17,6 +18,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ulam.dialects import rt, stan
 from ulam.passes.lower.builder import BUFFER_REAL, Builder
 from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
+
+if TYPE_CHECKING:
+    from ulam.passes.lower.outlined import Outlined
 
 REJECTION = 1
 FATAL = 2
@@ -95,10 +99,13 @@ def handles(*op_classes: type[Operation]) -> Callable[[Handler], Handler]:
 class Lowering:
     """One function being written. `functions`: symbol → `stan.func` of the program, library included."""
 
-    def __init__(self, builder: Builder, functions: dict[str, stan.FuncOp], sites: list[Site]) -> None:
+    def __init__(
+        self, builder: Builder, functions: dict[str, stan.FuncOp], sites: list[Site], outlined: Outlined
+    ) -> None:
         self.builder = builder
         self.functions = functions
         self.sites = sites
+        self.outlined = outlined
         self.env: dict[SSAValue, Value | Storage | Holder] = {}
         self.globals: dict[str, Storage | Holder] = {}
         self.frames: list[Frame] = []
@@ -333,7 +340,11 @@ class Lowering:
         owner = value.buffer.owner
         while isinstance(owner, rt.ViewOp):
             owner = owner.buffer.owner
-        if isinstance(owner, Block) or owner.parent is not self.builder.entry and not isinstance(owner, rt.BoundOp):
+        is_formal = owner is self.builder.entry and bool(self.frames)  # of a recursive function: data in some calls
+        if isinstance(owner, Block):
+            if not is_formal:
+                return value
+        elif owner.parent is not self.builder.entry and not isinstance(owner, rt.BoundOp):
             return value
         if isinstance(owner, rt.AllocOp):
             owner.properties["variable"] = UnitAttr()  # stays in `evaluate`, whatever it holds

@@ -12,6 +12,7 @@ from ulam.dialects import stan
 from ulam.passes.lower.builder import Builder
 from ulam.passes.lower.lowering import FATAL, Lowering, NotSupportedError, handles
 from ulam.passes.lower.values import (
+    BLOCK,
     Container,
     Tuple,
     Value,
@@ -80,6 +81,7 @@ def elementwise(type_: Attribute, operands: Sequence[Value], function: ScalarFun
         linear if flat else None,
         data_only=all(c.data_only for c in containers) if data_only is None else data_only,
         variables=frozenset().union(*(c.variables for c in containers)),
+        producers=tuple(p for c in containers for p in c.producers),
     )
 
 
@@ -257,7 +259,80 @@ def transposed(a: Container, type_: Attribute) -> Container:
 @handles(BINARY["*"])
 def multiply(low: Lowering, op: Operation) -> None:
     a, b = low.value(op.operands[0]), low.value(op.operands[1])
+    if isinstance(a, Container) and isinstance(b, Container) and a.is_matrix_shaped and is_vector(b):
+        a, b = materialize_unless_cheap(low, a), materialize_unless_cheap(low, b)
+        if not a.variables and not b.variables and _goes_into_density(low, op.results[0]):
+            low.env[op.results[0]] = _BlockedProduct(low, a, b).container(op.results[0].type)
+            return
     low.define(op.results[0], product(low, a, b, op.results[0].type))
+
+
+def is_vector(a: Container) -> bool:
+    """A column vector."""
+    return isinstance(a.type, stan.VectorType)
+
+
+def _goes_into_density(low: Lowering, value: SSAValue) -> bool:
+    """Whether the only use of a vector, perhaps after element-wise operations, is by a density of scalars."""
+    from ulam.passes.lower.calls import all_scalar, is_density
+
+    uses = list(value.uses)
+    if len(uses) != 1:
+        return False
+    user = uses[0].operation
+    if user.parent is not (value.owner.parent if isinstance(value.owner, Operation) else value.owner):
+        return False
+    if isinstance(user, stan.CallOp):
+        return is_density(user) and user.definition is not None and all_scalar(low.functions[user.definition.data])
+    elementwise_ops = (BINARY["+"], BINARY["-"], BINARY[".*"], UNARY["-"], stan.PromoteOp)
+    return isinstance(user, elementwise_ops) and isinstance(user.results[0].type, stan.VectorType) and _goes_into_density(low, user.results[0])
+
+
+class _BlockedProduct:
+    """A matrix-vector product whose elements are computed block by block, where a density asks for them.
+
+    The matrix is then read once, also for the gradient: its block is still in the cache.
+    """
+
+    def __init__(self, low: Lowering, a: Container, b: Container) -> None:
+        low.check_equal(
+            a.dims[1], b.dims[0], "*: columns of the left factor are {0}, but rows of the right factor are {1}")  # fmt: skip
+        self.low, self.a, self.b = low, a, b
+        self.block: SSAValue | None = None
+        self.first: SSAValue | None = None
+
+    def container(self, type_: Attribute) -> Container:
+        return Container(
+            type_,
+            [self.a.dims[0]],
+            lambda indices: self.element(indices[0]),
+            self.element,
+            data_only=self.a.data_only and self.b.data_only,
+            producers=(self,),
+        )
+
+    def element(self, k: SSAValue) -> SSAValue:
+        assert self.block is not None and self.first is not None, "elements are computed block by block"
+        return self.low.builder.load(self.block, self.low.builder.sub(k, self.first))
+
+    def begin(self, first: SSAValue, end: SSAValue) -> None:
+        from ulam.dialects import ad
+
+        builder, a, b = self.low.builder, self.a, self.b
+        block = builder.alloc(builder.i64(BLOCK), zero=True)
+
+        def column(j: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            factor = b.at([j])
+
+            def down(i: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                builder.emit(ad.AccumulateOp, (block, builder.sub(i, first), builder.mulf(a.at([i, j]), factor)))
+                return ()
+
+            builder.for_loop(first, end, down)
+            return ()
+
+        builder.for_loop(builder.i64(0), a.dims[1], column)
+        self.block, self.first = block, first
 
 
 def product(low: Lowering, a: Value, b: Value, type_: Attribute) -> Value:

@@ -72,7 +72,9 @@ def lighten_loops(module: ModuleOp, n_slots: int) -> int:
         dead_code_elimination.run_on(module)
         n_slots = hoist_data(module, n_slots)
     defer_checks(evaluate)
-    leave_location_open(evaluate)
+    for function in module.body.block.ops:
+        if isinstance(function, func.FuncOp) and (function is evaluate or "entry" not in function.attributes):
+            leave_location_open(function)
     cse.run_on(module)
     return n_slots
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.dialects.builtin import StringAttr, f64, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
@@ -374,6 +374,11 @@ def target_add(low: Lowering, op: stan.TargetAddOp) -> None:
     from ulam.passes.lower.calls import add_to_target
 
     add_to_target(low, op.value)
+
+
+@handles(stan.TargetOp)
+def target(low: Lowering, op: stan.TargetOp) -> None:
+    low.env[op.res] = low.builder.value(ad.TargetOp, (), f64)
 
 
 def add_value_to_target(low: Lowering, value: Value) -> None:

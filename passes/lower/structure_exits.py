@@ -44,9 +44,13 @@ _LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
 
 _NO_KINDS = {"kinds": ArrayAttr[StringAttr](())}
 _SINGLE = {"kinds": ArrayAttr((StringAttr("single"),))}
-_DECLARE = {"constraint": StringAttr("none"), "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 0, 0, 0, 0])}
-_ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i32, [0])
 _LOCAL = UnitAttr()
+_DECLARE = {
+    "constraint": StringAttr("none"),
+    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 0, 0, 0, 0]),
+    "local": _LOCAL,
+}
+_ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i32, [0])
 _CONSTANTS = {0: {"value": IntegerAttr(0, i32)}, 1: {"value": IntegerAttr(1, i32)}}
 
 

@@ -3,6 +3,9 @@
 Loops carry the total, branches yield it. Runs on functions with the attribute `target_result`: the number of the
 operand of `func.return` that stands for the target (a placeholder until now). Additions happen in program order; with
 `reassociate` they may be re-associated, which lets the loops that carry the total vectorise (levels 3 and 4).
+
+`ad.target`, the program's `target()`, becomes the total at that place. In a function with the attribute
+`target_argument` the total so far is that argument plus what the function itself has added.
 """
 
 from __future__ import annotations
@@ -43,10 +46,40 @@ def run_on(op: Operation, reassociate: bool = False) -> None:
             thread_target(function, reassociate)
 
 
-def thread_target(function: func.FuncOp, reassociate: bool) -> None:
-    """Replaces the target's additions in `function`, and its placeholder among the results."""
-    position = function.attributes.pop("target_result")
+def target_as_value(module: ModuleOp) -> None:
+    """Makes ordinary values of targets that are more than sums: of functions that others call, and of those read.
+
+    An entry point then adds to its target once, at its end. Runs before differentiation.
+    """
+    for function in module.body.block.ops:
+        assert isinstance(function, func.FuncOp)
+        ops = [op for op in function.walk() if isinstance(op, ad.TargetAddOp | ad.TargetOp)]
+        if "entry" not in function.attributes:
+            thread_target(function, False)
+        elif "target_result" not in function.attributes:
+            if ops:
+                thread_target(function, False)  # a target that nobody asks for
+        elif any(isinstance(op, ad.TargetOp) for op in ops):
+            _add_at_end(function)
+
+
+def _add_at_end(function: func.FuncOp) -> None:
+    position = function.attributes["target_result"]
     assert isinstance(position, IntegerAttr)
+    end = function.body.block.last_op
+    assert end is not None
+    placeholder = end.operands[position.value.data]
+    thread_target(function, False)
+    total = end.operands[position.value.data]
+    function.body.block.insert_op_before(ad.TargetAddOp.create(operands=(total,), location=function.location), end)
+    end.operands[position.value.data] = placeholder
+    function.attributes["target_result"] = position
+
+
+def thread_target(function: func.FuncOp, reassociate: bool) -> None:
+    """Replaces the target's additions in `function`, and its placeholder among the results if there is one."""
+    position = function.attributes.pop("target_result", None)
+    before = function.attributes.pop("target_argument", None)
     adding = _ops_that_add(function)
     if not adding:
         return
@@ -57,15 +90,19 @@ def thread_target(function: func.FuncOp, reassociate: bool) -> None:
     zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": _ZERO}, location=function.location)
     assert block.first_op is not None
     block.insert_op_before(zero, block.first_op)
-    total = _Threader(adding, _REASSOCIATE if reassociate else _STRICT).block(block, zero.results[0])
-    end.operands[position.value.data] = total
+    threader = _Threader(adding, _REASSOCIATE if reassociate else _STRICT)
+    if isinstance(before, IntegerAttr):
+        threader.before = block.args[before.value.data]
+    total = threader.block(block, zero.results[0])
+    if isinstance(position, IntegerAttr):
+        end.operands[position.value.data] = total
 
 
 def _ops_that_add(function: func.FuncOp) -> set[Operation]:
-    """The additions, and the ops around them up to the function."""
+    """The additions and reads, and the ops around them up to the function."""
     adding: set[Operation] = set()
     for op in function.walk():
-        if type(op) is ad.TargetAddOp:
+        if type(op) is ad.TargetAddOp or type(op) is ad.TargetOp:
             outer: Operation | None = op
             while outer is not None and outer is not function and outer not in adding:
                 adding.add(outer)
@@ -77,6 +114,7 @@ def _ops_that_add(function: func.FuncOp) -> set[Operation]:
 class _Threader:
     adding: set[Operation]
     fastmath: dict[str, arith.FastMathFlagsAttr]
+    before: SSAValue | None = None  # the target when the function was called
 
     def block(self, block: Block, total: SSAValue) -> SSAValue:
         """Threads the total through `block`; its value at the end."""
@@ -86,6 +124,8 @@ class _Threader:
             if op in self.adding:
                 if type(op) is ad.TargetAddOp:
                     total = self._add(op, block, total)
+                elif type(op) is ad.TargetOp:
+                    self._read(op, block, total)
                 elif isinstance(op, scf.ForOp):
                     total = self._for(op, total)
                 elif isinstance(op, scf.IfOp):
@@ -105,6 +145,14 @@ class _Threader:
         block.insert_op_before(addition, op)
         block.erase_op(op)
         return addition.results[0]
+
+    def _read(self, op: ad.TargetOp, block: Block, total: SSAValue) -> None:
+        if self.before is not None:
+            addition = arith.AddfOp.create(operands=(self.before, total), result_types=(f64,), properties=_STRICT)
+            block.insert_op_before(addition, op)
+            total = addition.results[0]
+        op.res.replace_all_uses_with(total)
+        block.erase_op(op)
 
     def _for(self, op: scf.ForOp, total: SSAValue) -> SSAValue:
         op.operands = (*op.operands, total)

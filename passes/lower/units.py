@@ -8,7 +8,7 @@ which error comes first). Each is a module of its own, compiled when it is first
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects import func
@@ -20,8 +20,10 @@ from ulam.passes.lower import indexing, operators, statements  # noqa: F401  (re
 from ulam.passes.lower.builder import BUFFER_I64, BUFFER_REAL, Builder
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
 from ulam.passes.lower.lowering import Holder, Lowering, Site, Storage
+from ulam.passes.lower.outlined import Outlined
 from ulam.passes.lower.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
 from ulam.passes.lower.statements import declared_dims
+from ulam.passes.lower.thread_target import target_as_value
 from ulam.passes.lower.values import (
     Container,
     Tuple,
@@ -64,6 +66,8 @@ class Program:
     blocks: dict[str, Block]
     globals: dict[str, Global] = field(default_factory=dict)
     n_slots: int = 0
+    outlined: Outlined = field(default_factory=lambda: Outlined({}))
+    """The recursive functions of the unit that is being lowered."""
 
 
 @dataclass
@@ -86,7 +90,7 @@ def take_apart(program: stan.ProgramOp) -> Program:
             result.blocks[op.kind.data] = op.body.block
     for kind in _BLOCKS:
         for op in result.blocks[kind].ops if kind in result.blocks and kind != "model" else ():
-            if not isinstance(op, stan.DeclareOp | stan.ParameterOp):
+            if not isinstance(op, stan.DeclareOp | stan.ParameterOp) or "local" in op.properties:
                 continue
             slot = None
             if kind in _BOUND_BLOCKS:
@@ -151,7 +155,7 @@ class FunctionWriter:
         self.name = name
         self.block = Block(arg_types=arguments)
         self.builder = Builder(self.block)
-        self.low = Lowering(self.builder, program.functions, sites)
+        self.low = Lowering(self.builder, program.functions, sites, program.outlined)
         self.low.globals = _Globals(self._bound_global)
         self.prepares = prepares
 
@@ -282,7 +286,7 @@ class FunctionWriter:
     def run_block(self, kind: str) -> None:
         """All statements of a block; its global variables get storage unless they became values."""
         for op in self.ops_of(kind):
-            if isinstance(op, stan.DeclareOp) and kind != "model":
+            if isinstance(op, stan.DeclareOp) and kind != "model" and op.local is None:
                 if _is_assigned(op):
                     self.low.op(op)
                     storage = self.low.env[op.res]
@@ -333,6 +337,7 @@ def _in_data_block(op: Operation) -> bool:
 def lower_unit(program: Program, name: str) -> Unit:
     """The functions of a unit, before differentiation and hoisting."""
     sites: list[Site] = []
+    program = replace(program, outlined=Outlined(program.functions))
     if name == "setup":
         functions = [_data_dims(program, sites), _prepare(program, sites)]
     elif name == "constrain":
@@ -343,7 +348,9 @@ def lower_unit(program: Program, name: str) -> Unit:
         functions = [log_density(program, sites, propto=False, precise=True)]
     else:
         functions = [log_density(program, sites, propto=name.endswith("_propto"))]
-    return Unit(name, ModuleOp(functions), sites, program.n_slots)
+    module = ModuleOp([*functions, *program.outlined.written])
+    target_as_value(module)
+    return Unit(name, module, sites, program.n_slots)
 
 
 def log_density(program: Program, sites: list[Site], *, propto: bool, precise: bool = False) -> func.FuncOp:

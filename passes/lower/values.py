@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from xdsl.dialects.builtin import f64, i32
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects.stan import types as stan_types
@@ -17,6 +19,18 @@ from ulam.passes.lower.builder import BUFFER_INT, BUFFER_REAL, Builder
 
 ElementAt = Callable[[Sequence[SSAValue]], SSAValue]
 ElementOf = Callable[[SSAValue], SSAValue]
+
+
+class BlockProducer(Protocol):
+    """Computes elements of a one-dimensional container block by block, so that they are used while in the cache."""
+
+    def begin(self, first: SSAValue, end: SSAValue) -> None:
+        """Writes the code that computes the elements from `first` up to `end`, excluded."""
+        ...
+
+
+BLOCK = 256
+"""Elements of a block: 2 kB each for value and adjoint."""
 
 
 @dataclass(eq=False)
@@ -39,6 +53,8 @@ class Container:
     data_only: bool = False
     variables: frozenset[object] = field(default_factory=frozenset)
     """Variables (by identity) whose storage the elements are read from."""
+    producers: tuple[BlockProducer, ...] = ()
+    """What must have computed a block of elements before they are asked for: see `for_each_position`."""
 
     @property
     def array_rank(self) -> int:
@@ -189,6 +205,9 @@ def for_each_position(
 ) -> Sequence[SSAValue]:
     """A loop over the elements of containers of equal shape; one flat loop where all of them can be read flat."""
     first = containers[0]
+    producers = {id(p): p for c in containers for p in c.producers}
+    if producers:
+        return _for_each_block(builder, containers, list(producers.values()), body, initial)
     if len(first.dims) == 1 or all(c.linear is not None for c in containers):
 
         def flat(k: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -215,6 +234,32 @@ def for_each_position(
         )
 
     return nest(0, {}, initial)
+
+
+def _for_each_block(
+    builder: Builder,
+    containers: Sequence[Container],
+    producers: Sequence[BlockProducer],
+    body: Callable[[SSAValue, list[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]],
+    initial: Sequence[SSAValue],
+) -> Sequence[SSAValue]:
+    """The loop of `for_each_position` over blocks: what producers give is computed for a block, then used."""
+    count = total(builder, containers[0].dims)
+    size = builder.i64(BLOCK)
+
+    def block(number: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        first = builder.mul(number, size)
+        end = builder.value(arith.MinSIOp, (builder.add(first, size), count), i64)
+        for producer in producers:
+            producer.begin(first, end)
+
+        def element(k: SSAValue, inner: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return body(k, [c.linear(k) if c.linear is not None else c.at([k]) for c in containers], inner)
+
+        return builder.for_loop(first, end, element, carried)
+
+    blocks = builder.value(arith.ShRSIOp, (builder.add(count, builder.i64(BLOCK - 1)), builder.i64(BLOCK.bit_length() - 1)), i64)
+    return builder.for_loop(builder.i64(0), blocks, block, initial)
 
 
 def materialize(builder: Builder, container: Container, *, copy: bool = False) -> Container:

@@ -22,7 +22,7 @@ model("constrained-ordered", "ordered[K] p; positive_ordered[N] q; array[2, 2] o
 model("constrained-unit-vector", "unit_vector[K] p; array[2] unit_vector[2] q;", "target += dot_product(p, x[1:3]) + q[1, 1] * q[2, 2];")
 model("constrained-correlation", "corr_matrix[K] C; cholesky_factor_corr[4] L; array[2] corr_matrix[2] D;", "target += sum(square(C .* S)) + sum(L .* (x * x')) + D[1, 1, 2] * D[2, 2, 1] + log_determinant(C);")
 model("constrained-covariance", "cov_matrix[K] C; cholesky_factor_cov[K] L; cholesky_factor_cov[4, 2] T;", "target += -sum(square(C .* S)) - sum(square(L)) + sum(T) - sum(square(T));")
-model("constrained-sum-to-zero", "sum_to_zero_vector[N] p; sum_to_zero_matrix[2, 3] q;", "target += dot_product(square(p), x) - sum(square(p)) - q[1, 2] ^ 2 + q[2, 3] * q[1, 1];")
+model("constrained-sum-to-zero", "sum_to_zero_vector[N] p; sum_to_zero_matrix[3, 4] q; array[2] sum_to_zero_matrix[2, 2] t;", "target += dot_product(square(p), x) - sum(square(p)) - q[1, 2] ^ 2 + q[2, 3] * q[1, 1] - sum(square(t[2]));")
 model("constrained-stochastic-column", "column_stochastic_matrix[3, 2] C;", "target += sum(log(C[1])) + C[2, 1] * C[3, 2];")
 model("constrained-stochastic-row", "row_stochastic_matrix[2, 3] R;", "target += sum(log(R[1])) + R[2, 1] * R[2, 3];")
 model("constrained-sizes-of-one", "simplex[1] p; ordered[1] q; cov_matrix[1] C; cholesky_factor_corr[1] L; positive_ordered[1] o; real a;", "target += p[1] * a - square(q[1]) - C[1, 1] * o[1] + L[1, 1];")
@@ -42,7 +42,6 @@ v ~ lognormal(log(a), t); v ~ gamma(a, t); v ~ inv_gamma(a, 2); v ~ exponential(
 target += gamma_lpdf(v | 2, 3) + lognormal_lpdf(1.5 | a, t) + weibull_lpdf(v | 2, t) + inv_gamma_lupdf(2 | a, t) + exponential_lpdf(v | v);
 """)
 model("continuous-bounded", "vector<lower=0, upper=1>[N] v; real<lower=0> a; real<lower=0> t;", "v ~ beta(a, t); v ~ uniform(-1 * 0.5, 2); v ~ beta_proportion(inv_logit(a), t); target += uniform_lpdf(v | -a, 1 + t) + beta_lpdf(v | 2, t) + beta_lpdf(0.3 | a, t) + beta_lupdf(v | v + 1, 2);")
-model("continuous-outside-support", "real a;", "target += a ^ 2 + uniform_lpdf(a | 2, 3);")
 model("discrete-counts", "vector[N] v; real<lower=0> a; real<lower=0> t;", """
 y ~ poisson(a); y ~ poisson_log(v); y ~ neg_binomial(a, t); y ~ neg_binomial_2(exp(v), t); y ~ neg_binomial_2_log(v, a); 3 ~ poisson(a);
 target += poisson_lpmf(y | exp(v)) + poisson_log_lupmf(y | s) + neg_binomial_2_lpmf(y | a, 2) + neg_binomial_lupmf(y | 2, t) + poisson_lpmf({1, 2} | a);
@@ -56,11 +55,11 @@ jdx ~ categorical(p); jdx ~ categorical_logit(v); 2 ~ categorical(p); {1, 3} ~ c
 target += categorical_lpmf(2 | softmax(v)) + {2, 0, 3} .* {1, 1, 1} * 0;
 """.replace(" + {2, 0, 3} .* {1, 1, 1} * 0", " + multinomial_lpmf({2, 0, 3} | p) + multinomial_logit_lupmf({1, 4, 1} | v)"))
 model("multivariate-normal", "vector[K] v; vector[K] m; cholesky_factor_cov[K] L; cov_matrix[K] C; array[2] vector[K] q;", """
-v ~ multi_normal_cholesky(m, L); v ~ multi_normal(m, C); v ~ multi_normal_prec(m, C); q ~ multi_normal_cholesky(m, L); x[1:3] ~ multi_normal(v, S); q ~ multi_normal(q, S); v ~ multi_normal_cholesky(rep_vector(0, K), L); v ~ multi_student_t(4, m, C);
+v ~ multi_normal_cholesky(m, L); v ~ multi_normal(m, C); v ~ multi_normal_prec(m, C); q ~ multi_normal_cholesky(m, L); x[1:3] ~ multi_normal(v, S); q ~ multi_normal(q, S); v ~ multi_normal_cholesky(rep_vector(0, K), L); target += multi_student_t_lpdf(v | 4, m, C);
 target += multi_normal_lpdf(q | m, C) + multi_normal_cholesky_lupdf(v | m, cholesky_decompose(S)) + multi_normal_lpdf(v | x[1:3], S);
 """)
 model("multivariate-others", "simplex[K] p; vector<lower=0>[K] t; cov_matrix[K] C; corr_matrix[K] O; cholesky_factor_corr[K] L; real<lower=0> a;", """
-p ~ dirichlet(t); p ~ dirichlet([1.0, 2, s]'); C ~ wishart(K + 1 + a, S); C ~ inv_wishart(K + 2, S); S ~ wishart(4.5, C); O ~ lkj_corr(a); L ~ lkj_corr_cholesky(1 + a); L ~ lkj_corr_cholesky(2);
+p ~ dirichlet(t); p ~ dirichlet([1.0, 2, s]'); C ~ wishart(K + 1 + a, S); C ~ inv_wishart(K + 2 + a, S); target += wishart_lpdf(S | 4.5, C); O ~ lkj_corr(a); L ~ lkj_corr_cholesky(1 + a); L ~ lkj_corr_cholesky(2);
 target += dirichlet_lpdf(p | t) + inv_wishart_lupdf(S | 5 + a, C) + lkj_corr_cholesky_lpdf(L | 3);
 """)
 model("glms", "real a; vector[K] v; real<lower=0> t; vector[N] av;", """

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,6 +158,8 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
 
 @pytest.mark.parametrize("name", derivatives.primitive_names())
 def test_derivatives_agree_with_central_differences(name: str) -> None:
+    if name == "value_of":
+        pytest.skip("is there to have no derivative")
     rule = derivatives.rule(name)
     value = FUNCTIONS[name]
     for point in POINTS.get(name, [(x,) for x in REAL]):
@@ -209,7 +212,7 @@ def _runtime_function(name: str, n: int) -> Callable[..., float]:
 def _functions() -> dict[str, Callable[..., float]]:
     """Values of the primitives, from Python's own library or from the C runtime."""
     m = math
-    found: dict[str, Callable[..., float]] = {
+    found: dict[str, Any] = {
         n: getattr(m, n)
         for n in ("exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "pow", "hypot", "sin", "cos", "tan", "asin",
                   "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "floor", "ceil",
