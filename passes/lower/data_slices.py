@@ -18,7 +18,8 @@ from ulam.dialects import rt
 _PURE = (
     arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.CmpiOp,
     arith.CmpfOp, arith.SelectOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SIToFPOp,
-    arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp, arith.MinSIOp, arith.MaxSIOp, rt.MathOp, rt.ViewOp, rt.BoundOp,
+    arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp, arith.MinSIOp, arith.MaxSIOp, arith.ShRSIOp, rt.MathOp, rt.ViewOp,
+    rt.BoundOp,
 )  # fmt: skip
 
 AfterCopy = Callable[[Operation, Operation, dict[SSAValue, SSAValue]], None]

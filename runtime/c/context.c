@@ -242,12 +242,18 @@ int32_t ulam_stack_exhausted(ulam_context *ctx) {
   return ulam_fail(ctx, ULAM_FATAL, "the stack is exhausted: a function calls itself too often");
 }
 
-/* Where the calling thread's stack ends, with room for the runtime's own frames; NULL if nothing is known of it. */
-static char *find_stack_limit(void) {
+/* Above the end of the stack: room for one frame of emitted code, and for the runtime's own below it. */
+static char *above_end(char *lowest, size_t size) {
   enum { RESERVE = 256 * 1024 };
+  return lowest + (size / 4 < RESERVE ? size / 4 : RESERVE);
+}
+
+/* Where the calling thread's stack ends for recursive functions; NULL if nothing is known of it. */
+static char *find_stack_limit(void) {
 #if defined(__APPLE__)
   char *top = pthread_get_stackaddr_np(pthread_self());
-  return top - pthread_get_stacksize_np(pthread_self()) + RESERVE;
+  size_t size = pthread_get_stacksize_np(pthread_self());
+  return above_end(top - size, size);
 #elif defined(__linux__)
   pthread_attr_t attributes;
   void *lowest;
@@ -255,7 +261,7 @@ static char *find_stack_limit(void) {
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return NULL;
   int failed = pthread_attr_getstack(&attributes, &lowest, &size);
   pthread_attr_destroy(&attributes);
-  return failed || size < 2 * RESERVE ? NULL : (char *)lowest + RESERVE;
+  return failed ? NULL : above_end(lowest, size);
 #else
   return NULL;
 #endif
