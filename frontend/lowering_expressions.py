@@ -107,10 +107,16 @@ class ExpressionLowering(Builder):
         return self.value(stan.UNARY_OPERATORS[e.operator], e.span, (self.lower(e.operand),), dialect_type(e.type))
 
     def _binary(self, e: ast.Binary) -> SSAValue:
-        if e.operator in ("&&", "||"):
-            return self._logical(e)
-        left = self.lower(e.left)
-        return self.binary(e.span, e.operator, left, self.lower(e.right), dialect_type(e.type))
+        # Down the left side in a loop: a sum of many terms is as deep as it is long.
+        chain: list[ast.Binary] = []
+        first: ast.Expression = e
+        while isinstance(first, ast.Binary) and first.operator not in ("&&", "||"):
+            chain.append(first)
+            first = first.left
+        value = self._logical(first) if isinstance(first, ast.Binary) else self.lower(first)
+        for node in reversed(chain):
+            value = self.binary(node.span, node.operator, value, self.lower(node.right), dialect_type(node.type))
+        return value
 
     def binary(self, span: ast.Span, operator: str, left: SSAValue, right: SSAValue, result: Attribute) -> SSAValue:
         """An operator; what is int beside something that is not is promoted, so that no op mixes them."""

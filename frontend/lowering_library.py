@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from ulam.frontend.source import Source
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from ulam.frontend.ast import FunctionDefinition
 
 PROBABILITY_SUFFIXES = ("_lpdf", "_lpmf", "_cdf", "_lcdf", "_lccdf", "_rng")
+
+_LOCK = RLock()
+"""Definitions are parsed and checked once in a process, whatever the number of threads that compile."""
 
 _EXACT, _PROMOTED, _BROADCAST = 0, 1, 100
 
@@ -49,9 +53,14 @@ def overloads(name: str) -> tuple[LibraryFunction, ...]:
     return tuple(parsed)
 
 
-@lru_cache(maxsize=4096)
 def resolve(name: str, arguments: tuple[StanType, ...]) -> LibraryFunction | None:
     """The definition that fits the arguments best; None if there is none."""
+    with _LOCK:
+        return _resolve(name, arguments)
+
+
+@lru_cache(maxsize=4096)
+def _resolve(name: str, arguments: tuple[StanType, ...]) -> LibraryFunction | None:
     best: LibraryFunction | None = None
     best_cost = 1 << 30
     for candidate in overloads(name):
@@ -63,12 +72,13 @@ def resolve(name: str, arguments: tuple[StanType, ...]) -> LibraryFunction | Non
 
 def checked(function: LibraryFunction) -> FunctionDefinition:
     """The definition with types filled in. Definitions are shared by all programs of the process."""
-    if not function.checked:
-        from ulam.frontend.typechecker import check_library_function
+    with _LOCK:
+        if not function.checked:
+            from ulam.frontend.typechecker import check_library_function
 
-        check_library_function(function.definition, function.source)
-        function.checked = True
-    return function.definition
+            check_library_function(function.definition, function.source)
+            function.checked = True
+        return function.definition
 
 
 def _cost(name: str, definition: FunctionDefinition, arguments: tuple[StanType, ...]) -> int | None:

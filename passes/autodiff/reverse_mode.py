@@ -474,7 +474,6 @@ class ReverseMode:
         assert end is not None
         inner.source.insert_ops_before([previous, push, store], end)
         pop = ad.PopOp.create(operands=(record,), result_types=[record_type, *(v.type for v in values)])
-        assert block.first_op is not None or not values
         if block.first_op is not None:
             block.insert_op_before(pop, block.first_op)
         else:

@@ -2,6 +2,7 @@
 
 * Pure ops; the operands of commutative ones in either order. Constants are compared bit by bit (0.0 is not -0.0).
 * `rt.load`, if no op in between may write the buffer; a load after a store to the same element gives what was stored.
+  So for `ad.kept` and `ad.keep`.
 * `rt.check` of a condition that a dominating check has found true.
 
 One walk per function over a scoped table. What a loop may write is forgotten before its body is entered.
@@ -18,7 +19,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ulam.dialects import rt
+from ulam.dialects import ad, rt
 from ulam.passes.analysis.effects_low import (
     ANYTHING_BITS,
     EFFECT_BITS,
@@ -126,7 +127,7 @@ class _Eliminator:
                         for result, by in zip(op.results, same.results, strict=True):
                             replace_uses(result, by)
                         discard(op)
-            elif cls is rt.LoadOp:
+            elif cls is rt.LoadOp or cls is ad.KeptOp:
                 self._load(op)
             elif op.regions:
                 self._regions(op)
@@ -160,6 +161,9 @@ class _Eliminator:
         self._forget(written_roots(op))
         if isinstance(op, rt.StoreOp):
             value, buffer, index = op.operands
+            self.loads[id(buffer), id(index)] = (value, root(buffer))
+        elif isinstance(op, ad.KeepOp):
+            buffer, index, value = op.operands
             self.loads[id(buffer), id(index)] = (value, root(buffer))
 
     def _regions(self, op: Operation) -> None:

@@ -374,7 +374,7 @@ def dot_product(low: Lowering, a: Container, b: Container) -> SSAValue:
 
 
 def matrix_product(low: Lowering, a: Container, b: Container, type_: Attribute) -> Container:
-    """Matrix products as loops that run down columns; a row vector counts as a matrix of one row."""
+    """Matrix products: with a vector as loops that run down columns, of two matrices by a kernel."""
     from ulam.dialects import ad
 
     builder = low.builder
@@ -387,6 +387,12 @@ def matrix_product(low: Lowering, a: Container, b: Container, type_: Attribute) 
     low.check_equal(inner, b.dims[0], "*: columns of the left factor are {0}, but rows of the right factor are {1}")
     dims = [columns] if row_result else [rows] if vector_result else [rows, columns]
     data_only = a.data_only and b.data_only
+    if not row_result and not vector_result:
+        from ulam.passes.lower.kernels import call_kernel
+
+        factors = [materialize(builder, f, copy=bool(f.variables)).buffer for f in (a, b)]
+        (out,) = call_kernel(low, "multiply", factors, {"m": rows, "k": inner, "n": columns})  # type: ignore[arg-type]
+        return in_buffer(builder, type_, dims, out, data_only=data_only)
     out = builder.alloc(total(builder, dims), zero=not row_result)
     if row_result:
         # Each entry is a dot product down a column of b.
@@ -401,27 +407,17 @@ def matrix_product(low: Lowering, a: Container, b: Container, type_: Attribute) 
         builder.for_loop(zero, columns, entry)
         return in_buffer(builder, type_, dims, out, data_only=data_only)
 
-    def column(j: SSAValue, offset: SSAValue) -> None:
-        def by_inner(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            factor = b.at([k]) if vector_result else b.at([k, j])
+    def by_inner(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        factor = b.at([k])
 
-            def down(i: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                builder.emit(ad.AccumulateOp, (out, builder.add(offset, i), builder.mulf(a.at([i, k]), factor)))
-                return ()
-
-            builder.for_loop(zero, rows, down)
+        def down(i: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            builder.emit(ad.AccumulateOp, (out, i, builder.mulf(a.at([i, k]), factor)))
             return ()
 
-        builder.for_loop(zero, inner, by_inner)
+        builder.for_loop(zero, rows, down)
+        return ()
 
-    if vector_result:
-        column(zero, zero)
-    else:
-        def each_column(j: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            column(j, builder.mul(j, rows))
-            return ()
-
-        builder.for_loop(zero, columns, each_column)
+    builder.for_loop(zero, inner, by_inner)
     return in_buffer(builder, type_, dims, out, data_only=data_only)
 
 

@@ -1,7 +1,7 @@
-"""Gives back, at the end of an iteration, the arena memory that the iteration took.
+"""Gives back, at the end of an iteration or of a function that others call, the arena memory that it took.
 
-Only in loops whose memory nothing outlives: no buffer is carried or yielded, kept for the reverse sweep, or stored. So
-a loop over a million observations uses the memory of one iteration, and finds it in the cache.
+Only where nothing outlives it: no buffer is carried, yielded or returned, kept for the reverse sweep, or stored. So a
+loop over a million observations uses the memory of one iteration, and finds it in the cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 
-_OUTLIVES = (ad.KeepOp, ad.PushOp, func.CallOp, scf.YieldOp, scf.ConditionOp)
+_OUTLIVES = (ad.KeepOp, ad.PushOp, func.ReturnOp, scf.YieldOp, scf.ConditionOp)
+# Not calls: a function hands buffers on in what it returns, and nowhere else.
 _MARK = rt.MarkType()
 
 
@@ -31,12 +32,14 @@ class ReleaseArena(ModulePass):
 
 
 def run_on(op: Operation) -> None:
-    """Adds marks and releases to all loops at or below `op` that allow it."""
+    """Adds marks and releases to all loops and functions at or below `op` that allow it."""
     for inner in list(op.walk()):
         if isinstance(inner, scf.ForOp):
             _release(inner.body.block)
         elif isinstance(inner, scf.WhileOp):
             _release(inner.after_region.block)
+        elif isinstance(inner, func.FuncOp) and "entry" not in inner.attributes and inner.body.blocks:
+            _release(inner.body.block)
 
 
 def _release(block: Block) -> None:
@@ -44,6 +47,8 @@ def _release(block: Block) -> None:
     for op in block.walk():
         if isinstance(op, rt.AllocOp) and op.stack is None:
             takes = True
+        elif isinstance(op, func.CallOp):
+            takes = takes or any(isinstance(r.type, rt.BufferType) for r in op.results)
         elif isinstance(op, _OUTLIVES) and _passes_buffer(op, block):
             return
         elif isinstance(op, rt.StoreOp) and isinstance(op.value.type, rt.BufferType):

@@ -242,9 +242,12 @@ int32_t ulam_stack_exhausted(ulam_context *ctx) {
   return ulam_fail(ctx, ULAM_FATAL, "the stack is exhausted: a function calls itself too often");
 }
 
-/* Above the end of the stack: room for one frame of emitted code, and for the runtime's own below it. */
+/* Above the end of the stack: room for one frame of emitted code, and for the runtime's own below it. Of a stack
+ * without limit, a part that fits into memory. */
 static char *above_end(char *lowest, size_t size) {
-  enum { RESERVE = 256 * 1024 };
+  enum { RESERVE = 256 * 1024, MOST = 64 * 1024 * 1024 };
+  char *here = __builtin_frame_address(0);
+  if (here - lowest > MOST) return here - MOST;
   return lowest + (size / 4 < RESERVE ? size / 4 : RESERVE);
 }
 

@@ -7,11 +7,8 @@ comparison of active values is close to equality.
 from __future__ import annotations
 
 import random
-
-SIZE = 3
-_SCALARS = ("p", "q", "t")
-_VECTORS = ("u", "v")
-_BOUNDED = ("sin", "tanh", "atan", "cos")
+import re
+from collections.abc import Sequence
 
 _FRAME = """functions {{
   real bounded(real a, vector w) {{
@@ -40,6 +37,37 @@ model {{
 DATA = {"x": [0.3, -0.7, 0.6], "idx": [2, 3, 1, 2], "c": 0.4}
 
 
+# What a placeholder may become: `<index>`, `<scalar>` and `<vector>` (one level less deep), `<s>` and `<v>` (leaves), ...
+_SCALAR_LEAVES = (
+    "p", "q", "t", "a", "b", "c", "0.7", "th[<index>]", "u[<index>]", "v[<index>]", "W[<index>, <index>]", "x[<index>]",
+    "A[<half>, <index>]", "<loop> * 0.2",
+)  # fmt: skip
+_SCALAR_FORMS = (
+    "(<scalar> + <scalar>)", "(<scalar> - <scalar>)", "<scalar> * <scalar>", "sin(<scalar>)", "tanh(<scalar>)", "atan(<scalar>)",
+    "<scalar> / (2 + square(<scalar>))", "dot_product(<v>, <v>)", "sum(<vector>)", "(<condition> ? <scalar> : <scalar>)",
+    "bounded(<scalar>, <vector>)", "log_sum_exp(<scalar>, <scalar>)", "fmax(<scalar>, <scalar>)", "W[<index>] * <v>",
+)  # fmt: skip
+_VECTOR_LEAVES = ("u", "v", "th", "x", "W[, <index>]", "W[<index>]'", "v[idx[1:3]]", "A[1]", "A[2]", "A[<half>]")
+_VECTOR_FORMS = (
+    "(<vector> + <vector>)", "<vector> .* <vector>", "sin(<vector>)", "(<scalar> * <vector>)", "W * u", "mixed(<vector>, <scalar>)",
+    "(0.3 * W * <vector>)", "[<scalar>, <s>, 0.1]'", "append_row((<vector>)[1:2], <s>)", "reverse(<vector>)", "(<vector> - <s>)",
+    "cumulative_sum(<vector>)", "rep_vector(<scalar>, 3)",
+)  # fmt: skip
+_CONDITIONS = (
+    "<compared> < 0.11", "<compared> > -0.23", "<compared> < b", "<compared> > v[1]", "<loop> < 2", "<loop> == 2",
+    "(<condition> && t < 0.37)", "(q > 0.3 || <condition>)",
+)  # fmt: skip
+_STATEMENTS = (
+    "<name> = sin(<expression>);", "<name> = 0.7 * tanh(<expression>);", "<name> += 0.3 * cos(<expression>);", "<names> = sin(<vectors>);",
+    "<names>[<index>] = sin(<expression>);", "<names>[<index>] *= cos(<expression>);", "<names>[1:2] = tanh((<vectors>)[2:3]);",
+    "<names>[{3, 1}] = sin(<vectors>)[idx[2:3]];", "W[<index>, <index>] = sin(<expression>);", "W[<index>] = tanh(<vectors>)';",
+    "W[, <index>] = sin(<vectors>);", "W = tanh(W * M');", "W[1:2, 2:3] = W[2:3, 1:2];", "W[1:2, 2:3] = W[2:3, {3, 1}];", "W = sin(W + <scalar>);",
+    "target += <expression>;", "target += sin(<vectors>);", "<s> ~ normal(<s>, 1.5);", "x ~ normal(<vectors>, exp(<s>));", "v = u;", "u = v;",
+    "q = p;", "t = 1;", "v = x;", "A[<half>] = sin(<vectors>);", "A[<half>, <index>] = sin(<expression>);", "A[1] = A[2];", "A = {v, u};",
+)  # fmt: skip
+_PLACEHOLDER = re.compile(r"<([a-z]+)>")
+
+
 class Generator:
     """Writes one program."""
 
@@ -53,54 +81,40 @@ class Generator:
         body = self.statements(self.random.randint(4, 8), 1)
         return _FRAME.format(body=body)
 
-    def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
-
-    def pick(self, *choices: str) -> str:
-        return self.random.choice(choices)
-
     def new_name(self, prefix: str) -> str:
         self.fresh += 1
         return f"{prefix}{self.fresh}"
 
-    # ------------------------------------------------------------ expressions
+    def fill(self, template: str, depth: int) -> str:
+        """Replaces the placeholders of a template."""
+        return _PLACEHOLDER.sub(lambda match: self.choose(match.group(1), depth), template)
 
-    def index(self) -> str:
-        """An int from 1 to 3."""
-        if self.loops and self.chance(0.6):
-            name = self.random.choice(self.loops)
-            return self.pick(name, f"4 - {name}", f"idx[{name}]", f"({name} % 3) + 1")
-        return self.pick("1", "2", "3", "idx[4]")
+    def pick(self, choices: Sequence[str], depth: int = 2) -> str:
+        return self.fill(self.random.choice(choices), depth)
 
-    def scalar(self, depth: int = 2) -> str:
-        if depth == 0 or self.chance(0.2):
-            return self.pick(*_SCALARS, "a", "b", "c", "0.7", f"th[{self.index()}]", f"u[{self.index()}]", f"v[{self.index()}]",
-                             f"W[{self.index()}, {self.index()}]", f"x[{self.index()}]", f"A[{self.pick('1', '2')}, {self.index()}]",
-                             *(f"{name} * 0.2" for name in self.loops))  # fmt: skip
-        left, right = self.scalar(depth - 1), self.scalar(depth - 1)
-        return self.pick(
-            f"({left} + {right})", f"({left} - {right})", f"{left} * {right}", f"{self.pick(*_BOUNDED)}({left})",
-            f"{left} / (2 + square({right}))", f"dot_product({self.vector(0)}, {self.vector(0)})", f"sum({self.vector(1)})",
-            f"({self.condition()} ? {left} : {right})", f"bounded({left}, {self.vector(1)})", f"log_sum_exp({left}, {right})",
-            f"fmax({left}, {right})", f"W[{self.index()}] * {self.vector(0)}",
-        )  # fmt: skip
-
-    def vector(self, depth: int = 1) -> str:
-        if depth == 0 or self.chance(0.3):
-            return self.pick("u", "v", "th", "x", f"W[, {self.index()}]", f"W[{self.index()}]'", "v[idx[1:3]]", "A[1]", "A[2]", f"A[{self.pick('1', '2')}]")
-        left, right = self.vector(depth - 1), self.vector(depth - 1)
-        return self.pick(
-            f"({left} + {right})", f"{left} .* {right}", f"sin({left})", f"({self.scalar(1)} * {left})", "W * u", f"mixed({left}, {self.scalar(1)})",
-            f"(0.3 * W * {left})", f"[{self.scalar(1)}, {self.scalar(0)}, 0.1]'", f"append_row({left}[1:2], {self.scalar(0)})", f"reverse({left})",
-            f"({left} - {self.scalar(0)})", f"cumulative_sum({left})", f"rep_vector({self.scalar(1)}, 3)",
-        )  # fmt: skip
-
-    def condition(self) -> str:
-        left = self.pick(*_SCALARS, "a", f"u[{self.index()}]", f"th[{self.index()}]", f"x[{self.index()}]")
-        simple = f"{left} {self.pick('<', '>')} {self.pick('0.11', '-0.23', 'b', 'v[1]')}"
-        if self.loops and self.chance(0.3):
-            simple = f"{self.random.choice(self.loops)} {self.pick('<', '>', '==')} 2"
-        return f"({simple} {self.pick('&&', '||')} {self.pick('q', 't')} < 0.37)" if self.chance(0.2) else simple
+    def choose(self, placeholder: str, depth: int) -> str:
+        if placeholder in ("expression", "vectors"):
+            return self.choose({"expression": "scalar", "vectors": "vector"}[placeholder], 3)
+        if placeholder == "scalar":
+            leaf = depth <= 1 or self.random.random() < 0.2
+            return self.pick(_SCALAR_LEAVES if leaf else _SCALAR_FORMS, depth - 1)
+        if placeholder == "vector":
+            leaf = depth <= 1 or self.random.random() < 0.3
+            return self.pick(_VECTOR_LEAVES if leaf else _VECTOR_FORMS, depth - 1)
+        if placeholder == "condition":
+            return self.pick(_CONDITIONS if depth > 0 else _CONDITIONS[:4], depth - 1)
+        loop = self.random.choice(self.loops) if self.loops else self.random.choice("123")
+        choices: dict[str, Sequence[str]] = {
+            "s": _SCALAR_LEAVES,
+            "v": _VECTOR_LEAVES,
+            "name": ("p", "q", "t"),
+            "names": ("u", "v"),
+            "half": ("1", "2"),
+            "loop": (loop,),
+            "index": (loop, f"4 - {loop}", f"idx[{loop}]", f"({loop} % 3) + 1", "1", "2", "3"),
+            "compared": ("p", "q", "t", "a", "u[<index>]", "th[<index>]", "x[<index>]"),
+        }
+        return self.pick(choices[placeholder], 0)
 
     # ------------------------------------------------------------ statements
 
@@ -109,54 +123,43 @@ class Generator:
 
     def statement(self, depth: int, in_loop: bool) -> str:
         self.budget -= 1
-        pad = "  " * depth
-        if self.budget > 0 and depth < 4 and self.chance(0.45):
+        if self.budget > 0 and depth < 4 and self.random.random() < 0.45:
             return self.compound(depth, in_loop)
-        i, j = self.index(), self.index()
-        return pad + self.pick(
-            f"{self.pick(*_SCALARS)} = sin({self.scalar()});", f"{self.pick(*_SCALARS)} = 0.7 * tanh({self.scalar()});",
-            f"{self.pick(*_SCALARS)} += 0.3 * cos({self.scalar()});", f"{self.pick(*_VECTORS)} = sin({self.vector()});",
-            f"{self.pick(*_VECTORS)}[{i}] = sin({self.scalar()});", f"{self.pick(*_VECTORS)}[{i}] *= cos({self.scalar()});",
-            f"{self.pick(*_VECTORS)}[1:2] = tanh({self.vector()}[2:3]);", f"{self.pick(*_VECTORS)}[{{3, 1}}] = sin({self.vector()})[idx[2:3]];",
-            f"W[{i}, {j}] = sin({self.scalar()});", f"W[{i}] = tanh({self.vector()})';", f"W[, {j}] = sin({self.vector()});",
-            "W = tanh(W * M');", f"W[1:2, 2:3] = W[2:3, {self.pick('1:2', '{3, 1}')}];", f"W = sin(W + {self.scalar(1)});",
-            f"target += {self.scalar()};", f"target += sin({self.vector()});", f"{self.scalar(0)} ~ normal({self.scalar(0)}, 1.5);",
-            f"x ~ normal({self.vector()}, exp({self.scalar(0)}));", "v = u;", "u = v;", "q = p;", "t = 1;", "v = x;",
-            f"A[{self.pick('1', '2')}] = sin({self.vector()});", f"A[{self.pick('1', '2')}, {i}] = sin({self.scalar()});", "A[1] = A[2];", "A = {v, u};",
-        )  # fmt: skip
+        return "  " * depth + self.pick(_STATEMENTS)
 
     def compound(self, depth: int, in_loop: bool) -> str:
         pad = "  " * depth
-        kind = self.pick("for", "for", "if", "if", "else", "while", "while", "block", "foreach", "exit")
+        kind = self.random.choice(("for", "for", "if", "if", "else", "while", "while", "block", "foreach", "exit"))
         count = self.random.randint(1, 3)
         if kind == "for":
             name = self.new_name("i")
-            bounds = self.pick("1:3", "2:3", "1:1", "3:2", f"{self.loops[-1]}:3" if self.loops else "1:3")
+            bounds = self.pick(("1:3", "2:3", "1:1", "3:2", "<loop>:3"))
             self.loops.append(name)
             body = self.statements(count, depth + 1, in_loop=True)
             self.loops.pop()
             return f"{pad}for ({name} in {bounds}) {{\n{body}\n{pad}}}"
         if kind == "foreach":
             name = self.new_name("e")
-            container = self.pick("u", "v", "x", "W", "A[1]")
-            body = self.statements(count, depth + 1, in_loop=True)
-            return f"{pad}for ({name} in {container}) {{\n{pad}  p = sin(p + {name} * {self.scalar(1)});\n{body}\n{pad}}}"
+            head = f"for ({name} in {self.pick(('u', 'v', 'x', 'W', 'A[1]'))})"
+            first = self.fill(f"p = sin(p + {name} * <scalar>);", 2)
+            return f"{pad}{head} {{\n{pad}  {first}\n{self.statements(count, depth + 1, in_loop=True)}\n{pad}}}"
         if kind == "while":
             name = self.new_name("k")
+            stop = self.pick((f"{name} < 3", f"{name} < 2", f"{name} < 4 && q < 0.77", f"{name} < 3 && sum(u) < 1.3"))
             # The counter advances first, so that `continue` cannot run forever.
-            stop = self.pick(f"{name} < 3", f"{name} < 2", f"{name} < 4 && q < 0.77", f"{name} < 3 && sum(u) < 1.3")
-            body = self.statements(count, depth + 1, in_loop=True)
-            return f"{pad}{{ int {name} = 0;\n{pad}while ({stop}) {{\n{pad}  {name} += 1;\n{body}\n{pad}}} }}"
+            body = f"{pad}  {name} += 1;\n{self.statements(count, depth + 1, in_loop=True)}"
+            return f"{pad}{{ int {name} = 0;\n{pad}while ({stop}) {{\n{body}\n{pad}}} }}"
         if kind == "block":
             name = self.new_name("z")
             body = self.statements(count, depth + 1, in_loop=in_loop)
-            return f"{pad}{{ vector[3] {name} = {self.vector()};\n{body}\n{pad}  {name}[2] = t; p = sin(dot_product({name}, {self.vector(0)})); }}"
-        if kind == "exit":
-            if not in_loop:
-                return f"{pad}p = sin({self.scalar()});"
-            return f"{pad}if ({self.condition()}) {{\n{self.statements(1, depth + 1)}\n{pad}  {self.pick('break', 'continue')};\n{pad}}}"
-        then = self.statements(count, depth + 1, in_loop=in_loop)
-        text = f"{pad}if ({self.condition()}) {{\n{then}\n{pad}}}"
+            first = self.fill(f"vector[3] {name} = <vector>;", 2)
+            last = self.fill(f"{name}[2] = t; p = sin(dot_product({name}, <v>));", 2)
+            return f"{pad}{{ {first}\n{body}\n{pad}  {last} }}"
+        condition = self.choose("condition", 2)
+        if kind == "exit" and in_loop:
+            leave = self.random.choice(("break", "continue"))
+            return f"{pad}if ({condition}) {{\n{self.statements(1, depth + 1)}\n{pad}  {leave};\n{pad}}}"
+        text = f"{pad}if ({condition}) {{\n{self.statements(count, depth + 1, in_loop=in_loop)}\n{pad}}}"
         if kind == "else":
             text += f" else {{\n{self.statements(1, depth + 1, in_loop=in_loop)}\n{pad}}}"
         return text

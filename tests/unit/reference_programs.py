@@ -161,7 +161,6 @@ def _reshaped(like: Any, entries: Iterator[float]) -> Any:
 
 
 SLOW_CONVERGING = re.compile(r"_(l?c?cdf|lccdf|cdf)$|^(gamma_[pq]|inc_beta|owens_t|wiener)|bessel")
-ELEMENTARY = 1e-12, 1e-10
 SPECIAL = 1e-10, 1e-8
 CUMULATIVE = 1e-8, 1e-6
 

@@ -1,4 +1,4 @@
-"""What `_lupdf` and `_lupmf` drop, against tests/reference/unnormalized.jsonl: each argument as a parameter or as data."""
+"""What `_lupdf` and `_lupmf` drop (tests/reference/unnormalized.jsonl): each argument as a parameter or as data."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def test_dropped_terms(batch: list[Line]) -> None:
     for number, line in enumerate(batch):
         value = model.log_density(np.array(program.point(number)))
         if value != pytest.approx(line["value"], rel=1e-9, abs=1e-9):
-            unknowns = ", ".join(line["parameters"])
-            problems.append(f"{line['expr']} {line['signature']}, parameters {unknowns}: {value!r}, not {line['value']!r}")
+            call = f"{line['expr']} {line['signature']}, parameters {', '.join(line['parameters'])}"
+            problems.append(f"{call}: {value!r}, not {line['value']!r}")
     assert not problems, "\n".join(problems)

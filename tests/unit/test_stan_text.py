@@ -109,8 +109,7 @@ def normalized(module: ModuleOp) -> str:
     for op in list(module.walk(reverse=True)):
         if type(op) is stan.BINARY_OPERATORS["*"]:
             one, factor = op.operands[0].owner, op.operands[1].owner
-            is_one = isinstance(one, stan.ConstantOp) and "1.000000e+00" in str(one.value)
-            if is_one and isinstance(factor, stan.PromoteOp):
+            if isinstance(one, stan.ConstantOp) and "1.0" in str(one.value) and isinstance(factor, stan.PromoteOp):
                 op.results[0].replace_all_uses_with(factor.results[0])
                 op.detach()
                 one.detach()

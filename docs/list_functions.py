@@ -1,0 +1,126 @@
+"""Writes the lists of supported functions into `docs/language.md`, from what the compiler knows.
+
+    python docs/list_functions.py            # rewrites the part between the two markers
+    python docs/list_functions.py --check    # exit status 1 if it is not current
+
+A function of Stan's library is known if it is defined in `library/*.stan`, is an intrinsic of the lowering (kernels of
+the C runtime included), or a primitive with a derivative. `tests/unit/test_docs.py` compiles a call of each.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from ulam.frontend import signatures
+from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC
+from ulam.library import catalog
+from ulam.library.derivatives import primitive_names
+from ulam.passes.lower.kernels import INTRINSICS
+
+LANGUAGE = Path(__file__).with_name("language.md")
+BEGIN = "<!-- begin: written by docs/list_functions.py -->"
+END = "<!-- end: written by docs/list_functions.py -->"
+NOT_SUPPORTED = Path(__file__).parent.parent / "tests" / "reference" / "not_supported.txt"
+
+DENSITIES = ("_lpdf", "_lpmf")
+CUMULATIVE = ("_cdf", "_lcdf", "_lccdf")
+RANDOM = ("_rng",)
+TRANSFORMS = ("_constrain", "_unconstrain", "_jacobian")
+
+
+def stan_functions() -> set[str]:
+    """All functions of Stan's library that the type checker knows."""
+    return {*signatures.names(), *VARIADIC, *REDUCE_SUM}
+
+
+def supported() -> set[str]:
+    """Those that can be compiled, for some types of arguments at least."""
+    return stan_functions() & {*catalog.names(), *INTRINSICS, *primitive_names()}
+
+
+def partly_supported() -> list[str]:
+    """Single overloads that are not supported although their function is."""
+    words = [w for line in NOT_SUPPORTED.read_text().splitlines() for w in line.partition("#")[0].split()]
+    return sorted(word for word in words if "(" in word and word.partition("(")[0] in supported())
+
+
+def _distributions(names: Iterable[str]) -> dict[str, set[str]]:
+    """Name of a distribution → suffixes."""
+    found: dict[str, set[str]] = {}
+    for name in names:
+        for suffix in (*DENSITIES, *CUMULATIVE, *RANDOM):
+            if name.endswith(suffix):
+                found.setdefault(name.removesuffix(suffix), set()).add(suffix)
+    return found
+
+
+def _cell(known: set[str], all_: set[str], suffixes: tuple[str, ...]) -> str:
+    """Suffixes that are supported; those that are not in brackets."""
+    return " ".join(f"`{s}`" if s in known else f"({s})" for s in suffixes if s in all_) or "–"
+
+
+def _distribution_table() -> list[str]:
+    known, everything = _distributions(supported()), _distributions(stan_functions())
+    lines = ["| distribution | density or mass | distribution functions | random numbers |", "|---|---|---|---|"]
+    for name in sorted(everything):
+        cells = [_cell(known.get(name, set()), everything[name], group) for group in (DENSITIES, CUMULATIVE, RANDOM)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def _is_distribution(name: str) -> bool:
+    return name.endswith((*DENSITIES, *CUMULATIVE, *RANDOM))
+
+
+def _block(names: Iterable[str]) -> list[str]:
+    return ["```text", *textwrap.wrap(" ".join(sorted(names)), 118, break_long_words=False, break_on_hyphens=False), "```"]
+
+
+def text() -> str:
+    """What stands between the markers."""
+    known, everything = supported(), stan_functions()
+    plain = {n for n in everything if not _is_distribution(n) and not n.endswith(TRANSFORMS)}
+    transforms = {n for n in everything if n.endswith(TRANSFORMS)}
+    lines = [
+        f"### Distributions\n\nA suffix in brackets is not supported yet. Of {len(everything)} functions in Stan's library "
+        f"that are told apart by name, {len(known)} are supported.\n",
+        *_distribution_table(),
+        "\n### Functions\n",
+        *_block(plain & known),
+        "\n### Constraint transforms as functions\n",
+        *_block(transforms & known),
+        "\n### Not yet\n",
+        *_block((plain | transforms) - known),
+        "\nand, of supported functions, these overloads:\n",
+        "```text",
+        *partly_supported(),
+        "```",
+    ]
+    return "\n".join(lines)
+
+
+def updated(document: str) -> str:
+    """The document with the part between the markers written anew."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{LANGUAGE.name} lacks the markers")
+    return f"{before}{BEGIN}\n\n{text()}\n\n{END}{after}"
+
+
+def main() -> int:
+    document = LANGUAGE.read_text(encoding="utf-8")
+    new = updated(document)
+    if "--check" in sys.argv[1:]:
+        if new != document:
+            print(f"{LANGUAGE.name} is not current; run python docs/list_functions.py", file=sys.stderr)
+        return int(new != document)
+    LANGUAGE.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
