@@ -66,6 +66,9 @@ _ELEMENTS: dict[type[Operation], tuple[Kind, int, int]] = {
     ad.KeepOp: (Kind.WRITE, 0, 1),
     ad.KeptOp: (Kind.READ, 0, 1),
 }
+_PURE = frozenset(cls for cls, found in EFFECTS.items() if found in (Effect.NONE, Effect.TRAP, Effect.CONTROL)) - {
+    scf.ForOp, scf.IfOp, scf.WhileOp
+}  # fmt: skip
 
 
 @dataclass
@@ -98,6 +101,8 @@ class LoopAccesses:
             if cls in _ELEMENTS:
                 kind, buffer, index = _ELEMENTS[cls]
                 self._note(op, kind, op.operands[buffer], op.operands[index])
+            elif cls in _PURE:
+                pass
             elif isinstance(op, rt.CopyOp):
                 self._note(op, Kind.WRITE, op.destination, None)
                 self._note(op, Kind.READ, op.source, None)
@@ -110,7 +115,7 @@ class LoopAccesses:
                 for region in op.regions:
                     for inner in region.blocks:
                         self._visit(inner)
-            elif cls is not rt.AllocOp and EFFECTS.get(cls) not in (Effect.NONE, Effect.TRAP, Effect.CONTROL):
+            elif cls is not rt.AllocOp:
                 self.is_known = False
             op = op.next_op
 

@@ -95,6 +95,8 @@ def _data_only(block: Block) -> list[Operation]:
 
 
 def _may_move(op: Operation) -> bool:
+    if isinstance(op, rt.AllocOp) and op.variable is not None:
+        return False
     for inner in op.walk():
         if isinstance(inner, arith.ConstantOp) or inner.name.startswith(("arith.", "scf.")):
             continue

@@ -15,6 +15,7 @@ and are left alone without `reassociate` (levels 0 to 2).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -27,10 +28,11 @@ from ulam.dialects import ad, rt
 from ulam.library.kernels import KERNELS
 from ulam.passes.analysis.accesses import Access, Kind, LoopAccesses, meet_in_order
 from ulam.passes.analysis.effects_low import (
+    ANYTHING_BITS,
+    EFFECT_BITS,
     UNKNOWN,
     Effect,
     Root,
-    effect,
     functions,
     may_overlap,
     root,
@@ -44,6 +46,8 @@ _SIZE = 400
 """Ops that a fused body may have."""
 _DEFERRED = -1
 """Site of a check behind the loop whose domain checks it stands for (`checks`): it guards nothing."""
+_HARMLESS = int(Effect.TRAP | Effect.CONTROL)
+_ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
 
 
 @dataclass(frozen=True)
@@ -81,25 +85,32 @@ class _Summary:
 
     def visit(self, op: Operation) -> None:
         self.used.update(op.operands)
-        if isinstance(op, ad.TargetAddOp):
+        bits = EFFECT_BITS.get(type(op), ANYTHING_BITS)
+        if not bits & ~_HARMLESS and not op.regions:
+            return
+        if type(op) is ad.TargetAddOp:
             self.adds_to_target = True
         elif isinstance(op, rt.KernelOp):
             kernel = KERNELS.get(op.function.data)
             self.is_fixed = self.is_fixed or kernel is None or bool(kernel.effects)
             self.may_leave = self.may_leave or op.throws is not None
         else:
-            found = effect(op)
-            self.is_fixed = self.is_fixed or bool(found & Effect.ORDERED) or isinstance(op, rt.MarkOp)
-            if found & Effect.LEAVE and not (isinstance(op, rt.CheckOp) and op.site.value.data == _DEFERRED):
+            self.is_fixed = self.is_fixed or bool(bits & _ORDERED) or isinstance(op, rt.MarkOp)
+            if bits & _LEAVE and not (isinstance(op, rt.CheckOp) and op.site.value.data == _DEFERRED):
                 self.may_leave = True
         self.written |= written_roots(op)
         for operand in op.operands:
-            if isinstance(type_ := operand.type, rt.BufferType):
+            if type(type_ := operand.type) is rt.BufferType:
                 self.read.add(UNKNOWN if isinstance(type_.element, rt.BufferType) else root(operand))
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.ops:
                     self.visit(inner)
+
+    def add(self, other: _Summary) -> None:
+        self.read |= other.read
+        self.written |= other.written
+        self.adds_to_target = self.adds_to_target or other.adds_to_target
 
 
 def _conflict(a: _Summary, b: _Summary) -> bool:
@@ -167,6 +178,15 @@ def _constant(value: SSAValue) -> int | None:
     return None
 
 
+@dataclass
+class _Late:
+    """Ops between two loops that go behind the fused one. `results`: theirs and the first loop's."""
+
+    results: set[SSAValue]
+    ops: list[Operation] = field(default_factory=list[Operation])
+    summary: _Summary = field(default_factory=_Summary)
+
+
 class _Fusion:
     def __init__(self, before_reverse_mode: bool, reassociate: bool) -> None:
         self.before_reverse_mode = before_reverse_mode
@@ -185,59 +205,77 @@ class _Fusion:
 
     def _fuse_in(self, block: Block, *, absorb: bool) -> bool:
         """One walk over `block`; with `absorb`, loops go into the loop that alone reads their results."""
+        left = Counter(_range(op) for op in block.ops if type(op) is scf.ForOp)
         changed = False
         op = block.first_op
         while op is not None:
-            fused = self._fuse_with_next(op, absorb) if isinstance(op, scf.ForOp) else None
+            fused = None
+            if type(op) is scf.ForOp:
+                bounds = _range(op)
+                left[bounds] -= 1
+                if left[bounds]:
+                    fused = self._fuse_with_next(op, bounds, left[bounds], absorb)
             changed = changed or fused is not None
             op = fused if fused is not None else op.next_op
         return changed
 
     def _loop(self, op: scf.ForOp) -> _Loop:
-        if op not in self._loops:
-            self._loops[op] = _Loop(op)
-        return self._loops[op]
+        found = self._loops.get(op)
+        if found is None:
+            found = self._loops[op] = _Loop(op)
+        return found
 
     def _summary(self, op: Operation) -> _Summary:
-        if isinstance(op, scf.ForOp):
+        if type(op) is scf.ForOp:
             return self._loop(op).summary
-        if op not in self._summaries:
-            self._summaries[op] = summary = _Summary()
-            summary.visit(op)
-        return self._summaries[op]
+        found = self._summaries.get(op)
+        if found is None:
+            found = self._summaries[op] = _Summary()
+            found.visit(op)
+        return found
 
-    def _fuse_with_next(self, op: scf.ForOp, absorb: bool) -> scf.ForOp | None:
-        """Looks behind `op` for a partner; the fused loop."""
+    def _fuse_with_next(self, op: scf.ForOp, bounds: object, partners: int, absorb: bool) -> scf.ForOp | None:
+        """Looks behind `op` for a partner among as many loops over the same range; the fused loop."""
         first = self._loop(op)
         if not first.is_candidate:
             return None
-        late: list[Operation] = []
-        late_results: set[SSAValue] = set(op.results)
-        bounds = _range(op)
+        late = _Late(set(op.results))
         other = op.next_op
         for _ in range(_REACH):
-            if other is None or other.next_op is None:
+            if other is None:
                 return None
-            if isinstance(other, scf.ForOp) and _range(other) == bounds:
-                second = self._loop(other)
-                if self._is_wanted(first, second, absorb) and self._is_legal(first, second, late, late_results):
-                    return self._fuse(op, other, late)
-            summary = self._summary(other)
-            if summary.is_fixed:
-                return None
-            if self._must_follow(other, [op, *late], late_results):
-                if summary.may_leave:
+            cls = type(other)
+            if cls is scf.ForOp and _range(other) == bounds:  # type: ignore[arg-type]
+                second = self._loop(other)  # type: ignore[arg-type]
+                if self._is_wanted(first, second, absorb) and self._is_legal(first, second, late):
+                    return self._fuse(op, second.op, late.ops)
+                partners -= 1
+                if not partners:
                     return None
-                late.append(other)
-                late_results.update(other.results)
+            if not EFFECT_BITS.get(cls, ANYTHING_BITS) & ~_HARMLESS and not other.regions:
+                if not late.results.isdisjoint(other.operands):
+                    late.ops.append(other)
+                    late.results.update(other.results)
+            elif not self._pass_by(other, first, late):
+                return None
             other = other.next_op
         return None
 
     # ------------------------------------------------------------ whether
 
-    def _must_follow(self, op: Operation, before: list[Operation], results: set[SSAValue]) -> bool:
+    def _pass_by(self, op: Operation, first: _Loop, late: _Late) -> bool:
+        """Finds a place for an op with effects before or behind the fused loop; whether there is one."""
         summary = self._summary(op)
-        return not summary.used.isdisjoint(results) or any(self._ordered(self._summary(b), summary) for b in before)
+        if summary.is_fixed:
+            return False
+        follows = not summary.used.isdisjoint(late.results)
+        if follows or self._ordered(first.summary, summary) or self._ordered(late.summary, summary):
+            if summary.may_leave:
+                return False
+            late.ops.append(op)
+            late.results.update(op.results)
+            late.summary.add(summary)
+        return True
 
     def _ordered(self, a: _Summary, b: _Summary) -> bool:
         return _conflict(a, b) or (a.adds_to_target and b.adds_to_target and not self.reassociate)
@@ -254,15 +292,13 @@ class _Fusion:
             return not alike and second.only_adds_to_target() and _dissolves(first, second)
         return alike
 
-    def _is_legal(self, first: _Loop, second: _Loop, late: list[Operation], late_results: set[SSAValue]) -> bool:
+    def _is_legal(self, first: _Loop, second: _Loop, late: _Late) -> bool:
         if first.accesses.adds_to_target and second.accesses.adds_to_target and not self.reassociate:
             return False
-        if not second.accesses.used.isdisjoint(late_results):
+        if not second.accesses.used.isdisjoint(late.results) or self._ordered(late.summary, second.summary):
             return False
         chained = {start for start, _ in _chained_sums(first.op, second.op)}
-        if any(start in late_results and start not in chained for start in second.op.operands):
-            return False
-        if any(self._ordered(self._summary(op), second.summary) for op in late):
+        if any(start in late.results and start not in chained for start in second.op.operands):
             return False
         # Reverse mode takes iterations to be independent of each other but for carried values and variables.
         same = self.before_reverse_mode

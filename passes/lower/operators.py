@@ -55,7 +55,9 @@ def promote_value(builder: Builder, value: Value, type_: Attribute) -> Value:
             return value
         return elementwise(type_, [value], lambda x: builder.to_real(x))
     if isinstance(value, Tuple):
-        raise NotSupportedError("promotion of tuples is not supported yet", builder.location)
+        assert isinstance(type_, stan.TupleType)
+        fields = zip(value.fields, type_.elements, strict=True)
+        return Tuple(type_, [promote_value(builder, field, t) for field, t in fields])
     return builder.to_real(value) if value.type == i32 and isinstance(type_, stan.RealType) else value
 
 
@@ -436,6 +438,8 @@ def container_literal(low: Lowering, op: Operation) -> None:
         low.define(op.results[0], broadcast(builder, type_, dims, builder.f64(0.0), True))
         return
     first = elements[0]
+    if isinstance(first, Tuple):
+        raise NotSupportedError("arrays of tuples are not supported yet", op.location)
     dims = [count, *(first.dims if isinstance(first, Container) else [])]
     template = in_buffer(builder, type_, dims, builder.alloc(total(builder, dims), _element_buffer(type_)))
     assert template.buffer is not None

@@ -19,6 +19,7 @@ from ulam.passes.lower import (
 from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
 from ulam.passes.lower.hoist_data import hoist_data
 from ulam.passes.lower.tabulate_data import tabulate_data
+from ulam.passes.lower.tabulate_invariants import tabulate_invariants
 from ulam.passes.lower.thread_target import run_on as thread_target
 from ulam.passes.lower.units import Program, Unit, lower_unit, take_apart
 
@@ -63,6 +64,8 @@ def lower(program: Program, name: str, opt_level: int) -> Unit:
 def lighten_loops(module: ModuleOp, n_slots: int) -> int:
     """Checks of data, and costly work on data, run once; invariant checks run before loops, others set a flag.
 
+    What outer loops repeat becomes a table.
+
     Returns the number of bound slots then needed.
     """
     evaluate = evaluate_of(module)
@@ -76,6 +79,8 @@ def lighten_loops(module: ModuleOp, n_slots: int) -> int:
         if isinstance(function, func.FuncOp) and (function is evaluate or "entry" not in function.attributes):
             leave_location_open(function)
     cse.run_on(module)
+    if tabulate_invariants(evaluate):
+        dead_code_elimination.run_on(module)
     return n_slots
 
 

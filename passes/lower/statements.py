@@ -11,11 +11,19 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ulam.dialects import ad, rt, stan
 from ulam.passes.lower.builder import BUFFER_I64
 from ulam.passes.lower.lowering import FATAL, REJECTION, Holder, Lowering, NotSupportedError, Storage, handles
+from ulam.passes.lower.shapes import (
+    carried_parts,
+    check_shape,
+    from_carried_parts,
+    refuse_arrays_of_tuples,
+    size_count,
+    sizes_vary_as,
+    unassigned_value,
+)
 from ulam.passes.lower.values import (
     Container,
     Tuple,
     Value,
-    broadcast,
     for_each_element,
     materialize,
     peel,
@@ -30,7 +38,8 @@ def declare(low: Lowering, op: stan.DeclareOp) -> None:
     """A variable that stays a variable: one that is assigned in part."""
     type_ = op.res.type.element  # type: ignore[attr-defined]
     if isinstance(type_, stan.TupleType):
-        raise NotSupportedError("variables of tuple type are not supported yet", op.location)
+        raise NotSupportedError("assigning to a part of a field of a tuple is not supported yet", op.location)
+    refuse_arrays_of_tuples(type_, op.location)
     low.env[op.res] = low.new_storage(op.var_name.data, type_, declared_dims(low, op))
 
 
@@ -43,9 +52,8 @@ def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[
             ok = low.builder.cmpi("sge", size, low.builder.i64(0))
             low.check(ok, FATAL, f"{op.var_name.data}: a size must not be negative, but is {{0}}", size)
         dims.append(size)
-    type_ = op.res.type.element  # type: ignore[attr-defined]
-    if len(dims) < rank_of(type_):
-        dims.append(dims[-1])
+    if len(dims) < size_count(op.res.type.element, op.location):  # type: ignore[attr-defined]
+        dims.append(dims[-1])  # square types
     return dims
 
 
@@ -92,31 +100,15 @@ def _ancestor_in(op: Operation, block: Block | None) -> Operation | None:
 
 @handles(stan.UninitializedOp)
 def uninitialized(low: Lowering, op: stan.UninitializedOp) -> None:
-    type_ = op.res.type
-    if isinstance(type_, stan.TupleType):
-        raise NotSupportedError("variables of tuple type are not supported yet", op.location)
-    value = low.unassigned(type_)
-    if not rank_of(type_):
-        low.env[op.res] = value
-        return
-    dims = [low.integer(s) for s in op.sizes]
-    if len(dims) < rank_of(type_):
-        dims.append(dims[-1])
-    low.env[op.res] = broadcast(low.builder, type_, dims, value, True)
+    low.env[op.res] = unassigned_value(low, op.res.type, [low.integer(s) for s in op.sizes])
 
 
 @handles(stan.AssertShapeOp)
 def assert_shape(low: Lowering, op: Operation) -> None:
     """The size check of a whole assignment to a variable that became a value."""
     value = low.value(op.operands[0])
-    if isinstance(value, Container):
-        sizes = [low.integer(s) for s in op.operands[1:]]
-        if len(sizes) < len(value.dims):
-            sizes.append(sizes[-1])
-        name = op.properties["var_name"].data  # type: ignore[attr-defined]
-        for declared, found in zip(sizes, value.dims, strict=True):
-            low.check_equal(declared, found, f"assign to {name}: sizes must match: {{0}} declared, {{1}} on the right")
-        value.dims = sizes
+    name = op.properties["var_name"].data  # type: ignore[attr-defined]
+    check_shape(low, name, value, [low.integer(s) for s in op.operands[1:]])
     low.define(op.results[0], value)
 
 
@@ -131,49 +123,28 @@ def define_global(low: Lowering, op: Operation) -> None:
 
 
 def carried(low: Lowering, initial: Sequence[SSAValue]) -> tuple[list[Value], list[SSAValue]]:
-    """Initial values of carried variables: as values (shapes), and as SSA values (a container is its buffer)."""
-    values = [low.handed_on(low.value(v)) for v in initial]
-    return values, [ssa for v in values for ssa in _parts(v)]
+    """Initial values of carried variables: as values (shapes), and as SSA values."""
+    values = [sizes_vary_as(low.handed_on(low.value(v)), low.value(v)) for v in initial]
+    return values, [ssa for v in values for ssa in carried_parts(v, v)]
 
 
-def _parts(value: Value) -> list[SSAValue]:
-    """Scalars, and the buffers of containers: sizes of carried containers do not change."""
-    if isinstance(value, Container):
-        assert value.buffer is not None
-        return [value.buffer]
-    if isinstance(value, Tuple):
-        return [p for f in value.fields for p in _parts(f)]
-    return [value]
+def _passed_on(low: Lowering, shapes: Sequence[Value], values: Sequence[SSAValue]) -> list[SSAValue]:
+    return [p for s, v in zip(shapes, values, strict=True) for p in carried_parts(s, low.handed_on(low.value(v)))]
 
 
-def _with_parts(low: Lowering, shapes: Sequence[Value], parts: Sequence[SSAValue]) -> list[Value]:
-    """Values of the given shapes made of SSA values."""
-    from ulam.passes.lower.values import in_buffer
-
-    iterator = iter(parts)
-
-    def rebuild(shape: Value) -> Value:
-        if isinstance(shape, Container):
-            return in_buffer(low.builder, shape.type, shape.dims, next(iterator))
-        if isinstance(shape, Tuple):
-            return Tuple(shape.type, [rebuild(f) for f in shape.fields])
-        return next(iterator)
-
-    return [rebuild(s) for s in shapes]
-
-
-def region_ops(low: Lowering, block: Block) -> list[SSAValue]:
+def region_ops(low: Lowering, block: Block, shapes: Sequence[Value]) -> list[SSAValue]:
     """Lowers a region; returns the carried parts of what its terminator passes on."""
     terminator = block.last_op
     low.block_ops(op for op in block.ops if op is not terminator)
     if terminator is None or not isinstance(terminator, stan.YieldOp):
         raise NotSupportedError("a region must end in stan.yield here", block.parent_op().location if block.parent_op() else None)  # type: ignore[union-attr]
-    return [p for v in terminator.arguments for p in _parts(low.handed_on(low.value(v)))]
+    return _passed_on(low, shapes, terminator.arguments)
 
 
 def _bind(low: Lowering, arguments: Sequence[SSAValue], shapes: Sequence[Value], parts: Sequence[SSAValue]) -> None:
-    for argument, value in zip(arguments, _with_parts(low, shapes, parts), strict=True):
-        low.env[argument] = value
+    iterator = iter(parts)
+    for argument, shape in zip(arguments, shapes, strict=True):
+        low.env[argument] = from_carried_parts(low, shape, iterator)
 
 
 @handles(stan.IfOp)
@@ -212,7 +183,7 @@ def _branch(low: Lowering, condition: SSAValue, results: list, then: Block, othe
             terminator = block.last_op
             assert terminator is not None
             low.block_ops(o for o in block.ops if o is not terminator)
-            values = [low.handed_on(low.value(v)) for v in terminator.operands]
+            values = [sizes_vary_as(low.handed_on(low.value(v)), low.value(v)) for v in terminator.operands]
             shapes.append(values)
             return [p for v in values for p in low.flatten(v)]
 
@@ -220,8 +191,8 @@ def _branch(low: Lowering, condition: SSAValue, results: list, then: Block, othe
 
     parts = low.builder.if_else(condition, side(then), side(otherwise))
     iterator = iter(parts)
-    for result, shape in zip(results, shapes[0], strict=True):
-        low.env[result] = low.unflatten(shape, iterator)
+    for result, shape, other in zip(results, *shapes, strict=True):
+        low.env[result] = sizes_vary_as(low.unflatten(shape, iterator), shape, other)
 
 
 _CHEAP = (stan.ConstantOp, stan.PromoteOp, stan.ReadOp, stan.YieldOp, stan.UNARY_OPERATORS["-"]) + tuple(
@@ -276,7 +247,7 @@ def for_(low: Lowering, op: stan.ForOp) -> None:
         low.env[block.args[0]] = variable
         low.ranges[i] = (lower, upper)
         _bind(low, block.args[1:], shapes, parts)
-        return region_ops(low, block)
+        return region_ops(low, block, shapes)
 
     results = builder.for_loop(lower, builder.add(upper, builder.i64(1)), body, initial)
     _bind(low, op.res, shapes, results)
@@ -294,7 +265,7 @@ def for_each(low: Lowering, op: stan.ForEachOp) -> None:
     def iteration(element: Value, parts: Sequence[SSAValue]) -> Sequence[SSAValue]:
         low.env[block.args[0]] = element
         _bind(low, block.args[1:], shapes, parts)
-        return region_ops(low, block)
+        return region_ops(low, block, shapes)
 
     if not rank_of(element_type):
         results = for_each_element(builder, container, lambda _, element, parts: iteration(element, parts), initial)
@@ -321,11 +292,11 @@ def while_(low: Lowering, op: stan.WhileOp) -> None:
         terminator = condition_block.last_op
         assert isinstance(terminator, stan.ConditionOp)
         low.block_ops(o for o in condition_block.ops if o is not terminator)
-        passed = [p for v in terminator.arguments for p in _parts(low.handed_on(low.value(v)))]
+        passed = _passed_on(low, shapes, terminator.arguments)
         builder.emit(scf.ConditionOp, (builder.truth(low.scalar(terminator.condition)), *passed))
     with builder.inside(after):
         _bind(low, body_block.args, shapes, after.args)
-        builder.emit(scf.YieldOp, region_ops(low, body_block))
+        builder.emit(scf.YieldOp, region_ops(low, body_block, shapes))
     loop = builder.emit(scf.WhileOp, initial, types, regions=(Region(before), Region(after)))
     _bind(low, op.res, shapes, loop.results)
 

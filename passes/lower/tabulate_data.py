@@ -17,8 +17,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.passes.lower.data_slices import DataSlices
 
-_CHEAP_MATH = frozenset({"square", "abs", "fabs", "fma", "value_of", "floor", "ceil", "round", "trunc", "step", "fmin", "fmax"})
-_OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+CHEAP_MATH = frozenset({"square", "abs", "fabs", "fma", "value_of", "floor", "ceil", "round", "trunc", "step", "fmin", "fmax"})
+OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 
 
 @dataclass
@@ -94,7 +94,7 @@ def _is_costly(value: SSAValue, nest: Operation, costly: dict[SSAValue, bool]) -
         return False
     if (known := costly.get(value)) is None:
         costly[value] = False
-        known = costly[value] = (isinstance(op, rt.MathOp) and op.function.data not in _CHEAP_MATH) or any(
+        known = costly[value] = (isinstance(op, rt.MathOp) and op.function.data not in CHEAP_MATH) or any(
             _is_costly(operand, nest, costly) for operand in op.operands)  # fmt: skip
     return known
 
@@ -132,13 +132,13 @@ def _allocate(nest: Operation, entry: _Entry) -> SSAValue:
     nest.parent.insert_op_before(zero, nest)
     count: SSAValue | None = None
     for loop in entry.loops:
-        span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=_OVERFLOW)
+        span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=OVERFLOW)
         trip = arith.MaxSIOp.create(operands=(span.result, zero.result), result_types=(i64,))
         nest.parent.insert_ops_before([span, trip], nest)
         if count is None:
             count = trip.result
         else:
-            product = arith.MuliOp.create(operands=(count, trip.result), result_types=(i64,), properties=_OVERFLOW)
+            product = arith.MuliOp.create(operands=(count, trip.result), result_types=(i64,), properties=OVERFLOW)
             nest.parent.insert_op_before(product, nest)
             count = product.result
     assert count is not None
@@ -153,14 +153,14 @@ def _index(loops: tuple[scf.ForOp, ...], values: dict[SSAValue, SSAValue]) -> tu
     index: SSAValue | None = None
     for loop in loops:
         variable = values.get(loop.body.block.args[0], loop.body.block.args[0])
-        position = arith.SubiOp.create(operands=(variable, loop.lb), result_types=(i64,), properties=_OVERFLOW)
+        position = arith.SubiOp.create(operands=(variable, loop.lb), result_types=(i64,), properties=OVERFLOW)
         ops.append(position)
         if index is None:
             index = position.result
             continue
-        span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=_OVERFLOW)
-        scaled = arith.MuliOp.create(operands=(index, span.result), result_types=(i64,), properties=_OVERFLOW)
-        total = arith.AddiOp.create(operands=(scaled.result, position.result), result_types=(i64,), properties=_OVERFLOW)
+        span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=OVERFLOW)
+        scaled = arith.MuliOp.create(operands=(index, span.result), result_types=(i64,), properties=OVERFLOW)
+        total = arith.AddiOp.create(operands=(scaled.result, position.result), result_types=(i64,), properties=OVERFLOW)
         ops += [span, scaled, total]
         index = total.result
     assert index is not None

@@ -53,6 +53,8 @@ class Container:
     data_only: bool = False
     variables: frozenset[object] = field(default_factory=frozenset)
     """Variables (by identity) whose storage the elements are read from."""
+    sizes_vary: bool = False
+    """Not yet assigned, or perhaps not, and without declared sizes: the result of a function."""
     producers: tuple[BlockProducer, ...] = ()
     """What must have computed a block of elements before they are asked for: see `for_each_position`."""
 

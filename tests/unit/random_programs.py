@@ -45,11 +45,11 @@ _SCALAR_LEAVES = (
 _SCALAR_FORMS = (
     "(<scalar> + <scalar>)", "(<scalar> - <scalar>)", "<scalar> * <scalar>", "sin(<scalar>)", "tanh(<scalar>)", "atan(<scalar>)",
     "<scalar> / (2 + square(<scalar>))", "dot_product(<v>, <v>)", "sum(<vector>)", "(<condition> ? <scalar> : <scalar>)",
-    "bounded(<scalar>, <vector>)", "log_sum_exp(<scalar>, <scalar>)", "fmax(<scalar>, <scalar>)", "W[<index>] * <v>",
+    "bounded(<scalar>, <vector>)", "log_sum_exp(<scalar>, <scalar>)", "fmax(<scalar>, <scalar>)", "(W[<index>] * <v>)",
 )  # fmt: skip
 _VECTOR_LEAVES = ("u", "v", "th", "x", "W[, <index>]", "W[<index>]'", "v[idx[1:3]]", "A[1]", "A[2]", "A[<half>]")
 _VECTOR_FORMS = (
-    "(<vector> + <vector>)", "<vector> .* <vector>", "sin(<vector>)", "(<scalar> * <vector>)", "W * u", "mixed(<vector>, <scalar>)",
+    "(<vector> + <vector>)", "<vector> .* <vector>", "sin(<vector>)", "(<scalar> * <vector>)", "(W * u)", "mixed(<vector>, <scalar>)",
     "(0.3 * W * <vector>)", "[<scalar>, <s>, 0.1]'", "append_row((<vector>)[1:2], <s>)", "reverse(<vector>)", "(<vector> - <s>)",
     "cumulative_sum(<vector>)", "rep_vector(<scalar>, 3)",
 )  # fmt: skip
