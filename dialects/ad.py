@@ -67,7 +67,7 @@ class TargetOp(IRDLOperation):
 class AccumulateOp(IRDLOperation):
     """`buffer[index] += value`. The only memory additions that may be re-associated (levels 3 and 4).
 
-        ad.accumulate %mu_adj[%i], %g
+    ad.accumulate %mu_adj[%i], %g
     """
 
     name = "ad.accumulate"
@@ -128,5 +128,6 @@ class PopOp(IRDLOperation):
     res = var_result_def()
 
 
-AD = Dialect("ad", [GradientOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp, PopOp], [])
-
+AD = Dialect(
+    "ad", [GradientOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp, PopOp], []
+)

@@ -196,7 +196,7 @@ class CheckOp(IRDLOperation):
 class StackGuardOp(IRDLOperation):
     """Leaves the function with a fatal error if the thread's stack is nearly full. At the start of recursive functions.
 
-        rt.stack_guard {site = 3 : i64}
+    rt.stack_guard {site = 3 : i64}
     """
 
     name = "rt.stack_guard"

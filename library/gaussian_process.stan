@@ -34,14 +34,14 @@ matrix gp_exp_quad_cov(array[] real x, real sigma, real rho) {
   require_positive_finite(rho);
   int N = size(x);
   real variance = square(sigma);
+  real rate = -0.5 / square(rho);
   matrix[N, N] K;
   for (j in 1:N) {
     K[j, j] = variance;
-    for (i in (j + 1):N) {
-      real k = variance * gp_exp_quad_decay(square((x[i] - x[j]) / rho));
-      K[i, j] = k;
-      K[j, i] = k;
-    }
+    for (i in (j + 1):N) K[i, j] = variance * exp(rate * square(x[i] - x[j]));
+  }
+  for (j in 2:N) {
+    for (i in 1:(j - 1)) K[i, j] = K[j, i];
   }
   return K;
 }

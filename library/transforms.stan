@@ -40,16 +40,25 @@ void upper_bound_check(real x, real ub) {
 
 /* ---- both bounds: lb + (ub - lb) * inv_logit(u) */
 
+/* -abs(u), with a slope at 0 that is right for the functions below. */
+real minus_magnitude(real u) { return u < 0 ? u : -u; }
+
+/* inv_logit in terms of exp(-abs(u)), which the Jacobian has too: it is computed once. */
+real inv_logit_of_bounded(real u) {
+  real e = exp(minus_magnitude(u));
+  return (u < 0 ? e : 1) / (1 + e);
+}
+
 real lower_upper_bound_constrain(real u, real lb, real ub) {
   return lb == negative_infinity() ? upper_bound_constrain(u, ub)
          : ub == positive_infinity() ? exp(u) + lb
-         : inv_logit(u) * (ub - lb) + lb;
+         : inv_logit_of_bounded(u) * (ub - lb) + lb;
 }
 
 real lower_upper_bound_log_jacobian(real u, real lb, real ub) {
   return lb == negative_infinity() ? upper_bound_log_jacobian(u, ub)
          : ub == positive_infinity() ? u
-         : log(ub - lb) - abs(u) - 2 * log1p_exp(-abs(u));
+         : log(ub - lb) + minus_magnitude(u) - 2 * log1p(exp(minus_magnitude(u)));
 }
 
 real lower_upper_bound_unconstrain(real x, real lb, real ub) {

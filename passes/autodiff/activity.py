@@ -37,7 +37,9 @@ class Activity:
         for op in ops:
             self._join_buffers(op)
         for op in ops:
-            if isinstance(op, rt.AllocOp | rt.AllocBoundOp | rt.BoundOp) and isinstance(op.results[0].type, rt.BufferType):
+            if isinstance(op, rt.AllocOp | rt.AllocBoundOp | rt.BoundOp) and isinstance(
+                op.results[0].type, rt.BufferType
+            ):
                 self.roots.setdefault(self.class_of(op.results[0]), []).append(op)
             for buffer in written_buffers(op):
                 self.writers.setdefault(self.class_of(buffer), []).append(op)

@@ -165,7 +165,9 @@ class Keeper:
         stored, store_ops = self._storable(value)
         trip = loop_frame.forward_trip
         assert trip is not None
-        array_op = rt.AllocOp.create(operands=(trip,), result_types=(rt.BufferType(stored.type),), location=loop.location)
+        array_op = rt.AllocOp.create(
+            operands=(trip,), result_types=(rt.BufferType(stored.type),), location=loop.location
+        )
         loop.parent.insert_op_before(array_op, loop)
         array = array_op.res
         assert loop_frame.forward_position is not None

@@ -157,7 +157,9 @@ class ReverseMode:
             for buffer in self._buffers_written(inner):
                 if self.is_active(buffer) and not self._is_own(buffer, own):
                     return False
-            if isinstance(inner, rt.LoadOp | rt.CopyOp | rt.KernelOp | func.CallOp) and not self._reads_stable(inner, op, own):
+            if isinstance(inner, rt.LoadOp | rt.CopyOp | rt.KernelOp | func.CallOp) and not self._reads_stable(
+                inner, op, own
+            ):
                 return False
         return True
 
@@ -203,7 +205,9 @@ class ReverseMode:
             arguments = [block.insert_arg(f64, len(block.args)) for _ in outer]
             sums = self._fuse_block(block, outer, arguments)
             self._extend(block, sums)
-            new = rebuild(op, [*op.operands, *(zero for _ in outer)], [*(r.type for r in op.results), *(f64 for _ in outer)])
+            new = rebuild(
+                op, [*op.operands, *(zero for _ in outer)], [*(r.type for r in op.results), *(f64 for _ in outer)]
+            )
         elif isinstance(op, scf.IfOp):
             for region in op.regions:
                 if not region.blocks:
@@ -218,7 +222,9 @@ class ReverseMode:
             arguments = [after.insert_arg(f64, len(after.args)) for _ in outer]
             sums = self._fuse_block(after, outer, arguments)
             self._extend(after, sums)
-            new = rebuild(op, [*op.operands, *(zero for _ in outer)], [*(r.type for r in op.results), *(f64 for _ in outer)])
+            new = rebuild(
+                op, [*op.operands, *(zero for _ in outer)], [*(r.type for r in op.results), *(f64 for _ in outer)]
+            )
         else:
             self.unsupported(f"'{op.name}'", op)
         count = len(new.results) - len(outer)

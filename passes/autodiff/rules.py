@@ -95,7 +95,9 @@ def _math(r: ReverseMode, frame: Frame, op: rt.MathOp) -> None:
                 r.add(frame, operand, contribution)
 
 
-def _times(r: ReverseMode, frame: Frame, op: rt.MathOp, g: SSAValue, partial: Term, names: tuple[str, ...]) -> SSAValue | None:
+def _times(
+    r: ReverseMode, frame: Frame, op: rt.MathOp, g: SSAValue, partial: Term, names: tuple[str, ...]
+) -> SSAValue | None:
     """`g * partial`; None if the partial is 0."""
     builder = r.builder
     if isinstance(partial, Number):

@@ -31,7 +31,9 @@ class Shadows:
             following = op.next_op
             if isinstance(op, rt.AllocOp):
                 if self._is_active(op.res):
-                    self._beside(op, rt.AllocOp.create(operands=(op.count,), result_types=(op.res.type,), properties=_ZERO))
+                    self._beside(
+                        op, rt.AllocOp.create(operands=(op.count,), result_types=(op.res.type,), properties=_ZERO)
+                    )
             elif isinstance(op, rt.ViewOp):
                 if self._is_active(op.res):
                     shadow = self.of[op.buffer]

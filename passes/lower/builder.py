@@ -324,7 +324,9 @@ class Builder:
 
     # ------------------------------------------------------------ memory
 
-    def alloc(self, count: SSAValue, type_: Attribute = BUFFER_REAL, *, zero: bool = False, variable: bool = False) -> SSAValue:
+    def alloc(
+        self, count: SSAValue, type_: Attribute = BUFFER_REAL, *, zero: bool = False, variable: bool = False
+    ) -> SSAValue:
         """Arena memory. `variable`: may be written again after it was read."""
         properties: dict[str, Attribute] = {}
         if zero:

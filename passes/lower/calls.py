@@ -190,7 +190,9 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
     arguments = [low.value(a) for a in op.arguments]
     autodiff = effective_autodiff(low, op)
     unnormalized = is_unnormalized(low, op)
-    if op.callee.data.endswith(("_cdf", "_lcdf", "_lccdf", "_rng")) and any(isinstance(a, Container) for a in arguments):
+    if op.callee.data.endswith(("_cdf", "_lcdf", "_lccdf", "_rng")) and any(
+        isinstance(a, Container) for a in arguments
+    ):
         from ulam.passes.lower.densities import vectorized_function
 
         return vectorized_function(low, op, function, arguments)
@@ -236,7 +238,9 @@ def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
 
     name = op.callee.data
     arguments = [low.value(a) for a in op.arguments]
-    if (intrinsic := INTRINSICS.get(name)) is not None and (result := intrinsic(low, op, arguments)) is not NotImplemented:
+    if (intrinsic := INTRINSICS.get(name)) is not None and (
+        result := intrinsic(low, op, arguments)
+    ) is not NotImplemented:
         return result
     if has_primitive(name) and op.res is not None:
         builder = low.builder
@@ -268,7 +272,9 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
         if condition.comparison == "near":
             distance = builder.math("fabs", builder.subf(builder.to_real(subject), builder.to_real(bound)))
             ok = builder.cmpf("ole", distance, builder.f64(_TOLERANCE))
-        elif subject.type == i32 and (bound.type == i32 or builder.known.get(bound, 0.5) == int(builder.known.get(bound, 0))):
+        elif subject.type == i32 and (
+            bound.type == i32 or builder.known.get(bound, 0.5) == int(builder.known.get(bound, 0))
+        ):
             right = bound if bound.type == i32 else builder.i32(int(builder.known[bound]))
             ok = builder.cmpi(_INT_PREDICATES[condition.comparison], subject, right)
         else:
@@ -281,7 +287,9 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
     return result
 
 
-def check_requirement(low: Lowering, op: stan.CallOp, arguments: Sequence[SSAValue], subject: str, position: SSAValue | None) -> None:
+def check_requirement(
+    low: Lowering, op: stan.CallOp, arguments: Sequence[SSAValue], subject: str, position: SSAValue | None
+) -> None:
     """The precise check: throws a rejection that names the subject, its value and what it must be."""
     name = op.callee.data
     where = low.subjects[-1] if low.subjects else low.frames[-1].function.stan_name.data if low.frames else name
@@ -314,7 +322,9 @@ def require(low: Lowering, op: stan.CallOp) -> None:
     check_container(low, op, arguments, containers)
 
 
-def check_container(low: Lowering, op: stan.CallOp, arguments: Sequence[Value], containers: Sequence[Container]) -> None:
+def check_container(
+    low: Lowering, op: stan.CallOp, arguments: Sequence[Value], containers: Sequence[Container]
+) -> None:
     """Checks every element."""
     builder = low.builder
 

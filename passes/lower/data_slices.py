@@ -98,7 +98,11 @@ def _control(op: Operation) -> Collection[SSAValue]:
 
 
 def _copy(
-    op: Operation, wanted: set[Operation], needed: set[Operation], values: dict[SSAValue, SSAValue], after: AfterCopy | None
+    op: Operation,
+    wanted: set[Operation],
+    needed: set[Operation],
+    values: dict[SSAValue, SSAValue],
+    after: AfterCopy | None,
 ) -> Operation:
     if isinstance(op, scf.ForOp):
         body = Block(arg_types=[i64])

@@ -181,7 +181,9 @@ def _prepare(low: Lowering, op: stan.CallOp, function: stan.FuncOp) -> Expansion
             if e and actual is not first:
                 assert isinstance(actual, Container)
                 for x, y in zip(dims, actual.dims[:e], strict=True):
-                    low.check_equal(x, y, f"{op.callee.data}: sizes of arguments must match, but they are {{0}} and {{1}}")
+                    low.check_equal(
+                        x, y, f"{op.callee.data}: sizes of arguments must match, but they are {{0}} and {{1}}"
+                    )
         count = total(low.builder, dims)
     return Expansion(
         low,
@@ -235,7 +237,9 @@ def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
     summands = _kept_summands(expansion)
     if not any(expansion.autodiff) and expansion.unnormalized:
         summands = []
-    calls = [v for negative, v in summands if _is_term_call(v) and not negative and not expansion.is_elementwise(v.owner)]  # type: ignore[arg-type]
+    calls = [
+        v for negative, v in summands if _is_term_call(v) and not negative and not expansion.is_elementwise(v.owner)
+    ]  # type: ignore[arg-type]
     plain = [(negative, v) for negative, v in summands if v not in calls]
     roots = [v for _, v in plain]
     roots += [a for c in template.checks for a in c.arguments]
@@ -287,7 +291,9 @@ def _masked(expansion: Expansion, term: SSAValue, outside: SSAValue | None) -> S
     return term if outside is None else builder.select(outside, builder.f64(0.0), term)
 
 
-def _guards(expansion: Expansion, elementwise: bool, add: Callable[[SSAValue], None], outside: SSAValue | None) -> SSAValue | None:
+def _guards(
+    expansion: Expansion, elementwise: bool, add: Callable[[SSAValue], None], outside: SSAValue | None
+) -> SSAValue | None:
     """Adds the values of guards; returns the condition that one of them holds (i1), None if there is none."""
     low, builder = expansion.low, expansion.low.builder
     for guard in expansion.template.guards:
@@ -309,7 +315,9 @@ def _guards(expansion: Expansion, elementwise: bool, add: Callable[[SSAValue], N
     return outside
 
 
-def _scalar_part(expansion: Expansion, summands: Sequence[tuple[bool, SSAValue]], sink: Callable[[SSAValue], None]) -> None:
+def _scalar_part(
+    expansion: Expansion, summands: Sequence[tuple[bool, SSAValue]], sink: Callable[[SSAValue], None]
+) -> None:
     """Guards and summands that depend on scalar arguments only."""
     builder = expansion.low.builder
     times = builder.to_real(expansion.count) if expansion.count is not None else None
@@ -430,7 +438,9 @@ def _loop(expansion: Expansion, body, initial: Sequence[SSAValue], *, cold: bool
         containers = [a for a in scalars if isinstance(a, Container)]
         return for_each_position(builder, containers, body, initial, cold=cold)
     assert expansion.count is not None
-    return builder.for_loop(builder.i64(0), expansion.count, lambda k, carried: body(k, [], carried), initial, cold=cold)
+    return builder.for_loop(
+        builder.i64(0), expansion.count, lambda k, carried: body(k, [], carried), initial, cold=cold
+    )
 
 
 def inner_rank_of_formal(expansion: Expansion, n: int) -> int:
@@ -472,7 +482,10 @@ def vectorized_function(low: Lowering, op: stan.CallOp, function: stan.FuncOp, a
 
     def element(values: Sequence[SSAValue]) -> SSAValue:
         iterator = iter(values)
-        scalars = [as_formal(low, next(iterator) if isinstance(a, Container) else a, t) for a, t in zip(arguments, inputs, strict=True)]  # type: ignore[arg-type]
+        scalars = [
+            as_formal(low, next(iterator) if isinstance(a, Container) else a, t)
+            for a, t in zip(arguments, inputs, strict=True)
+        ]  # type: ignore[arg-type]
         result = inline(low, function, scalars, op.location, False, effective_autodiff(low, op))
         assert isinstance(result, SSAValue)
         return result
@@ -498,4 +511,3 @@ def vectorized_function(low: Lowering, op: stan.CallOp, function: stan.FuncOp, a
         return (combined,)
 
     return for_each_position(builder, containers, accumulate, [builder.f64(1.0 if is_product else 0.0)])[0]
-

@@ -196,7 +196,9 @@ class _Mover:
         self.n_slots += 1
         owner = value.owner
         if isinstance(owner, rt.AllocOp):
-            persistent = rt.AllocBoundOp.create(operands=(owner.count,), result_types=(value.type,), location=owner.location)
+            persistent = rt.AllocBoundOp.create(
+                operands=(owner.count,), result_types=(value.type,), location=owner.location
+            )
             self.bind.insert_op_before(persistent, owner)
             if owner.zero is not None:
                 self._zero(persistent.results[0], owner)
@@ -218,5 +220,3 @@ class _Mover:
         zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": FloatAttr(0.0, f64)})
         fill = rt.FillOp.create(operands=(buffer, zero.results[0], owner.count), properties={"initial": UnitAttr()})
         self.bind.insert_ops_before([zero, fill], owner)
-
-

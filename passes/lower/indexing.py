@@ -57,7 +57,9 @@ def check_index(low: Lowering, index: SSAValue, size: SSAValue) -> SSAValue:
     return zero_based
 
 
-def selections(low: Lowering, dims: Sequence[SSAValue], kinds: Sequence[str], operands: Sequence[SSAValue]) -> list[Selection]:
+def selections(
+    low: Lowering, dims: Sequence[SSAValue], kinds: Sequence[str], operands: Sequence[SSAValue]
+) -> list[Selection]:
     """Evaluates and checks the indices of an index list."""
     remaining = iter(operands)
     return [_selection(low, kind, size, remaining) for kind, size in zip(kinds, dims, strict=False)]
@@ -123,7 +125,9 @@ def select(low: Lowering, base: Container, chosen: Sequence[Selection], type_: A
     variables = base.variables.union(*(s.gather.variables for s in chosen if s.gather is not None))
     if (part := _contiguous_part(low, base, chosen, type_, dims)) is not None:
         return part
-    return Container(type_, dims, lambda indices: base.at(source(indices)), None, None, base.cheap, base.data_only, variables)
+    return Container(
+        type_, dims, lambda indices: base.at(source(indices)), None, None, base.cheap, base.data_only, variables
+    )
 
 
 def _contiguous_part(
@@ -183,7 +187,9 @@ def store(low: Lowering, target: Storage, chosen: Sequence[Selection], value: Va
     free = [s for s in chosen if s.single is None]
     for selection, size in zip(free, value.dims, strict=True):
         assert selection.size is not None
-        low.check_equal(selection.size, size, f"assign to {target.name}: sizes must match: {{0}} on the left, {{1}} on the right")
+        low.check_equal(
+            selection.size, size, f"assign to {target.name}: sizes must match: {{0}} on the left, {{1}} on the right"
+        )
     base = in_buffer(builder, target.type, target.dims, target.buffer)
     part = _contiguous_part(low, base, chosen, value.type, [s.size for s in free if s.size is not None])
     if part is not None and part.buffer is not None:

@@ -64,8 +64,7 @@ def _size(low: Lowering, value: Value, what: str = "size") -> SSAValue:
     """An int argument that is a size: checked not to be negative, i64."""
     assert isinstance(value, SSAValue)
     size = low.builder.index(value)
-    if size not in low.builder.known and not low.is_size(size):
-        low.check(low.builder.cmpi("sge", size, low.builder.i64(0)), FATAL, f"{what} must not be negative, but is {{0}}", size)
+    low.check_size(size, what)
     return size
 
 
@@ -186,7 +185,13 @@ def sign(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     if op.callee.data == "plus":
         return arguments[0]
     builder = low.builder
-    return apply_elementwise(low, "minus", op.res.type, arguments, lambda x: scalar_sub(builder, builder.i32(0), x) if x.type == i32 else builder.negf(x))
+    return apply_elementwise(
+        low,
+        "minus",
+        op.res.type,
+        arguments,
+        lambda x: scalar_sub(builder, builder.i32(0), x) if x.type == i32 else builder.negf(x),
+    )
 
 
 @intrinsic("abs")
@@ -250,17 +255,27 @@ def flatten(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     assert op.res is not None
     value = _as_container(arguments[0])
     if op.callee.data != "to_array_1d" or isinstance(op.res.type.element, stan.RealType):  # type: ignore[union-attr]
-        value = _as_container(promote_value(builder, value, value.type)) if value.element_type == i32 and not _int_result(op) else value
+        value = (
+            _as_container(promote_value(builder, value, value.type))
+            if value.element_type == i32 and not _int_result(op)
+            else value
+        )
     if len(value.dims) == 1:
-        return Container(op.res.type, value.dims, value.at, value.linear, value.buffer, value.cheap, value.data_only, value.variables)
+        return Container(
+            op.res.type, value.dims, value.at, value.linear, value.buffer, value.cheap, value.data_only, value.variables
+        )
     if value.linear is None:
         value = materialize(builder, value)
     linear = value.linear
     assert linear is not None
     count = total(builder, value.dims)
     if value.buffer is not None:
-        return in_buffer(builder, op.res.type, [count], value.buffer, data_only=value.data_only, variables=value.variables)
-    return Container(op.res.type, [count], lambda idx: linear(idx[0]), linear, None, value.cheap, value.data_only, value.variables)
+        return in_buffer(
+            builder, op.res.type, [count], value.buffer, data_only=value.data_only, variables=value.variables
+        )
+    return Container(
+        op.res.type, [count], lambda idx: linear(idx[0]), linear, None, value.cheap, value.data_only, value.variables
+    )
 
 
 def _int_result(op: stan.CallOp) -> bool:
@@ -302,7 +317,9 @@ def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         return Container(
             op.res.type, [rows, columns], lambda ij: linear(builder.add(builder.mul(ij[0], columns), ij[1])), None, None, value.cheap, value.data_only, value.variables)  # fmt: skip
     if value.buffer is not None:
-        return in_buffer(builder, op.res.type, [rows, columns], value.buffer, data_only=value.data_only, variables=value.variables)
+        return in_buffer(
+            builder, op.res.type, [rows, columns], value.buffer, data_only=value.data_only, variables=value.variables
+        )
     return Container(
         op.res.type, [rows, columns], lambda ij: linear(builder.add(builder.mul(ij[1], rows), ij[0])), linear, None, value.cheap, value.data_only, value.variables)  # fmt: skip
 
@@ -328,7 +345,13 @@ def append(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     for x, y in zip(first.dims[1:], second.dims[1:], strict=True):
         low.check_equal(x, y, f"{op.callee.data}: sizes of elements must match, but they are {{0}} and {{1}}")
     full = [builder.add(first.dims[0], second.dims[0]), *first.dims[1:]]
-    result = in_buffer(builder, type_, full, builder.alloc(total(builder, full), _buffer_of(type_)), data_only=all(low.is_data(p) for p in parts))
+    result = in_buffer(
+        builder,
+        type_,
+        full,
+        builder.alloc(total(builder, full), _buffer_of(type_)),
+        data_only=all(low.is_data(p) for p in parts),
+    )
     assert result.buffer is not None
     write(builder, first, result.buffer, initial=True)
     write(builder, second, builder.view(result.buffer, total(builder, first.dims)), initial=True)
@@ -364,12 +387,24 @@ def _append_matrices(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> 
     low.check_equal(a_dims[across], b_dims[across], f"{op.callee.data}: sizes must match, but they are {{0}} and {{1}}")
     along = builder.add(a_dims[1 - across], b_dims[1 - across])
     full = [along, a_dims[1]] if by_row else [a_dims[0], along]
-    result = in_buffer(builder, stan.MATRIX, full, builder.alloc(total(builder, full)), data_only=low.is_data(a) and low.is_data(b))
+    result = in_buffer(
+        builder, stan.MATRIX, full, builder.alloc(total(builder, full)), data_only=low.is_data(a) and low.is_data(b)
+    )
     for part_dims, part, offset in ((a_dims, a, builder.i64(0)), (b_dims, b, a_dims[1 - across])):
 
-        def column(j: SSAValue, _: Sequence[SSAValue], part: Container = part, part_dims: list[SSAValue] = part_dims, offset: SSAValue = offset) -> Sequence[SSAValue]:
+        def column(
+            j: SSAValue,
+            _: Sequence[SSAValue],
+            part: Container = part,
+            part_dims: list[SSAValue] = part_dims,
+            offset: SSAValue = offset,
+        ) -> Sequence[SSAValue]:
             def row(i: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                element = part.at([i, j]) if len(part.dims) == 2 else part.at([j if isinstance(part.type, stan.RowVectorType) else i])
+                element = (
+                    part.at([i, j])
+                    if len(part.dims) == 2
+                    else part.at([j if isinstance(part.type, stan.RowVectorType) else i])
+                )
                 where = [builder.add(i, offset), j] if by_row else [i, builder.add(j, offset)]
                 builder.store(element, result.buffer, position(builder, stan.MATRIX, full, where), initial=True)  # type: ignore[arg-type]
                 return ()
@@ -390,7 +425,9 @@ def diag_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value
     def at(ij: Sequence[SSAValue]) -> SSAValue:
         return builder.select(builder.cmpi("eq", ij[0], ij[1]), value.at([ij[0]]), builder.f64(0.0))
 
-    return materialize(builder, Container(stan.MATRIX, [n, n], at, data_only=value.data_only, variables=value.variables))
+    return materialize(
+        builder, Container(stan.MATRIX, [n, n], at, data_only=value.data_only, variables=value.variables)
+    )
 
 
 @intrinsic("diagonal")
@@ -398,7 +435,9 @@ def diagonal(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
     value = materialize_unless_cheap(low, _as_container(arguments[0]))
     n = builder.value(arith.MinSIOp, (value.dims[0], value.dims[1]), i64)
-    return Container(stan.VECTOR, [n], lambda i: value.at([i[0], i[0]]), None, None, True, value.data_only, value.variables)
+    return Container(
+        stan.VECTOR, [n], lambda i: value.at([i[0], i[0]]), None, None, True, value.data_only, value.variables
+    )
 
 
 # ---------------------------------------------------------------- parts
@@ -419,7 +458,13 @@ def parts(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         start = builder.sub(builder.index(arguments[1]), builder.i64(1))  # type: ignore[arg-type]
     end = builder.add(start, count)
     nonnegative = builder.cmpi("sge", start, builder.i64(0))
-    low.check(builder.both(nonnegative, builder.cmpi("sle", end, size)), FATAL, f"{name}: elements up to {{0}} asked for, but there are {{1}}", end, size)
+    low.check(
+        builder.both(nonnegative, builder.cmpi("sle", end, size)),
+        FATAL,
+        f"{name}: elements up to {{0}} asked for, but there are {{1}}",
+        end,
+        size,
+    )
     return _select(low, op, value, [Selection(None, count, start)])
 
 
@@ -445,8 +490,19 @@ def block(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     chosen = []
     for start, length, size in zip((row, column), heights, value.dims, strict=True):
         first = builder.sub(start, one)
-        inside = builder.both(builder.cmpi("sge", first, builder.i64(0)), builder.cmpi("sle", builder.add(first, length), size))
-        low.check(inside, FATAL, f"{name}: position {{0}} with length {{1}} is out of range; the size is {{2}}", start, length, size)
+        if length is not one:
+            low.check_size(length, f"{name}: a length")
+        inside = builder.both(
+            builder.cmpi("sge", first, builder.i64(0)), builder.cmpi("sle", builder.add(first, length), size)
+        )
+        low.check(
+            inside,
+            FATAL,
+            f"{name}: position {{0}} with length {{1}} is out of range; the size is {{2}}",
+            start,
+            length,
+            size,
+        )
         chosen.append(Selection(None, length, first))
     if name == "sub_row":
         chosen[0] = Selection(builder.sub(row, one))
@@ -467,5 +523,3 @@ def _select(low: Lowering, op: stan.CallOp, value: Container, chosen: list[Selec
 @intrinsic("target")
 def target(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     raise NotSupportedError("target() is not supported yet", op.location)
-
-

@@ -19,7 +19,9 @@ _UNIT = UnitAttr()
 _ELEMENT = {"f64": f64, "i32": i32, "i64": i64}
 
 
-def call_kernel(low: Lowering, name: str, inputs: Sequence[SSAValue], sizes: dict[str, SSAValue], *, scratch: bool = False) -> list[SSAValue]:
+def call_kernel(
+    low: Lowering, name: str, inputs: Sequence[SSAValue], sizes: dict[str, SSAValue], *, scratch: bool = False
+) -> list[SSAValue]:
     """Calls kernel `name`; `inputs` are its buffers and values in order. Returns the buffers that it fills.
 
     `scratch`: the outputs are single values, read at once.
@@ -128,7 +130,9 @@ def _of_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 # ---------------------------------------------------------------- division
 
 
-def mdivide_left(low: Lowering, a: Container, b: Container, type_: Attribute, kernel: str = "mdivide_left") -> Container:
+def mdivide_left(
+    low: Lowering, a: Container, b: Container, type_: Attribute, kernel: str = "mdivide_left"
+) -> Container:
     """`a \\ b`: a^-1 b, for a vector or a matrix b."""
     builder = low.builder
     n = _square(low, kernel, a)
@@ -138,11 +142,15 @@ def mdivide_left(low: Lowering, a: Container, b: Container, type_: Attribute, ke
     return in_buffer(builder, type_, [n, m] if rank_of(type_) == 2 else [n], out, data_only=a.data_only and b.data_only)
 
 
-def mdivide_right(low: Lowering, b: Container, a: Container, type_: Attribute, kernel: str = "mdivide_right") -> Container:
+def mdivide_right(
+    low: Lowering, b: Container, a: Container, type_: Attribute, kernel: str = "mdivide_right"
+) -> Container:
     """`b / a`: b a^-1, for a row vector or a matrix b."""
     builder = low.builder
     n = _square(low, kernel, a)
-    low.check_equal(b.dims[-1], n, f"{kernel}: columns of the left side are {{0}}, but rows of the right side are {{1}}")
+    low.check_equal(
+        b.dims[-1], n, f"{kernel}: columns of the left side are {{0}}, but rows of the right side are {{1}}"
+    )
     m = b.dims[0] if len(b.dims) == 2 else builder.i64(1)
     (out,) = call_kernel(low, kernel, [_buffer(low, b), _buffer(low, a)], {"n": n, "m": m})[:1]
     return in_buffer(builder, type_, [m, n] if rank_of(type_) == 2 else [n], out, data_only=a.data_only and b.data_only)
@@ -197,7 +205,9 @@ def _random_elements(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> 
     assert op.res is not None
     containers = [a for a in arguments if isinstance(a, Container)]
     for other in containers[1:]:
-        low.check_equal(containers[0].dims[0], other.dims[0], f"{op.callee.data}: sizes must match, but are {{0}} and {{1}}")
+        low.check_equal(
+            containers[0].dims[0], other.dims[0], f"{op.callee.data}: sizes must match, but are {{0}} and {{1}}"
+        )
     dims = containers[0].dims
     out = builder.alloc(total(builder, dims), buffer_type(op.res.type))
 
@@ -236,7 +246,12 @@ def _random_container(low: Lowering, op: stan.CallOp, kernel: Kernel, arguments:
                 scalar = builder.to_real(scalar)
             elif "value*value" in kernel.arguments:
                 n = builder.index(scalar)
-                low.check(builder.cmpi("sge", n, builder.i64(0)), FATAL, f"{name}: the size must not be negative, but is {{0}}", n)
+                low.check(
+                    builder.cmpi("sge", n, builder.i64(0)),
+                    FATAL,
+                    f"{name}: the size must not be negative, but is {{0}}",
+                    n,
+                )
                 sizes["value"] = n
             inputs.append(scalar)
     out = call_kernel(low, name, inputs, sizes)[0]

@@ -145,7 +145,9 @@ class Lowering:
         """The lowered value, which must be a scalar."""
         found = self.env[ssa]
         if not isinstance(found, SSAValue):
-            raise NotSupportedError(f"a scalar is expected, but found a value of type {ssa.type}", self.builder.location)
+            raise NotSupportedError(
+                f"a scalar is expected, but found a value of type {ssa.type}", self.builder.location
+            )
         return found
 
     def container(self, ssa: SSAValue) -> Container:
@@ -257,7 +259,9 @@ class Lowering:
 
     # ------------------------------------------------------------ errors
 
-    def check(self, ok: SSAValue, status: int, message: str, *values: SSAValue, location: LocationAttr | None = None) -> None:
+    def check(
+        self, ok: SSAValue, status: int, message: str, *values: SSAValue, location: LocationAttr | None = None
+    ) -> None:
         """Leaves the function with an error unless `ok`; `message` has `{0}`... for `values`."""
         if self.builder.known.get(ok) == 1:
             return
@@ -280,6 +284,13 @@ class Lowering:
             if frame.function.library is not None:
                 return frame.location
         return self.builder.location
+
+    def check_size(self, size: SSAValue, what: str) -> None:
+        """Throws if a size (i64) is negative."""
+        if self.builder.known.get(size, -1) >= 0 or self.is_size(size):
+            return
+        ok = self.builder.cmpi("sge", size, self.builder.i64(0))
+        self.check(ok, FATAL, f"{what} must not be negative, but is {{0}}", size)
 
     def check_equal_sizes(self, function: str, a: Container, b: Container) -> None:
         """Throws unless two containers have the same shape."""

@@ -64,7 +64,9 @@ def promote_value(builder: Builder, value: Value, type_: Attribute) -> Value:
 # ---------------------------------------------------------------- element-wise
 
 
-def elementwise(type_: Attribute, operands: Sequence[Value], function: ScalarFunction, *, data_only: bool | None = None) -> Container:
+def elementwise(
+    type_: Attribute, operands: Sequence[Value], function: ScalarFunction, *, data_only: bool | None = None
+) -> Container:
     """`function` applied to corresponding elements; scalars are repeated. Sizes must have been checked."""
     containers = [v for v in operands if isinstance(v, Container)]
     shape = containers[0]
@@ -99,7 +101,9 @@ def _data_only(low: Lowering, *values: Value) -> bool:
     return all(low.is_data(v) for v in values)
 
 
-def apply_elementwise(low: Lowering, name: str, type_: Attribute, operands: Sequence[Value], function: ScalarFunction) -> Value:
+def apply_elementwise(
+    low: Lowering, name: str, type_: Attribute, operands: Sequence[Value], function: ScalarFunction
+) -> Value:
     """Scalars: the function; else element-wise after a check of sizes."""
     containers = [v for v in operands if isinstance(v, Container)]
     if not containers:
@@ -193,6 +197,7 @@ def divide(low: Lowering, op: Operation) -> None:
 
         low.define(result, mdivide_right(low, a, b, result.type))
     else:
+
         def quotient(x: SSAValue, y: SSAValue) -> SSAValue:
             return builder.divf(builder.to_real(x), builder.to_real(y))
 
@@ -287,7 +292,11 @@ def _goes_into_density(low: Lowering, value: SSAValue) -> bool:
     if isinstance(user, stan.CallOp):
         return is_density(user) and user.definition is not None and all_scalar(low.functions[user.definition.data])
     elementwise_ops = (BINARY["+"], BINARY["-"], BINARY[".*"], UNARY["-"], stan.PromoteOp)
-    return isinstance(user, elementwise_ops) and isinstance(user.results[0].type, stan.VectorType) and _goes_into_density(low, user.results[0])
+    return (
+        isinstance(user, elementwise_ops)
+        and isinstance(user.results[0].type, stan.VectorType)
+        and _goes_into_density(low, user.results[0])
+    )
 
 
 class _BlockedProduct:
@@ -461,7 +470,9 @@ def _store_slice(builder: Builder, target: Container, n: int, element: Container
 
     def body(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
         indices = [builder.i64(n), k]
-        builder.store(element.at([k]), target.buffer, position(builder, target.type, target.dims, indices), initial=True)
+        builder.store(
+            element.at([k]), target.buffer, position(builder, target.type, target.dims, indices), initial=True
+        )
         return ()
 
     if len(element.dims) == 1:

@@ -107,7 +107,12 @@ class Outlined:
         self._versions: dict[_Key, _Version] = {}
 
     def call(
-        self, low: Lowering, function: stan.FuncOp, arguments: Sequence[Value], unnormalized: bool, autodiff: Sequence[bool]
+        self,
+        low: Lowering,
+        function: stan.FuncOp,
+        arguments: Sequence[Value],
+        unnormalized: bool,
+        autodiff: Sequence[bool],
     ) -> Value | None:
         """Writes a call; returns its result."""
         version = self._version(low, function, unnormalized and all(f.unnormalized for f in low.frames), autodiff)

@@ -78,7 +78,9 @@ def function_named(low: Lowering, name: str, op: stan.DeclareOp | stan.Parameter
     """A transform's function."""
     found = low.functions.get(name)
     if found is None:
-        raise NotSupportedError(f"constraint '{op.constraint.data}' is not supported yet: no function '{name}'", op.location)
+        raise NotSupportedError(
+            f"constraint '{op.constraint.data}' is not supported yet: no function '{name}'", op.location
+        )
     return found
 
 
@@ -294,7 +296,9 @@ def check(low: Lowering, op: stan.CheckOp) -> None:
         count = total(builder, inner_dims)
 
         def each(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            part = in_buffer(builder, owned.inner, inner_dims, builder.view(buffer, builder.mul(k, count)), data_only=owned.data_only)
+            part = in_buffer(
+                builder, owned.inner, inner_dims, builder.view(buffer, builder.mul(k, count)), data_only=owned.data_only
+            )
             inline(low, function, [part], op.location, False, [True])
             return ()
 
@@ -324,4 +328,3 @@ def _check_bound(low: Lowering, op: stan.CheckOp, value: Value, bound: Value, re
         return ()
 
     for_each_position(builder, containers, scan)
-

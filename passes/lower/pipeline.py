@@ -10,6 +10,7 @@ from ulam.passes.lower import (
     cse,
     dead_code_elimination,
     fold,
+    loop_fusion,
     loop_hints,
     loop_invariant_code_motion,
     promote_variables,
@@ -45,11 +46,13 @@ def lower(program: Program, name: str, opt_level: int) -> Unit:
         unit.n_slots = hoist_data(module, unit.n_slots)
     if hot:
         unit.n_slots = lighten_loops(module, unit.n_slots)
+        fuse_loops(module, before_reverse_mode=True, reassociate=opt_level >= 3)
     if name.startswith("gradient"):
         from ulam.passes.autodiff.reverse_mode import reverse_mode
 
         reverse_mode(evaluate_of(module))
         cse.run_on(module)
+        fuse_loops(module, before_reverse_mode=False, reassociate=opt_level >= 3)
     else:
         for op in [op for op in module.walk() if isinstance(op, ad.IndependentOp)]:
             op.detach()
@@ -82,6 +85,13 @@ def lighten_loops(module: ModuleOp, n_slots: int) -> int:
     if tabulate_invariants(evaluate):
         dead_code_elimination.run_on(module)
     return n_slots
+
+
+def fuse_loops(module: ModuleOp, *, before_reverse_mode: bool, reassociate: bool) -> None:
+    """Fewer loops; what one iteration stored and then loads again is used directly."""
+    if loop_fusion.run_on(evaluate_of(module), before_reverse_mode, reassociate):
+        cse.run_on(module)
+        dead_code_elimination.run_on(module)
 
 
 def evaluate_of(module: ModuleOp) -> func.FuncOp:

@@ -48,9 +48,7 @@ def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[
     dims = []
     for ssa in op.sizes:
         size = low.integer(ssa)
-        if size not in low.builder.known and not low.is_size(size):
-            ok = low.builder.cmpi("sge", size, low.builder.i64(0))
-            low.check(ok, FATAL, f"{op.var_name.data}: a size must not be negative, but is {{0}}", size)
+        low.check_size(size, f"{op.var_name.data}: a size")
         dims.append(size)
     if len(dims) < size_count(op.res.type.element, op.location):  # type: ignore[attr-defined]
         dims.append(dims[-1])  # square types
@@ -137,7 +135,9 @@ def region_ops(low: Lowering, block: Block, shapes: Sequence[Value]) -> list[SSA
     terminator = block.last_op
     low.block_ops(op for op in block.ops if op is not terminator)
     if terminator is None or not isinstance(terminator, stan.YieldOp):
-        raise NotSupportedError("a region must end in stan.yield here", block.parent_op().location if block.parent_op() else None)  # type: ignore[union-attr]
+        raise NotSupportedError(
+            "a region must end in stan.yield here", block.parent_op().location if block.parent_op() else None
+        )  # type: ignore[union-attr]
     return _passed_on(low, shapes, terminator.arguments)
 
 
@@ -206,7 +206,10 @@ def _speculatable(block: Block) -> bool:
         count += 1
         if count > 6 or type(op) not in _CHEAP:
             return False
-        if any(isinstance(r.type, stan.VectorType | stan.RowVectorType | stan.MatrixType | stan.ArrayType | stan.TupleType) for r in op.results):
+        if any(
+            isinstance(r.type, stan.VectorType | stan.RowVectorType | stan.MatrixType | stan.ArrayType | stan.TupleType)
+            for r in op.results
+        ):
             return False
     return True
 
@@ -434,5 +437,3 @@ def _print_value(low: Lowering, value: Value) -> None:
         raise NotSupportedError("printing tuples is not supported yet", builder.location)
     else:
         _kernel(low, "print_int" if value.type == i32 else "print_real", value)
-
-

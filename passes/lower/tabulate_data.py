@@ -17,7 +17,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.passes.lower.data_slices import DataSlices
 
-CHEAP_MATH = frozenset({"square", "abs", "fabs", "fma", "value_of", "floor", "ceil", "round", "trunc", "step", "fmin", "fmax"})
+CHEAP_MATH = frozenset(
+    {"square", "abs", "fabs", "fma", "value_of", "floor", "ceil", "round", "trunc", "step", "fmin", "fmax"}
+)
 OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 
 
@@ -110,7 +112,9 @@ def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> Non
         block = copy.parent
         assert block is not None
         ops, index = _index(loops[original], values)
-        write = rt.StoreOp.create(operands=(copy.results[0], tables[original], index), properties={"initial": UnitAttr()})
+        write = rt.StoreOp.create(
+            operands=(copy.results[0], tables[original], index), properties={"initial": UnitAttr()}
+        )
         block.add_ops([*ops, write])
 
     nest.parent.insert_op_before(slices.copy(nest, [e.op for e in entries], store), nest)

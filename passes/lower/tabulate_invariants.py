@@ -56,7 +56,9 @@ class _Nest:
     def tabulate(self) -> bool:
         if not any(isinstance(op, scf.ForOp) for op in self.top.body.block.walk()):
             return False
-        if any(isinstance(op, rt.CheckOp | rt.KernelOp | func.CallOp | scf.WhileOp) for op in self.top.body.block.walk()):
+        if any(
+            isinstance(op, rt.CheckOp | rt.KernelOp | func.CallOp | scf.WhileOp) for op in self.top.body.block.walk()
+        ):
             return False
         self._collect(self.top, ())
         for group in self.groups.values():
@@ -88,7 +90,12 @@ class _Nest:
         self.groups.setdefault((outer, inner), _Group(outer, inner)).ops.append(op)
 
     def _is_part(self, user: Operation, needs: frozenset[scf.ForOp], loops: Loops) -> bool:
-        if user.regions or len(user.results) != 1 or user.results[0].type != f64 or user.parent is not loops[-1].body.block:
+        if (
+            user.regions
+            or len(user.results) != 1
+            or user.results[0].type != f64
+            or user.parent is not loops[-1].body.block
+        ):
             return False
         return self.needs(user.results[0]) == needs
 
@@ -149,7 +156,10 @@ def _write(group: _Group) -> None:
     assert outer.parent is not None
     before: list[Operation] = []
     count, trips = _count(group.inner, before)
-    tables = [rt.AllocOp.create(operands=(count,), result_types=(rt.BufferType(f64),), location=op.location) for op in group.ops]
+    tables = [
+        rt.AllocOp.create(operands=(count,), result_types=(rt.BufferType(f64),), location=op.location)
+        for op in group.ops
+    ]
     outer.parent.insert_ops_before([*before, *tables, _fill(group, tables, trips)], outer)
     for op, table in zip(group.ops, tables, strict=True):
         block = op.parent

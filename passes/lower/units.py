@@ -37,7 +37,16 @@ from ulam.passes.lower.values import (
     write,
 )
 
-UNITS = ("setup", "value_propto", "value_full", "gradient_propto", "gradient_full", "constrain", "unconstrain", "locate")
+UNITS = (
+    "setup",
+    "value_propto",
+    "value_full",
+    "gradient_propto",
+    "gradient_full",
+    "constrain",
+    "unconstrain",
+    "locate",
+)
 _BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 _BOUND_BLOCKS = ("data", "transformed_data")
 
@@ -150,7 +159,9 @@ class _Globals(dict[str, "Storage | Holder"]):
 class FunctionWriter:
     """Writes one `func.func` of a unit."""
 
-    def __init__(self, program: Program, sites: list[Site], name: str, arguments: Sequence[Attribute], *, prepares: bool = False) -> None:
+    def __init__(
+        self, program: Program, sites: list[Site], name: str, arguments: Sequence[Attribute], *, prepares: bool = False
+    ) -> None:
         self.program = program
         self.name = name
         self.block = Block(arg_types=arguments)
@@ -486,4 +497,3 @@ def _unconstrain(program: Program, sites: list[Site]) -> func.FuncOp:
         else:
             writer.low.op(op)
     return writer.finish()
-

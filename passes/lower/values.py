@@ -178,7 +178,9 @@ def in_buffer(
     )
 
 
-def broadcast(builder: Builder, type_: Attribute, dims: Sequence[SSAValue], value: SSAValue, data_only: bool) -> Container:
+def broadcast(
+    builder: Builder, type_: Attribute, dims: Sequence[SSAValue], value: SSAValue, data_only: bool
+) -> Container:
     """A container all of whose elements are `value`."""
     return Container(
         type_, list(dims), at=lambda _: value, linear=lambda _: value, cheap=True, data_only=data_only)  # fmt: skip
@@ -260,7 +262,9 @@ def _for_each_block(
 
         return builder.for_loop(first, end, element, carried)
 
-    blocks = builder.value(arith.ShRSIOp, (builder.add(count, builder.i64(BLOCK - 1)), builder.i64(BLOCK.bit_length() - 1)), i64)
+    blocks = builder.value(
+        arith.ShRSIOp, (builder.add(count, builder.i64(BLOCK - 1)), builder.i64(BLOCK.bit_length() - 1)), i64
+    )
     return builder.for_loop(builder.i64(0), blocks, block, initial)
 
 
