@@ -7,7 +7,7 @@ with respect to it, the *shadow* of a buffer is the buffer of its adjoints.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, f64, i64
+from xdsl.dialects.builtin import SymbolRefAttr, f64, i64
 from xdsl.ir import Dialect
 from xdsl.irdl import (
     IRDLOperation,
@@ -19,19 +19,16 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from ulam.dialects.rt import BufferType
+from ulam.dialects.rt import BufferType, expect_element
 
 
 @irdl_op_definition
 class GradientOp(IRDLOperation):
-    """Asks for the function `sym_name`: value and gradient of `function`'s target with respect to its first argument.
-
-    The new function has the arguments of `function` and, after the first, a buffer of the same length into which
-    the gradient is written.
+    """Asks for reverse mode of `function`, whose result is its target: it is to give the gradient with respect to its
+    `ad.independent`, too. `reverse-mode` answers in place; a buffer for the gradient becomes the second argument.
     """
 
     name = "ad.gradient"
-    sym_name = prop_def(StringAttr)
     function = prop_def(SymbolRefAttr)
 
 
@@ -95,6 +92,9 @@ class KeepOp(IRDLOperation):
     index = operand_def(i64)
     value = operand_def()
 
+    def verify_(self) -> None:
+        expect_element(self.array.type, self.value.type)
+
 
 @irdl_op_definition
 class KeptOp(IRDLOperation):
@@ -104,6 +104,9 @@ class KeptOp(IRDLOperation):
     array = operand_def(BufferType)
     index = operand_def(i64)
     res = result_def()
+
+    def verify_(self) -> None:
+        expect_element(self.array.type, self.res.type)
 
 
 @irdl_op_definition

@@ -22,6 +22,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 
 @irdl_attr_definition
@@ -37,6 +38,13 @@ class MarkType(ParametrizedAttribute, TypeAttribute):
     """`!rt.mark`: a position of the arena."""
 
     name = "rt.mark"
+
+
+def expect_element(buffer: Attribute, value: Attribute) -> None:
+    """Raises unless `value` is the element type of `buffer`."""
+    assert isinstance(buffer, BufferType)
+    if buffer.element != value:
+        raise VerifyException(f"the elements of the buffer are of type {buffer.element}, but the value is of type {value}")
 
 
 @irdl_op_definition
@@ -115,6 +123,9 @@ class LoadOp(IRDLOperation):
     index = operand_def(i64)
     res = result_def()
 
+    def verify_(self) -> None:
+        expect_element(self.buffer.type, self.res.type)
+
 
 @irdl_op_definition
 class StoreOp(IRDLOperation):
@@ -127,6 +138,9 @@ class StoreOp(IRDLOperation):
     initial = opt_prop_def(UnitAttr)
     """The element had no value before: its adjoint needs no clearing."""
 
+    def verify_(self) -> None:
+        expect_element(self.buffer.type, self.value.type)
+
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
@@ -137,6 +151,10 @@ class ViewOp(IRDLOperation):
     offset = operand_def(i64)
     res = result_def(BufferType)
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        if self.res.type != self.buffer.type:
+            raise VerifyException("a view has the type of the buffer it is a part of")
 
 
 @irdl_op_definition
@@ -150,6 +168,10 @@ class CopyOp(IRDLOperation):
     initial = opt_prop_def(UnitAttr)
     """As for `rt.store`."""
 
+    def verify_(self) -> None:
+        if self.destination.type != self.source.type:
+            raise VerifyException("the buffers of a copy are of the same type")
+
 
 @irdl_op_definition
 class FillOp(IRDLOperation):
@@ -161,6 +183,9 @@ class FillOp(IRDLOperation):
     count = operand_def(i64)
     initial = opt_prop_def(UnitAttr)
     """As for `rt.store`."""
+
+    def verify_(self) -> None:
+        expect_element(self.destination.type, self.value.type)
 
 
 @irdl_op_definition
@@ -191,6 +216,10 @@ class CheckOp(IRDLOperation):
     """1: a rejection; 2 (also if absent): fatal."""
     values = var_operand_def()
 
+    def verify_(self) -> None:
+        if len(self.values) > 4:
+            raise VerifyException("the message of a check has at most four values")
+
 
 @irdl_op_definition
 class StackGuardOp(IRDLOperation):
@@ -217,6 +246,10 @@ class KernelOp(IRDLOperation):
     site = opt_prop_def(IntegerAttr)
     arguments = var_operand_def()
     res = opt_result_def()
+
+    def verify_(self) -> None:
+        if self.throws is not None and (self.site is None or self.res is not None):
+            raise VerifyException("a kernel that throws has a site and no result")
 
 
 @irdl_op_definition

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from functools import cache
 from pathlib import Path
 
 from ulam.frontend import signatures
 from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC
+from ulam.frontend.lowering_library import resolve
 from ulam.library import catalog
 from ulam.library.derivatives import primitive_names
 from ulam.passes.lower.kernels import INTRINSICS
@@ -36,9 +38,17 @@ def stan_functions() -> set[str]:
     return {*signatures.names(), *VARIADIC, *REDUCE_SUM}
 
 
-def supported() -> set[str]:
+@cache
+def supported() -> frozenset[str]:
     """Those that can be compiled, for some types of arguments at least."""
-    return stan_functions() & {*catalog.names(), *INTRINSICS, *primitive_names()}
+    in_stan = {name for name in stan_functions() & set(catalog.names()) if _fits_a_signature(name)}
+    return frozenset(in_stan | stan_functions() & {*INTRINSICS, *primitive_names()})
+
+
+def _fits_a_signature(name: str) -> bool:
+    """Whether a definition of the library takes what one of Stan's signatures says."""
+    found = signatures.overloads(name)
+    return found is not None and any(resolve(name, signature.arguments) for signature in found.all())
 
 
 def partly_supported() -> list[str]:
@@ -57,7 +67,7 @@ def _distributions(names: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
-def _cell(known: set[str], all_: set[str], suffixes: tuple[str, ...]) -> str:
+def _cell(known: Set[str], all_: Set[str], suffixes: tuple[str, ...]) -> str:
     """Suffixes that are supported; those that are not in brackets."""
     return " ".join(f"`{s}`" if s in known else f"({s})" for s in suffixes if s in all_) or "–"
 

@@ -427,8 +427,9 @@ class _LocalScopes:
         self.first: set[Operation] = set()
         self.last: set[Operation] = set()
         ops = list(block.ops)
-        in_program_block = isinstance(block.parent_op(), stan.BlockOp)
-        if not in_program_block or not any("local" in op.properties for op in ops):
+        parent = block.parent_op()
+        has_globals = isinstance(parent, stan.BlockOp) and parent.kind.data != "model"
+        if not has_globals or not any("local" in op.properties for op in ops):
             return
         places = {op: number for number, op in enumerate(ops)}
         number = 0

@@ -226,7 +226,7 @@ class BlockLowering(StatementLowering):
         return op.results[0]
 
     def is_local(self) -> bool:
-        return self._depth > 0 and self.block is self._top
+        return self._depth > 0 and self.block is self._top and self.kind != "model"
 
     def lower_block(self, block: ast.Block) -> Operation:
         self._top = self.block

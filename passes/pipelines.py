@@ -23,7 +23,16 @@ PASSES: dict[str, tuple[str, str]] = {
     "fold": ("lower.fold", "Fold"),
     "cse": ("lower.cse", "CommonSubexpressionElimination"),
     "licm": ("lower.loop_invariant_code_motion", "LoopInvariantCodeMotion"),
+    "loop-fusion": ("lower.loop_fusion", "LoopFusion"),
     "dce": ("lower.dead_code_elimination", "DeadCodeElimination"),
+    "convert-stan-to-loops": ("lower.stages", "ConvertStanToLoops"),
+    "simplify": ("lower.stages", "Simplify"),
+    "hoist-data": ("lower.stages", "HoistData"),
+    "lighten-loops": ("lower.stages", "LightenLoops"),
+    "fuse-loops": ("lower.stages", "FuseLoops"),
+    "reverse-mode": ("lower.stages", "ReverseModePass"),
+    "release-arena": ("lower.release_arena", "ReleaseArena"),
+    "loop-hints": ("lower.stages", "LoopHints"),
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
 }
 

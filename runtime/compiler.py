@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -48,7 +50,7 @@ class Compiler:
     @cached_property
     def module(self) -> ModuleOp:
         """The program in the `stan` dialect, variable form, after the passes of the level."""
-        with _no_garbage_collection():  # imports make many objects, too
+        with compiling():  # imports make many objects, too
             from ulam.frontend.lowering import lower_program
             from ulam.frontend.parser import parse_program
             from ulam.frontend.source import Source
@@ -62,7 +64,7 @@ class Compiler:
     @cached_property
     def program(self) -> Program:
         """The program in value form, taken apart."""
-        with _no_garbage_collection():
+        with compiling():
             from ulam.passes.lower.pipeline import to_value_form
 
             return to_value_form(self.module)
@@ -89,7 +91,7 @@ class Compiler:
         return self._lower(name)[0]
 
     def _lower(self, name: str) -> tuple[str, list[dict[str, Any]], int]:
-        with _no_garbage_collection():
+        with compiling():
             from ulam.emit.jit import host
             from ulam.emit.llvm_text import EmitOptions, emit_module
             from ulam.passes.lower.pipeline import lower
@@ -106,13 +108,31 @@ class Compiler:
         return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.ONCE), sites, n_slots)
 
 
+RECURSION_LIMIT = 20_000
+"""Python frames that every stage has room for: the deepest programs that the parser lets pass (200 levels of nesting,
+1000 operators or branches in a row) need about half of it."""
+
+_settings_lock = threading.Lock()
+_settings: list[tuple[bool, int]] = []  # one for each thread that compiles: what to go back to
+
+
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """The cyclic collector costs a compiler's many small objects up to half of its time."""
-    enabled = gc.isenabled()
-    gc.disable()
+def compiling() -> Iterator[None]:
+    """Python's settings while a compiler stage runs; the last of several threads puts back what was before.
+
+    The cyclic collector would cost a compiler's many small objects up to half of its time. Stages walk the program
+    recursively, deeper than Python's limit.
+    """
+    with _settings_lock:
+        _settings.append((gc.isenabled(), sys.getrecursionlimit()))
+        gc.disable()
+        sys.setrecursionlimit(max(RECURSION_LIMIT, sys.getrecursionlimit()))
     try:
         yield
     finally:
-        if enabled:
-            gc.enable()
+        with _settings_lock:
+            collect, limit = _settings.pop()
+            if not _settings:
+                if collect:
+                    gc.enable()
+                sys.setrecursionlimit(limit)

@@ -345,7 +345,7 @@ def _value_of(
     variable: GlobalVariable, variables: Sequence[GlobalVariable], source: Values, dims: Dims | None
 ) -> Array | None:
     try:
-        value = source.values[variable.name]
+        value = _given(source, variable.name)
     except KeyError:
         dtype = np.int32 if variable.element == "int" else np.float64
         if dims is not None and math.prod(dims) == 0:
@@ -356,10 +356,24 @@ def _value_of(
     return convert(variable, value, source.is_json)
 
 
+def _given(source: Values, name: str) -> Any:
+    """The value given for a variable, or for a field `t:1` of a tuple: of `{"1": ...}`, or of a Python tuple."""
+    name, *fields = name.split(":")
+    value = source.values[name]
+    for field in fields:
+        if isinstance(value, Mapping):
+            value = value[field]
+        elif isinstance(value, tuple) and int(field) <= len(value):
+            value = value[int(field) - 1]
+        else:
+            raise ValueProblem(f"is a field of a tuple; found {json.dumps(value, default=repr)[:40]} for '{name}'")
+    return value
+
+
 def _absence(variable: GlobalVariable, variables: Sequence[GlobalVariable], source: Values, dims: Dims | None) -> str:
     shape = f" with dims {_dims_text(dims)}" if dims else ""
     text = f"does not exist; declared {variable.declaration()}{shape}"
-    declared = {other.name for other in variables}
+    declared = {other.name.partition(":")[0] for other in variables}
     unused = [name for name in source.values if name not in declared]
     close = get_close_matches(variable.name, unused, n=1, cutoff=0.6)
     if not close:

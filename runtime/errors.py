@@ -27,6 +27,13 @@ class CompileError(UlamError):
         super().__init__(text)
 
 
+INTERNAL_ERROR_HELP = "this is a mistake in ulam, not in your program; please report it with the program"
+
+
+class InternalCompilerError(CompileError):
+    """The compiler itself failed: a mistake in ulam, not in the program. `__cause__` is what was raised."""
+
+
 class DataError(UlamError):
     """Data (or constrained parameters) do not fit the program. `problems` has one text for each variable at fault."""
 

@@ -91,7 +91,7 @@ class StanModel:
         # NumPy's generators take a fifth of the time of a cached start: only for a program that may draw.
         rng = Rng(seed) if "_rng" in text or "#include" in text else None
         self._program = BoundProgram(compiler, values, rng, self._show)
-        declared = {variable.name for variable in self._program.of_block("data")}
+        declared = {variable.name.partition(":")[0] for variable in self._program.of_block("data")}
         kept = Values(values.name, {k: v for k, v in values.values.items() if k in declared}, values.is_json)
         self._recipe = (text, filename, kept, seed, capture_stan_prints, opt_level, include_paths, cache)
         self._parameters = self._program.of_block("parameters")

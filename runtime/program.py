@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
-from ulam.runtime.errors import CompileError, DataError, ProgramError, Site
+from ulam.runtime.errors import (
+    INTERNAL_ERROR_HELP,
+    CompileError,
+    DataError,
+    InternalCompilerError,
+    ProgramError,
+    Site,
+    UlamError,
+)
 from ulam.runtime.names import Dims, GlobalVariable, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng
 
@@ -63,22 +71,30 @@ def load_object(code: bytes) -> LoadedObject:
     return jit.load_object(code, str(library_path()))
 
 
-def as_compile_error(error: Exception) -> CompileError | None:
-    """The error for what the compiler's stages raise about a program; None if it is not about the program."""
+def as_compile_error(error: Exception) -> Exception:
+    """What to raise for what the compiler's stages raise: a CompileError, but for the surroundings' own errors."""
     from ulam.frontend.diagnostics import DiagnosticError
-    from ulam.passes.lower.lowering import NotSupportedError
+    from ulam.passes.lower.lowering import LoweringError, NotSupportedError
 
     if isinstance(error, DiagnosticError):
         return CompileError(str(error), error.diagnostics)
     if isinstance(error, NotSupportedError):
-        from xdsl.dialects.builtin import FileLineColLoc
+        return CompileError(f"{_place(error.location)}error: {error} [not-supported]")
+    if isinstance(error, (UlamError, OSError, MemoryError, UnicodeError)):
+        return error
+    if isinstance(error, LoweringError):
+        text = f"{_place(error.location)}internal error while this is compiled: {error}"
+    else:
+        text = f"internal error while the program is compiled: {type(error).__name__}: {error}"
+    return InternalCompilerError(f"{text}\n   {INTERNAL_ERROR_HELP}")
 
-        place = error.location
-        where = ""
-        if isinstance(place, FileLineColLoc):
-            where = f"{place.filename.data}:{place.line.data}:{place.column.data}: "
-        return CompileError(f"{where}error: {error} [not-supported]")
-    return None
+
+def _place(location: object) -> str:
+    from xdsl.dialects.builtin import FileLineColLoc
+
+    if not isinstance(location, FileLineColLoc):
+        return ""
+    return f"{location.filename.data}:{location.line.data}:{location.column.data}: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +183,10 @@ class BoundProgram:
         try:
             return make()
         except Exception as error:
-            compile_error = as_compile_error(error)
-            if compile_error is None:
+            raised = as_compile_error(error)
+            if raised is error:
                 raise
-            raise compile_error from None
+            raise raised from (error if isinstance(raised, InternalCompilerError) else None)
         finally:
             self.compile_seconds += time.perf_counter() - start
 

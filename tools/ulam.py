@@ -202,8 +202,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _failure(error: Exception) -> int:
     """A user's mistake is a message; anything else is a mistake of ours."""
-    from ulam.runtime.errors import ArgumentError, CompileError, UlamError
+    from ulam.runtime.errors import ArgumentError, CompileError, InternalCompilerError, UlamError
 
+    if isinstance(error, InternalCompilerError):
+        return internal_error("ulam", error)
     if isinstance(error, CompileError):
         print(error, file=sys.stderr)
     elif isinstance(error, (UlamError, ArgumentError, NotImplementedError, MemoryError)):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, render
 from ulam.frontend.source import Source
+from ulam.runtime.compiler import compiling
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ def checked(path: Path, include_paths: Sequence[Path]) -> tuple[ast.Program, lis
     from ulam.frontend.typechecker import check_program
 
     source = Source.read(path, include_paths)
-    program = parse_program(source)
-    return program, check_program(program, source) or []
+    with compiling():
+        program = parse_program(source)
+        return program, check_program(program, source) or []
 
 
 def check_files(files: Sequence[Path], include_paths: Sequence[Path], as_json: bool) -> int:

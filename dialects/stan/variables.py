@@ -110,6 +110,7 @@ class DeclareOp(_Declaration):
 
     In the `data` block: a variable that is bound from data. `local`: declared inside a `{ ... }` of its block, so not
     global although it is at the top level here (the frontend puts what `{ ... }` holds into the region around it).
+    A model block has no global variables, marked or not.
     Bounds are operands in the data block only; elsewhere those of the variable's `stan.check` count.
     `data_only`: found to need no gradient (set by the AD-level optimization, printed as `data`).
     """

@@ -60,11 +60,11 @@ def _as_container(value: Value) -> Container:
     return value
 
 
-def _size(low: Lowering, value: Value, what: str = "size") -> SSAValue:
+def _size(low: Lowering, value: Value, what: str = "to_matrix") -> SSAValue:
     """An int argument that is a size: checked not to be negative, i64."""
     assert isinstance(value, SSAValue)
     size = low.builder.index(value)
-    low.check_size(size, what)
+    low.check_size(size, f"{what}: a size")
     return size
 
 

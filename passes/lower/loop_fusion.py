@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f64
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -414,7 +415,7 @@ def _is_sum(body: Block, position: int) -> bool:
         uses = list(value.uses)
         if len(uses) != 1 or not isinstance(add := uses[0].operation, arith.AddfOp) or add.parent is not body:
             return False
-        if arith.FastMathFlag.REASSOC not in add.fastmath.data:
+        if FastMathFlag.REASSOC not in add.fastmath.data:
             return False
         value = add.result
     return all(use.operation is end for use in value.uses) and sum(1 for _ in value.uses) == 1

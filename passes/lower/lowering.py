@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
@@ -32,6 +33,14 @@ class NotSupportedError(Exception):
     def __init__(self, message: str, location: LocationAttr | None = None) -> None:
         super().__init__(message)
         self.message = message
+        self.location = location
+
+
+class LoweringError(Exception):
+    """A handler failed, which is a mistake of ours; `location` is the place in the program, `__cause__` what was raised."""
+
+    def __init__(self, cause: Exception, location: LocationAttr | None) -> None:
+        super().__init__(f"{type(cause).__name__}: {cause}")
         self.location = location
 
 
@@ -81,14 +90,15 @@ class Frame:
         return any(self.autodiff[a] for a in self.function.body.block.args)
 
 
-Handler = Callable[["Lowering", Operation], None]
-HANDLERS: dict[type[Operation], Handler] = {}
+OpT = TypeVar("OpT", bound=Operation)
+HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {}
+"""Op class → what lowers it."""
 
 
-def handles(*op_classes: type[Operation]) -> Callable[[Handler], Handler]:
+def handles(*op_classes: type[OpT]) -> Callable[[Callable[[Lowering, OpT], None]], Callable[[Lowering, OpT], None]]:
     """Registers a handler for op classes."""
 
-    def register(handler: Handler) -> Handler:
+    def register(handler: Callable[[Lowering, OpT], None]) -> Callable[[Lowering, OpT], None]:
         for op_class in op_classes:
             HANDLERS[op_class] = handler
         return handler
@@ -132,7 +142,15 @@ class Lowering:
             raise NotSupportedError(f"'{op.name}' cannot be lowered yet", op.location)
         outer = self.builder.location
         self.builder.location = op.location or outer
-        handler(self, op)
+        try:
+            handler(self, op)
+        except NotSupportedError as error:
+            error.location = error.location or self.error_location()
+            raise
+        except (LoweringError, MemoryError):
+            raise
+        except Exception as error:
+            raise LoweringError(error, self.error_location()) from error
         self.builder.location = outer
 
     def value(self, ssa: SSAValue) -> Value:

@@ -102,9 +102,12 @@ class UnconstrainedReader:
     def parameter(self, op: stan.ParameterOp) -> None:
         """Defines the variable of a declared parameter and adds its Jacobian."""
         low, builder = self.low, self.low.builder
+        outer, builder.location = builder.location, op.location or builder.location
         dims = declared_dims(low, op)
         type_ = op.res.type.element  # type: ignore[attr-defined]
         transform = transform_of(low, op, dims)
+        if transform.family == "lower_upper_bound":
+            _check_order(low, op, *transform.arguments)
         source = builder.view(self.theta, self.offset)
         value: Value
         if not dims:
@@ -121,6 +124,7 @@ class UnconstrainedReader:
         holder = Holder(op.var_name.data, value)
         low.env[op.res] = holder
         low.globals[op.var_name.data] = holder
+        builder.location = outer
 
     def _element(self, op: stan.ParameterOp, family: str, u: SSAValue, arguments: Sequence[Value]) -> SSAValue:
         low = self.low
@@ -137,7 +141,7 @@ class UnconstrainedReader:
         assert transform.family is not None
         family = transform.family
         out = builder.alloc(total(builder, source.dims), BUFFER_REAL)
-        containers = [source, *(_shaped(self.low, a, source) for a in transform.arguments)]
+        containers = [source, *(_shaped(self.low, op, a, source) for a in transform.arguments)]
 
         def body(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             builder.store(self._element(op, family, values[0], values[1:]), out, k, initial=True)
@@ -182,16 +186,41 @@ class UnconstrainedReader:
         return in_buffer(builder, type_, dims, out)
 
 
+def _check_order(low: Lowering, op: stan.ParameterOp, lower: Value, upper: Value) -> None:
+    """Throws unless the lower bound is less than the upper one, element by element."""
+    builder = low.builder
+    message = f"{op.var_name.data}: the lower bound is {{0}}, but must be less than the upper bound, {{1}}"
+
+    def check(a: SSAValue, b: SSAValue) -> None:
+        a, b = builder.to_real(a), builder.to_real(b)
+        low.check(builder.cmpf("olt", a, b), REJECTION, message, a, b)
+
+    containers = [bound for bound in (lower, upper) if isinstance(bound, Container)]
+    if not containers:
+        assert isinstance(lower, SSAValue) and isinstance(upper, SSAValue)
+        check(lower, upper)
+        return
+    pair = [_shaped(low, op, bound, containers[0]) for bound in (lower, upper)]
+
+    def scan(_: SSAValue, values: list[SSAValue], __: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        check(*values)
+        return ()
+
+    for_each_position(builder, pair, scan)
+
+
 def _buffer(low: Lowering, value: Container) -> SSAValue:
     owned = materialize(low.builder, value)
     assert owned.buffer is not None
     return owned.buffer
 
 
-def _shaped(low: Lowering, argument: Value, like: Container) -> Container:
-    """A bound as a container of the variable's shape."""
+def _shaped(low: Lowering, op: stan.DeclareOp | stan.ParameterOp | stan.CheckOp, argument: Value, like: Container) -> Container:
+    """A bound, offset or multiplier as a container of the variable's shape."""
     if isinstance(argument, Container):
-        low.check_equal_sizes("bound", argument, like)
+        name = op.var_name.data
+        for expected, found in zip(like.dims, argument.dims, strict=True):
+            low.check_equal(expected, found, f"{name}: the size is {{0}}, but a bound, offset or multiplier has size {{1}}")
         return argument
     assert isinstance(argument, SSAValue)
     return broadcast(low.builder, like.type, like.dims, argument, low.is_data(argument))
@@ -210,6 +239,7 @@ class UnconstrainedWriter:
     def parameter(self, op: stan.ParameterOp) -> None:
         """Writes the unconstrained values of one parameter; throws if the constrained ones are not valid."""
         low, builder = self.low, self.low.builder
+        outer, builder.location = builder.location, op.location or builder.location
         dims = declared_dims(low, op)
         type_ = op.res.type.element  # type: ignore[attr-defined]
         transform = transform_of(low, op, dims)
@@ -230,6 +260,7 @@ class UnconstrainedWriter:
         holder = Holder(op.var_name.data, value)
         low.env[op.res] = holder
         low.globals[op.var_name.data] = holder
+        builder.location = outer
 
     def _container(self, op: stan.ParameterOp, transform: Transform, value: Container, out: SSAValue) -> None:
         low, builder = self.low, self.low.builder
@@ -237,7 +268,7 @@ class UnconstrainedWriter:
             write(builder, value, out, initial=True)
             return
         if transform.elementwise:
-            containers = [value, *(_shaped(low, a, value) for a in transform.arguments)]
+            containers = [value, *(_shaped(low, op, a, value) for a in transform.arguments)]
 
             def body(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 u = _call(low, f"{transform.family}_unconstrain", op, values)
@@ -321,7 +352,7 @@ def _check_bound(low: Lowering, op: stan.CheckOp, value: Value, bound: Value, re
         assert isinstance(value, SSAValue) and isinstance(bound, SSAValue)
         precise(value, bound, None)
         return
-    containers = [value, _shaped(low, bound, value)]
+    containers = [value, _shaped(low, op, bound, value)]
 
     def scan(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
         precise(values[0], values[1], builder.add(k, builder.i64(1)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr, f64, i32
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
 from ulam.passes.lower.builder import BUFFER_I64
@@ -44,14 +44,19 @@ def declare(low: Lowering, op: stan.DeclareOp) -> None:
 
 
 def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[SSAValue]:
-    """Sizes of a declared variable's dimensions as i64, checked not to be negative; square types get both sizes."""
+    """Sizes of a declared variable's dimensions, field by field of a tuple."""
+    return checked_sizes(low, op.var_name.data, op.res.type.element, op.sizes)  # type: ignore[attr-defined]
+
+
+def checked_sizes(low: Lowering, name: str, type_: Attribute, sizes: Sequence[SSAValue]) -> list[SSAValue]:
+    """Sizes as i64, checked not to be negative; square types get both sizes."""
     dims = []
-    for ssa in op.sizes:
+    for ssa in sizes:
         size = low.integer(ssa)
-        low.check_size(size, f"{op.var_name.data}: a size")
+        low.check_size(size, f"{name}: a size")
         dims.append(size)
-    if len(dims) < size_count(op.res.type.element, op.location):  # type: ignore[attr-defined]
-        dims.append(dims[-1])  # square types
+    if len(dims) < size_count(type_, low.builder.location):
+        dims.append(dims[-1])
     return dims
 
 
@@ -409,8 +414,7 @@ def print_(low: Lowering, op: stan.PrintOp) -> None:
     for argument in op.arguments:
         literal = argument.owner
         if isinstance(literal, stan.ConstantOp) and isinstance(literal.value, StringAttr):
-            text = builder.value(rt.StringOp, (), rt.BufferType(i32), {"value": literal.value})
-            _kernel(low, "print_string", text)
+            _print_text(low, literal.value.data)
         else:
             _print_value(low, low.value(argument))
     _kernel(low, "print_end")
@@ -420,6 +424,11 @@ def print_(low: Lowering, op: stan.PrintOp) -> None:
 
 def _kernel(low: Lowering, function: str, *arguments: SSAValue) -> None:
     low.builder.emit(rt.KernelOp, arguments, (), {"function": StringAttr(function)})
+
+
+def _print_text(low: Lowering, text: str) -> None:
+    string = low.builder.value(rt.StringOp, (), rt.BufferType(i32), {"value": StringAttr(text)})
+    _kernel(low, "print_string", string)
 
 
 def _print_value(low: Lowering, value: Value) -> None:
@@ -434,6 +443,9 @@ def _print_value(low: Lowering, value: Value) -> None:
         inner = builder.i32(_INNER_KINDS.get(type(value.inner), 0))
         _kernel(low, f"print_container_{what}", value.buffer, builder.i32(len(value.dims)), dims, inner)
     elif isinstance(value, Tuple):
-        raise NotSupportedError("printing tuples is not supported yet", builder.location)
+        for n, field in enumerate(value.fields):
+            _print_text(low, "," if n else "(")
+            _print_value(low, field)
+        _print_text(low, ")")
     else:
         _kernel(low, "print_int" if value.type == i32 else "print_real", value)

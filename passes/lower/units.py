@@ -12,17 +12,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32, i64
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
 from ulam.passes.lower import indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.lower.builder import BUFFER_I64, BUFFER_REAL, Builder
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
-from ulam.passes.lower.lowering import Holder, Lowering, Site, Storage
+from ulam.passes.lower.lowering import Holder, Lowering, NotSupportedError, Site, Storage
 from ulam.passes.lower.outlined import Outlined
 from ulam.passes.lower.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
-from ulam.passes.lower.statements import declared_dims
+from ulam.passes.lower.shapes import refuse_arrays_of_tuples, size_count
+from ulam.passes.lower.statements import checked_sizes, declared_dims
 from ulam.passes.lower.thread_target import target_as_value
 from ulam.passes.lower.values import (
     Container,
@@ -53,17 +54,18 @@ _BOUND_BLOCKS = ("data", "transformed_data")
 
 @dataclass
 class Global:
-    """A variable declared at the top level of a block, in program order (`number`)."""
+    """A variable declared at the top level of a block, in program order (`number`).
+
+    Of a tuple `t` each field is one: `t:1`, `t:2:1`.
+    """
 
     name: str
     block: str
     op: stan.DeclareOp | stan.ParameterOp
     number: int
     slot: int | None  # data and transformed data: its slot; sizes of transformed data follow
-
-    @property
-    def type(self) -> Attribute:
-        return self.op.res.type.element  # type: ignore[attr-defined]
+    type: Attribute
+    sizes: list[SSAValue]
 
 
 @dataclass
@@ -74,9 +76,36 @@ class Program:
     functions: dict[str, stan.FuncOp]
     blocks: dict[str, Block]
     globals: dict[str, Global] = field(default_factory=dict)
+    tuples: dict[str, stan.TupleType] = field(default_factory=dict)
+    """Global variables of tuple type, and fields of such that are tuples."""
     n_slots: int = 0
     outlined: Outlined = field(default_factory=lambda: Outlined({}))
     """The recursive functions of the unit that is being lowered."""
+
+
+    def add_globals(self, kind: str, op: stan.DeclareOp | stan.ParameterOp) -> None:
+        """The variable that `op` declares at the top level of a block."""
+        type_ = op.res.type.element  # type: ignore[attr-defined]
+        if isinstance(op, stan.ParameterOp) and isinstance(type_, stan.TupleType):
+            raise NotSupportedError("parameters of tuple type are not supported yet", op.location)
+        self._add_global(kind, op, op.var_name.data, type_, [*op.sizes])
+
+    def _add_global(
+        self, kind: str, op: stan.DeclareOp | stan.ParameterOp, name: str, type_: Attribute, sizes: list[SSAValue]
+    ) -> None:
+        if isinstance(type_, stan.TupleType):
+            self.tuples[name] = type_
+            for number, element in enumerate(type_.elements, 1):
+                count = size_count(element, op.location)
+                self._add_global(kind, op, f"{name}:{number}", element, sizes[:count])
+                sizes = sizes[count:]
+            return
+        refuse_arrays_of_tuples(type_, op.location)
+        slot = None
+        if kind in _BOUND_BLOCKS:
+            slot = self.n_slots
+            self.n_slots += 1 + rank_of(type_)
+        self.globals[name] = Global(name, kind, op, len(self.globals), slot, type_, sizes)
 
 
 @dataclass
@@ -101,12 +130,7 @@ def take_apart(program: stan.ProgramOp) -> Program:
         for op in result.blocks[kind].ops if kind in result.blocks and kind != "model" else ():
             if not isinstance(op, stan.DeclareOp | stan.ParameterOp) or "local" in op.properties:
                 continue
-            slot = None
-            if kind in _BOUND_BLOCKS:
-                slot = result.n_slots
-                result.n_slots += 1 + rank_of(op.res.type.element)  # type: ignore[attr-defined]
-            name = op.var_name.data
-            result.globals[name] = Global(name, kind, op, len(result.globals), slot)
+            result.add_globals(kind, op)
     return result
 
 
@@ -184,6 +208,9 @@ class FunctionWriter:
 
     def _bound_global(self, name: str) -> Holder:
         """Data or transformed data, read from the bound table."""
+        if (tuple_type := self.program.tuples.get(name)) is not None:
+            holders = [self.low.globals[f"{name}:{n}"] for n in range(1, len(tuple_type.elements) + 1)]
+            return Holder(name, Tuple(tuple_type, [holder.value for holder in holders if isinstance(holder, Holder)]))
         variable = self.program.globals[name]
         assert variable.slot is not None, f"variable '{name}' is not available here"
         type_ = variable.type
@@ -196,7 +223,7 @@ class FunctionWriter:
 
     def _bound_dims(self, variable: Global, n_dims: int) -> list[SSAValue]:
         """Sizes of a bound container: recomputed from ints where that is simple, so that equal sizes are seen equal."""
-        sizes = [*variable.op.sizes]
+        sizes = [*variable.sizes]
         sizes += [sizes[-1]] * (n_dims - len(sizes))
         result = []
         for n, size in enumerate(sizes):
@@ -313,9 +340,14 @@ class FunctionWriter:
         return list(block.ops) if block is not None else []
 
     def global_value(self, name: str) -> Value:
-        """The present value of a global variable."""
+        """The present value of a global variable, or of a field of one."""
+        name, *fields = name.split(":")
         found = self.low.globals[name]
-        return found.value if isinstance(found, Holder) else self.low.read_storage(found)
+        value = found.value if isinstance(found, Holder) else self.low.read_storage(found)
+        for number in fields:
+            assert isinstance(value, Tuple)
+            value = value.fields[int(number) - 1]
+        return value
 
     def globals_of(self, kind: str) -> list[Global]:
         return [g for g in self.program.globals.values() if g.block == kind]
@@ -361,6 +393,8 @@ def lower_unit(program: Program, name: str) -> Unit:
         functions = [log_density(program, sites, propto=name.endswith("_propto"))]
     module = ModuleOp([*functions, *program.outlined.written])
     target_as_value(module)
+    if name.startswith("gradient"):
+        module.body.block.add_op(ad.GradientOp.create(properties={"function": SymbolRefAttr("evaluate")}))
     return Unit(name, module, sites, program.n_slots)
 
 
@@ -395,8 +429,8 @@ def _data_dims(program: Program, sites: list[Site]) -> func.FuncOp:
         def write_sizes(variable: Global = variable, is_parameter: bool = is_parameter) -> Sequence[SSAValue]:
             outer_env, low.env = low.env, dict(low.env)
             op = variable.op
-            writer.demand(op.sizes)
-            dims = declared_dims(low, op)
+            writer.demand(variable.sizes)
+            dims = checked_sizes(low, variable.name, variable.type, variable.sizes)
             for n, size in enumerate(dims):
                 builder.store(size, out, builder.i64(n))
             if is_parameter:
@@ -421,8 +455,7 @@ def _prepare(program: Program, sites: list[Site]) -> func.FuncOp:
     for variable in writer.globals_of("transformed_data"):
         assert variable.slot is not None
         value = low.own(writer.global_value(variable.name))
-        if isinstance(value, Tuple):
-            raise NotImplementedError
+        assert not isinstance(value, Tuple)
         if isinstance(value, Container):
             value = materialize(builder, value)
             buffer = builder.value(rt.AllocBoundOp, (total(builder, value.dims),), buffer_type(value.type))

@@ -208,7 +208,7 @@ model("while-on-parameters", "real<lower=0> a; real c;", "real p = a; int n = 0;
 model("while-with-container", "vector[N] v; real<lower=0> a;", "vector[N] u = v; real p = a; while (p < 9) { u[1] = u[1] * u[2] + p; u[2:3] = u[3:4] .* v[1:2]; p = p * 2 + 0.1; } target += sum(square(u)) + p;")
 model("while-carried-whole-container", "vector[N] v; real<lower=0> a;", "vector[N] u = v; real p = a; while (p < 10) { u = sin(u) .* v + p; p = 2 * p + 0.1; } target += sum(u);")
 model("while-zero-trips", "real a;", "real p = a; while (p > 100) p = p * a; target += p ^ 2;")
-model("while-nested", "real<lower=0> a; vector[N] v;", "real p = a; int i = 0; while (i < 3) { real q = p; int j = 0; while (j < i) { q = q * v[j + 1] + sin(p); j += 1; } p += q * q; i += 1; } target += p;")
+model("while-nested", "real<lower=0> a; vector[N] v;", "real p = a; int i = 0; while (i < 3) { real q = p; int j = 0; while (j < i) { q = q * v[j + 1] + sin(p); j += 1; } p += sin(q); i += 1; } target += p;")
 model("while-in-for-and-for-in-while", "vector[N] v; real<lower=0> a;", "real p = a; for (i in 1:3) { int j = i; while (j > 0) { p = p * sin(v[i]) + j; j -= 1; } } int m = 0; while (m < 2) { for (i in 1:N) p = sin(p) * v[i] + p; m += 1; } target += p;")
 model("while-target", "vector[N] v; real a;", "int i = 1; while (i <= N) { target += square(v[i] - a); v[i] ~ normal(a, 2); i += 1; }")
 model("break-in-for", "vector[N] v; real a;", "real p = a; for (i in 1:10) { if (p > 5) break; p = p * 1.5 + square(v[1 + i % N]) + 0.3; } target += p ^ 2;")

@@ -16,7 +16,7 @@ from ulam.frontend.lowering_library import resolve
 from ulam.frontend.parser import parse_program
 from ulam.frontend.source import Source
 from ulam.frontend.typechecker import check_program
-from ulam.frontend.types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, StanType, array_of
+from ulam.frontend.types import INT, MATRIX, REAL, VECTOR, StanType, array_of
 from ulam.passes import verify_dominance
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,0 +1,173 @@
+"""The stages of lowering as passes, from the value form of the `stan` dialect to functions ready for emission.
+
+`lowering_passes` declares their order for a unit. What they tell each other stands in the module: its attribute
+`n_slots` is the number of slots of the bound table so far, `ad.gradient` asks for reverse mode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.passes import ModulePass
+
+from ulam.dialects import ad, stan
+from ulam.passes.lower import cse, dead_code_elimination, fold, loop_fusion, loop_hints, loop_invariant_code_motion
+from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
+from ulam.passes.lower.hoist_data import hoist_data
+from ulam.passes.lower.release_arena import ReleaseArena
+from ulam.passes.lower.tabulate_data import tabulate_data
+from ulam.passes.lower.tabulate_invariants import tabulate_invariants
+from ulam.passes.lower.thread_target import ThreadTarget
+from ulam.passes.lower.units import lower_unit, take_apart
+
+_HOT = ("value", "gradient")
+_HOISTED = (*_HOT, "constrain")
+
+
+def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
+    """The passes that follow `convert-stan-to-loops{unit=...}`, in order."""
+    reassociate = opt_level >= 3
+    passes: list[ModulePass] = [Simplify()]
+    if unit.startswith(_HOISTED):
+        passes.append(HoistData())
+    if unit.startswith(_HOT):
+        passes += [LightenLoops(), FuseLoops(before_reverse_mode=True, reassociate=reassociate)]
+    passes.append(ReverseModePass())
+    if unit.startswith("gradient"):
+        passes.append(FuseLoops(reassociate=reassociate))
+    return [*passes, ThreadTarget(reassociate), dead_code_elimination.DeadCodeElimination(), ReleaseArena(), LoopHints()]
+
+
+def slots_of(module: ModuleOp) -> int:
+    """The number of bound slots that a unit needs so far."""
+    attribute = module.attributes.get("n_slots")
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+
+
+def set_slots(module: ModuleOp, count: int) -> None:
+    """Notes the number of bound slots."""
+    module.attributes["n_slots"] = IntegerAttr(count, i64)
+
+
+def evaluate_of(module: ModuleOp) -> func.FuncOp:
+    """The function that is called for every evaluation."""
+    return next(op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate")
+
+
+@dataclass(frozen=True)
+class ConvertStanToLoops(ModulePass):
+    """Replaces a `stan.program` in value form by the functions of one of its units (see `units`)."""
+
+    name = "convert-stan-to-loops"
+
+    unit: str = "gradient_propto"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for program in [o for o in op.body.block.ops if isinstance(o, stan.ProgramOp)]:
+            unit = lower_unit(take_apart(program), self.unit)
+            program.detach()
+            for function in list(unit.module.body.block.ops):
+                function.detach()
+                op.body.block.add_op(function)
+            set_slots(op, unit.n_slots)
+
+
+@dataclass(frozen=True)
+class Simplify(ModulePass):
+    """Scalar clean-up, cheap enough to run always: fold, cse, licm, dce."""
+
+    name = "simplify"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        fold.run_on(op)
+        cse.run_on(op)
+        loop_invariant_code_motion.run_on(op)
+        dead_code_elimination.run_on(op)
+
+
+@dataclass(frozen=True)
+class HoistData(ModulePass):
+    """Moves what depends on data alone from `evaluate` to `bind`."""
+
+    name = "hoist-data"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        set_slots(op, hoist_data(op, slots_of(op)))
+
+
+@dataclass(frozen=True)
+class LightenLoops(ModulePass):
+    """Checks of data, and costly work on data, run once; invariant checks run before loops, others set a flag; what
+    outer loops repeat becomes a table. Nothing in units that print or draw: they stay precise.
+    """
+
+    name = "lighten-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if must_be_precise(op):
+            return
+        evaluate = evaluate_of(op)
+        loop_invariant_code_motion.run_on(evaluate, guarded=True)
+        separated = separate_data_checks(evaluate)
+        if tabulate_data(evaluate) or separated:
+            dead_code_elimination.run_on(op)
+            set_slots(op, hoist_data(op, slots_of(op)))
+        defer_checks(evaluate)
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp):
+                leave_location_open(function)
+        cse.run_on(op)
+        if tabulate_invariants(evaluate):
+            dead_code_elimination.run_on(op)
+
+
+@dataclass(frozen=True)
+class FuseLoops(ModulePass):
+    """Fewer loops in `evaluate`; what one iteration stored and then loads again is used directly."""
+
+    name = "fuse-loops"
+
+    before_reverse_mode: bool = False
+    reassociate: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if must_be_precise(op):
+            return
+        if loop_fusion.run_on(evaluate_of(op), self.before_reverse_mode, self.reassociate):
+            cse.run_on(op)
+            dead_code_elimination.run_on(op)
+
+
+@dataclass(frozen=True)
+class ReverseModePass(ModulePass):
+    """Answers every `ad.gradient`; where nothing is asked for, `ad.independent` has served its purpose."""
+
+    name = "reverse-mode"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        requests = [o for o in op.body.block.ops if isinstance(o, ad.GradientOp)]
+        if requests:
+            from ulam.passes.autodiff.reverse_mode import reverse_mode
+
+            functions = {f.sym_name.data: f for f in op.body.block.ops if isinstance(f, func.FuncOp)}
+            for request in requests:
+                reverse_mode(functions[request.function.root_reference.data])
+                request.detach()
+                request.erase()
+            cse.run_on(op)
+        for independent in [o for o in op.walk() if isinstance(o, ad.IndependentOp)]:
+            independent.detach()
+            independent.erase()
+
+
+@dataclass(frozen=True)
+class LoopHints(ModulePass):
+    """Marks loops that cannot be widened, and short sums."""
+
+    name = "loop-hints"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        loop_hints.run_on(op)

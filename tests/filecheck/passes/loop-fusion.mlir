@@ -1,0 +1,143 @@
+// RUN: stan-opt -p 'loop-fusion{reassociate=true},verify-dominance' %s | filecheck %s
+// RUN: stan-opt -p 'loop-fusion{before-reverse-mode=true}' %s | filecheck --check-prefix=BEFORE %s
+
+// An element is read in the iteration that stored it, or a later one; what needs the first loop's sum goes behind.
+// CHECK-LABEL: @elements
+// CHECK: scf.for
+// CHECK: "rt.store"(%{{.*}}, %x, %i)
+// CHECK: arith.subi %i
+// CHECK-NOT: scf.for
+// CHECK: "rt.store"(%{{.*}}, %x, %zero)
+// Reverse mode takes iterations to be independent: not before it.
+// BEFORE-LABEL: @elements
+// BEFORE-COUNT-2: scf.for
+func.func @elements(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
+    "rt.store"(%v, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    %u = arith.addf %t, %v : f64
+    scf.yield %u : f64
+  }
+  %w = arith.addf %s, %v : f64
+  scf.for %i = %one to %n step %one : i64 {
+    %j = arith.subi %i, %one : i64
+    %a = "rt.load"(%x, %j) : (!rt.buf<f64>, i64) -> f64
+    "rt.store"(%a, %y, %i) : (f64, !rt.buf<f64>, i64) -> ()
+  }
+  "rt.store"(%w, %x, %zero) : (f64, !rt.buf<f64>, i64) -> ()
+  func.return
+}
+
+// An element that a later iteration of the first loop stores: no.
+// CHECK-LABEL: @too_early
+// CHECK-COUNT-2: scf.for
+func.func @too_early(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+  %one = arith.constant 1 : i64
+  scf.for %i = %one to %n step %one : i64 {
+    "rt.store"(%v, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+  }
+  scf.for %i = %one to %n step %one : i64 {
+    %j = arith.addi %i, %one : i64
+    %a = "rt.load"(%x, %j) : (!rt.buf<f64>, i64) -> f64
+    "rt.store"(%a, %y, %i) : (f64, !rt.buf<f64>, i64) -> ()
+  }
+  func.return
+}
+
+// The second loop uses a sum of the first: no. So it does with one that it takes over, unless it may be re-associated.
+// CHECK-LABEL: @sums
+// CHECK: scf.for {{.*}} -> (f64)
+// CHECK: arith.addf {{.*}} fastmath<reassoc>
+// CHECK-NEXT: arith.sitofp
+// CHECK-NEXT: arith.addf {{.*}} fastmath<reassoc>
+// CHECK-NEXT: scf.yield
+// CHECK: scf.for
+// CHECK: arith.mulf
+func.func @sums(%n: i64, %v: f64) -> (f64, f64) attributes {entry} {
+  %one = arith.constant 1 : i64
+  %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
+    %u = arith.addf %t, %v fastmath<reassoc> : f64
+    scf.yield %u : f64
+  }
+  %p = scf.for %i = %one to %n step %one iter_args(%t = %s) -> (f64) : i64 {
+    %r = arith.sitofp %i : i64 to f64
+    %u = arith.addf %t, %r fastmath<reassoc> : f64
+    scf.yield %u : f64
+  }
+  %q = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
+    %u = arith.mulf %t, %p : f64
+    scf.yield %u : f64
+  }
+  func.return %p, %q : f64, f64
+}
+
+// A check between the loops may guard the second one; it may not go behind it.
+// CHECK-LABEL: @guarded
+// CHECK-COUNT-2: scf.for
+func.func @guarded(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+  %one = arith.constant 1 : i64
+  %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
+    %u = arith.addf %t, %v : f64
+    scf.yield %u : f64
+  }
+  %ok = arith.cmpf ogt, %s, %v : f64
+  "rt.check"(%ok) <{site = 0 : i64}> : (i1) -> ()
+  scf.for %i = %one to %n step %one : i64 {
+    "rt.store"(%v, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+  }
+  func.return
+}
+
+// Another range, or two additions to the target whose order must stay: no.
+// BEFORE-LABEL: @target
+// BEFORE-COUNT-3: scf.for
+func.func @target(%n: i64, %m: i64, %v: f64) attributes {entry} {
+  %one = arith.constant 1 : i64
+  scf.for %i = %one to %n step %one : i64 {
+    "ad.target_add"(%v) : (f64) -> ()
+  }
+  scf.for %i = %one to %n step %one : i64 {
+    "ad.target_add"(%v) : (f64) -> ()
+  }
+  scf.for %i = %one to %m step %one : i64 {
+    "ad.target_add"(%v) : (f64) -> ()
+  }
+  func.return
+}
+
+// Before reverse mode: what the loop that adds to the target alone reads is computed in it.
+// BEFORE-LABEL: @absorbed
+// BEFORE: scf.for
+// BEFORE-NOT: scf.for
+// BEFORE: return
+// If something else reads it, the loop stays one that only adds to the target.
+// BEFORE-LABEL: @read_elsewhere
+// BEFORE-COUNT-2: scf.for
+func.func @absorbed(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+  %one = arith.constant 1 : i64
+  %t = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
+  scf.for %i = %one to %n step %one : i64 {
+    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+    "rt.store"(%a, %t, %i) : (f64, !rt.buf<f64>, i64) -> ()
+  }
+  scf.for %i = %one to %n step %one : i64 {
+    %a = "rt.load"(%t, %i) : (!rt.buf<f64>, i64) -> f64
+    "ad.target_add"(%a) : (f64) -> ()
+  }
+  func.return
+}
+func.func @read_elsewhere(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {entry} {
+  %one = arith.constant 1 : i64
+  %t = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
+  scf.for %i = %one to %n step %one : i64 {
+    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+    "rt.store"(%a, %t, %i) : (f64, !rt.buf<f64>, i64) -> ()
+  }
+  scf.for %i = %one to %n step %one : i64 {
+    %a = "rt.load"(%t, %i) : (!rt.buf<f64>, i64) -> f64
+    "ad.target_add"(%a) : (f64) -> ()
+  }
+  %e = "rt.load"(%t, %one) : (!rt.buf<f64>, i64) -> f64
+  func.return %e : f64
+}
