@@ -86,7 +86,7 @@ def _is_distribution(name: str) -> bool:
 
 
 def _block(names: Iterable[str]) -> list[str]:
-    return ["```text", *textwrap.wrap(" ".join(sorted(names)), 118, break_long_words=False, break_on_hyphens=False), "```"]
+    return ["```text", *textwrap.wrap(" ".join(sorted(names)), 118, break_long_words=False), "```"]
 
 
 def text() -> str:
@@ -95,8 +95,8 @@ def text() -> str:
     plain = {n for n in everything if not _is_distribution(n) and not n.endswith(TRANSFORMS)}
     transforms = {n for n in everything if n.endswith(TRANSFORMS)}
     lines = [
-        f"### Distributions\n\nA suffix in brackets is not supported yet. Of {len(everything)} functions in Stan's library "
-        f"that are told apart by name, {len(known)} are supported.\n",
+        f"Of {len(everything)} functions in Stan's library, as told apart by name, {len(known)} are supported.\n",
+        "### Distributions\n\nA suffix in brackets is not supported yet.\n",
         *_distribution_table(),
         "\n### Functions\n",
         *_block(plain & known),

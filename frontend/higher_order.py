@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ulam.frontend.type_codes import arguments_of
+
 
 @dataclass(frozen=True, slots=True)
 class Variadic:
@@ -76,6 +78,22 @@ LAPLACE = _laplace_names()
 def is_variadic(name: str) -> bool:
     """Whether the function is not in the signature table because its arguments depend on a callback."""
     return name in VARIADIC or name in REDUCE_SUM or name in LAPLACE
+
+
+_CAPTURED = {"integrate_ode": range(3, 6), "integrate_1d": range(2, 5), "algebra_solver": range(1, 4)}
+
+
+def captured(name: str, count: int) -> range:
+    """Which of the `count` arguments after the function are for the function only: it is called with them added.
+
+    The library's definition of `name` does not take them.
+    """
+    if name in VARIADIC:
+        return range(len(arguments_of(VARIADIC[name].control)), count)
+    for stem, positions in _CAPTURED.items():
+        if name.startswith(stem):
+            return positions
+    return range(0)
 
 
 def names() -> list[str]:

@@ -111,7 +111,9 @@ class ProgramLowering:
 
     def library_symbol(self, name: str, arguments: tuple[StanType, ...]) -> str | None:
         function = resolve(name, arguments)
-        return None if function is None else self._need(function, name)
+        if function is None or function.definition.body is None:
+            return None  # the conversion to loops knows it
+        return self._need(function, name)
 
     def _need(self, function: LibraryFunction, name: str) -> str:
         symbol = self._library_symbols.get(function)

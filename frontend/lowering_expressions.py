@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
-from ulam.frontend import ast
+from ulam.frontend import ast, higher_order
 from ulam.frontend.lowering_builder import (
     UNIT,
     Builder,
@@ -221,7 +221,11 @@ class ExpressionLowering(Builder):
             properties["user"] = UNIT
         else:
             properties["callee"] = string_attr(e.name)
-            definition = self.functions.library_symbol(e.name, tuple(a.type for a in written))
+            captured = higher_order.captured(e.name, len(written)) if e.callback is not None else range(0)
+            if e.callback is not None:
+                properties["captured"] = flags_attr(tuple(int(n in captured) for n in range(len(written))))
+            passed = tuple(a.type for n, a in enumerate(written) if n not in captured)
+            definition = self.functions.library_symbol(e.name, passed)
             if definition is not None:
                 properties["definition"] = string_attr(definition)
         if e.callback is not None:

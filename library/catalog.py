@@ -18,6 +18,9 @@ _DEFINITION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
+_DECLARATION = re.compile(r"^(?:array\[,*\] )?(?:int|real|vector|row_vector|matrix|void) (\w+)\([^{};]*\);$", re.MULTILINE)
+"""A function that the compiler provides inside of a library function: see the head of ode.stan."""
+
 
 @dataclass(frozen=True, slots=True)
 class LibraryDefinition:
@@ -35,9 +38,11 @@ class LibraryDefinition:
 def _definitions_by_name() -> dict[str, list[LibraryDefinition]]:
     found: dict[str, list[LibraryDefinition]] = {}
     for path in sorted(_FOLDER.glob("*.stan")):
-        for match in _DEFINITION.finditer(path.read_text(encoding="utf-8")):
-            definition = LibraryDefinition(match[1], path.name, match.start(), match[0])
-            found.setdefault(definition.name, []).append(definition)
+        text = path.read_text(encoding="utf-8")
+        for pattern in (_DEFINITION, _DECLARATION):
+            for match in pattern.finditer(text):
+                definition = LibraryDefinition(match[1], path.name, match.start(), match[0])
+                found.setdefault(definition.name, []).append(definition)
     return found
 
 

@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-O", dest="level", type=int, choices=range(5), metavar="LEVEL", help="optimization level, 0 to 4")
     add("-p", "--pass-pipeline", "--passes", dest="pipeline", help="passes to run: name{option=value},name,...")
     add("-t", "--target", choices=TARGETS, default="mlir", help="what to print")
-    add("--unit", choices=UNITS, help="lower this unit of a Stan program (-t llvm and asm: gradient_propto if not given)")
+    add("--unit", choices=UNITS, help="lower this unit of a Stan program; -t llvm and asm do, and take gradient_propto")
     add("--print-pipeline", action="store_true", help="print the pipeline and stop")
     add("--print-ir-after-all", action="store_true", help="print the IR after each pass to standard error")
     add("--verify-each", action="store_true", help="verify the IR, dominance included, after each pass")
@@ -372,7 +372,8 @@ def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> s
     from ulam.emit.jit import compile_assembly, host
     from ulam.emit.llvm_text import EmitOptions, emit_module
 
-    llvm = emit_module(_lowered(module, arguments.unit or DEFAULT_UNIT, level), EmitOptions(opt_level=level, fused=host().fused))
+    lowered = _lowered(module, arguments.unit or DEFAULT_UNIT, level)
+    llvm = emit_module(lowered, EmitOptions(opt_level=level, fused=host().fused))
     return llvm if arguments.target == "llvm" else compile_assembly(llvm)
 
 

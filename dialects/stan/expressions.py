@@ -158,6 +158,7 @@ class CallOp(IRDLOperation):
     `autodiff` has a 1 for each argument that Stan's static rule calls autodiff; `unnormalized`: the call may drop
     summands that have no autodiff argument. No result for functions that return nothing.
     A function passed to a higher-order function is `callback`, the symbol of its `stan.func`; it is not an operand.
+    `captured` then has a 1 for each argument that is for the callback only: it is called with these added.
     `definition` is the symbol of the `stan.func` that defines a library function for these argument types; without
     one the conversion to loops knows the function itself.
     """
@@ -168,6 +169,7 @@ class CallOp(IRDLOperation):
     unnormalized = opt_prop_def(UnitAttr)
     user = opt_prop_def(UnitAttr)
     callback = opt_prop_def(StringAttr)
+    captured = opt_prop_def(DenseArrayBase)
     definition = opt_prop_def(StringAttr)
     arguments = var_operand_def()
     res = opt_result_def()

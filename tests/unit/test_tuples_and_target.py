@@ -1,0 +1,181 @@
+"""Variables of tuple type, and programs that read `target()`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ulam
+from ulam.runtime.errors import CompileError, FatalError
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ULAM_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def gradient_is_right(m: ulam.StanModel, theta: np.ndarray) -> None:
+    value, gradient = m.log_density_gradient(theta, propto=False)
+    assert value == pytest.approx(m.log_density(theta, propto=False), rel=1e-12)
+    for i, slope in enumerate(gradient):
+        step = np.zeros_like(theta)
+        step[i] = 1e-5
+        up, down = (m.log_density(theta + s, propto=False) for s in (step, -step))
+        assert slope == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-6)
+
+
+P = np.array([-1.0, -2.0, 3.0])
+
+TUPLES = {
+    "fields": ("""
+        parameters { vector[3] p; }
+        model {
+          tuple(real, vector[3]) t;
+          t = (p[1], p);
+          target += t.1 * sum(t.2);
+          t.1 = 3 * p[2];
+          target += t.1^2;
+          t.2 = p .* p;
+          target += sum(t.2);
+        }""", 50.0),
+    "functions and loops": ("""
+        functions {
+          tuple(real, vector) f(real x, vector v) { if (x > 0) return (x, v); return (-x, v * 2); }
+          tuple(real, vector) g(real x, vector v) { for (i in 1:2) if (x < -i) return (x * 3, v); return (-x, v * 2); }
+        }
+        parameters { vector[3] p; }
+        model {
+          tuple(real, vector[3]) t = f(p[1], p);
+          target += t.1 * sum(t.2);
+          for (i in 1:3) { t = f(t.1 * p[2], t.2); if (i > 1) t.1 = p[1]; }
+          target += t.1^2 * sum(t.2);
+          target += g(p[2], p).1 + sum(g(p[1], p).2);
+        }""", -6.0),
+    "nested": ("""
+        parameters { vector[3] p; }
+        model {
+          tuple(real, tuple(vector[3], int)) t;
+          for (i in 1:3) { t = (p[i], (p * i, i)); target += t.2.1[2] * t.2.2 * t.1; }
+          t.2.1 = p;
+          target += sum(t.2.1);
+        }""", -36.0),
+    "unpacking": ("""
+        parameters { vector[3] p; }
+        model { real a; vector[3] b; (a, b) = (p[1], p * 2); target += a * sum(b .* p); }""", -28.0),
+    "promotion": ("parameters { vector[3] p; } model { tuple(real, real) t = (1, 2); target += t.1 * p[1] / t.2; }", -0.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TUPLES)
+def test_local_tuples(name: str) -> None:
+    text, expected = TUPLES[name]
+    m = ulam.StanModel(text)
+    assert m.log_density(P) == pytest.approx(expected)
+    gradient_is_right(m, P)
+
+
+def test_tuples_in_all_blocks() -> None:
+    m = ulam.StanModel("""
+        data { int n; tuple(int, vector[n]) d; tuple(tuple(int, real), array[2] int) e; }
+        transformed data { tuple(real, vector[n]) td = (d.1 * 0.5, d.2 + 1); }
+        parameters { vector[n] p; }
+        transformed parameters { tuple(real, vector[n]) tp = (p[1] * e.1.2, p .* d.2); }
+        model { target += tp.1 + sum(tp.2) * td.1 + dot_product(td.2, p) * e.2[2]; }
+        generated quantities { tuple(real, tuple(int, row_vector[2])) gq = (tp.1, (e.1.1, [4, 5])); }
+    """, {"n": 3, "d": {"1": 3, "2": [1.0, 2.0, 3.0]}, "e": ((7, 2.5), [3, 4])})  # fmt: skip
+    gradient_is_right(m, P)
+    tp, weights = -2.5, np.array([1.0, 2.0, 3.0])
+    assert m.log_density(P) == pytest.approx(tp + (P * weights).sum() * 1.5 + ((weights + 1) * P).sum() * 4)
+    names = m.param_names(include_tp=True, include_gq=True)
+    values = m.param_constrain(P, include_tp=True, include_gq=True, rng=m.new_rng(1))
+    assert names[3:] == ["tp:1", "tp:2.1", "tp:2.2", "tp:2.3", "gq:1", "gq:2:1", "gq:2:2.1", "gq:2:2.2"]
+    assert list(values[3:]) == [-2.5, -1, -4, 9, -2.5, 7, 4, 5]
+
+
+def test_sizes_of_tuples_are_checked() -> None:
+    m = ulam.StanModel("parameters { vector[3] p; } model { tuple(vector[2], int) t = (p, 2); target += sum(t.1); }")
+    with pytest.raises(FatalError, match=r"t\.1: sizes must match: 2 declared, 3"):
+        m.log_density(P)
+
+
+@pytest.mark.parametrize("text", [
+    "parameters { vector[3] p; } model { array[2] tuple(real, vector[3]) t; t[1] = (p[1], p); }",
+    "parameters { vector[3] p; } model { array[2] tuple(real, vector[3]) t = {(p[1], p), (p[2], p)}; }",
+    "parameters { tuple(real, vector[2]) p; } model { }",
+])  # fmt: skip
+def test_what_is_not_supported_says_so(text: str) -> None:
+    with pytest.raises(CompileError, match="tuple.* not supported yet"):
+        ulam.StanModel(text).log_density(P)
+
+
+def test_printing_tuples(capsys: pytest.CaptureFixture[str]) -> None:
+    m = ulam.StanModel("parameters { real x; } model { print((1, x, (2, [3.5, 4]))); }")
+    m.log_density(np.array([0.5]))
+    assert capsys.readouterr().out == "(1,0.5,(2,[3.5,4]))\n"
+
+
+# ---------------------------------------------------------------- a function's result in a loop
+
+
+def test_return_of_a_container_from_inside_loops() -> None:
+    m = ulam.StanModel("""
+        functions {
+          vector f(vector v, int n) {
+            for (i in 1:3) { if (n == 0) break; for (j in 1:i) if (v[i] > j) return v * v[2]; }
+            while (n > 2) { if (n > 5) return v[1:2]; return f(v .* v, n - 1); }
+            return -v[1:2] * v[3];
+          }
+        }
+        parameters { vector[3] p; }
+        model { for (n in 0:7) target += sum(f(p, n)); }""")  # fmt: skip
+    assert m.log_density(P) == 9.0
+    gradient_is_right(m, P)
+
+
+# ---------------------------------------------------------------- target()
+
+
+def test_target_is_the_sum_so_far(capsys: pytest.CaptureFixture[str]) -> None:
+    m = ulam.StanModel("""
+        parameters { real<lower=0> x; real y; }
+        model {
+          x ~ normal(0, 1);
+          print("lp ", target());
+          target += -0.5 * square(y * target());
+          for (i in 1:3) { target += y * i; target += sin(target()); }
+          if (y > 0.2) target += target() * 0.1;
+          print("end ", target());
+        }""")  # fmt: skip
+    theta = np.array([0.3, 0.4])
+    x, y = math.exp(0.3), 0.4
+    for jacobian in (True, False):
+        first = (0.3 if jacobian else 0) - 0.5 * x * x
+        lp = first - 0.5 * (y * first) ** 2
+        for i in (1, 2, 3):
+            lp += y * i
+            lp += math.sin(lp)
+        lp *= 1.1
+        assert m.log_density(theta, jacobian=jacobian) == pytest.approx(lp, rel=1e-14)
+        lines = capsys.readouterr().out.splitlines()
+        assert float(lines[0].removeprefix("lp ")) == pytest.approx(first, rel=1e-4)
+        assert float(lines[1].removeprefix("end ")) == pytest.approx(lp, rel=1e-4)
+    gradient_is_right(m, theta)
+
+
+def test_functions_that_read_the_target() -> None:
+    m = ulam.StanModel("""
+        functions { real gain_lp(real x) { real before = target(); x ~ normal(0, 1); return target() - before; } }
+        parameters { real x; }
+        transformed parameters { real y = gain_lp(x * 2); }
+        model { target += 2 * gain_lp(x) * y; }
+        generated quantities { real z = y; }""")  # fmt: skip
+    x = 0.7
+    assert m.log_density(np.array([x])) == pytest.approx(-2 * x**2 - x**2 / 2 + 2 * (-(x**2) / 2) * (-2 * x**2))
+    gradient_is_right(m, np.array([x]))
+    values = m.param_constrain(np.array([x]), include_tp=True, include_gq=True, rng=m.new_rng(1))
+    assert values[1] == values[2] == pytest.approx(-2 * x**2)
