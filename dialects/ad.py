@@ -43,7 +43,7 @@ class IndependentOp(IRDLOperation):
 
 @irdl_op_definition
 class TargetAddOp(IRDLOperation):
-    """Adds to the target of the function. Its adjoint is 1 everywhere, so the reverse of what feeds it needs no waiting.
+    """Adds to the target. Its adjoint is 1 everywhere, so the reverse of what feeds it needs no waiting.
 
     `thread-target` makes an ordinary carried value of it, before emission.
     """

@@ -44,7 +44,9 @@ def expect_element(buffer: Attribute, value: Attribute) -> None:
     """Raises unless `value` is the element type of `buffer`."""
     assert isinstance(buffer, BufferType)
     if buffer.element != value:
-        raise VerifyException(f"the elements of the buffer are of type {buffer.element}, but the value is of type {value}")
+        raise VerifyException(
+            f"the elements of the buffer are of type {buffer.element}, but the value is of type {value}"
+        )
 
 
 @irdl_op_definition

@@ -67,8 +67,11 @@ class Run:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script."""
+    from ulam.runtime.compiler import compiling
+
     try:
-        return _main(argv)
+        with compiling():
+            return _main(argv)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILURE

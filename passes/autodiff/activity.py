@@ -2,7 +2,7 @@
 
 A value is *varied* if it depends on the independent variables, *useful* if the target depends on it, *active* if both.
 Buffers are judged by class: two buffers that may be the same memory (views, carried or yielded buffers) are of one
-class, and a class is active as a whole. Flow-insensitive, to a fixpoint.
+class, and a class is active as a whole. Flow-insensitive: reachability, forwards and backwards.
 """
 
 from __future__ import annotations
@@ -21,6 +21,16 @@ _SCALAR = (
     arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SelectOp, rt.MathOp,
 )  # fmt: skip
 """Ops from f64 to f64 that have a derivative."""
+_SCALARS = frozenset(_SCALAR)
+
+_FLOW: dict[type[Operation], tuple[int, int | None]] = {
+    rt.LoadOp: (0, None),
+    rt.StoreOp: (0, 1),
+    rt.FillOp: (1, 0),
+    rt.CopyOp: (1, 0),
+    ad.AccumulateOp: (2, 0),
+}
+"""Op: the operand from which, and the operand (None: the result) to which values flow."""
 
 
 class Activity:
@@ -47,8 +57,18 @@ class Activity:
             self._mark(self._varied, value)
         for value in useful:
             self._mark(self._useful, value)
-        self._fixpoint(ops, self._spread_varied, self._varied)
-        self._fixpoint(ops[::-1], self._spread_useful, self._useful)
+        forwards: dict[SSAValue, list[SSAValue]] = {}
+        backwards: dict[SSAValue, list[SSAValue]] = {}
+        for op in ops:
+            if type(op) is ad.TargetAddOp:
+                self._useful.add(op.operands[0])
+            for a, b in _dependences(op):
+                if is_real(a) and is_real(b):
+                    a, b = self._key(a), self._key(b)
+                    forwards.setdefault(a, []).append(b)
+                    backwards.setdefault(b, []).append(a)
+        self._spread(forwards, self._varied)
+        self._spread(backwards, self._useful)
 
     # ------------------------------------------------------------ answers
 
@@ -102,75 +122,34 @@ class Activity:
 
     # ------------------------------------------------------------ spreading
 
-    def _fixpoint(self, ops: list[Operation], spread, marked: set[SSAValue]) -> None:  # noqa: ANN001
-        size = -1
-        while size != len(marked):
-            size = len(marked)
-            for op in ops:
-                spread(op)
+    def _spread(self, edges: dict[SSAValue, list[SSAValue]], marked: set[SSAValue]) -> None:
+        """Marks all that can be reached."""
+        work = list(marked)
+        while work:
+            for key in edges.get(work.pop(), ()):
+                if key not in marked:
+                    marked.add(key)
+                    work.append(key)
 
     def _mark(self, marked: set[SSAValue], value: SSAValue) -> None:
         if is_real(value):
             marked.add(self._key(value))
 
-    def _spread_varied(self, op: Operation) -> None:
-        varied = self._varied
-        if isinstance(op, _SCALAR):
-            if any(self._key(o) in varied for o in op.operands) and not _is_constant(op):
-                self._mark(varied, op.results[0])
-        elif isinstance(op, rt.LoadOp):
-            if self._key(op.buffer) in varied:
-                self._mark(varied, op.res)
-        elif isinstance(op, rt.StoreOp | rt.FillOp | ad.AccumulateOp):
-            if self._key(op.value) in varied:
-                varied.add(self.class_of(op.destination if isinstance(op, rt.FillOp) else op.buffer))
-        elif isinstance(op, rt.CopyOp):
-            if self._key(op.source) in varied:
-                varied.add(self.class_of(op.destination))
-        elif isinstance(op, rt.KernelOp):
-            inputs, outputs = kernel_buffers(op)
-            if any(self._key(b) in varied for b in inputs):
-                for buffer in outputs:
-                    varied.add(self.class_of(buffer))
-        elif isinstance(op, func.CallOp):
-            if any(is_real(o) and self._key(o) in varied for o in op.operands):
-                for result in op.results:
-                    self._mark(varied, result)
-        else:
-            for a, b in flow_pairs(op):
-                if self._key(a) in varied:
-                    self._mark(varied, b)
 
-    def _spread_useful(self, op: Operation) -> None:
-        useful = self._useful
-        if isinstance(op, ad.TargetAddOp):
-            useful.add(op.value)
-        elif isinstance(op, _SCALAR):
-            if op.results[0] in useful and not _is_constant(op):
-                for operand in op.operands:
-                    self._mark(useful, operand)
-        elif isinstance(op, rt.LoadOp):
-            if op.res in useful:
-                useful.add(self.class_of(op.buffer))
-        elif isinstance(op, rt.StoreOp | rt.FillOp | ad.AccumulateOp):
-            if self.class_of(op.destination if isinstance(op, rt.FillOp) else op.buffer) in useful:
-                self._mark(useful, op.value)
-        elif isinstance(op, rt.CopyOp):
-            if self.class_of(op.destination) in useful:
-                useful.add(self.class_of(op.source))
-        elif isinstance(op, rt.KernelOp):
-            inputs, outputs = kernel_buffers(op)
-            if any(self._key(b) in useful for b in outputs):
-                for buffer in inputs:
-                    useful.add(self.class_of(buffer))
-        elif isinstance(op, func.CallOp):
-            if any(is_real(r) and self._key(r) in useful for r in op.results):
-                for operand in op.operands:
-                    self._mark(useful, operand)
-        else:
-            for a, b in flow_pairs(op):
-                if self._key(b) in useful:
-                    self._mark(useful, a)
+def _dependences(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
+    """(from, to) where the derivative of `to` by `from` may not be 0, for ops without regions too."""
+    cls = type(op)
+    if cls in _SCALARS:
+        return [] if _is_constant(op) else [(o, op.results[0]) for o in op.operands]
+    if cls in _FLOW:
+        source, destination = _FLOW[cls]
+        return [(op.operands[source], op.results[0] if destination is None else op.operands[destination])]
+    if isinstance(op, rt.KernelOp):
+        inputs, outputs = kernel_buffers(op)
+        return [(a, b) for a in inputs for b in outputs]
+    if isinstance(op, func.CallOp):
+        return [(a, b) for a in op.operands for b in op.results]
+    return flow_pairs(op) if op.regions else []
 
 
 def is_real(value: SSAValue) -> bool:
@@ -180,10 +159,12 @@ def is_real(value: SSAValue) -> bool:
 
 def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
     """(from, to) for values that control flow passes on."""
+    if not op.regions:
+        return []
     if isinstance(op, scf.ForOp):
         block = op.body.block
         yielded = block.last_op.operands  # type: ignore[union-attr]
-        pairs = list(zip(op.iter_args, block.args[1:], strict=True))
+        pairs: list[tuple[SSAValue, SSAValue]] = list(zip(op.iter_args, block.args[1:], strict=True))
         pairs += zip(yielded, block.args[1:], strict=True)
         pairs += zip(yielded, op.results, strict=True)
         return pairs + list(zip(op.iter_args, op.results, strict=True))
@@ -197,19 +178,21 @@ def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
     if isinstance(op, scf.WhileOp):
         before, after = op.before_region.block, op.after_region.block
         passed = before.last_op.operands[1:]  # type: ignore[union-attr]
-        pairs = list(zip(op.arguments, before.args, strict=True))
+        pairs: list[tuple[SSAValue, SSAValue]] = list(zip(op.arguments, before.args, strict=True))
         pairs += zip(passed, after.args, strict=True)
         pairs += zip(passed, op.results, strict=True)
         return pairs + list(zip(after.last_op.operands, before.args, strict=True))  # type: ignore[union-attr]
     return []
 
 
+_WRITTEN: dict[type[Operation], int] = {rt.StoreOp: 1, ad.AccumulateOp: 0, rt.CopyOp: 0, rt.FillOp: 0}
+
+
 def written_buffers(op: Operation) -> list[SSAValue]:
     """Buffers that an op (not its regions) writes to."""
-    if isinstance(op, rt.StoreOp | ad.AccumulateOp):
-        return [op.buffer]
-    if isinstance(op, rt.CopyOp | rt.FillOp):
-        return [op.destination]
+    position = _WRITTEN.get(type(op))
+    if position is not None:
+        return [op.operands[position]]
     if isinstance(op, rt.KernelOp):
         return kernel_buffers(op)[1]
     return []  # functions that are called only read their arguments

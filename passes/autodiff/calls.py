@@ -211,7 +211,10 @@ def _set_signature(function: func.FuncOp, name: SymbolRefAttr) -> None:
 def _function(block: Block, name: SymbolRefAttr, like: func.FuncOp) -> func.FuncOp:
     empty = FunctionType.from_lists([], [])
     function = func.FuncOp.create(
-        properties={"sym_name": StringAttr(""), "function_type": empty}, regions=[Region(block)], location=like.location)  # fmt: skip
+        properties={"sym_name": StringAttr(""), "function_type": empty},
+        regions=[Region(block)],
+        location=like.location,
+    )
     _set_signature(function, name)
     return function
 

@@ -183,7 +183,10 @@ class Keeper:
     def _kept_in_stack_slot(self, value: SSAValue, frame: Frame) -> SSAValue:
         stored, store_ops = self._storable(value)
         slot_op = rt.AllocOp.create(
-            operands=(self.builder.i64(1),), result_types=(rt.BufferType(stored.type),), properties={"stack": UnitAttr()})  # fmt: skip
+            operands=(self.builder.i64(1),),
+            result_types=(rt.BufferType(stored.type),),
+            properties={"stack": UnitAttr()},
+        )
         self.builder.at_start(slot_op)
         zero = self.builder.i64(0)
         store = rt.StoreOp.create(operands=(stored, slot_op.res, zero), properties={"initial": UnitAttr()})
@@ -198,7 +201,10 @@ class Keeper:
             # Not at the top level of the body: over a stack slot to its end.
             stored, store_ops = self._storable(value)
             slot_op = rt.AllocOp.create(
-                operands=(self.builder.i64(1),), result_types=(rt.BufferType(stored.type),), properties={"stack": UnitAttr()})  # fmt: skip
+                operands=(self.builder.i64(1),),
+                result_types=(rt.BufferType(stored.type),),
+                properties={"stack": UnitAttr()},
+            )
             self.builder.at_start(slot_op)
             zero = self.builder.i64(0)
             store = rt.StoreOp.create(operands=(stored, slot_op.res, zero), properties={"initial": UnitAttr()})
@@ -231,7 +237,8 @@ class Keeper:
         if type_ != i1:
             return stored
         narrow = arith.TruncIOp.create(
-            operands=(stored,), result_types=(i1,), properties={"overflowFlags": arith.IntegerOverflowAttr("none")})  # fmt: skip
+            operands=(stored,), result_types=(i1,), properties={"overflowFlags": arith.IntegerOverflowAttr("none")}
+        )
         block.add_op(narrow)
         return narrow.results[0]
 

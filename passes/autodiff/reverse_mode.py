@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr, f64, i1, i64
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
@@ -43,6 +43,35 @@ def reverse_mode(function: func.FuncOp) -> None:
     derivatives.complete()
 
 
+def reverse_in_place(block: Block, known: dict[SSAValue, int | float]) -> SSAValue | None:
+    """Appends the reverse sweep of what `block` adds to the target; returns where the gradient is then found.
+
+    `block` stands alone, before it becomes part of a function: what it takes from outside is constant. `known`: which
+    of that are numbers. Its additions to the target are gone afterwards. None if the gradient is 0.
+    """
+    function = func.FuncOp.create(
+        properties={"sym_name": StringAttr(""), "function_type": FunctionType.from_lists([], [])},
+        regions=[Region(block)],
+    )
+    module = ModuleOp([function])
+    independent = next(op for op in block.ops if isinstance(op, ad.IndependentOp))
+    theta = independent.buffer
+    mode = ReverseMode(function, Activity(block, [theta]), Derivatives(module))
+    mode.builder.known.update(known)
+    independent.detach()
+    independent.erase()
+    for op in block.walk():
+        if isinstance(op, func.CallOp) and any(is_real(r) for r in op.results):
+            mode.unsupported("a recursive function in a function that a solver calls", op)
+    mode.sweep()
+    mode.builder.finish()
+    for op in [op for op in block.walk() if isinstance(op, ad.TargetAddOp)]:
+        op.detach()
+        op.erase()
+    function.body.detach_block(block)
+    return mode.shadows.of.get(theta)
+
+
 class ReverseMode:
     """The differentiation of one function."""
 
@@ -62,17 +91,13 @@ class ReverseMode:
         """The function, which adds to a target, returns the gradient, too: through a further argument."""
         gradient = self.entry.insert_arg(BUFFER_REAL, 1)
         gradient.name_hint = "gradient"
-        self.shadows.make(self.entry)
         theta, count = independent.buffer, independent.count
         independent.detach()
         independent.erase()
         end = self.entry.last_op
         assert end is not None
         end.detach()
-        frame = Frame(self.entry, self.entry, None)
-        self.fuse_all(self.entry)
-        self.builder.block = self.entry
-        self.reverse_block(self.entry, frame)
+        self.sweep()
         if (shadow := self.shadows.of.get(theta)) is not None:
             self.builder.copy(gradient, shadow, count, initial=True)
         else:
@@ -81,6 +106,13 @@ class ReverseMode:
         self.builder.finish()
         type_ = FunctionType.from_lists([a.type for a in self.entry.args], [o.type for o in end.operands])
         self.function.properties["function_type"] = type_
+
+    def sweep(self) -> None:
+        """The reverse sweep, at the end of the function."""
+        self.shadows.make(self.entry)
+        self.fuse_all(self.entry)
+        self.builder.block = self.entry
+        self.reverse_block(self.entry, Frame(self.entry, self.entry, None))
 
     def _note_constants(self) -> None:
         for op in self.entry.ops:
@@ -323,7 +355,8 @@ class ReverseMode:
             builder.emit(scf.YieldOp, ends)
         starts = [*adjoints, *(frame.adjoints.get(v, zero) for v in outer)]
         loop = builder.emit(
-            scf.ForOp, (builder.i64(0), count, builder.i64(1), *starts), [f64] * len(starts), regions=(Region(block),))  # fmt: skip
+            scf.ForOp, (builder.i64(0), count, builder.i64(1), *starts), [f64] * len(starts), regions=(Region(block),)
+        )
         for v, result in zip(outer, loop.results[len(carried) :], strict=True):
             frame.adjoints[v] = result
         for n, result in zip(carried, loop.results, strict=False):
@@ -455,7 +488,10 @@ class ReverseMode:
     def _record_slot(self, op: scf.WhileOp, record_type: rt.BufferType) -> SSAValue:
         """A place that holds the newest record while the forward loop runs; returns its value after the loop."""
         slot = rt.AllocOp.create(
-            operands=(self.builder.i64(1),), result_types=(rt.BufferType(record_type),), properties={"stack": UnitAttr()})  # fmt: skip
+            operands=(self.builder.i64(1),),
+            result_types=(rt.BufferType(record_type),),
+            properties={"stack": UnitAttr()},
+        )
         self.builder.at_start(slot)
         zero = self.builder.i64(0)
         null = rt.NullOp.create(result_types=(record_type,))

@@ -13,6 +13,7 @@ from typing import Any
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr, StringAttr, UnitAttr, f64, i1, i32, i64
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
@@ -22,20 +23,43 @@ BUFFER_INT = rt.BufferType(i32)
 BUFFER_I64 = rt.BufferType(i64)
 _UNIT = UnitAttr()
 _NO_FASTMATH = arith.FastMathFlagsAttr("none")
-REASSOCIATE = arith.FastMathFlagsAttr([arith.FastMathFlag.REASSOC])
-_FAST = {"fastmath": _NO_FASTMATH}
-_REASSOCIATE = {"fastmath": REASSOCIATE}
-_OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
+_FAST: dict[str, Attribute] = {"fastmath": _NO_FASTMATH}
+_REASSOCIATE: dict[str, Attribute] = {"fastmath": REASSOCIATE}
+_OVERFLOW: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 _WRAPPING = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
 
 CMPI = {name: IntegerAttr(i, i64) for i, name in enumerate(
     ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"))}  # fmt: skip
-CMPF = {name: IntegerAttr(i, i64) for i, name in enumerate(
-    ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"))}  # fmt: skip
+CMPF = {
+    name: IntegerAttr(i, i64)
+    for i, name in enumerate(
+        (
+            "false",
+            "oeq",
+            "ogt",
+            "oge",
+            "olt",
+            "ole",
+            "one",
+            "ord",
+            "ueq",
+            "ugt",
+            "uge",
+            "ult",
+            "ule",
+            "une",
+            "uno",
+            "true",
+        )
+    )
+}
 
 _FOLD_COMPARISON: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": operator.ge,
-    "oeq": operator.eq, "une": operator.ne, "olt": operator.lt, "ole": operator.le, "ogt": operator.gt, "oge": operator.ge,
+    "eq": operator.eq, "ne": operator.ne,
+    "slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": operator.ge,
+    "oeq": operator.eq, "une": operator.ne,
+    "olt": operator.lt, "ole": operator.le, "ogt": operator.gt, "oge": operator.ge,
 }  # fmt: skip
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import LocationAttr, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, LocationAttr, i32
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
 from ulam.library.requirements import REQUIREMENTS, Argument
-from ulam.passes.lower.lowering import REJECTION, Frame, Lowering, NotSupportedError, handles
+from ulam.passes.lower.lowering import REJECTION, Closure, Frame, Lowering, NotSupportedError, handles
 from ulam.passes.lower.operators import apply_elementwise
 from ulam.passes.lower.statements import add_value_to_target
 from ulam.passes.lower.values import Container, Value, for_each_position
@@ -103,7 +104,7 @@ def effective_autodiff(low: Lowering, op: stan.CallOp) -> list[bool]:
     In a function that is written in place, an argument is autodiff only if it depends on an argument of the function
     that is autodiff at its own call.
     """
-    static = [bool(bit) for bit in op.autodiff.get_values()]
+    static = [bool(bit) for bit in cast("DenseArrayBase[IntegerType]", op.autodiff).get_values()]
     if not low.frames:
         return static
     return [bit and depends_on_autodiff(low.frames[-1], arg) for bit, arg in zip(static, op.arguments, strict=True)]
@@ -151,6 +152,7 @@ def inline(
     autodiff: Sequence[bool],
     *,
     to_target: bool = False,
+    closure: Closure | None = None,
 ) -> Value | None:
     """Writes a function's body in place of a call, or calls it if it is recursive; returns its result."""
     if not function.body.blocks:
@@ -162,7 +164,7 @@ def inline(
         add_value_to_target(low, result)
         return None
     block = function.body.block
-    frame = Frame(function, location, unnormalized, to_target=to_target)
+    frame = Frame(function, location, unnormalized, to_target=to_target, closure=closure)
     for formal, actual, bit in zip(block.args, arguments, autodiff, strict=True):
         low.env[formal] = actual
         frame.autodiff[formal] = bit
@@ -207,8 +209,13 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
 
         assert op.res is not None
         return apply_elementwise(low, op.callee.data, op.res.type, arguments, element)
+    closure = None
+    if op.callback is not None:
+        from ulam.passes.lower.callbacks import capture
+
+        closure, arguments, autodiff = capture(low, op, arguments, autodiff)
     owned = [_argument(low, function, n, a) for n, a in enumerate(arguments)]
-    return inline(low, function, owned, op.location, unnormalized, autodiff)
+    return inline(low, function, owned, op.location, unnormalized, autodiff, closure=closure)
 
 
 def _argument(low: Lowering, function: stan.FuncOp, n: int, argument: Value) -> Value:

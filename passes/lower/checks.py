@@ -4,14 +4,14 @@ A check in a loop keeps the loop from being vectorised. `separate_data_checks` g
 alone a loop of their own, which then runs once, when data are bound. `defer_checks` turns the others, as far as nothing
 unsafe follows from going on, into a flag that is tested behind the loop.
 
-So a hot unit may notice an error late or early, but never misses one: it leaves with status LOCATE, and the runtime runs
-the unit `locate`, in which every check stands where the program has it, to say which error comes first.
+So a hot unit may notice an error late or early, but never misses one: it leaves with status LOCATE, and the runtime
+runs the unit `locate`, in which every check stands where the program has it, to say which error comes first.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
@@ -20,6 +20,9 @@ from ulam.passes.lower.data_slices import DataSlices
 
 LOCATE = 3
 """Status of a hot unit: an error happened; the unit `locate` tells which."""
+
+HARMLESS = "harmless"
+"""Attribute of a check that may come late: going on with a bad value computes nonsense, but nothing unsafe."""
 
 _REJECTION = 1
 
@@ -95,7 +98,7 @@ def _defer_in(block: Block) -> None:
 
 
 def _is_deferrable(check: rt.CheckOp) -> bool:
-    """Domain checks: going on with a bad value computes nonsense, but nothing unsafe."""
+    """Domain checks."""
     return check.status is not None and check.status.value.data in (_REJECTION, LOCATE)
 
 
@@ -125,9 +128,11 @@ def _defer(loop: scf.ForOp, checks: list[rt.CheckOp]) -> None:
     new = rebuild(loop, [*loop.operands, zero.result], [*(r.type for r in loop.results), i64])
     assert new.parent is not None
     none = arith.CmpiOp.create(
-        operands=(new.results[-1], zero.result), result_types=(i1,), properties={"predicate": IntegerAttr(0, i64)})  # fmt: skip
+        operands=(new.results[-1], zero.result), result_types=(i1,), properties={"predicate": IntegerAttr(0, i64)}
+    )
     check = rt.CheckOp.create(
-        operands=(none.result,), properties={"site": IntegerAttr(-1, i64), "status": IntegerAttr(LOCATE, i64)})  # fmt: skip
+        operands=(none.result,), properties={"site": IntegerAttr(-1, i64), "status": IntegerAttr(LOCATE, i64)}
+    )
     new.parent.insert_ops_after([none, check], new)
 
 
@@ -136,4 +141,6 @@ def leave_location_open(function: func.FuncOp) -> None:
     status = IntegerAttr(LOCATE, i64)
     for op in function.walk():
         if isinstance(op, rt.CheckOp):
+            if _is_deferrable(op):
+                op.attributes[HARMLESS] = UnitAttr()
             op.properties["status"] = status

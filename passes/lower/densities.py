@@ -93,14 +93,11 @@ def _needs(template: Template, op: Operation) -> frozenset[int]:
 def _flatten(value: SSAValue, negative: bool, summands: list[tuple[bool, SSAValue]]) -> None:
     """Summands over top-level `+` and `-`."""
     op = value.owner
-    if isinstance(op, ADD):
-        _flatten(op.left, negative, summands)
-        _flatten(op.right, negative, summands)
-    elif isinstance(op, SUB):
-        _flatten(op.left, negative, summands)
-        _flatten(op.right, not negative, summands)
-    elif isinstance(op, NEG) and isinstance(op.operand.owner, ADD | SUB):
-        _flatten(op.operand, not negative, summands)
+    if isinstance(op, ADD | SUB):
+        _flatten(op.operands[0], negative, summands)
+        _flatten(op.operands[1], negative is not isinstance(op, SUB), summands)
+    elif isinstance(op, NEG) and isinstance(op.operands[0].owner, ADD | SUB):
+        _flatten(op.operands[0], not negative, summands)
     else:
         summands.append((negative, value))
 
@@ -225,10 +222,10 @@ def _mark_used(expansion: Expansion, values: Sequence[SSAValue]) -> None:
             work.extend(inner.operands)
 
 
-def _is_term_call(value: SSAValue) -> bool:
+def _is_term_call(expansion: Expansion, value: SSAValue) -> bool:
     """A summand that is itself a call of a density: expanded in place, not evaluated to a number."""
     op = value.owner
-    return isinstance(op, stan.CallOp) and is_density(op) and value.has_one_use()
+    return isinstance(op, stan.CallOp) and is_density(op) and value.has_one_use() and not expansion.is_elementwise(op)
 
 
 def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
@@ -237,9 +234,7 @@ def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
     summands = _kept_summands(expansion)
     if not any(expansion.autodiff) and expansion.unnormalized:
         summands = []
-    calls = [
-        v for negative, v in summands if _is_term_call(v) and not negative and not expansion.is_elementwise(v.owner)
-    ]  # type: ignore[arg-type]
+    calls = [v for negative, v in summands if not negative and _is_term_call(expansion, v)]
     plain = [(negative, v) for negative, v in summands if v not in calls]
     roots = [v for _, v in plain]
     roots += [a for c in template.checks for a in c.arguments]
@@ -482,10 +477,8 @@ def vectorized_function(low: Lowering, op: stan.CallOp, function: stan.FuncOp, a
 
     def element(values: Sequence[SSAValue]) -> SSAValue:
         iterator = iter(values)
-        scalars = [
-            as_formal(low, next(iterator) if isinstance(a, Container) else a, t)
-            for a, t in zip(arguments, inputs, strict=True)
-        ]  # type: ignore[arg-type]
+        elements = [a if isinstance(a, SSAValue) else next(iterator) for a in arguments]
+        scalars = [as_formal(low, e, t) for e, t in zip(elements, inputs, strict=True)]
         result = inline(low, function, scalars, op.location, False, effective_autodiff(low, op))
         assert isinstance(result, SSAValue)
         return result

@@ -24,7 +24,8 @@ _MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.Strin
 def hoist_data(module: ModuleOp, n_slots: int) -> int:
     """Splits `evaluate` of a unit; adds the function `bind`. Returns the number of slots then needed."""
     evaluate = next(
-        op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate")  # fmt: skip
+        op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate"
+    )
     block = evaluate.body.block
     moved = _data_only(block)
     bind_block = _earlier_bind(module)

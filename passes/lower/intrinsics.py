@@ -246,7 +246,15 @@ def repeat(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         return Container(op.res.type, full, at, None, None, True, value.data_only, value.variables)
     skip = len(new_dims)
     return Container(
-        op.res.type, [*new_dims, *value.dims], lambda idx: value.at(idx[skip:]), None, None, True, value.data_only, value.variables)  # fmt: skip
+        op.res.type,
+        [*new_dims, *value.dims],
+        lambda idx: value.at(idx[skip:]),
+        None,
+        None,
+        True,
+        value.data_only,
+        value.variables,
+    )
 
 
 @intrinsic("to_vector", "to_row_vector", "to_array_1d")
@@ -300,7 +308,15 @@ def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         is_row = isinstance(value.type, stan.RowVectorType)
         full = [one, value.dims[0]] if is_row else [value.dims[0], one]
         return Container(
-            op.res.type, full, lambda ij: value.at([ij[1 if is_row else 0]]), value.linear, value.buffer, value.cheap, value.data_only, value.variables)  # fmt: skip
+            op.res.type,
+            full,
+            lambda ij: value.at([ij[1 if is_row else 0]]),
+            value.linear,
+            value.buffer,
+            value.cheap,
+            value.data_only,
+            value.variables,
+        )
     rows, columns = _size(low, arguments[1]), _size(low, arguments[2])
     count = total(builder, value.dims)
     low.check_equal(count, builder.mul(rows, columns), "to_matrix: {0} elements do not fill a matrix of {1}")
@@ -315,13 +331,29 @@ def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         row_major = not flag
     if row_major:
         return Container(
-            op.res.type, [rows, columns], lambda ij: linear(builder.add(builder.mul(ij[0], columns), ij[1])), None, None, value.cheap, value.data_only, value.variables)  # fmt: skip
+            op.res.type,
+            [rows, columns],
+            lambda ij: linear(builder.add(builder.mul(ij[0], columns), ij[1])),
+            None,
+            None,
+            value.cheap,
+            value.data_only,
+            value.variables,
+        )
     if value.buffer is not None:
         return in_buffer(
             builder, op.res.type, [rows, columns], value.buffer, data_only=value.data_only, variables=value.variables
         )
     return Container(
-        op.res.type, [rows, columns], lambda ij: linear(builder.add(builder.mul(ij[1], rows), ij[0])), linear, None, value.cheap, value.data_only, value.variables)  # fmt: skip
+        op.res.type,
+        [rows, columns],
+        lambda ij: linear(builder.add(builder.mul(ij[1], rows), ij[0])),
+        linear,
+        None,
+        value.cheap,
+        value.data_only,
+        value.variables,
+    )
 
 
 @intrinsic("append_row", "append_col", "append_array")

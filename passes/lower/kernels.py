@@ -37,8 +37,7 @@ def call_kernel(
         elif parameter.kind in ("out", "kept"):
             count = _size(low, parameter.size, sizes)
             type_ = rt.BufferType(_ELEMENT[parameter.element])
-            properties = {"stack": _UNIT} if scratch else None
-            buffer = builder.value(rt.AllocOp, (count,), type_, properties)
+            buffer = builder.value(rt.AllocOp, (count,), type_, {"stack": _UNIT} if scratch else None)
             arguments.append(buffer)
             filled.append(buffer)
         else:

@@ -39,15 +39,15 @@ from ulam.passes.analysis.effects_low import (
     root,
     written_roots,
 )
+from ulam.passes.lower.checks import HARMLESS
 from ulam.passes.rewriting import discard, replace_uses
 
-_REACH = 120
+_REACH = 400
 """So many ops behind a loop its partner is looked for."""
 _SIZE = 400
 """Ops that a fused body may have."""
-_DEFERRED = -1
-"""Site of a check behind the loop whose domain checks it stands for (`checks`): it guards nothing."""
 _HARMLESS = int(Effect.TRAP | Effect.CONTROL)
+_PULLBACKS = frozenset(kernel.pullback for kernel in KERNELS.values())
 _ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
 
 
@@ -93,11 +93,12 @@ class _Summary:
             self.adds_to_target = True
         elif isinstance(op, rt.KernelOp):
             kernel = KERNELS.get(op.function.data)
-            self.is_fixed = self.is_fixed or kernel is None or bool(kernel.effects)
+            if kernel is None or kernel.effects:
+                self.is_fixed = self.is_fixed or op.function.data not in _PULLBACKS
             self.may_leave = self.may_leave or op.throws is not None
         else:
             self.is_fixed = self.is_fixed or bool(bits & _ORDERED) or isinstance(op, rt.MarkOp)
-            if bits & _LEAVE and not (isinstance(op, rt.CheckOp) and op.site.value.data == _DEFERRED):
+            if bits & _LEAVE and HARMLESS not in op.attributes:
                 self.may_leave = True
         self.written |= written_roots(op)
         for operand in op.operands:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, f64, i64
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation
 
 from ulam.dialects import ad, rt
@@ -57,7 +58,7 @@ def _is_sum(argument, yielded) -> bool:  # noqa: ANN001
 
 
 def _may_reassociate(op: arith.AddfOp) -> bool:
-    return arith.FastMathFlag.REASSOC in op.fastmath.data
+    return FastMathFlag.REASSOC in op.fastmath.data
 
 
 def _is_short_sum(body: Block) -> bool:

@@ -174,7 +174,8 @@ class _Guard:
         """Whether the loop has an iteration, as a value in front of `before`."""
         if self._runs is None:
             compare = arith.CmpiOp.create(
-                operands=(self.loop.lb, self.loop.ub), result_types=(i1,), properties={"predicate": IntegerAttr(2, i64)})  # fmt: skip
+                operands=(self.loop.lb, self.loop.ub), result_types=(i1,), properties={"predicate": IntegerAttr(2, i64)}
+            )
             _before(before, compare)
             self._runs = compare.result
         return self._runs

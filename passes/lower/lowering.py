@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntegerAttr, LocationAttr, UnitAttr, f64, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FileLineColLoc,
+    IntegerAttr,
+    LocationAttr,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import rt, stan
@@ -73,6 +82,18 @@ class Holder:
     value: Value
 
 
+@dataclass(eq=False)
+class Closure:
+    """A function of the program that was passed to one of the library, with the arguments that it gets besides.
+
+    `autodiff`: which of these arguments Stan's static rule calls autodiff.
+    """
+
+    function: stan.FuncOp
+    arguments: list[Value]
+    autodiff: list[bool]
+
+
 @dataclass
 class Frame:
     """A function whose body is being written in place of a call."""
@@ -84,6 +105,8 @@ class Frame:
     """The result is added to the target, summand by summand, instead of being returned."""
     autodiff: dict[SSAValue, bool] = field(default_factory=dict)
     result: Value | None = None
+    closure: Closure | None = None
+    """What `callback` means in a function of the library: see `callbacks`."""
 
     @property
     def any_autodiff(self) -> bool:
@@ -122,6 +145,7 @@ class Lowering:
         self.subjects: list[str] = []  # variables whose declared constraint is being checked
         self.precise = False  # whether errors must come in the program's order (see `checks`)
         self.propto = False  # whether this function drops constants at all
+        self.differentiated = False  # whether a gradient of this function will be taken
         self.jacobian: SSAValue | None = None  # i1: whether jacobian adjustments count
         self.deferred: set[SSAValue] = set()  # reals that are written where they are added to the target
         self.ranges: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # loop variable (i64) → its first and last value
@@ -285,7 +309,8 @@ class Lowering:
             return
         site = self.new_site(status, message, location)
         self.builder.emit(
-            rt.CheckOp, (ok, *values), (), {"site": IntegerAttr(site, i64), "status": IntegerAttr(status, i64)})  # fmt: skip
+            rt.CheckOp, (ok, *values), (), {"site": IntegerAttr(site, i64), "status": IntegerAttr(status, i64)}
+        )
 
     def new_site(self, status: int, message: str, location: LocationAttr | None = None) -> int:
         """A further entry of the site table; its number."""
@@ -298,10 +323,12 @@ class Lowering:
 
     def error_location(self) -> LocationAttr | None:
         """The place in the user's program: inside library functions that of the call."""
-        for frame in self.frames:
-            if frame.function.library is not None:
-                return frame.location
-        return self.builder.location
+        location = self.builder.location
+        for frame in reversed(self.frames):
+            if frame.function.library is None:
+                break  # the program's function, perhaps called by the library
+            location = frame.location
+        return location
 
     def check_size(self, size: SSAValue, what: str) -> None:
         """Throws if a size (i64) is negative."""
@@ -449,6 +476,6 @@ def is_real(type_: Attribute) -> bool:
     return type_ == f64
 
 
-def names(attribute: ArrayAttr) -> list[str]:
+def names(attribute: ArrayAttr[StringAttr]) -> list[str]:
     """The texts of an array of string attributes."""
     return [a.data for a in attribute]

@@ -212,7 +212,14 @@ def left_divide(low: Lowering, op: Operation) -> None:
     low.define(op.results[0], mdivide_left(low, a, b, op.results[0].type))
 
 
-_COMPARISONS = {"==": ("eq", "oeq"), "!=": ("ne", "une"), "<": ("slt", "olt"), "<=": ("sle", "ole"), ">": ("sgt", "ogt"), ">=": ("sge", "oge")}  # fmt: skip
+_COMPARISONS = {
+    "==": ("eq", "oeq"),
+    "!=": ("ne", "une"),
+    "<": ("slt", "olt"),
+    "<=": ("sle", "ole"),
+    ">": ("sgt", "ogt"),
+    ">=": ("sge", "oge"),
+}
 
 
 @handles(*(BINARY[symbol] for symbol in _COMPARISONS))
@@ -257,7 +264,8 @@ def transposed(a: Container, type_: Attribute) -> Container:
     if len(a.dims) == 1:
         return Container(type_, a.dims, a.at, a.linear, a.buffer, a.cheap, a.data_only, a.variables)
     return Container(
-        type_, [a.dims[1], a.dims[0]], lambda ij: a.at([ij[1], ij[0]]), None, None, a.cheap, a.data_only, a.variables)  # fmt: skip
+        type_, [a.dims[1], a.dims[0]], lambda ij: a.at([ij[1], ij[0]]), None, None, a.cheap, a.data_only, a.variables
+    )
 
 
 # ---------------------------------------------------------------- products
@@ -307,7 +315,8 @@ class _BlockedProduct:
 
     def __init__(self, low: Lowering, a: Container, b: Container) -> None:
         low.check_equal(
-            a.dims[1], b.dims[0], "*: columns of the left factor are {0}, but rows of the right factor are {1}")  # fmt: skip
+            a.dims[1], b.dims[0], "*: columns of the left factor are {0}, but rows of the right factor are {1}"
+        )
         self.low, self.a, self.b = low, a, b
         self.block: SSAValue | None = None
         self.first: SSAValue | None = None
@@ -451,35 +460,37 @@ def container_literal(low: Lowering, op: Operation) -> None:
         raise NotSupportedError("arrays of tuples are not supported yet", op.location)
     dims = [count, *(first.dims if isinstance(first, Container) else [])]
     template = in_buffer(builder, type_, dims, builder.alloc(total(builder, dims), _element_buffer(type_)))
-    assert template.buffer is not None
+    buffer = template.buffer
+    assert buffer is not None
     for n, element in enumerate(elements):
         if isinstance(element, Container):
             assert isinstance(first, Container)
             low.check_equal_sizes("container literal", first, element)
             _store_slice(builder, template, n, element)
+        elif isinstance(element, SSAValue):
+            value = builder.to_real(element) if template.element_type == f64 else element
+            builder.store(value, buffer, builder.i64(n), initial=True)
         else:
-            if template.element_type == f64:
-                element = builder.to_real(element)
-            builder.store(element, template.buffer, builder.i64(n), initial=True)
+            raise NotSupportedError("arrays of tuples are not supported yet", op.location)
     template.data_only = _data_only(low, *elements)
     low.define(op.results[0], template)
 
 
 def _store_slice(builder: Builder, target: Container, n: int, element: Container) -> None:
     """`target[n + 1] = element`, for arrays and rows of matrices."""
+    buffer = target.buffer
+    assert buffer is not None
 
     def body(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
         indices = [builder.i64(n), k]
-        builder.store(
-            element.at([k]), target.buffer, position(builder, target.type, target.dims, indices), initial=True
-        )
+        builder.store(element.at([k]), buffer, position(builder, target.type, target.dims, indices), initial=True)
         return ()
 
     if len(element.dims) == 1:
         builder.for_loop(builder.i64(0), element.dims[0], body)
         return
     count = total(builder, element.dims)
-    part = builder.view(target.buffer, builder.mul(builder.i64(n), count))
+    part = builder.view(buffer, builder.mul(builder.i64(n), count))
     from ulam.passes.lower.values import write
 
     write(builder, element, part, initial=True)

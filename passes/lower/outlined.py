@@ -161,7 +161,7 @@ class Outlined:
         builder = Builder(block)
         builder.location = function.location
         inner = Lowering(builder, low.functions, low.sites, self)
-        inner.propto, inner.precise = low.propto, low.precise
+        inner.propto, inner.precise, inner.differentiated = low.propto, low.precise, low.differentiated
         inner.jacobian = block.args[-1] if version.takes_jacobian else None
         frame = Frame(function, function.location, key.unnormalized)
         parts = iter(block.args)
@@ -237,7 +237,6 @@ def _from_parts(builder: Builder, type_: Attribute, parts: Iterator[SSAValue]) -
 
 
 def _name(value: Value, hint: str | None) -> None:
-    if isinstance(value, Container):
-        value = value.buffer or value.dims[0]
-    if isinstance(value, BlockArgument):
-        value.name_hint = hint
+    named = value.buffer if isinstance(value, Container) else value
+    if isinstance(named, BlockArgument):
+        named.name_hint = hint

@@ -1,4 +1,4 @@
-"""Parameters: from the unconstrained vector to constrained values and back, by the functions of library/transforms.stan.
+"""Parameters: from the unconstrained vector to constrained values and back, by library/transforms.stan.
 
 `X_constrain`, `X_log_jacobian`, `X_unconstrain`, `X_check` and, for containers, `X_unconstrained_size`.
 """

@@ -38,7 +38,13 @@ def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
     passes.append(ReverseModePass())
     if unit.startswith("gradient"):
         passes.append(FuseLoops(reassociate=reassociate))
-    return [*passes, ThreadTarget(reassociate), dead_code_elimination.DeadCodeElimination(), ReleaseArena(), LoopHints()]
+    return [
+        *passes,
+        ThreadTarget(reassociate),
+        dead_code_elimination.DeadCodeElimination(),
+        ReleaseArena(),
+        LoopHints(),
+    ]
 
 
 def slots_of(module: ModuleOp) -> int:
@@ -134,8 +140,6 @@ class FuseLoops(ModulePass):
     reassociate: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if must_be_precise(op):
-            return
         if loop_fusion.run_on(evaluate_of(op), self.before_reverse_mode, self.reassociate):
             cse.run_on(op)
             dead_code_elimination.run_on(op)

@@ -140,9 +140,7 @@ def region_ops(low: Lowering, block: Block, shapes: Sequence[Value]) -> list[SSA
     terminator = block.last_op
     low.block_ops(op for op in block.ops if op is not terminator)
     if terminator is None or not isinstance(terminator, stan.YieldOp):
-        raise NotSupportedError(
-            "a region must end in stan.yield here", block.parent_op().location if block.parent_op() else None
-        )  # type: ignore[union-attr]
+        raise NotSupportedError("a region must end in stan.yield here", low.builder.location)
     return _passed_on(low, shapes, terminator.arguments)
 
 

@@ -1,6 +1,7 @@
 """Costly data-only expressions in loops become tables that are filled when data are bound.
 
-    for i: ... lgamma(y[i] + 1) ...    →    bind: for i: table[i] = lgamma(y[i] + 1)      evaluate: for i: ... table[i] ...
+    for i: ... lgamma(y[i] + 1) ...    →    bind:      for i: table[i] = lgamma(y[i] + 1)
+                                            evaluate:  for i: ... table[i] ...
 
 Only where data alone decide on the iterations: top-level loops, and loops and branches nested in them, with bounds and
 conditions that are data. A table has an entry for each iteration of the nest.

@@ -82,7 +82,6 @@ class Program:
     outlined: Outlined = field(default_factory=lambda: Outlined({}))
     """The recursive functions of the unit that is being lowered."""
 
-
     def add_globals(self, kind: str, op: stan.DeclareOp | stan.ParameterOp) -> None:
         """The variable that `op` declares at the top level of a block."""
         type_ = op.res.type.element  # type: ignore[attr-defined]
@@ -388,9 +387,10 @@ def lower_unit(program: Program, name: str) -> Unit:
     elif name == "unconstrain":
         functions = [_unconstrain(program, sites)]
     elif name == "locate":
-        functions = [log_density(program, sites, propto=False, precise=True)]
+        functions = [log_density(program, sites, propto=False, precise=True, differentiated=True)]
     else:
-        functions = [log_density(program, sites, propto=name.endswith("_propto"))]
+        gradient = name.startswith("gradient")
+        functions = [log_density(program, sites, propto=name.endswith("_propto"), differentiated=gradient)]
     module = ModuleOp([*functions, *program.outlined.written])
     target_as_value(module)
     if name.startswith("gradient"):
@@ -398,7 +398,9 @@ def lower_unit(program: Program, name: str) -> Unit:
     return Unit(name, module, sites, program.n_slots)
 
 
-def log_density(program: Program, sites: list[Site], *, propto: bool, precise: bool = False) -> func.FuncOp:
+def log_density(
+    program: Program, sites: list[Site], *, propto: bool, precise: bool = False, differentiated: bool = False
+) -> func.FuncOp:
     """`evaluate(theta, jacobian) -> log density`, with `ad.target_add` for what goes into the target.
 
     The result is a placeholder that `thread-target` replaces by the target.
@@ -407,6 +409,7 @@ def log_density(program: Program, sites: list[Site], *, propto: bool, precise: b
     low = writer.low
     low.propto = propto
     low.precise = precise
+    low.differentiated = differentiated
     theta, jacobian = writer.block.args
     low.jacobian = writer.builder.truth(jacobian)
     writer.parameters_block(writer.independent(theta))

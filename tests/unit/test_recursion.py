@@ -162,7 +162,10 @@ def test_target_of_recursive_functions() -> None:
 
 
 def test_prints_and_draws_come_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    m = model("parameters { real x; } model { target += chatty(x, 3); } generated quantities { real w = walk_rng(x, 9); }")
+    m = model("""
+        parameters { real x; }
+        model { target += chatty(x, 3); }
+        generated quantities { real w = walk_rng(x, 9); }""")  # fmt: skip
     assert m.log_density(np.array([2.0])) == 2.0
     assert capsys.readouterr().out.split() == ["3", "2", "1", "0"]
     draws = [m.param_constrain(np.array([2.0]), include_gq=True, rng=m.new_rng(s))[1] for s in (1, 1, 2)]
@@ -174,7 +177,8 @@ def test_prints_and_draws_come_in_order(capsys: pytest.CaptureFixture[str]) -> N
 GRADIENTS = {
     "scalar": ("parameters { real x; } model { target += power(x, 3); }", [1.5]),
     "two calls": ("parameters { real x; } model { target += fibonacci(x, 7); }", [0.7]),
-    "container": ("parameters { vector[4] w; } model { target += dot_product(reversed(w), [1, 2, 3, 4]'); }", [1, 2, 3, 4]),
+    "container": ("parameters { vector[4] w; } model { target += dot_product(reversed(w), [1, 2, 3, 4]'); }",
+                  [1, 2, 3, 4]),
     "mutual": ("parameters { real x; vector[2] v; } model { target += ping(x, v, 5) * x; }", [0.7, 1.1, 1.2]),
     "in a loop of the function": ("parameters { real x; vector[4] w; } model { target += loops(x, 4, w); }",
                                   [0.7, 1.1, 1.2, 0.3, 0.4]),
@@ -202,7 +206,8 @@ GRADIENTS = {
         }""", [0.3, 0.1, 0.2, 0.3]),
     "tuples": ("parameters { vector[3] p; } model { target += sum(paired((p[1], p), 3).2) + paired((p[1], p), 3).1; }",
                [0.1, 0.2, 0.3]),
-    "target": ("parameters { real x; } model { steps_lp(x, 3); target += reads_lp(x, 3); x ~ chain(x * x, 3); }", [0.3]),
+    "target": ("parameters { real x; } model { steps_lp(x, 3); target += reads_lp(x, 3); x ~ chain(x * x, 3); }",
+               [0.3]),
 }  # fmt: skip
 
 
@@ -254,7 +259,9 @@ def test_errors_come_through_all_calls(entry: str) -> None:
 
 
 def test_recursion_without_end_is_an_error() -> None:
-    m = model("parameters { real x; } model { target += deep(x, 100); if (x > 3) target += endless(0) + deep(x, 1000000000); }")
+    m = model("""
+        parameters { real x; }
+        model { target += deep(x, 100); if (x > 3) target += endless(0) + deep(x, 1000000000); }""")  # fmt: skip
     for entry in (m.log_density, m.log_density_gradient):
         with pytest.raises(FatalError, match="calls itself too often"):
             entry(np.array([4.0]))

@@ -1,0 +1,236 @@
+"""What functions of the library can do with a function of the program that was passed to them.
+
+`ode_rk45(f, y0, t0, ts, a, b)` makes the closure of `f` and what it is called with besides, `a` and `b`. The library's
+definition takes the rest, `y0`, `t0` and `ts`, and has, as if they were functions (declared in the file that uses them):
+
+    callback(t, y)             f(t, y, a, b); the result, too, may be an array where the declaration has a vector
+    callback_jacobian(t, y)    the same beside its derivatives: one column for f, one for each element of y, one for each
+                               element of `callback_parameters()`; a constant
+    callback_parameters()      the reals of a and b of which a gradient will be taken, one after the other
+    callback_arguments()       all reals of a and b
+    is_differentiated(x)       whether a gradient with respect to x will be taken: known when compiling
+
+"Will be taken" is Stan's static rule, in functions of which a gradient is made: 0 in generated quantities, or where the
+log density alone is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import f64
+from xdsl.ir import Attribute, Block, SSAValue
+
+from ulam.dialects import ad, stan
+from ulam.passes.lower.calls import effective_autodiff, inline
+from ulam.passes.lower.intrinsics import intrinsic
+from ulam.passes.lower.lowering import Closure, Lowering, NotSupportedError
+from ulam.passes.lower.values import Container, Tuple, Value, for_each_element, in_buffer, rank_of, total
+
+
+def capture(
+    low: Lowering, op: stan.CallOp, arguments: Sequence[Value], autodiff: Sequence[bool]
+) -> tuple[Closure, list[Value], list[bool]]:
+    """The closure that a call of a higher-order function makes; its other arguments and which of them are autodiff."""
+    assert op.callback is not None and op.captured is not None
+    is_captured = [bool(bit) for bit in op.captured.get_values()]
+    inner = [n for n, bit in enumerate(is_captured) if bit]
+    outer = [n for n, bit in enumerate(is_captured) if not bit]
+    closure = Closure(
+        low.functions[op.callback.data], [low.own(arguments[n]) for n in inner], [autodiff[n] for n in inner]
+    )
+    return closure, [arguments[n] for n in outer], [autodiff[n] for n in outer]
+
+
+def _closure(low: Lowering, op: stan.CallOp) -> Closure:
+    for frame in reversed(low.frames):
+        if frame.closure is not None:
+            return frame.closure
+    raise NotSupportedError(f"'{op.callee.data}' outside of a function that takes a function", op.location)
+
+
+def _apply(
+    low: Lowering, closure: Closure, first: Sequence[Value], captured: Sequence[Value], type_: Attribute
+) -> Value:
+    """A call of the closure's function, `first` before what it captured; the result as a value of `type_`."""
+    function = closure.function
+    formals = list(function.function_type.inputs)
+    own = [_as(low, value, formal) for value, formal in zip(first, formals, strict=False)]
+    bits = [True] * len(first) + closure.autodiff
+    result = inline(low, function, [*own, *captured], function.location, False, bits)
+    assert result is not None
+    return _as(low, result, type_)
+
+
+def _as(low: Lowering, value: Value, type_: Attribute) -> Value:
+    """A vector as an array of reals, and the other way round: their elements lie in the same order."""
+    if not isinstance(value, Container) or value.type == type_:
+        return value
+    owned = low.own(value)
+    assert isinstance(owned, Container) and owned.buffer is not None and rank_of(type_) == len(owned.dims)
+    return in_buffer(low.builder, type_, owned.dims, owned.buffer, data_only=owned.data_only)
+
+
+@intrinsic("callback")
+def callback(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    closure = _closure(low, op)
+    assert op.res is not None
+    return _apply(low, closure, arguments, closure.arguments, op.res.type)
+
+
+@intrinsic("is_differentiated")
+def is_differentiated(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    return low.builder.i32(int(low.differentiated and effective_autodiff(low, op)[0]))
+
+
+@intrinsic("callback_parameters")
+def callback_parameters(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    return _packed(low, _differentiated(low, _closure(low, op)))
+
+
+@intrinsic("callback_arguments")
+def callback_arguments(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    return _packed(low, [part for a in _closure(low, op).arguments for part in _reals(a)])
+
+
+def _differentiated(low: Lowering, closure: Closure) -> list[Value]:
+    """Scalars and containers of reals, with respect to which a gradient will be taken."""
+    if not low.differentiated:
+        return []
+    pairs = zip(closure.arguments, closure.autodiff, strict=True)
+    return [part for argument, bit in pairs if bit for part in _reals(argument)]
+
+
+def _reals(value: Value) -> list[Value]:
+    if isinstance(value, Tuple):
+        return [part for field in value.fields for part in _reals(field)]
+    real = value.element_type == f64 if isinstance(value, Container) else value.type == f64
+    return [value] if real else []
+
+
+def _count(low: Lowering, parts: Sequence[Value]) -> SSAValue:
+    """Number of elements (i64)."""
+    builder = low.builder
+    count = builder.i64(0)
+    for part in parts:
+        size = total(builder, part.dims) if isinstance(part, Container) else builder.i64(1)
+        count = builder.add(count, size)
+    return count
+
+
+def _packed(low: Lowering, parts: Sequence[Value]) -> Container:
+    """All elements in one vector."""
+    builder = low.builder
+    count = _count(low, parts)
+    buffer = builder.alloc(count)
+    _pack(low, parts, buffer, builder.i64(0), lambda x: x)
+    return in_buffer(builder, stan.VECTOR, [count], buffer, data_only=all(low.is_data(p) for p in parts))
+
+
+def _pack(
+    low: Lowering, parts: Sequence[Value], buffer: SSAValue, offset: SSAValue, change: Callable[[SSAValue], SSAValue]
+) -> list[SSAValue]:
+    """Writes the elements, changed, to a buffer from `offset` on; returns where each part begins."""
+    builder = low.builder
+    offsets: list[SSAValue] = []
+    for part in parts:
+        offsets.append(offset)
+        if isinstance(part, Container):
+            view = builder.view(buffer, offset)
+
+            def body(k: SSAValue, element: SSAValue, _: object, view: SSAValue = view) -> Sequence[SSAValue]:
+                builder.store(change(element), view, k, initial=True)
+                return ()
+
+            for_each_element(builder, part, body)
+            offset = builder.add(offset, total(builder, part.dims))
+        else:
+            assert isinstance(part, SSAValue)
+            builder.store(change(part), buffer, offset, initial=True)
+            offset = builder.add(offset, builder.i64(1))
+    return offsets
+
+
+# ---------------------------------------------------------------- derivatives
+
+
+@intrinsic("callback_jacobian")
+def callback_jacobian(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """One reverse sweep for each row; the function's value comes with it."""
+    builder = low.builder
+    closure = _closure(low, op)
+    first, y = arguments[:-1], low.own(arguments[-1])
+    assert isinstance(y, Container) and y.buffer is not None
+    n = y.dims[0]
+    parameters = _differentiated(low, closure)
+    columns = builder.add(n, _count(low, parameters))
+    dims = [n, builder.add(columns, builder.i64(1))]
+    result = builder.alloc(total(builder, dims))
+
+    def row(i: SSAValue, _: object) -> Sequence[SSAValue]:
+        value, gradient = _gradient(low, closure, first, y, parameters, columns, i)
+        builder.store(value, result, i, initial=True)
+        if gradient is None:
+            gradient = builder.alloc(columns, zero=True)
+
+        def column(j: SSAValue, _: object) -> Sequence[SSAValue]:
+            position = builder.add(builder.mul(builder.add(j, builder.i64(1)), n), i)
+            builder.store(builder.load(gradient, j), result, position, initial=True)
+            return ()
+
+        builder.for_loop(builder.i64(0), columns, column)
+        return ()
+
+    builder.for_loop(builder.i64(0), n, row)
+    return in_buffer(builder, stan.MATRIX, dims, result)
+
+
+def _gradient(
+    low: Lowering,
+    closure: Closure,
+    first: Sequence[Value],
+    y: Container,
+    parameters: Sequence[Value],
+    columns: SSAValue,
+    i: SSAValue,
+) -> tuple[SSAValue, SSAValue | None]:
+    """Element `i` of the function's value, and the buffer of its gradient; None if that is 0."""
+    from ulam.passes.autodiff.reverse_mode import reverse_in_place
+
+    builder = low.builder
+    block = Block()
+    with builder.inside(block):
+        point = builder.alloc(builder.add(columns, builder.i64(1)))
+        builder.emit(ad.IndependentOp, (point, columns))
+        values = [y, *parameters]
+        offsets = _pack(low, values, point, builder.i64(0), lambda x: builder.math("value_of", x))
+        copies = iter([_from_buffer(low, v, point, o) for v, o in zip(values, offsets, strict=True)])
+        state = next(copies)
+        captured = [
+            _rebuilt(argument, copies) if bit and low.differentiated else argument
+            for argument, bit in zip(closure.arguments, closure.autodiff, strict=True)
+        ]
+        f = low.own(_apply(low, closure, [*first, state], captured, y.type))
+        assert isinstance(f, Container)
+        low.check_equal(f.dims[0], y.dims[0], "the function returns {0} derivatives, but the state has {1} elements")
+        value = f.at([i])
+        builder.emit(ad.TargetAddOp, (value,))
+    gradient = reverse_in_place(block, builder.known)
+    for op in list(block.ops):
+        op.detach()
+        builder.block.add_op(op)
+    return value, gradient
+
+
+def _from_buffer(low: Lowering, like: Value, buffer: SSAValue, offset: SSAValue) -> Value:
+    """The value of the shape of `like` whose elements lie in `buffer`."""
+    if isinstance(like, Container):
+        return in_buffer(low.builder, like.type, like.dims, low.builder.view(buffer, offset))
+    return low.builder.load(buffer, offset)
+
+
+def _rebuilt(value: Value, copies) -> Value:  # noqa: ANN001
+    """`value` with its reals replaced by the copies, in the order of `_reals`."""
+    if isinstance(value, Tuple):
+        return Tuple(value.type, [_rebuilt(field, copies) for field in value.fields])
+    return next(copies) if _reals(value) else value

@@ -1,0 +1,19 @@
+// RUN: stan-opt --unit gradient_propto -t mlir %s | filecheck %s
+
+// Where target() is read, the target is a value like any other: loops carry it, and its adjoint goes through them.
+parameters {
+  real x;
+}
+model {
+  for (i in 1 : 3) {
+    target += x * i;
+    target += sin(target());
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK: scf.for {{.*}} iter_args(%[[TOTAL:.*]] = %{{.*}}) -> (f64)
+// CHECK: %[[SUM:.*]] = arith.addf %[[TOTAL]],
+// CHECK: "rt.math"(%[[SUM]]) <{function = "sin"}>
+// CHECK: scf.for
+// CHECK: "rt.math"(%{{.*}}) <{function = "cos"}>
+// CHECK: func.return
