@@ -83,34 +83,47 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
   int m = n * (1 + n_y0 + n_par);
   int n_ts = num_elements(ts);
   array[7] real c = {0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1};
-  array[7, 6] real a = {{0, 0, 0, 0, 0, 0},
-                        {1.0 / 5, 0, 0, 0, 0, 0},
-                        {3.0 / 40, 9.0 / 40, 0, 0, 0, 0},
-                        {44.0 / 45, -56.0 / 15, 32.0 / 9, 0, 0, 0},
-                        {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729, 0, 0},
-                        {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656, 0},
-                        {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84}};
+  matrix[6, 7] a = [[0, 1.0 / 5, 3.0 / 40, 44.0 / 45, 19372.0 / 6561, 9017.0 / 3168, 35.0 / 384],
+                    [0, 0, 9.0 / 40, -56.0 / 15, -25360.0 / 2187, -355.0 / 33, 0],
+                    [0, 0, 0, 32.0 / 9, 64448.0 / 6561, 46732.0 / 5247, 500.0 / 1113],
+                    [0, 0, 0, 0, -212.0 / 729, 49.0 / 176, 125.0 / 192],
+                    [0, 0, 0, 0, 0, -5103.0 / 18656, -2187.0 / 6784],
+                    [0, 0, 0, 0, 0, 0, 11.0 / 84]];
   matrix[m, n_ts] states;
-  matrix[m, 7] k;
+  matrix[m, 7] k = rep_matrix(0, m, 7);
   vector[m] y = ode_initial_state(y0, n_y0, n_par);
   vector[m] z = y;
   real t = value_of(t0);
   real t_last = value_of(ts[n_ts]);
   real h = 0.1;
+  int first = 1;
   int next = 1;
   int n_steps = 0;
   int n_rejected = 0;
-  k[, 1] = ode_coupled(t, y, n, n_y0, n_par);
   while (next <= n_ts) {
-    if (t + h - t_last > machine_precision()) h = n_rejected > 0 ? h : t_last - t;
-    for (s in 2:7) {
-      for (i in 1:m) z[i] = y[i];
-      for (j in 1:(s - 1)) {
-        real weight = h * a[s, j];
-        for (i in 1:m) z[i] += weight * k[i, j];
+    if (n_rejected == 0 && t + h - t_last > machine_precision()) h = t_last - t;
+    for (s in first:7) {
+      for (i in 1:m) {
+        real total = a[1, s] * k[i, 1];
+        for (j in 2:6) total += a[j, s] * k[i, j];
+        z[i] = y[i] + h * total;
       }
-      k[, s] = ode_coupled(t + c[s] * h, z, n, n_y0, n_par);
+      if (m == n) {
+        vector[n] f = callback(t + c[s] * h, z);
+        for (i in 1:n) k[i, s] = f[i];
+      } else {
+        matrix[n, 1 + n + n_par] f = callback_jacobian(t + c[s] * h, head(z, n));
+        for (i in 1:n) k[i, s] = f[i, 1];
+        for (j in 1:(n_y0 + n_par)) {
+          for (i in 1:n) {
+            real total = j > n_y0 ? f[i, 1 + n + j - n_y0] : 0;
+            for (l in 1:n) total += f[i, 1 + l] * z[n * j + l];
+            k[n * j + i, s] = total;
+          }
+        }
+      }
     }
+    first = 2;
     real error = 0;
     for (i in 1:m) {
       real difference = 71.0 / 57600 * k[i, 1] - 71.0 / 16695 * k[i, 3] + 71.0 / 1920 * k[i, 4]
@@ -120,26 +133,32 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
     }
     if (error > 1) {
       n_rejected += 1;
-      if (n_rejected > 500) reject("ode_rk45: the step size became too small at time ", t);
+      require_no_more(n_rejected, 500);
       h *= fmax(0.9 * error ^ (-1.0 / 3), 0.2);
     } else {
       n_rejected = 0;
       n_steps += 1;
-      if (n_steps > max_num_steps) {
-        reject("ode_rk45: Failed to integrate to next output time (", value_of(ts[next]),
-               ") in less than max_num_steps steps");
-      }
-      int reached = 0;
-      while (next <= n_ts && reached == 0) {
-        if (value_of(ts[next]) - (t + h) <= machine_precision()) {
-          states[, next] = ode_dormand_prince_between(y, k, h, (value_of(ts[next]) - t) / ((t + h) - t));
-          next += 1;
-          n_steps = 0;
-        } else {
-          reached = 1;
+      require_time_reached(n_steps, max_num_steps, value_of(ts[next]));
+      real t_new = t + h;
+      while (next <= n_ts && value_of(ts[next < n_ts ? next : n_ts]) - t_new <= machine_precision()) {
+        real x = (value_of(ts[next]) - t) / (t_new - t);
+        real p = h * square(x) * (3 - 2 * x);
+        real q = h * square(x * (x - 1));
+        real w1 = 35.0 / 384 * p + h * x * square(x - 1)
+                  - q * (2558722523.0 - 31403016.0 * x) * (5 / 11282082432.0);
+        real w3 = 500.0 / 1113 * p + q * (882725551 - 15701508.0 * x) * (100 / 32700410799.0);
+        real w4 = 125.0 / 192 * p - q * (443332067 - 31403016.0 * x) * (25 / 1880347072.0);
+        real w5 = -2187.0 / 6784 * p + q * (23143187 - 3489224.0 * x) * (32805 / 199316789632.0);
+        real w6 = 11.0 / 84 * p - q * (29972135 - 7076736.0 * x) * (55 / 822651844.0);
+        real w7 = h * square(x) * (x - 1) + q * (7414447 - 829305.0 * x) * (10 / 29380423.0);
+        for (i in 1:m) {
+          states[i, next] = y[i] + w1 * k[i, 1] + w3 * k[i, 3] + w4 * k[i, 4] + w5 * k[i, 5] + w6 * k[i, 6]
+                            + w7 * k[i, 7];
         }
+        next += 1;
+        n_steps = 0;
       }
-      t += h;
+      t = t_new;
       for (i in 1:m) y[i] = z[i];
       for (i in 1:m) k[i, 1] = k[i, 7];
       if (error < 0.5) h *= 0.9 * fmax(0.00032, error) ^ (-0.2);
@@ -148,50 +167,12 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
   return states;
 }
 
-/* The state after a fraction x of the step. */
-vector ode_dormand_prince_between(vector y, matrix k, real h, real x) {
-  real a = square(x) * (3 - 2 * x);
-  real b = square(x) * (x - 1);
-  real c = square(x * (x - 1));
-  real d = x * square(x - 1);
-  real w1 = 35.0 / 384 * a + d - c * 5 * (2558722523.0 - 31403016.0 * x) / 11282082432.0;
-  real w3 = 500.0 / 1113 * a + c * 100 * (882725551 - 15701508.0 * x) / 32700410799.0;
-  real w4 = 125.0 / 192 * a - c * 25 * (443332067 - 31403016.0 * x) / 1880347072.0;
-  real w5 = -2187.0 / 6784 * a + c * 32805 * (23143187 - 3489224.0 * x) / 199316789632.0;
-  real w6 = 11.0 / 84 * a - c * 55 * (29972135 - 7076736.0 * x) / 822651844.0;
-  real w7 = b + c * 10 * (7414447 - 829305.0 * x) / 29380423.0;
-  vector[num_elements(y)] result;
-  for (i in 1:num_elements(y)) {
-    result[i] = y[i] + h * (w1 * k[i, 1] + w3 * k[i, 3] + w4 * k[i, 4] + w5 * k[i, 5] + w6 * k[i, 6] + w7 * k[i, 7]);
-  }
-  return result;
-}
-
 vector ode_initial_state(vector y0, int n_y0, int n_par) {
   int n = num_elements(y0);
   vector[n * (1 + n_y0 + n_par)] y = rep_vector(0, n * (1 + n_y0 + n_par));
   for (i in 1:n) y[i] = value_of(y0[i]);
   for (i in 1:n_y0) y[n * i + i] = 1;
   return y;
-}
-
-/* The derivative in time of a state and its sensitivities. */
-vector ode_coupled(real t, vector z, int n, int n_y0, int n_par) {
-  vector[n * (1 + n_y0 + n_par)] result;
-  if (n_y0 + n_par == 0) {
-    result = callback(t, z);
-  } else {
-    matrix[n, 1 + n + n_par] f = callback_jacobian(t, head(z, n));
-    for (i in 1:n) result[i] = f[i, 1];
-    for (j in 1:(n_y0 + n_par)) {
-      for (i in 1:n) {
-        real total = j > n_y0 ? f[i, 1 + n + j - n_y0] : 0;
-        for (l in 1:n) total += f[i, 1 + l] * z[n * j + l];
-        result[n * j + i] = total;
-      }
-    }
-  }
-  return result;
 }
 
 /* States as functions of y0, the parameters of f, t0 and ts: the values as given, the derivatives those of the

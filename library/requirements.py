@@ -62,6 +62,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_nonempty": _where("must have at least one element", ("gt", 0.0)),
     "require_same_size": _where("must have the same size as {1}", ("eq", _FIRST)),
     "require_no_more": _where("must be at most {1}", ("le", _FIRST)),
+    "require_time_reached": _where(
+        "must be at most max_num_steps, {1}, to integrate to the next output time, {2}", ("le", _FIRST)
+    ),
     # parts of the checks of containers (requirements.stan)
     "require_simplex_sum": _where("must be 1: the entries of a simplex sum to 1", ("near", 1.0)),
     "require_unit_sum_of_squares": _where("must be 1: the squares sum to 1", ("near", 1.0)),

@@ -32,6 +32,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "fuse-loops": ("lower.stages", "FuseLoops"),
     "reverse-mode": ("lower.stages", "ReverseModePass"),
     "release-arena": ("lower.release_arena", "ReleaseArena"),
+    "stack-buffers": ("lower.stack_buffers", "StackBuffers"),
     "loop-hints": ("lower.stages", "LoopHints"),
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
 }

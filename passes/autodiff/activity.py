@@ -17,11 +17,10 @@ from ulam.dialects import ad, rt
 from ulam.library.derivatives import Number, rule
 from ulam.library.kernels import KERNELS
 
-_SCALAR = (
+_SCALARS = frozenset((
     arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SelectOp, rt.MathOp,
-)  # fmt: skip
+))  # fmt: skip
 """Ops from f64 to f64 that have a derivative."""
-_SCALARS = frozenset(_SCALAR)
 
 _FLOW: dict[type[Operation], tuple[int, int | None]] = {
     rt.LoadOp: (0, None),

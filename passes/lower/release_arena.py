@@ -6,18 +6,22 @@ loop over a million observations uses the memory of one iteration, and finds it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 
-_OUTLIVES = (ad.KeepOp, ad.PushOp, func.ReturnOp, scf.YieldOp, scf.ConditionOp)
-# Not calls: a function hands buffers on in what it returns, and nowhere else.
+_OUTLIVES: dict[type[Operation], slice] = {ad.KeepOp: slice(2, 3), ad.PushOp: slice(None), rt.StoreOp: slice(1)}
+"""Op by which a buffer may outlive the iteration, and the operands by which it does.
+
+Not calls: a function hands buffers on in what it returns, and nowhere else.
+"""
 _MARK = rt.MarkType()
 
 
@@ -33,38 +37,46 @@ class ReleaseArena(ModulePass):
 
 def run_on(op: Operation) -> None:
     """Adds marks and releases to all loops and functions at or below `op` that allow it."""
-    for inner in list(op.walk()):
-        if isinstance(inner, scf.ForOp):
-            _release(inner.body.block)
-        elif isinstance(inner, scf.WhileOp):
-            _release(inner.after_region.block)
-        elif isinstance(inner, func.FuncOp) and "entry" not in inner.attributes and inner.body.blocks:
-            _release(inner.body.block)
+    for region in op.regions:
+        for block in region.blocks:
+            _visit(block, _gives_back(op, region))
 
 
-def _release(block: Block) -> None:
-    takes = False
-    for op in block.walk():
-        if isinstance(op, rt.AllocOp) and op.stack is None:
-            takes = True
-        elif isinstance(op, func.CallOp):
-            takes = takes or any(isinstance(r.type, rt.BufferType) for r in op.results)
-        elif isinstance(op, _OUTLIVES) and _passes_buffer(op, block):
-            return
-        elif isinstance(op, rt.StoreOp) and isinstance(op.value.type, rt.BufferType):
-            return
-        elif isinstance(op, rt.ReleaseOp) and op.parent is block:
-            return
-    if not takes or block.first_op is None or block.last_op is None:
-        return
-    mark = rt.MarkOp.create(result_types=(_MARK,))
-    block.insert_op_before(mark, block.first_op)
-    block.insert_op_before(rt.ReleaseOp.create(operands=(mark.res,)), block.last_op)
+def _gives_back(op: Operation, region: Region) -> bool:
+    """Whether the region is a loop's body, or the body of a function that others call."""
+    cls = type(op)
+    if cls is func.FuncOp:
+        return "entry" not in op.attributes
+    return cls is scf.ForOp or (isinstance(op, scf.WhileOp) and region is op.after_region)
 
 
-def _passes_buffer(op: Operation, block: Block) -> bool:
-    """Whether a buffer leaves by `op`; what an inner region yields stays inside of `block`."""
-    if isinstance(op, scf.YieldOp | scf.ConditionOp) and op.parent is not block:
-        return False
-    operands = op.operands[2:] if isinstance(op, ad.KeepOp) else op.operands
-    return any(isinstance(o.type, rt.BufferType) for o in operands)
+def _visit(block: Block, gives_back: bool) -> tuple[bool, bool]:
+    """Treats the blocks inside and then `block`; whether it takes memory, and whether a buffer outlives it otherwise
+    than by its terminator."""
+    takes = outlives = released = False
+    op = block.first_op
+    while op is not None:
+        for region in op.regions:
+            for inner in region.blocks:
+                inner_takes, inner_outlives = _visit(inner, _gives_back(op, region))
+                takes, outlives = takes or inner_takes, outlives or inner_outlives
+        cls = type(op)
+        if cls is rt.AllocOp:
+            takes = takes or "stack" not in op.properties
+        elif cls is func.CallOp:
+            takes = takes or _any_buffer(op.results)
+        elif cls in _OUTLIVES:
+            outlives = outlives or _any_buffer(op.operands[_OUTLIVES[cls]])
+        elif cls is rt.ReleaseOp:
+            released = True
+        op = op.next_op
+    end = block.last_op
+    if gives_back and takes and not outlives and not released and end is not None and not _any_buffer(end.operands):
+        mark = rt.MarkOp.create(result_types=(_MARK,))
+        block.insert_op_before(mark, block.first_op or end)
+        block.insert_op_before(rt.ReleaseOp.create(operands=(mark.res,)), end)
+    return takes, outlives
+
+
+def _any_buffer(values: Iterable[SSAValue]) -> bool:
+    return any(type(value.type) is rt.BufferType for value in values)

@@ -18,6 +18,7 @@ from ulam.passes.lower import cse, dead_code_elimination, fold, loop_fusion, loo
 from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
 from ulam.passes.lower.hoist_data import hoist_data
 from ulam.passes.lower.release_arena import ReleaseArena
+from ulam.passes.lower.stack_buffers import StackBuffers
 from ulam.passes.lower.tabulate_data import tabulate_data
 from ulam.passes.lower.tabulate_invariants import tabulate_invariants
 from ulam.passes.lower.thread_target import ThreadTarget
@@ -43,6 +44,7 @@ def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
         ThreadTarget(reassociate),
         dead_code_elimination.DeadCodeElimination(),
         ReleaseArena(),
+        StackBuffers(),
         LoopHints(),
     ]
 
@@ -142,7 +144,8 @@ class FuseLoops(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if loop_fusion.run_on(evaluate_of(op), self.before_reverse_mode, self.reassociate):
             cse.run_on(op)
-            dead_code_elimination.run_on(op)
+            if self.before_reverse_mode:  # else what is dead by now goes in the end
+                dead_code_elimination.run_on(op)
 
 
 @dataclass(frozen=True)

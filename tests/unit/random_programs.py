@@ -14,17 +14,19 @@ _FRAME = """functions {{
   real bounded(real a, vector w) {{
     if (a > 0.4) return sin(a) * w[1];
     real s = a;
-    for (i in 1:3) {{ if (w[i] > 0.9) break; s = s * w[i] + 0.3; }}
+    for (i in 1:num_elements(w)) {{ if (w[i] > 0.9) break; s = s * w[i] + 0.3; }}
     return tanh(s);
   }}
   vector mixed(vector w, real a) {{
     vector[3] z = w;
     z[2] = sin(z[1] * a);
-    for (i in 2:3) z[i] += 0.5 * z[i - 1];
+    for (i in 2:num_elements(w)) z[i] += 0.5 * z[i - 1];
     return z;
   }}
+  void add_lp(vector w, real a) {{ w ~ normal(a, 1.2); for (i in 1:2) target += w[i] * a; }}
+  real mine_lpdf(vector w, real a) {{ real s = 0; for (i in 1:num_elements(w)) s += cauchy_lupdf(w[i] | a, 1 + square(a)); return s; }}
 }}
-data {{ vector[3] x; array[4] int idx; real c; }}
+data {{ int N; vector[N] x; array[4] int idx; real c; }}
 parameters {{ real a; real b; vector[3] th; matrix[3, 3] M; }}
 model {{
   real p = a; real q = c; real t = 0.5;
@@ -34,7 +36,7 @@ model {{
   target += p * q + t + sum(u) + dot_product(v, v) + sum(W .* M) + sum(A[1]) - sum(square(A[2]));
 }}
 """
-DATA = {"x": [0.3, -0.7, 0.6], "idx": [2, 3, 1, 2], "c": 0.4}
+DATA = {"N": 3, "x": [0.3, -0.7, 0.6], "idx": [2, 3, 1, 2], "c": 0.4}
 
 
 # What a placeholder may become: `<index>`, `<scalar>` and `<vector>` (one level less deep), `<s>` and `<v>` (leaves), ...
@@ -63,7 +65,9 @@ _STATEMENTS = (
     "<names>[{3, 1}] = sin(<vectors>)[idx[2:3]];", "W[<index>, <index>] = sin(<expression>);", "W[<index>] = tanh(<vectors>)';",
     "W[, <index>] = sin(<vectors>);", "W = tanh(W * M');", "W[1:2, 2:3] = W[2:3, 1:2];", "W[1:2, 2:3] = W[2:3, {3, 1}];", "W = sin(W + <scalar>);",
     "target += <expression>;", "target += sin(<vectors>);", "<s> ~ normal(<s>, 1.5);", "x ~ normal(<vectors>, exp(<s>));", "v = u;", "u = v;",
-    "q = p;", "t = 1;", "v = x;", "A[<half>] = sin(<vectors>);", "A[<half>, <index>] = sin(<expression>);", "A[1] = A[2];", "A = {v, u};",
+    "q = p;", "t = 1;", "u ~ normal(<vectors>, 2);", "for (n in 1:3) for (m in 1:n) target += normal_lpdf(x[n] * <s> | u[m] * <s>, exp(v[n]));",
+    "for (n in 1:3) { vector[2] lp = [<expression>, <s>]'; for (m in 1:2) lp[m] += normal_lpdf(x[n] | u[m], exp(<s>)); target += log_sum_exp(lp); }",
+    "add_lp(<vectors>, <s>);", "target += mine_lupdf(<vectors> | <s>);", "x ~ mine(<expression>);", "v = x;", "A[<half>] = sin(<vectors>);", "A[<half>, <index>] = sin(<expression>);", "A[1] = A[2];", "A = {v, u};",
 )  # fmt: skip
 _PLACEHOLDER = re.compile(r"<([a-z]+)>")
 
@@ -166,5 +170,10 @@ class Generator:
 
 
 def random_program(seed: int) -> str:
-    """A program, always the same for a seed."""
-    return Generator(seed).program()
+    """A program, always the same for a seed. Odd seeds: sizes that are only known when data are bound."""
+    text = Generator(seed).program()
+    if seed % 2:
+        text = text.replace("real b; vector[3] th; matrix[3, 3] M;", "real b; vector[N] th; matrix[N, N] M;")
+        text = text.replace("  vector[3] u = th; vector[3] v = x; matrix[3, 3] W", "  vector[N] u = th; vector[N] v = x; matrix[N, N] W")
+        text = text.replace("array[2] vector[3] A", "array[2] vector[N] A").replace("in 1:3)", "in 1:N)").replace("in 2:3)", "in 2:N)")
+    return text
