@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,7 +28,8 @@ from posteriordb import Posterior, posteriors
 from stan_reference import HERE, BuildError, ReferenceBuilder, find_httpstan, run
 
 POINTS = 8
-SCALES = (0.5, 0.1, 0.02)
+SCALES = (0.5, 0.1, 0.02, 2.0)
+PHASES = 6
 BATCH_SECONDS = 5e-3
 SAME = 1e-8
 
@@ -133,18 +135,26 @@ class CompiledSide:
 Side = ReferenceSide | CompiledSide
 
 
+def candidate_points(dim: int) -> Iterator[np.ndarray]:
+    """Groups of points near each other, the first ones away from the origin; a model may refuse the most of them."""
+    index = np.arange(dim)
+    offsets = np.array([np.sin(1.3 * index + 0.9 * k) for k in range(POINTS)]).reshape(POINTS, dim)
+    for scale in SCALES:
+        for phase in range(PHASES):
+            yield scale * (np.sin(1.7 * index + 0.4 + 2.4 * phase) + 0.1 * offsets)
+
+
 def find_points(sides: tuple[Side, Side]) -> tuple[np.ndarray, float]:
     """Points where both sides have a finite gradient, and the largest difference of the gradients there."""
-    index = np.arange(sides[0].dim)
-    found: list[list[np.ndarray | None]] = []
-    for scale in SCALES:
-        points = np.array([scale * np.sin(1.7 * index + 0.9 * k + 0.4) for k in range(POINTS)]).reshape(POINTS, -1)
+    refused: set[str] = set()
+    for points in candidate_points(sides[0].dim):
         found = [[side.gradient(point) for side in sides] for point in points]
-        if all(gradient is not None for pair in found for gradient in pair):
+        missing = {name for pair in found for name, g in zip(("Stan", "ulam"), pair, strict=True) if g is None}
+        if not missing:
             stan, compiled = np.array(found, dtype=float).swapaxes(0, 1)
             return points, float(np.max(np.abs(stan - compiled) / np.maximum(1, np.abs(stan)), initial=0))
-    refused = [name for name, gradient in zip(("Stan", "ulam"), found[0], strict=True) if gradient is None]
-    raise ValueError(f"no points with finite gradients (refused by {' and '.join(refused) or 'either'})")
+        refused |= missing
+    raise ValueError(f"no points with finite gradients on both sides (refused by {' and '.join(sorted(refused))})")
 
 
 def calls_per_batch(side: Side, points: np.ndarray, batch_seconds: float) -> int:

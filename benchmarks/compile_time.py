@@ -2,9 +2,9 @@
 
     python benchmarks/compile_time.py [--json] [--sizes N,N,...] [--profile MODEL.stan]
 
-Generated models of each kind in growing lengths; twice the length should cost at most 2.2 times. `mixed` at 40 loops has
-300 lines. `setup` and `gradient_propto` are compiled, what a first gradient needs. With --profile: the functions of the
-compiler that take most time on a program.
+Generated models of each kind in growing lengths; twice the length should cost at most 2.2 times. `mixed` at 40 loops
+has 300 lines. `setup` and `gradient_propto` are compiled, what a first gradient needs. With --profile: the functions
+of the compiler that take most time on a program.
 """
 
 from __future__ import annotations
@@ -71,7 +71,11 @@ def mixed(n: int) -> str:
         lines += [f"    z += {k}.0 * y[i];", f"    m{k}[i] = z / (1 + square(z));", "  }", ""]
     lines += ["}", "model {"]
     for k in range(half + 1, n + 1):
-        lines += ["  for (i in 2:N) {", f"    if (g[i] > {k}) {{", f"      target += normal_lpdf(y[i] | m{half}[i], s);"]
+        lines += [
+            "  for (i in 2:N) {",
+            f"    if (g[i] > {k}) {{",
+            f"      target += normal_lpdf(y[i] | m{half}[i], s);",
+        ]
         lines += ["    } else {", f"      target += -square(b[i - 1] - m{min(k - half, half)}[i]);", "    }", "  }"]
         lines.append(f"  b ~ normal({k}, s);")
     return "\n".join([*lines, "}\n"])
@@ -113,7 +117,14 @@ def measure(kind: str, sizes: Sequence[int], repeat: int) -> list[dict[str, Any]
     for n in sizes:
         text = MODELS[kind][0](n)
         ours, llvm, size = min((compile_seconds(text) for _ in range(repeat)), key=lambda r: r[0] + r[1])
-        row: dict[str, Any] = {"kind": kind, "n": n, "lines": text.count("\n"), "ours": ours, "llvm": llvm, "bytes": size}
+        row: dict[str, Any] = {
+            "kind": kind,
+            "n": n,
+            "lines": text.count("\n"),
+            "ours": ours,
+            "llvm": llvm,
+            "bytes": size,
+        }
         if results and n == 2 * results[-1]["n"]:
             before = results[-1]
             row["growth"] = (ours + llvm) / (before["ours"] + before["llvm"])

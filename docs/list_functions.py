@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from ulam.frontend import signatures
-from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC
+from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC, is_variadic
 from ulam.frontend.lowering_library import resolve
 from ulam.library import catalog
 from ulam.library.derivatives import primitive_names
@@ -48,6 +48,8 @@ def supported() -> frozenset[str]:
 def _fits_a_signature(name: str) -> bool:
     """Whether a definition of the library takes what one of Stan's signatures says."""
     found = signatures.overloads(name)
+    if is_variadic(name) or (found is not None and found.higher_order()):
+        return True  # the definition leaves out the function, and what is for that function only
     return found is not None and any(resolve(name, signature.arguments) for signature in found.all())
 
 

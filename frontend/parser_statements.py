@@ -306,7 +306,7 @@ class StatementParser(TypeParser):
         """A statement that begins with an expression: assignment, distribution statement, or call."""
         began = self.at
         start = self.starts[began]
-        if self.kinds[began + 1] == IDENTIFIER and self.kinds[began] == IDENTIFIER:
+        if self.kinds[began] == IDENTIFIER and self.kinds[began + 1] == IDENTIFIER:
             self._fail_unknown_type()
         expression = self.expression()
         kind = self.kinds[self.at]

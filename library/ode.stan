@@ -44,6 +44,49 @@ array[,] real integrate_ode(array[] real y0, real t0, array[] real ts) {
   return ode_arrays(ode_dormand_prince(to_vector(y0), t0, ts, 1e-6, 1e-6, 1000000));
 }
 
+array[] vector ode_ckrk(vector y0, real t0, array[] real ts) {
+  return ode_cash_karp(y0, t0, ts, 1e-6, 1e-6, 1000000);
+}
+
+array[] vector ode_ckrk_tol(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps) {
+  return ode_cash_karp(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
+}
+
+/* ode_adams, too, is for systems that are not stiff: a solution within the tolerances, by the same method. */
+array[] vector ode_adams(vector y0, real t0, array[] real ts) {
+  return ode_dormand_prince(y0, t0, ts, 1e-10, 1e-10, 100000000);
+}
+
+array[] vector ode_adams_tol(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps) {
+  return ode_dormand_prince(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
+}
+
+array[,] real integrate_ode_adams(array[] real y0, real t0, array[] real ts) {
+  return ode_arrays(ode_dormand_prince(to_vector(y0), t0, ts, 1e-10, 1e-10, 100000000));
+}
+
+array[,] real integrate_ode_adams(array[] real y0, real t0, array[] real ts, real rel_tol, real abs_tol,
+                                  real max_num_steps) {
+  return ode_arrays(ode_dormand_prince(to_vector(y0), t0, ts, rel_tol, abs_tol, max_num_steps));
+}
+
+array[] vector ode_bdf(vector y0, real t0, array[] real ts) {
+  return ode_radau(y0, t0, ts, 1e-10, 1e-10, 100000000);
+}
+
+array[] vector ode_bdf_tol(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps) {
+  return ode_radau(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
+}
+
+array[,] real integrate_ode_bdf(array[] real y0, real t0, array[] real ts) {
+  return ode_arrays(ode_radau(to_vector(y0), t0, ts, 1e-10, 1e-10, 100000000));
+}
+
+array[,] real integrate_ode_bdf(array[] real y0, real t0, array[] real ts, real rel_tol, real abs_tol,
+                                real max_num_steps) {
+  return ode_arrays(ode_radau(to_vector(y0), t0, ts, rel_tol, abs_tol, max_num_steps));
+}
+
 array[,] real ode_arrays(array[] vector states) {
   array[size(states), num_elements(states[1])] real result;
   for (i in 1:size(states)) {
@@ -108,20 +151,7 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
         for (j in 2:6) total += a[j, s] * k[i, j];
         z[i] = y[i] + h * total;
       }
-      if (m == n) {
-        vector[n] f = callback(t + c[s] * h, z);
-        for (i in 1:n) k[i, s] = f[i];
-      } else {
-        matrix[n, 1 + n + n_par] f = callback_jacobian(t + c[s] * h, head(z, n));
-        for (i in 1:n) k[i, s] = f[i, 1];
-        for (j in 1:(n_y0 + n_par)) {
-          for (i in 1:n) {
-            real total = j > n_y0 ? f[i, 1 + n + j - n_y0] : 0;
-            for (l in 1:n) total += f[i, 1 + l] * z[n * j + l];
-            k[n * j + i, s] = total;
-          }
-        }
-      }
+      k[, s] = ode_coupled(t + c[s] * h, z, n, n_y0, n_par);
     }
     first = 2;
     real error = 0;
@@ -167,12 +197,342 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
   return states;
 }
 
+array[] vector ode_cash_karp(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps) {
+  ode_check(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
+  int n_y0 = is_differentiated(y0) + is_differentiated(t0) > 0 ? num_elements(y0) : 0;
+  int n_par = num_elements(callback_parameters());
+  return ode_attach(ode_cash_karp_states(y0, t0, ts, rel_tol, abs_tol, max_num_steps, n_y0, n_par),
+                    y0, t0, ts, n_y0, n_par);
+}
+
+/* As ode_dormand_prince_states, by the method of Cash and Karp, with steps that end at the times asked for: these are
+ * Stan's, too. J. R. Cash, A. H. Karp (1990), ACM Transactions on Mathematical Software 16, 201-222. */
+matrix ode_cash_karp_states(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps,
+                            int n_y0, int n_par) {
+  int n = num_elements(y0);
+  int m = n * (1 + n_y0 + n_par);
+  int n_ts = num_elements(ts);
+  array[6] real c = {0, 1.0 / 5, 3.0 / 10, 3.0 / 5, 1, 7.0 / 8};
+  matrix[5, 6] a = [[0, 1.0 / 5, 3.0 / 40, 3.0 / 10, -11.0 / 54, 1631.0 / 55296],
+                    [0, 0, 9.0 / 40, -9.0 / 10, 5.0 / 2, 175.0 / 512],
+                    [0, 0, 0, 6.0 / 5, -70.0 / 27, 575.0 / 13824],
+                    [0, 0, 0, 0, 35.0 / 27, 44275.0 / 110592],
+                    [0, 0, 0, 0, 0, 253.0 / 4096]];
+  matrix[m, n_ts] states;
+  matrix[m, 6] k = rep_matrix(0, m, 6);
+  vector[m] y = ode_initial_state(y0, n_y0, n_par);
+  vector[m] z = y;
+  real t = value_of(t0);
+  real h = 0.1;
+  int n_rejected = 0;
+  for (next in 1:n_ts) {
+    real t_end = value_of(ts[next]);
+    int n_steps = 0;
+    while (t_end - t > machine_precision()) {
+      real step = fmin(h, t_end - t);
+      for (s in 1:6) {
+        for (i in 1:m) {
+          real total = a[1, s] * k[i, 1];
+          for (j in 2:5) total += a[j, s] * k[i, j];
+          z[i] = y[i] + step * total;
+        }
+        k[, s] = ode_coupled(t + c[s] * step, z, n, n_y0, n_par);
+      }
+      real error = 0;
+      for (i in 1:m) {
+        real difference = (37.0 / 378 - 2825.0 / 27648) * k[i, 1] + (250.0 / 621 - 18575.0 / 48384) * k[i, 3]
+                          + (125.0 / 594 - 13525.0 / 55296) * k[i, 4] - 277.0 / 14336 * k[i, 5]
+                          + (512.0 / 1771 - 1.0 / 4) * k[i, 6];
+        real ratio = abs(step * difference) / (abs_tol + rel_tol * (abs(y[i]) + abs(step * k[i, 1])));
+        error = ratio > error ? ratio : error;
+      }
+      if (error > 1) {
+        n_rejected += 1;
+        require_no_more(n_rejected, 500);
+        h = step * fmax(0.9 * error ^ (-1.0 / 3), 0.2);
+      } else {
+        n_rejected = 0;
+        n_steps += 1;
+        require_time_reached(n_steps, max_num_steps, t_end);
+        t += step;
+        for (i in 1:m) {
+          y[i] += step * (37.0 / 378 * k[i, 1] + 250.0 / 621 * k[i, 3] + 125.0 / 594 * k[i, 4]
+                          + 512.0 / 1771 * k[i, 6]);
+        }
+        h = fmax(h, error < 0.5 ? step * 0.9 * fmax(0.00032, error) ^ (-0.2) : step);
+      }
+    }
+    states[, next] = y;
+  }
+  return states;
+}
+
 vector ode_initial_state(vector y0, int n_y0, int n_par) {
   int n = num_elements(y0);
   vector[n * (1 + n_y0 + n_par)] y = rep_vector(0, n * (1 + n_y0 + n_par));
   for (i in 1:n) y[i] = value_of(y0[i]);
   for (i in 1:n_y0) y[n * i + i] = 1;
   return y;
+}
+
+/* The derivative in time of a state and its sensitivities. */
+vector ode_coupled(real t, vector z, int n, int n_y0, int n_par) {
+  vector[n * (1 + n_y0 + n_par)] result;
+  if (n_y0 + n_par == 0) {
+    result = callback(t, z);
+  } else {
+    matrix[n, 1 + n + n_par] f = callback_jacobian(t, head(z, n));
+    for (i in 1:n) result[i] = f[i, 1];
+    for (j in 1:(n_y0 + n_par)) {
+      for (i in 1:n) {
+        real total = j > n_y0 ? f[i, 1 + n + j - n_y0] : 0;
+        for (l in 1:n) total += f[i, 1 + l] * z[n * j + l];
+        result[n * j + i] = total;
+      }
+    }
+  }
+  return result;
+}
+
+/* ---------------------------------------------------------------- stiff */
+
+array[] vector ode_radau(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps) {
+  ode_check(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
+  int n_y0 = is_differentiated(y0) + is_differentiated(t0) > 0 ? num_elements(y0) : 0;
+  int n_par = num_elements(callback_parameters());
+  return ode_attach(ode_radau_states(y0, t0, ts, rel_tol, abs_tol, max_num_steps, n_y0, n_par),
+                    y0, t0, ts, n_y0, n_par);
+}
+
+/* As ode_dormand_prince_states, for stiff systems: Radau IIA of order 5, with steps that end at the times asked for.
+ * E. Hairer, G. Wanner, "Solving Ordinary Differential Equations II", IV.8.
+ *
+ * The stages z[, 1:3], relative to y, solve z_i = h sum_j a_ij f(t + c_j h, y + z_j); y + z_3 is the next state.
+ * Newton's method takes the Jacobian at each stage, so that its last matrix also gives the derivatives of the stages:
+ * the sensitivities are those of the numerical solution. The estimate of the error is of lower order than the
+ * method, hence the exponent of the tolerances. */
+matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps,
+                        int n_y0, int n_par) {
+  int n = num_elements(y0);
+  int n_sens = n_y0 + n_par;
+  int n_ts = num_elements(ts);
+  real root = sqrt(6);
+  vector[3] c = [0.4 - root / 10, 0.4 + root / 10, 1]';
+  matrix[3, 3] a = [[(88 - 7 * root) / 360, (296 - 169 * root) / 1800, (-2 + 3 * root) / 225],
+                    [(296 + 169 * root) / 1800, (88 + 7 * root) / 360, (-2 - 3 * root) / 225],
+                    [(16 - root) / 36, (16 + root) / 36, 1.0 / 9]];
+  vector[3] e = [-(13 + 7 * root) / 3, (-13 + 7 * root) / 3, -1.0 / 3]';
+  real gamma = 30 / (6 + 9 ^ (2.0 / 3) - 3 ^ (2.0 / 3));
+  real rel = 0.1 * rel_tol ^ (2.0 / 3);
+  real abs_error = rel * abs_tol / rel_tol;
+  matrix[n * (1 + n_sens), n_ts] states;
+  matrix[n, 1 + n_sens] y = to_matrix(ode_initial_state(y0, n_y0, n_par), n, 1 + n_sens);
+  matrix[n, 1 + n + n_par] f = rep_matrix(0, n, 1 + n + n_par);
+  array[3] matrix[n, 1 + n + n_par] g;
+  matrix[n, 3] z = rep_matrix(0, n, 3);
+  matrix[n, 3] z_last = z;
+  vector[n] scale;
+  matrix[3 * n, 3 * n] newton;
+  matrix[3 * n, 1] residual;
+  matrix[3 * n, n_sens] slopes;
+  matrix[3 * n, n_sens] z_sens;
+  matrix[n, 1 + n_sens] error_vector;
+  real t = value_of(t0);
+  real h = -1;
+  real h_last = 0;
+  int is_new = 1;
+  int next = 1;
+  int n_steps = 0;
+  int n_rejected = 0;
+  while (next <= n_ts) {
+    real t_end = value_of(ts[next]);
+    if (is_new == 1) {
+      f = callback_jacobian(t, y[, 1]);
+      for (i in 1:n) scale[i] = abs_error + rel * abs(y[i, 1]);
+      is_new = 0;
+    }
+    if (h < 0) {
+      real size_y = sqrt(mean(square(y[, 1] ./ scale)));
+      real size_f = sqrt(mean(square(f[, 1] ./ scale)));
+      h = size_y > 1e-5 && size_f > 1e-5 ? fmin(0.01 * size_y / size_f, t_end - t) : 0.001 * (t_end - t);
+    }
+    int is_last = t + 1.000001 * h >= t_end ? 1 : 0;
+    real step = is_last == 1 ? t_end - t : h;
+    for (j in 1:3) {
+      real x = h_last > 0 ? 1 + c[j] * step / h_last : 0;
+      real p1 = x * (x - c[2]) * (x - 1) / (c[1] * (c[1] - c[2]) * (c[1] - 1));
+      real p2 = x * (x - c[1]) * (x - 1) / (c[2] * (c[2] - c[1]) * (c[2] - 1));
+      real p3 = x * (x - c[1]) * (x - c[2]) / ((1 - c[1]) * (1 - c[2]));
+      for (i in 1:n) z[i, j] = p1 * z_last[i, 1] + p2 * z_last[i, 2] + (h_last > 0 ? p3 - 1 : 0) * z_last[i, 3];
+    }
+    real change = positive_infinity();
+    int n_iterations = 0;
+    int diverges = 0;
+    while (change > 0.01 && diverges == 0) {
+      for (j in 1:3) {
+        matrix[n, 1 + n + n_par] g_j = callback_jacobian(t + c[j] * step, y[, 1] + z[, j]);
+        g[j] = g_j;
+      }
+      for (i in 1:3) {
+        for (k in 1:n) {
+          residual[(i - 1) * n + k, 1] = step * (a[i, 1] * g[1][k, 1] + a[i, 2] * g[2][k, 1] + a[i, 3] * g[3][k, 1])
+                                         - z[k, i];
+        }
+        for (j in 1:3) {
+          for (l in 1:n) {
+            for (k in 1:n) {
+              newton[(i - 1) * n + k, (j - 1) * n + l] = (i == j && k == l ? 1 : 0) - step * a[i, j] * g[j][k, 1 + l];
+            }
+          }
+        }
+      }
+      residual = ode_solve(newton, residual);
+      real total = 0;
+      for (j in 1:3) {
+        for (i in 1:n) {
+          z[i, j] += residual[(j - 1) * n + i, 1];
+          total += square(residual[(j - 1) * n + i, 1] / scale[i]);
+        }
+      }
+      total = sqrt(total / (3 * n));
+      n_iterations += 1;
+      diverges = n_iterations > 10 || (n_iterations > 2 && !(total <= 2 * change)) ? 1 : 0;
+      change = total;
+    }
+    real error = 10000;
+    if (diverges == 0) {
+      if (n_sens > 0) {
+        for (j in 1:3) {
+          for (r in 1:n_sens) {
+            for (k in 1:n) {
+              real total = r > n_y0 ? g[j][k, 1 + n + r - n_y0] : 0;
+              for (l in 1:n) total += g[j][k, 1 + l] * y[l, 1 + r];
+              slopes[(j - 1) * n + k, r] = total;
+            }
+          }
+        }
+        for (i in 1:3) {
+          for (r in 1:n_sens) {
+            for (k in 1:n) {
+              z_sens[(i - 1) * n + k, r] = step * (a[i, 1] * slopes[k, r] + a[i, 2] * slopes[n + k, r]
+                                                   + a[i, 3] * slopes[2 * n + k, r]);
+            }
+          }
+        }
+        z_sens = ode_solve(newton, z_sens);
+      }
+      for (r in 0:n_sens) {
+        for (k in 1:n) {
+          if (r == 0) {
+            error_vector[k, 1] = f[k, 1] + (e[1] * z[k, 1] + e[2] * z[k, 2] + e[3] * z[k, 3]) / step;
+          } else {
+            real total = r > n_y0 ? f[k, 1 + n + r - n_y0] : 0;
+            for (l in 1:n) total += f[k, 1 + l] * y[l, 1 + r];
+            error_vector[k, 1 + r] = total + (e[1] * z_sens[k, r] + e[2] * z_sens[n + k, r]
+                                              + e[3] * z_sens[2 * n + k, r]) / step;
+          }
+        }
+      }
+      matrix[n, n] filter;
+      for (l in 1:n) {
+        for (k in 1:n) filter[k, l] = (k == l ? gamma / step : 0) - f[k, 1 + l];
+      }
+      error_vector = ode_solve(filter, error_vector);
+      error = ode_radau_error(error_vector, y, rel, abs_error);
+      if (!(error < 1) && (h_last == 0 || n_rejected > 0)) {
+        error_vector = ode_solve(filter, gamma / step * error_vector);
+        error = ode_radau_error(error_vector, y, rel, abs_error);
+      }
+    }
+    if (!(error < 1)) {
+      n_rejected += 1;
+      require_no_more(n_rejected, 500);
+      h = step * (error < 10000 ? fmax(0.2, 0.9 * error ^ (-0.25)) : 0.25);
+      h_last = 0;
+    } else {
+      n_steps += 1;
+      require_time_reached(n_steps, max_num_steps, t_end);
+      real h_next = step * fmin(n_rejected > 0 ? 1 : 8, 0.9 * fmax(1e-4, error) ^ (-0.25));
+      h = is_last == 1 && n_rejected == 0 ? fmax(h, h_next) : h_next;
+      h_last = step;
+      n_rejected = 0;
+      for (i in 1:n) {
+        y[i, 1] += z[i, 3];
+        for (r in 1:n_sens) y[i, 1 + r] += z_sens[2 * n + i, r];
+      }
+      z_last = z;
+      is_new = 1;
+      if (is_last == 1) {
+        t = t_end;
+        n_steps = 0;
+        while (next <= n_ts && value_of(ts[next < n_ts ? next : n_ts]) <= t) {
+          for (r in 0:n_sens) {
+            for (i in 1:n) states[n * r + i, next] = y[i, 1 + r];
+          }
+          next += 1;
+        }
+      } else {
+        t += step;
+      }
+    }
+  }
+  return states;
+}
+
+/* a \ b. Small systems by Gauss elimination with row exchanges written here: calls would take most of the time. */
+matrix ode_solve(matrix a, matrix b) {
+  int n = rows(a);
+  int m = cols(b);
+  matrix[n, m] x = b;
+  if (n > 24) {
+    x = a \ b;
+  } else {
+    matrix[n, n] lu = a;
+    for (k in 1:n) {
+      int pivot = k;
+      for (i in (k + 1):n) pivot = abs(lu[i, k]) > abs(lu[pivot, k]) ? i : pivot;
+      if (pivot != k) {
+        for (j in k:n) {
+          real other = lu[pivot, j];
+          lu[pivot, j] = lu[k, j];
+          lu[k, j] = other;
+        }
+        for (j in 1:m) {
+          real other = x[pivot, j];
+          x[pivot, j] = x[k, j];
+          x[k, j] = other;
+        }
+      }
+      real reciprocal = 1 / lu[k, k];
+      for (i in (k + 1):n) lu[i, k] *= reciprocal;
+      for (j in (k + 1):n) {
+        for (i in (k + 1):n) lu[i, j] -= lu[i, k] * lu[k, j];
+      }
+      for (j in 1:m) {
+        for (i in (k + 1):n) x[i, j] -= lu[i, k] * x[k, j];
+      }
+    }
+    for (j in 1:m) {
+      for (back in 1:n) {
+        int k = n + 1 - back;
+        x[k, j] /= lu[k, k];
+        for (i in 1:(k - 1)) x[i, j] -= lu[i, k] * x[k, j];
+      }
+    }
+  }
+  return x;
+}
+
+/* The largest of the errors of the state and of each sensitivity, in multiples of what is allowed. */
+real ode_radau_error(matrix x, matrix y, real rel_tol, real abs_tol) {
+  real result = 0;
+  for (j in 1:cols(x)) {
+    real total = 0;
+    for (i in 1:rows(x)) total += square(x[i, j] / (abs_tol + rel_tol * abs(y[i, j])));
+    total = sqrt(total / rows(x));
+    result = total <= result ? result : total;
+  }
+  return result;
 }
 
 /* States as functions of y0, the parameters of f, t0 and ts: the values as given, the derivatives those of the

@@ -7,7 +7,6 @@ a pipeline names them. The levels' passes run on the variable form of the `stan`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "cse": ("lower.cse", "CommonSubexpressionElimination"),
     "licm": ("lower.loop_invariant_code_motion", "LoopInvariantCodeMotion"),
     "loop-fusion": ("lower.loop_fusion", "LoopFusion"),
+    "unroll-small": ("lower.unroll_small", "UnrollSmall"),
     "dce": ("lower.dead_code_elimination", "DeadCodeElimination"),
     "convert-stan-to-loops": ("lower.stages", "ConvertStanToLoops"),
     "simplify": ("lower.stages", "Simplify"),
@@ -55,11 +55,6 @@ def pass_class(name: str) -> type[ModulePass]:
     """The class of a pass; imports its module."""
     module, class_name = PASSES[name]
     return getattr(import_module(f"ulam.passes.{module}"), class_name)
-
-
-def available_passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    """Name to factory of the class, as xDSL's `PassPipeline` takes it."""
-    return {name: lambda name=name: pass_class(name) for name in PASSES}
 
 
 def parse_pipeline(text: str) -> list[ModulePass]:

@@ -232,6 +232,8 @@ class BoundProgram:
             def store(variable: GlobalVariable, array: Array) -> None:
                 if variable.n_dims:
                     data.set_array(variable.slot, to_compiled(variable, array))
+                    for position, size in enumerate(array.shape, variable.slot + 1):
+                        data.set_int(position, size)
                 elif variable.element == "int":
                     data.set_int(variable.slot, int(array))
                 else:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import arith, func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.passes.analysis.effects_low import EFFECTS, Effect, Root, may_overlap, root
+from ulam.passes.analysis.constants import constant_integer
+from ulam.passes.analysis.effects_low import DIVISIONS, PURE, Root, may_overlap, root
 
 
 class Kind(Enum):
@@ -66,9 +66,7 @@ _ELEMENTS: dict[type[Operation], tuple[Kind, int, int]] = {
     ad.KeepOp: (Kind.WRITE, 0, 1),
     ad.KeptOp: (Kind.READ, 0, 1),
 }
-_PURE = frozenset(cls for cls, found in EFFECTS.items() if found in (Effect.NONE, Effect.TRAP, Effect.CONTROL)) - {
-    scf.ForOp, scf.IfOp, scf.WhileOp
-}  # fmt: skip
+_WITHOUT_ACCESS = PURE | DIVISIONS | {scf.YieldOp, scf.ConditionOp, func.ReturnOp}
 
 
 @dataclass
@@ -101,7 +99,7 @@ class LoopAccesses:
             if cls in _ELEMENTS:
                 kind, buffer, index = _ELEMENTS[cls]
                 self._note(op, kind, op.operands[buffer], op.operands[index])
-            elif cls in _PURE:
+            elif cls in _WITHOUT_ACCESS:
                 pass
             elif isinstance(op, rt.CopyOp):
                 self._note(op, Kind.WRITE, op.destination, None)
@@ -138,9 +136,9 @@ class LoopAccesses:
         return self._forms[value]
 
     def _find_linear(self, value: SSAValue) -> Linear | None:
+        if (number := constant_integer(value)) is not None:
+            return Linear(0, {}, number)
         op = value.owner
-        if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-            return Linear(0, {}, op.value.value.data)
         if isinstance(op, arith.AddiOp | arith.SubiOp):
             left, right = self._linear(op.operands[0]), self._linear(op.operands[1])
             if left is not None and right is not None:

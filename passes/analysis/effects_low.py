@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from enum import IntFlag
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.library.kernels import KERNELS
+from ulam.passes.analysis.constants import constant_integer
 
 
 class Effect(IntFlag):
@@ -82,6 +83,13 @@ EFFECTS: dict[type[Operation], Effect] = {
 }
 """The effects of an op class, regions aside."""
 
+_WITH_REGIONS = frozenset((scf.ForOp, scf.IfOp, scf.WhileOp))
+PURE = frozenset(cls for cls, found in EFFECTS.items() if found is _N) - _WITH_REGIONS
+"""Op classes that compute their results from their operands alone, whatever these are."""
+
+DIVISIONS = frozenset(_DIVISIONS)
+"""Op classes that do so too, but are undefined for some operands."""
+
 ANYTHING_BITS = int(ANYTHING)
 EFFECT_BITS: dict[type[Operation], int] = {cls: int(found) for cls, found in EFFECTS.items()}
 """The same as plain ints, whose operators are ten times as fast."""
@@ -110,10 +118,7 @@ def is_speculatable(op: Operation) -> bool:
 
 def _divides_safely(op: Operation) -> bool:
     """Whether the divisor is a constant that no dividend traps on: neither 0 nor -1."""
-    divisor = op.operands[1].owner
-    if not isinstance(divisor, arith.ConstantOp) or not isinstance(divisor.value, IntegerAttr):
-        return False
-    return divisor.value.value.data not in (0, -1)
+    return constant_integer(op.operands[1]) not in (None, 0, -1)
 
 
 def functions(op: Operation) -> Iterator[func.FuncOp]:
@@ -141,12 +146,17 @@ Root = SSAValue | str
 """What a buffer is a part of. Two different roots never overlap, except that UNKNOWN may overlap all."""
 
 
+def viewed(buffer: SSAValue) -> SSAValue:
+    """The buffer that `buffer` is a view of, through views of views; itself if it is not a view."""
+    while type(owner := buffer.owner) is rt.ViewOp:
+        buffer = owner.operands[0]
+    return buffer
+
+
 def root(buffer: SSAValue) -> Root:
     """The allocation that `buffer` is a part of, as far as the IR tells."""
+    buffer = viewed(buffer)
     owner = buffer.owner
-    while type(owner) is rt.ViewOp:
-        buffer = owner.operands[0]
-        owner = buffer.owner
     cls = type(owner)
     if cls is rt.AllocOp or cls is ad.PushOp:
         return buffer
@@ -160,6 +170,7 @@ def root(buffer: SSAValue) -> Root:
 
 
 def may_overlap(first: Root, second: Root) -> bool:
+    """Whether an element may belong to both."""
     return first is second or first is UNKNOWN or second is UNKNOWN
 
 
@@ -178,6 +189,27 @@ def written_buffer(op: Operation) -> SSAValue | None:
     """The buffer that `op` writes, if it is an op that writes one."""
     position = _WRITTEN.get(type(op))
     return None if position is None else op.operands[position]
+
+
+def written_buffers(op: Operation) -> list[SSAValue]:
+    """Buffers that an op (not its regions) writes, kernels included. Functions that are called only read theirs."""
+    if (position := _WRITTEN.get(type(op))) is not None:
+        return [op.operands[position]]
+    return kernel_buffers(op)[1] if isinstance(op, rt.KernelOp) else []
+
+
+def kernel_buffers(op: rt.KernelOp) -> tuple[list[SSAValue], list[SSAValue]]:
+    """Buffers of reals that a kernel reads, and buffers that it writes."""
+    kernel = KERNELS.get(op.function.data)
+    if kernel is None:
+        return [], [a for a in op.arguments if isinstance(a.type, rt.BufferType)]
+    inputs, outputs = [], []
+    for parameter, argument in zip(kernel.parameters, op.arguments, strict=True):
+        if parameter.kind in ("out", "kept"):
+            outputs.append(argument)
+        elif parameter.kind == "in" and parameter.element == "f64":
+            inputs.append(argument)
+    return inputs, outputs
 
 
 def written_roots(op: Operation) -> set[Root]:

@@ -26,15 +26,6 @@ def free_values_of_op(op: Operation) -> list[SSAValue]:
     return list(free)
 
 
-def free_values_of_ops(ops: list[Operation]) -> list[SSAValue]:
-    """What a run of ops of one block uses but does not define."""
-    free: dict[SSAValue, None] = {}
-    defined: set[SSAValue] = set()
-    for op in ops:
-        _visit_op(op, defined, free)
-    return list(free)
-
-
 def _visit_block(block: Block, defined: set[SSAValue], free: dict[SSAValue, None]) -> None:
     defined.update(block.args)
     op = block.first_op

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.library.derivatives import Number, rule
-from ulam.library.kernels import KERNELS
+from ulam.passes.analysis.effects_low import kernel_buffers, written_buffers
 
 _SCALARS = frozenset((
     arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SelectOp, rt.MathOp,
@@ -182,33 +182,6 @@ def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
         pairs += zip(passed, op.results, strict=True)
         return pairs + list(zip(after.last_op.operands, before.args, strict=True))  # type: ignore[union-attr]
     return []
-
-
-_WRITTEN: dict[type[Operation], int] = {rt.StoreOp: 1, ad.AccumulateOp: 0, rt.CopyOp: 0, rt.FillOp: 0}
-
-
-def written_buffers(op: Operation) -> list[SSAValue]:
-    """Buffers that an op (not its regions) writes to."""
-    position = _WRITTEN.get(type(op))
-    if position is not None:
-        return [op.operands[position]]
-    if isinstance(op, rt.KernelOp):
-        return kernel_buffers(op)[1]
-    return []  # functions that are called only read their arguments
-
-
-def kernel_buffers(op: rt.KernelOp) -> tuple[list[SSAValue], list[SSAValue]]:
-    """Buffers of reals that a kernel reads, and buffers that it writes."""
-    kernel = KERNELS.get(op.function.data)
-    if kernel is None:
-        return [], [a for a in op.arguments if isinstance(a.type, rt.BufferType)]
-    inputs, outputs = [], []
-    for parameter, argument in zip(kernel.parameters, op.arguments, strict=True):
-        if parameter.kind in ("out", "kept"):
-            outputs.append(argument)
-        elif parameter.kind == "in" and parameter.element == "f64":
-            inputs.append(argument)
-    return inputs, outputs
 
 
 def _is_constant(op: Operation) -> bool:

@@ -15,14 +15,14 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i8, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.passes.autodiff.activity import Activity, written_buffers
+from ulam.passes.analysis.effects_low import PURE, viewed, written_buffers
+from ulam.passes.analysis.nesting import ancestor_in, block_of
+from ulam.passes.autodiff.activity import Activity
 from ulam.passes.lower.builder import Builder
 
-_RECOMPUTED = (
-    arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.CmpiOp,
-    arith.CmpfOp, arith.SelectOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp, arith.SIToFPOp,
-    arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp, arith.MinSIOp, arith.MaxSIOp, rt.ViewOp, rt.BoundOp, rt.StringOp,
-)  # fmt: skip
+_RECOMPUTED = PURE - {arith.DivfOp, rt.MathOp, ad.PopOp}
+"""Pure ops that cost less than keeping their result. A record is popped once."""
+
 _CHEAP_MATH = frozenset({"square", "abs", "fabs", "fma"})
 
 
@@ -52,7 +52,6 @@ class Memory:
 
     def __init__(self, activity: Activity) -> None:
         self.activity = activity
-        self._order: dict[Block, dict[Operation, int]] = {}
 
     def is_stable(self, buffer: SSAValue, op: Operation) -> bool:
         """Whether nothing writes to `buffer` after `op`."""
@@ -67,13 +66,13 @@ class Memory:
                 continue
             block = root.parent
             assert block is not None
-            here = _ancestor_in(op, block)
+            here = ancestor_in(op, block)
             if here is None:
                 return False
             for writer in writers:
                 if not _may_write(writer, root):
                     continue
-                there = _ancestor_in(writer, block)
+                there = ancestor_in(writer, block)
                 if there is None or there is here or here.is_before_in_block(there):
                     return False
         return True
@@ -82,24 +81,10 @@ class Memory:
 def _may_write(writer: Operation, root: rt.AllocOp) -> bool:
     """Whether an op that writes to a buffer of the root's class may write to the root's memory."""
     for buffer in written_buffers(writer):
-        owner = buffer.owner
-        while isinstance(owner, rt.ViewOp):
-            owner = owner.buffer.owner
+        owner = viewed(buffer).owner
         if owner is root or not isinstance(owner, rt.AllocOp):
             return True
     return False
-
-
-def _ancestor_in(op: Operation, block: Block) -> Operation | None:
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current
-
-
-def block_of(value: SSAValue) -> Block | None:
-    """The block that defines a value."""
-    return value.owner if isinstance(value.owner, Block) else value.owner.parent
 
 
 class Keeper:
@@ -141,7 +126,7 @@ class Keeper:
         return self._kept(value, frame)
 
     def _can_repeat(self, op: Operation) -> bool:
-        if isinstance(op, _RECOMPUTED):
+        if type(op) in _RECOMPUTED:
             return True
         if isinstance(op, rt.MathOp):
             return op.function.data in _CHEAP_MATH

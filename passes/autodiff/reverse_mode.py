@@ -19,14 +19,16 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr, 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.passes.analysis.effects_low import kernel_buffers, written_buffers
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.autodiff.activity import Activity, is_real, kernel_buffers
+from ulam.passes.autodiff.activity import Activity, is_real
 from ulam.passes.autodiff.calls import Derivatives
 from ulam.passes.autodiff.frames import Frame, Keeper, Memory
 from ulam.passes.autodiff.rules import REVERSE
-from ulam.passes.autodiff.shadows import Shadows, rebuild
+from ulam.passes.autodiff.shadows import Shadows
 from ulam.passes.lower.builder import BUFFER_REAL, Builder
 from ulam.passes.lower.lowering import NotSupportedError
+from ulam.passes.rewriting import rebuild
 
 
 def reverse_mode(function: func.FuncOp) -> None:
@@ -186,7 +188,7 @@ class ReverseMode:
         for inner in op.walk():
             if isinstance(inner, rt.ReleaseOp):
                 return False
-            for buffer in self._buffers_written(inner):
+            for buffer in written_buffers(inner):
                 if self.is_active(buffer) and not self._is_own(buffer, own):
                     return False
             if isinstance(inner, rt.LoadOp | rt.CopyOp | rt.KernelOp | func.CallOp) and not self._reads_stable(
@@ -197,13 +199,6 @@ class ReverseMode:
 
     def _is_differentiable(self, value: SSAValue) -> bool:
         return (value.type == f64 or isinstance(value.type, rt.BufferType)) and self.is_active(value)
-
-    def _buffers_written(self, op: Operation) -> list[SSAValue]:
-        if isinstance(op, rt.StoreOp | ad.AccumulateOp):
-            return [op.buffer]
-        if isinstance(op, rt.CopyOp | rt.FillOp):
-            return [op.destination]
-        return kernel_buffers(op)[1] if isinstance(op, rt.KernelOp) else []
 
     def _is_own(self, buffer: SSAValue, own: set[Operation]) -> bool:
         roots = self.activity.roots.get(self.activity.class_of(buffer))
@@ -315,7 +310,7 @@ class ReverseMode:
         for inner in op.walk():
             if isinstance(inner, ad.TargetAddOp) and self.is_active(inner.value):
                 return True
-            if any(self.is_active(b) for b in self._buffers_written(inner)) or inner in self.shadows.calls:
+            if any(self.is_active(b) for b in written_buffers(inner)) or inner in self.shadows.calls:
                 return True
         return False
 
@@ -395,12 +390,13 @@ class ReverseMode:
                 len(uses) == 1
                 and isinstance(uses[0].operation, arith.AddfOp)
                 and uses[0].operation.result is yielded
+                and yielded.has_one_use()
                 and uses[0].operation.parent is body
             )
             if not is_sum:
                 return True
         for inner in op.walk():
-            for buffer in self._buffers_written(inner):
+            for buffer in written_buffers(inner):
                 if not self.is_active(buffer):
                     continue
                 roots = self.activity.roots.get(self.activity.class_of(buffer), [])

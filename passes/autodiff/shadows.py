@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import Derivatives, ForwardCall, call_forward
+from ulam.passes.rewriting import rebuild
 
 _ZERO = {"zero": UnitAttr()}
 
@@ -109,41 +110,22 @@ class Shadows:
         if derivative is None:
             return
         old = list(op.results)
-        types = [*(r.type for r in old), *call_forward(op, derivative, self.of)]
-        new = rebuild(op, list(op.operands), types)
-        for result, replacement in zip(old, new.results, strict=False):
-            self.activity.declare_like(replacement, result)
+        new = self._rebuilt(op, list(op.operands), call_forward(op, derivative, self.of))
         buffers = derivative.of_type(old, derivative.results, scalar=False)
         for n, shadow in zip(buffers, new.results[len(old) :], strict=False):
             self.of[new.results[n]] = shadow
         self.calls[new] = ForwardCall(derivative, new.results[-1])
 
     def _replace(self, op: Operation, operands: Sequence[SSAValue], positions: Sequence[int]) -> None:
-        types: list[Attribute] = [r.type for r in op.results] + [op.results[n].type for n in positions]
+        count = len(op.results)
+        new = self._rebuilt(op, operands, [op.results[n].type for n in positions])
+        for k, n in enumerate(positions):
+            self.of[new.results[n]] = new.results[count + k]
+
+    def _rebuilt(self, op: Operation, operands: Sequence[SSAValue], further: Sequence[Attribute]) -> Operation:
+        """The op with results of the types `further` behind its own, which are as active as before."""
         old = list(op.results)
-        new = rebuild(op, operands, types)
+        new = rebuild(op, operands, [*(r.type for r in old), *further])
         for result, replacement in zip(old, new.results, strict=False):
             self.activity.declare_like(replacement, result)
-        for k, n in enumerate(positions):
-            self.of[new.results[n]] = new.results[len(old) + k]
-
-
-def rebuild(op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]) -> Operation:
-    """The same op with other operands and further results, in its place; its regions move over."""
-    regions: list[Region] = [op.detach_region(r) for r in list(op.regions)]
-    new = type(op).create(
-        operands=operands,
-        result_types=result_types,
-        properties=op.properties,
-        attributes=op.attributes,
-        regions=regions,
-        location=op.location,
-    )
-    assert op.parent is not None
-    op.parent.insert_op_before(new, op)
-    for result, replacement in zip(op.results, new.results, strict=False):
-        replacement.name_hint = result.name_hint
-        result.replace_all_uses_with(replacement)
-    op.detach()
-    op.erase()
-    return new
+        return new

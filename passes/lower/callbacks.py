@@ -50,14 +50,26 @@ def _closure(low: Lowering, op: stan.CallOp) -> Closure:
 
 
 def _apply(
-    low: Lowering, closure: Closure, first: Sequence[Value], captured: Sequence[Value], type_: Attribute
+    low: Lowering,
+    closure: Closure,
+    first: Sequence[Value],
+    captured: Sequence[Value],
+    type_: Attribute,
+    differentiated: Sequence[bool] | None = None,
 ) -> Value:
-    """A call of the closure's function, `first` before what it captured; the result as a value of `type_`."""
+    """A call of the closure's function, `first` before what it captured; the result as a value of `type_`.
+
+    `differentiated`: which of all arguments a gradient will be taken of; none if it is not given.
+    """
     function = closure.function
     formals = list(function.function_type.inputs)
     own = [_as(low, value, formal) for value, formal in zip(first, formals, strict=False)]
-    bits = [True] * len(first) + closure.autodiff
-    result = inline(low, function, [*own, *captured], function.location, False, bits)
+    arguments = [*own, *captured]
+    # The function may call the library's function that is being written: each has its own meaning of the same names.
+    outer = low.env, low.differentiated
+    low.env, low.differentiated = dict(low.env), differentiated is not None
+    result = inline(low, function, arguments, function.location, False, differentiated or [False] * len(arguments))
+    low.env, low.differentiated = outer
     assert result is not None
     return _as(low, result, type_)
 
@@ -210,7 +222,8 @@ def _gradient(
             _rebuilt(argument, copies) if bit and low.differentiated else argument
             for argument, bit in zip(closure.arguments, closure.autodiff, strict=True)
         ]
-        f = low.own(_apply(low, closure, [*first, state], captured, y.type))
+        bits = [*(False for _ in first), True, *(bit and low.differentiated for bit in closure.autodiff)]
+        f = low.own(_apply(low, closure, [*first, state], captured, y.type, bits))
         assert isinstance(f, Container)
         low.check_equal(f.dims[0], y.dims[0], "the function returns {0} derivatives, but the state has {1} elements")
         value = f.at([i])

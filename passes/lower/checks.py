@@ -15,8 +15,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.passes.autodiff.shadows import rebuild
+from ulam.library.kernels import KERNELS
 from ulam.passes.lower.data_slices import DataSlices
+from ulam.passes.rewriting import rebuild
 
 LOCATE = 3
 """Status of a hot unit: an error happened; the unit `locate` tells which."""
@@ -33,8 +34,6 @@ def must_be_precise(module: ModuleOp) -> bool:
 
 
 def _is_ordered(op: Operation) -> bool:
-    from ulam.library.kernels import KERNELS
-
     if not isinstance(op, rt.KernelOp):
         return False
     kernel = KERNELS.get(op.function.data)

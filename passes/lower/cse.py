@@ -22,8 +22,9 @@ from xdsl.passes import ModulePass
 from ulam.dialects import ad, rt
 from ulam.passes.analysis.effects_low import (
     ANYTHING_BITS,
+    DIVISIONS,
     EFFECT_BITS,
-    EFFECTS,
+    PURE,
     UNKNOWN,
     Effect,
     Root,
@@ -48,9 +49,7 @@ _TYPED_BY_OPERANDS = _COMMUTATIVE | {
     arith.SubiOp, arith.SubfOp, arith.DivfOp, arith.NegfOp, arith.CmpiOp, arith.CmpfOp, arith.SelectOp, rt.ViewOp,
 }  # fmt: skip
 _WRITE = int(Effect.WRITE)
-_REPLACEABLE = frozenset(cls for cls, effect in EFFECTS.items() if effect in (Effect.NONE, Effect.TRAP)) - {
-    scf.ForOp, scf.IfOp, scf.WhileOp
-}  # fmt: skip
+_REPLACEABLE = PURE | DIVISIONS
 
 
 @dataclass(frozen=True)

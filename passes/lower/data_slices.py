@@ -9,18 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
-
-_PURE = (
-    arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.CmpiOp,
-    arith.CmpfOp, arith.SelectOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SIToFPOp,
-    arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp, arith.MinSIOp, arith.MaxSIOp, arith.ShRSIOp, rt.MathOp, rt.ViewOp,
-    rt.BoundOp,
-)  # fmt: skip
+from ulam.passes.analysis.effects_low import PURE
 
 AfterCopy = Callable[[Operation, Operation, dict[SSAValue, SSAValue]], None]
 
@@ -53,7 +47,7 @@ class DataSlices:
         assert isinstance(op, Operation)
         if isinstance(op, rt.LoadOp):
             return self._is_data_buffer(op.buffer) and self.is_data(op.index)
-        return isinstance(op, _PURE) and all(self.is_data(o) for o in op.operands)
+        return type(op) in PURE and all(self.is_data(o) for o in op.operands)
 
     def _is_data_buffer(self, buffer: SSAValue) -> bool:
         while isinstance(buffer.owner, rt.ViewOp):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.library.kernels import KERNELS
-from ulam.passes.autodiff.activity import written_buffers
+from ulam.passes.analysis.effects_low import viewed, written_buffers
+from ulam.passes.analysis.free_values import free_values_of_op
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp)
@@ -56,27 +57,24 @@ def _earlier_bind(module: ModuleOp) -> Block:
     return Block()
 
 
-def _root(buffer: SSAValue) -> SSAValue:
-    while isinstance(buffer.owner, rt.ViewOp):
-        buffer = buffer.owner.buffer
-    return buffer
-
-
 def _data_only(block: Block) -> list[Operation]:
     """Top-level ops, in order, that depend on data alone and whose effects only such ops see."""
     candidates: dict[Operation, bool] = {}
+    inputs: dict[Operation, list[Operation]] = {}
     writers: dict[SSAValue, list[Operation]] = {}
     for op in block.ops:
-        candidates[op] = _may_move(op)
+        makers = _inputs(op, block) if _may_move(op) else None
+        candidates[op] = makers is not None
+        inputs[op] = makers or []
         for inner in op.walk():
             for buffer in written_buffers(inner):
-                writers.setdefault(_root(buffer), []).append(op)
+                writers.setdefault(viewed(buffer), []).append(op)
     # A memory block moves only with all its writers, and a variable's never: its value depends on when it is read.
     changed = True
     while changed:
         changed = False
-        for op in block.ops:
-            if candidates[op] and not _inputs_move(op, candidates, block):
+        for op, makers in inputs.items():
+            if candidates[op] and not all(candidates[maker] for maker in makers):
                 candidates[op] = False
                 changed = True
         for root, ops in writers.items():
@@ -99,7 +97,7 @@ def _may_move(op: Operation) -> bool:
     if isinstance(op, rt.AllocOp) and op.variable is not None:
         return False
     for inner in op.walk():
-        if isinstance(inner, arith.ConstantOp) or inner.name.startswith(("arith.", "scf.")):
+        if inner.name.startswith(("arith.", "scf.")):
             continue
         if isinstance(inner, rt.CheckOp) and isinstance(inner.ok.owner, arith.ConstantOp):
             return False  # a `reject`: it belongs to the prints before it, which stay
@@ -110,18 +108,16 @@ def _may_move(op: Operation) -> bool:
     return True
 
 
-def _inputs_move(op: Operation, candidates: dict[Operation, bool], block: Block) -> bool:
-    for inner in op.walk():
-        for operand in inner.operands:
-            owner = operand.owner
-            if isinstance(operand, BlockArgument):
-                if owner is block:
-                    return False
-                continue
-            assert isinstance(owner, Operation)
-            if owner.parent is block and owner is not op and not candidates[owner]:
-                return False
-    return True
+def _inputs(op: Operation, block: Block) -> list[Operation] | None:
+    """The ops of the block that make what `op` uses; None if it uses an argument of the block."""
+    makers: list[Operation] = []
+    for value in free_values_of_op(op):
+        owner = value.owner
+        if owner is block:
+            return None
+        if isinstance(owner, Operation) and owner.parent is block:
+            makers.append(owner)
+    return makers
 
 
 class _Mover:

@@ -19,7 +19,6 @@ from ulam.passes.lower.values import (
     materialize,
     peel,
     position,
-    total,
     write,
 )
 
@@ -210,8 +209,3 @@ def store(low: Lowering, target: Storage, chosen: Sequence[Selection], value: Va
         builder.for_loop(builder.i64(0), value.dims[level], body)
 
     at(0, [])
-
-
-def element_count(low: Lowering, container: Container) -> SSAValue:
-    """Number of elements, i64."""
-    return total(low.builder, container.dims)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f64
+from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import ad, rt
 from ulam.library.kernels import KERNELS
 from ulam.passes.analysis.accesses import Access, Kind, LoopAccesses, meet_in_order
+from ulam.passes.analysis.constants import constant_integer
 from ulam.passes.analysis.effects_low import (
     ANYTHING_BITS,
     EFFECT_BITS,
@@ -39,6 +40,7 @@ from ulam.passes.analysis.effects_low import (
     root,
     written_roots,
 )
+from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.lower.checks import HARMLESS
 from ulam.passes.rewriting import discard, replace_uses
 
@@ -131,7 +133,13 @@ class _Loop:
         self.op = op
         self.accesses = LoopAccesses(op)
         self.summary = _Summary()
-        self.summary.visit(op)
+        if self.accesses.is_known:
+            self.summary.used = {*op.operands, *self.accesses.used}
+            self.summary.read = {access.root for access in self.accesses.accesses}
+            self.summary.written = {access.root for access in self.accesses.accesses if access.kind is not Kind.READ}
+            self.summary.adds_to_target = self.accesses.adds_to_target
+        else:
+            self.summary.visit(op)
 
     @property
     def is_candidate(self) -> bool:
@@ -142,8 +150,11 @@ class _Loop:
         return (
             self.accesses.adds_to_target
             and all(result.type != f64 and not isinstance(result.type, rt.BufferType) for result in self.op.results)
-            and all(_is_inside(access.root, self.op) for access in self.accesses.accesses if access.kind != Kind.READ)
+            and all(self._is_own(access.root) for access in self.accesses.accesses if access.kind != Kind.READ)
         )
+
+    def _is_own(self, buffer: Root) -> bool:
+        return isinstance(buffer, SSAValue) and is_inside(buffer, self.op)
 
     def only_checks(self) -> bool:
         """Whether it neither adds to the target nor writes nor sums."""
@@ -154,30 +165,14 @@ class _Loop:
         )
 
 
-def _is_inside(buffer: Root, op: Operation) -> bool:
-    if isinstance(buffer, str):
-        return False
-    current: Operation | None = buffer.owner if isinstance(buffer.owner, Operation) else None
-    while current is not None and current is not op:
-        current = current.parent_op()
-    return current is op
-
-
 def _range(op: scf.ForOp) -> tuple[object, ...]:
     """Equal for loops over the same range."""
     lower, upper, step = op.operands[:3]
-    start = _constant(lower)
+    start = constant_integer(lower)
     owner = upper.owner
-    if start == 0 and isinstance(owner, arith.MaxSIOp) and 0 in map(_constant, owner.operands):
-        upper = next((o for o in owner.operands if _constant(o) != 0), upper)
-    return tuple(v if (known := _constant(v)) is None else known for v in (lower, upper, step))
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
+    if start == 0 and isinstance(owner, arith.MaxSIOp) and 0 in map(constant_integer, owner.operands):
+        upper = next((o for o in owner.operands if constant_integer(o) != 0), upper)
+    return tuple(v if (known := constant_integer(v)) is None else known for v in (lower, upper, step))
 
 
 @dataclass

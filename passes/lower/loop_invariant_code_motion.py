@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.passes.analysis.constants import constant_integer
 from ulam.passes.analysis.effects_low import (
     Effect,
     Root,
@@ -31,6 +32,7 @@ from ulam.passes.analysis.effects_low import (
     is_speculatable,
     may_overlap,
     root,
+    viewed,
     written_roots,
 )
 
@@ -108,10 +110,7 @@ def _hoist_from(block: Block, loop: Operation, written: set[Root], binds: bool, 
 
 def _may_move(op: Operation, written: set[Root], binds: bool, surely_runs: bool) -> bool:
     if isinstance(op, rt.LoadOp):
-        if not surely_runs and "speculatable" not in op.attributes:
-            return False
-        source = root(op.buffer)
-        return not any(may_overlap(source, w) for w in written)
+        return (surely_runs or "speculatable" in op.attributes) and not _is_written(op.buffer, written)
     if binds and type(op) is rt.BoundOp:
         return False
     return is_speculatable(op)
@@ -119,15 +118,8 @@ def _may_move(op: Operation, written: set[Root], binds: bool, surely_runs: bool)
 
 def _has_iteration(loop: scf.ForOp) -> bool:
     """Whether the bounds are constants that give at least one iteration."""
-    lower, upper = _integer(loop.lb), _integer(loop.ub)
+    lower, upper = constant_integer(loop.lb), constant_integer(loop.ub)
     return lower is not None and upper is not None and lower < upper
-
-
-def _integer(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
 
 
 # ---------------------------------------------------------------- guarded
@@ -193,7 +185,7 @@ class _Guard:
 
     def or_first(self, load: rt.LoadOp) -> SSAValue:
         """The load's index, or 0 if there is no iteration."""
-        index = _integer(load.index)
+        index = constant_integer(load.index)
         if self.known or (index is not None and 0 <= index < _SLACK):
             return load.index
         zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(0, i64)})
@@ -215,7 +207,7 @@ def _is_ordered(op: Operation) -> bool:
 
 def _is_arena(buffer: SSAValue) -> bool:
     """Memory of the arena, from its beginning or as a view that begins inside of it."""
-    return isinstance(root(buffer), SSAValue) and isinstance(root(buffer).owner, rt.AllocOp)  # type: ignore[union-attr]
+    return isinstance(viewed(buffer).owner, rt.AllocOp)
 
 
 def _is_written(buffer: SSAValue, written: set[Root]) -> bool:

@@ -25,7 +25,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from ulam.dialects import rt, stan
+from ulam.dialects import ad, rt, stan
+from ulam.passes.analysis.effects_low import viewed
+from ulam.passes.analysis.nesting import ancestor_in, block_of
 from ulam.passes.lower.builder import BUFFER_REAL, Builder
 from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
 
@@ -215,7 +217,7 @@ class Lowering:
 
         Not if that would repeat work, or if a variable that it reads may change before.
         """
-        block = _block_of(ssa)
+        block = block_of(ssa)
         if not value.cheap:
             uses = list(ssa.uses)
             if len(uses) > 1 or (uses and uses[0].operation.parent is not block):
@@ -393,9 +395,7 @@ class Lowering:
         if not isinstance(value, Container) or value.element_type != f64:
             return value
         assert value.buffer is not None
-        owner = value.buffer.owner
-        while isinstance(owner, rt.ViewOp):
-            owner = owner.buffer.owner
+        owner = viewed(value.buffer).owner
         is_formal = owner is self.builder.entry and bool(self.frames)  # of a recursive function: data in some calls
         if isinstance(owner, Block):
             if not is_formal:
@@ -403,7 +403,8 @@ class Lowering:
         elif owner.parent is not self.builder.entry and not isinstance(owner, rt.BoundOp):
             return value
         if isinstance(owner, rt.AllocOp):
-            owner.properties["variable"] = UnitAttr()  # stays in `evaluate`, whatever it holds
+            if not any(isinstance(use.operation, ad.IndependentOp) for use in owner.res.uses):
+                owner.properties["variable"] = UnitAttr()  # stays in `evaluate`, whatever it holds
             return value
         count = total(self.builder, value.dims)
         buffer = self.builder.alloc(count, BUFFER_REAL, variable=True)
@@ -436,17 +437,6 @@ class Lowering:
         return next(parts)
 
 
-def _block_of(ssa: SSAValue) -> Block | None:
-    return ssa.owner if isinstance(ssa.owner, Block) else ssa.owner.parent
-
-
-def _ancestor_in(op: Operation, block: Block) -> Operation | None:
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current
-
-
 def _last_user(ssa: SSAValue, block: Block | None) -> Operation | None:
     """The last op of `block` that needs `ssa`, directly or through containers computed from it; None if none does."""
     last: Operation | None = None
@@ -454,7 +444,7 @@ def _last_user(ssa: SSAValue, block: Block | None) -> Operation | None:
     while work:
         current = work.pop()
         for use in current.uses:
-            user = _ancestor_in(use.operation, block) if block is not None else None
+            user = ancestor_in(use.operation, block) if block is not None else None
             if user is None:
                 continue
             if last is None or last.is_before_in_block(user):
@@ -465,11 +455,6 @@ def _last_user(ssa: SSAValue, block: Block | None) -> Operation | None:
 
 
 _CONTAINER_TYPES = (stan.VectorType, stan.RowVectorType, stan.MatrixType, stan.ArrayType, stan.TupleType)
-
-
-def is_container_type(type_: Attribute) -> bool:
-    """Vectors, matrices and arrays."""
-    return isinstance(type_, _CONTAINER_TYPES) and not isinstance(type_, stan.TupleType)
 
 
 def is_real(type_: Attribute) -> bool:

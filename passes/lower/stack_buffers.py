@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.passes.analysis.constants import constant_integer
 
 MAXIMUM_ELEMENTS = 64
 """Of one buffer."""
@@ -76,11 +77,7 @@ def _of_iteration(block: Block) -> Iterator[Operation]:
 
 
 def _constant_count(op: rt.AllocOp) -> int | None:
-    count = op.count.owner
-    if op.stack is not None or not isinstance(count, arith.ConstantOp):
-        return None
-    assert isinstance(count.value, IntegerAttr)
-    return count.value.value.data
+    return None if op.stack is not None else constant_integer(op.count)
 
 
 def _takes(op: Operation) -> bool:

@@ -14,7 +14,15 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, stan
-from ulam.passes.lower import cse, dead_code_elimination, fold, loop_fusion, loop_hints, loop_invariant_code_motion
+from ulam.passes.lower import (
+    cse,
+    dead_code_elimination,
+    fold,
+    loop_fusion,
+    loop_hints,
+    loop_invariant_code_motion,
+    unroll_small,
+)
 from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
 from ulam.passes.lower.hoist_data import hoist_data
 from ulam.passes.lower.release_arena import ReleaseArena
@@ -134,7 +142,7 @@ class LightenLoops(ModulePass):
 
 @dataclass(frozen=True)
 class FuseLoops(ModulePass):
-    """Fewer loops in `evaluate`; what one iteration stored and then loads again is used directly."""
+    """Fewer loops in `evaluate`: small ones unrolled, others fused; what an iteration stored is not loaded again."""
 
     name = "fuse-loops"
 
@@ -142,6 +150,9 @@ class FuseLoops(ModulePass):
     reassociate: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.before_reverse_mode and unroll_small.run_on(evaluate_of(op)):
+            fold.run_on(op)
+            cse.run_on(op)
         if loop_fusion.run_on(evaluate_of(op), self.before_reverse_mode, self.reassociate):
             cse.run_on(op)
             if self.before_reverse_mode:  # else what is dead by now goes in the end

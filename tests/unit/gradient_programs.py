@@ -3,6 +3,7 @@
 `PROGRAMS[name]` is (source, data). The parameters are always unconstrained points drawn by `point`.
 """
 
+# ruff: noqa: E501  (Stan text in tables)
 from __future__ import annotations
 
 from typing import Any
@@ -203,6 +204,7 @@ model("loop-local-arrays-of-containers", "vector[N] v;", "real acc = 0; for (i i
 model("loop-index-as-value", "vector[N] v;", "real acc = 0; for (i in 2:N) { int k = i * 2 - 1; acc += v[i] * k + v[(k % N) + 1] / i; } target += acc ^ 2;")
 model("foreach-vector", "vector[N] v; row_vector[K] w; matrix[2, 3] M; array[3] real a;", "real p = 1; for (e in v) p = p * e + 1; for (e in w) p += e ^ 2; for (e in M) p = p * 0.5 + sin(e) * p; for (e in a) { target += e * p; p = e; } for (e in x) target += e * p; target += p;")
 model("foreach-array-of-containers", "array[3] vector[2] q; array[2] matrix[2, 2] M; array[2, 2] real a;", "vector[2] acc = [1, 2]'; for (e in q) acc = acc .* e + 1; for (m in M) acc = m * acc; for (row in a) for (e in row) acc *= e + 1; target += sum(square(acc)); for (k in jdx) target += k * acc[1];")
+with_functions("loop-prefix-sum-feeds-sum", "real f(vector w, real a) { real t = 0; for (i in 1:num_elements(w)) t += square(w[i] - a) * exp(w[i]); return t; }", "vector[N] v; real a;", "target += f(cumulative_sum(v), a); target += f(cumulative_sum(v .* x), a);")
 model("while-counted", "real a; vector[N] v;", "int i = 1; real p = a; while (i <= N) { p = p * v[i] + sin(p); i += 1; } target += p ^ 2;")
 model("while-on-parameters", "real<lower=0> a; real c;", "real p = a; int n = 0; while (p < 20) { p = p * 1.7 + c * p * 0.1 + 0.5; n += 1; } target += p ^ 2 + n;")
 model("while-with-container", "vector[N] v; real<lower=0> a;", "vector[N] u = v; real p = a; while (p < 9) { u[1] = u[1] * u[2] + p; u[2:3] = u[3:4] .* v[1:2]; p = p * 2 + 0.1; } target += sum(square(u)) + p;")

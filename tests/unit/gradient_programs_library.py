@@ -1,5 +1,6 @@
 """More of the table of `gradient_programs`: parameters and their constraints, densities, kernels, blocks."""
 
+# ruff: noqa: E501  (Stan text in tables)
 from __future__ import annotations
 
 from gradient_programs import DATA, PROGRAMS, case, model, point, with_functions

@@ -4,6 +4,7 @@ Every assigned real passes through a bounded smooth function, so values stay mod
 comparison of active values is close to equality.
 """
 
+# ruff: noqa: E501  (Stan text in tables)
 from __future__ import annotations
 
 import random

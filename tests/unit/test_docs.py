@@ -16,8 +16,12 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from ulam.frontend.signatures import Overloads
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -96,7 +100,9 @@ def assert_alike(shown: str, printed: str) -> None:
 
 
 def _without_numbers(line: str) -> str:
-    return NUMBER.sub("#", " ".join(line.split()))
+    """The line but its numbers; of a line that may differ, what stands before them."""
+    text = NUMBER.sub("#", " ".join(line.split()))
+    return text.partition("#")[0] if any(word in line for word in UNSTABLE) else text
 
 
 def test_readme_has_the_command_of_the_continuous_integration() -> None:
@@ -145,7 +151,8 @@ def test_lists_of_functions_are_current() -> None:
     lists = list_functions()
     document = lists.LANGUAGE.read_text(encoding="utf-8")
     assert lists.updated(document) == document, "run python docs/list_functions.py"
-    assert f"{len(lists.supported())} functions of Stan's library" in (ROOT / "README.md").read_text(encoding="utf-8")
+    said = re.search(r"More than (\d+) functions of Stan's library", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert said is not None and len(lists.supported()) > int(said[1])
 
 
 # ---------------------------------------------------------------- every listed function can be called
@@ -192,11 +199,16 @@ def lowers(calls: list[str]) -> bool:
     return True
 
 
+def _takes_functions(overloads: Overloads | None) -> bool:
+    """Functions that take functions have tests of their own."""
+    return overloads is None or overloads.higher_order()
+
+
 @pytest.mark.parametrize("part", range(9))
 def test_every_listed_function_can_be_called(part: int) -> None:
-    from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC
+    from ulam.frontend import signatures
 
-    names = [n for n in sorted(list_functions().supported()) if n not in VARIADIC and n not in REDUCE_SUM][part::9]
+    names = [n for n in sorted(list_functions().supported()) if not _takes_functions(signatures.overloads(n))][part::9]
     assert len(names) <= CALLS_PER_PROGRAM
     candidates = {name: calls_of(name) for name in names}
     assert all(candidates.values())

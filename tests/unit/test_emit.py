@@ -628,7 +628,6 @@ def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
         ('%r = "rt.math"(%x, %x) {function = "exp"} : (f64, f64) -> f64', "'exp' takes"),
         ('"ad.target_add"(%x) : (f64) -> ()', "must be gone before emission"),
         ("%r = arith.floordivsi %n, %n : i64", "has no LLVM form"),
-        ('"rt.kernel"(%x) {function = "k", throws} : (f64) -> ()', "needs a 'site'"),
     ],
 )
 def test_what_cannot_be_emitted_is_named(body: str, message: str) -> None:

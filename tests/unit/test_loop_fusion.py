@@ -1,4 +1,7 @@
-"""Loop fusion does not change what a function computes, stores and adds to the target: on random runs of loops."""
+"""Loop fusion, and unrolling of small loops, do not change what a function computes, stores and adds to the target.
+
+On random runs of loops.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from xdsl.parser import Parser
 from ulam.dialects.ad import AD
 from ulam.dialects.rt import RT
 from ulam.passes import verify_dominance
-from ulam.passes.lower import loop_fusion
+from ulam.passes.lower import loop_fusion, unroll_small
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -142,3 +145,16 @@ def test_results_stay_the_same(before_reverse_mode: bool, reassociate: bool) -> 
             else:
                 assert one[3] == other[3], f"seed {seed}\n{text}"
     assert after < before  # it finds something to do
+
+
+def test_unrolled_loops_compute_the_same() -> None:
+    for seed in range(SEEDS):
+        bound = "%k = arith.constant 4 : i64\n"
+        text = Writer(seed).function().replace("to %n", "to %k").replace("%one = arith", f"{bound}%one = arith", 1)
+        module = parse(text)
+        before, expected = loops(module), run(module, 4)
+        unroll_small.run_on(module)
+        module.verify()
+        verify_dominance.run_on(module)
+        assert loops(module) < before or before == 0
+        assert run(module, 4) == expected, f"seed {seed}\n{text}"

@@ -581,6 +581,12 @@ def test_any_text_is_parsed_or_reported(data: st.DataObject) -> None:
         assert error.diagnostics and str(error)
 
 
+def test_end_of_the_text_behind_the_head_of_a_loop() -> None:
+    """The statement's first token is the end of the text, behind which there is no other."""
+    assert "[syntax]" in error_text("model { for (i in 1:3)")
+    assert "[unclosed-comment]" in error_text("model { for (i in 1:3) /*")
+
+
 def test_time_grows_with_the_text() -> None:
     """A program of 300 lines takes a few milliseconds; the bound is loose for machines under load."""
     body = "".join(f"  x[{i}] = normal_lpdf(y[{i}] | mu + {i} * beta[{i}], s) + 2 ^ {i};\n" for i in range(300))

@@ -1,5 +1,6 @@
 """Errors of a running program: the right exception, message, line; the same at every level, and never a crash."""
 
+# ruff: noqa: E501  (Stan text in tables)
 from __future__ import annotations
 
 import sys

@@ -1,0 +1,27 @@
+"""Which block or op something stands in."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation, SSAValue
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """The block that defines a value."""
+    return value.owner if isinstance(value.owner, Block) else value.owner.parent
+
+
+def ancestor_in(op: Operation, block: Block) -> Operation | None:
+    """The op of `block` that is `op` or has it inside; None if there is none."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def is_inside(value: SSAValue, op: Operation) -> bool:
+    """Whether a value is defined in the regions of `op`."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        parent = owner.parent_op()
+        return parent is not None and op.is_ancestor(parent)
+    return owner is not op and op.is_ancestor(owner)
