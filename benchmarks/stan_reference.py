@@ -10,7 +10,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -63,6 +63,7 @@ class ReferenceBuilder:
     httpstan: Path
     cache: Path
     stanc_options: tuple[str, ...] = ("--O1",)
+    _failures: dict[Path, BuildError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cache.mkdir(parents=True, exist_ok=True)
@@ -110,16 +111,15 @@ class ReferenceBuilder:
         return self.cache / f"{model.stem}-{self._key(*sources, model)}.so"
 
     def build(self, model: Path) -> Path:
-        """The shared library of a model, built now if it is not in the cache. A failure is kept too."""
+        """The shared library of a model, built now if it is not in the cache. What failed is not tried again."""
         library = self.library(model)
-        failure = library.with_suffix(".error")
-        if failure.exists():
-            raise BuildError(failure.read_text(encoding="utf-8"))
+        if library in self._failures:
+            raise self._failures[library]
         if not library.exists():
             try:
                 self._build(model, library)
             except BuildError as problem:
-                failure.write_text(str(problem), encoding="utf-8")
+                self._failures[library] = problem
                 raise
         return library
 

@@ -18,7 +18,9 @@ _DEFINITION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
-_DECLARATION = re.compile(r"^(?:array\[,*\] )?(?:int|real|vector|row_vector|matrix|void) (\w+)\([^{};]*\);$", re.MULTILINE)
+_DECLARATION = re.compile(
+    r"^(?:array\[,*\] )?(?:int|real|vector|row_vector|matrix|void) (\w+)\([^{};]*\);$", re.MULTILINE
+)
 """A function that the compiler provides inside of a library function: see the head of ode.stan."""
 
 

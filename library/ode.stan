@@ -87,6 +87,21 @@ array[,] real integrate_ode_bdf(array[] real y0, real t0, array[] real ts, real 
   return ode_arrays(ode_radau(to_vector(y0), t0, ts, rel_tol, abs_tol, max_num_steps));
 }
 
+/* Its tolerances of the adjoint problem and its checkpoints have no use here: gradients come from sensitivities. */
+array[] vector ode_adjoint_tol_ctl(vector y0, real t0, array[] real ts, real rel_tol, vector abs_tol,
+                                   real rel_tol_backward, vector abs_tol_backward, real rel_tol_quadrature,
+                                   real abs_tol_quadrature, real max_num_steps, int num_steps_between_checkpoints,
+                                   int interpolation_polynomial, int solver_forward, int solver_backward) {
+  require_same_size(num_elements(abs_tol), num_elements(y0));
+  array[num_elements(ts)] vector[num_elements(y0)] result;
+  if (solver_forward == 1) {
+    result = ode_dormand_prince(y0, t0, ts, rel_tol, min(abs_tol), max_num_steps);
+  } else {
+    result = ode_radau(y0, t0, ts, rel_tol, min(abs_tol), max_num_steps);
+  }
+  return result;
+}
+
 array[,] real ode_arrays(array[] vector states) {
   array[size(states), num_elements(states[1])] real result;
   for (i in 1:size(states)) {
@@ -358,6 +373,8 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
     }
     int is_last = t + 1.000001 * h >= t_end ? 1 : 0;
     real step = is_last == 1 ? t_end - t : h;
+    real t_next = t + step;
+    require_progress(t_next, t);
     for (j in 1:3) {
       real x = h_last > 0 ? 1 + c[j] * step / h_last : 0;
       real p1 = x * (x - c[2]) * (x - 1) / (c[1] * (c[1] - c[2]) * (c[1] - 1));

@@ -62,6 +62,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_nonempty": _where("must have at least one element", ("gt", 0.0)),
     "require_same_size": _where("must have the same size as {1}", ("eq", _FIRST)),
     "require_no_more": _where("must be at most {1}", ("le", _FIRST)),
+    "require_progress": _where("must be greater than {1}: the steps have become too small", ("gt", _FIRST)),
     "require_time_reached": _where(
         "must be at most max_num_steps, {1}, to integrate to the next output time, {2}", ("le", _FIRST)
     ),
@@ -85,11 +86,14 @@ PRIMITIVE_REQUIREMENTS: dict[str, tuple[tuple[int, str, tuple[float, ...]], ...]
     "atanh": ((0, "require_in_interval", (-1.0, 1.0)),),
     "Phi": ((0, "require_not_nan", ()),),
     "inv_Phi": ((0, "require_probability", ()),),
-    "inv_erfc": ((0, "require_in_interval", (0.0, 2.0)),),
+    "inv_erfc": ((0, "require_greater", (0.0,)), (0, "require_less", (2.0,))),
     "lambert_w0": ((0, "require_at_least", (-0.36787944117144233,)),),
     "lambert_wm1": ((0, "require_in_interval", (-0.36787944117144233, 0.0)),),
     "lbeta": ((0, "require_nonnegative", ()), (1, "require_nonnegative", ())),
-    "lchoose": ((0, "require_at_least", (-1.0,)),),
+    "lchoose": ((0, "require_at_least", (-1.0,)), (1, "require_at_least", (-1.0,))),
 }
 """What Stan demands of the arguments of primitives that a program calls itself: (argument, requirement, its other
 arguments). Library functions call primitives inside of their domain and need no such check."""
+
+NAN_IS_REFUSED = frozenset({"Phi", "inv_Phi", "lambert_w0", "lambert_wm1"})
+"""Primitives that throw for NaN; the others return it."""

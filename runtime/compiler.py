@@ -39,7 +39,7 @@ class Compiler:
     """Compiles one program, unit by unit.
 
     Raises `ulam.frontend.diagnostics.DiagnosticError` for what is wrong with the program and
-    `ulam.passes.lower.lowering.NotSupportedError` for what the compiler does not know yet.
+    `ulam.passes.errors.NotSupportedError` for what the compiler does not know yet.
     """
 
     source_text: str

@@ -74,7 +74,7 @@ def load_object(code: bytes) -> LoadedObject:
 def as_compile_error(error: Exception) -> Exception:
     """What to raise for what the compiler's stages raise: a CompileError, but for the surroundings' own errors."""
     from ulam.frontend.diagnostics import DiagnosticError
-    from ulam.passes.lower.lowering import LoweringError, NotSupportedError
+    from ulam.passes.errors import LoweringError, NotSupportedError
 
     if isinstance(error, DiagnosticError):
         return CompileError(str(error), error.diagnostics)

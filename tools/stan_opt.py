@@ -334,11 +334,9 @@ class _Messages:
 def _is_unsupported(error: Exception) -> bool:
     """Whether a pass or the emitter says that it does not know something yet."""
     from ulam.emit.errors import CodeGenerationError, EmissionError
+    from ulam.passes.errors import NotSupportedError
 
-    if isinstance(error, (EmissionError, CodeGenerationError)):
-        return True
-    lowering = sys.modules.get("ulam.passes.lower.lowering")
-    return lowering is not None and isinstance(error, lowering.NotSupportedError)
+    return isinstance(error, (EmissionError, CodeGenerationError, NotSupportedError))
 
 
 # ---------------------------------------------------------------- printing

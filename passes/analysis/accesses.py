@@ -80,6 +80,7 @@ class LoopAccesses:
     is_known: bool = True
     adds_to_target: bool = False
     has_regions: bool = False
+    has_math: bool = False
     size: int = 0
     _inside: set[SSAValue] = field(default_factory=set[SSAValue])
     _forms: dict[SSAValue, Linear | None] = field(default_factory=dict[SSAValue, Linear | None])
@@ -100,7 +101,7 @@ class LoopAccesses:
                 kind, buffer, index = _ELEMENTS[cls]
                 self._note(op, kind, op.operands[buffer], op.operands[index])
             elif cls in _WITHOUT_ACCESS:
-                pass
+                self.has_math = self.has_math or cls is rt.MathOp or cls is arith.DivfOp
             elif isinstance(op, rt.CopyOp):
                 self._note(op, Kind.WRITE, op.destination, None)
                 self._note(op, Kind.READ, op.source, None)

@@ -18,7 +18,7 @@ from ulam.dialects import ad, rt
 from ulam.passes.analysis.effects_low import PURE, viewed, written_buffers
 from ulam.passes.analysis.nesting import ancestor_in, block_of
 from ulam.passes.autodiff.activity import Activity
-from ulam.passes.lower.builder import Builder
+from ulam.passes.builder import WRAPS, Builder
 
 _RECOMPUTED = PURE - {arith.DivfOp, rt.MathOp, ad.PopOp}
 """Pure ops that cost less than keeping their result. A record is popped once."""
@@ -166,6 +166,12 @@ class Keeper:
         return self._restored(kept.res, value.type, frame.block)
 
     def _kept_in_stack_slot(self, value: SSAValue, frame: Frame) -> SSAValue:
+        load = self._store_in_slot(value)
+        frame.block.add_op(load)
+        return self._restored(load.res, value.type, frame.block)
+
+    def _store_in_slot(self, value: SSAValue) -> rt.LoadOp:
+        """Puts a value into a slot of the stack frame where it is defined; the load, which has no place yet."""
         stored, store_ops = self._storable(value)
         slot_op = rt.AllocOp.create(
             operands=(self.builder.i64(1),),
@@ -176,25 +182,13 @@ class Keeper:
         zero = self.builder.i64(0)
         store = rt.StoreOp.create(operands=(stored, slot_op.res, zero), properties={"initial": UnitAttr()})
         _insert_after_definition(value, [*store_ops, store], None)
-        load = rt.LoadOp.create(operands=(slot_op.res, zero), result_types=(stored.type,))
-        frame.block.add_op(load)
-        return self._restored(load.res, value.type, frame.block)
+        return rt.LoadOp.create(operands=(slot_op.res, zero), result_types=(stored.type,))
 
     def _pushed(self, value: SSAValue, frame: Frame, loop_frame: Frame) -> SSAValue:
         """A value of a while's body: goes into the record of the iteration."""
         if frame is not loop_frame:
             # Not at the top level of the body: over a stack slot to its end.
-            stored, store_ops = self._storable(value)
-            slot_op = rt.AllocOp.create(
-                operands=(self.builder.i64(1),),
-                result_types=(rt.BufferType(stored.type),),
-                properties={"stack": UnitAttr()},
-            )
-            self.builder.at_start(slot_op)
-            zero = self.builder.i64(0)
-            store = rt.StoreOp.create(operands=(stored, slot_op.res, zero), properties={"initial": UnitAttr()})
-            _insert_after_definition(value, [*store_ops, store], None)
-            load = rt.LoadOp.create(operands=(slot_op.res, zero), result_types=(stored.type,))
+            load = self._store_in_slot(value)
             end = loop_frame.source.last_op
             assert end is not None
             loop_frame.source.insert_op_before(load, end)
@@ -221,11 +215,23 @@ class Keeper:
     def _restored(self, stored: SSAValue, type_: Attribute, block: Block) -> SSAValue:
         if type_ != i1:
             return stored
-        narrow = arith.TruncIOp.create(
-            operands=(stored,), result_types=(i1,), properties={"overflowFlags": arith.IntegerOverflowAttr("none")}
-        )
+        narrow = arith.TruncIOp.create(operands=(stored,), result_types=(i1,), properties=WRAPS)
         block.add_op(narrow)
         return narrow.results[0]
+
+
+def pop_record(frame: Frame, record: SSAValue) -> SSAValue:
+    """Pops what was pushed for `frame` at its start, in place of the stand-ins; returns the record below."""
+    types = [record.type, *(value.type for value, _ in frame.pushed)]
+    pop = ad.PopOp.create(operands=(record,), result_types=types)
+    first = frame.block.first_op
+    if first is not None:
+        frame.block.insert_op_before(pop, first)
+    else:
+        frame.block.add_op(pop)
+    for (_, stand_in), popped in zip(frame.pushed, pop.results[1:], strict=True):
+        stand_in.results[0].replace_all_uses_with(popped)
+    return pop.results[0]
 
 
 def _insert_after_definition(value: SSAValue, ops: list[Operation], also_after: SSAValue | None) -> None:

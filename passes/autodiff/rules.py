@@ -19,7 +19,7 @@ from ulam.passes.autodiff.calls import reverse_call
 
 if TYPE_CHECKING:
     from ulam.passes.autodiff.frames import Frame
-    from ulam.passes.autodiff.reverse_mode import ReverseMode
+    from ulam.passes.autodiff.sweeps import ReverseMode
 
 Reverse = Callable[["ReverseMode", "Frame", Operation], None]
 

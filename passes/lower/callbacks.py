@@ -1,11 +1,12 @@
 """What functions of the library can do with a function of the program that was passed to them.
 
 `ode_rk45(f, y0, t0, ts, a, b)` makes the closure of `f` and what it is called with besides, `a` and `b`. The library's
-definition takes the rest, `y0`, `t0` and `ts`, and has, as if they were functions (declared in the file that uses them):
+definition takes the rest, `y0`, `t0` and `ts`, and has, as if they were functions (the file that uses them declares
+them):
 
     callback(t, y)             f(t, y, a, b); the result, too, may be an array where the declaration has a vector
-    callback_jacobian(t, y)    the same beside its derivatives: one column for f, one for each element of y, one for each
-                               element of `callback_parameters()`; a constant
+    callback_jacobian(t, y)    the same beside its derivatives: one column for f, one for each element of y, one for
+                               each element of `callback_parameters()`; a constant
     callback_parameters()      the reals of a and b of which a gradient will be taken, one after the other
     callback_arguments()       all reals of a and b
     is_differentiated(x)       whether a gradient with respect to x will be taken: known when compiling
@@ -22,9 +23,11 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ulam.dialects import ad, stan
+from ulam.passes.autodiff.reverse_mode import reverse_in_place
+from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.calls import effective_autodiff, inline
 from ulam.passes.lower.intrinsics import intrinsic
-from ulam.passes.lower.lowering import Closure, Lowering, NotSupportedError
+from ulam.passes.lower.lowering import Closure, Lowering
 from ulam.passes.lower.values import Container, Tuple, Value, for_each_element, in_buffer, rank_of, total
 
 
@@ -207,8 +210,6 @@ def _gradient(
     i: SSAValue,
 ) -> tuple[SSAValue, SSAValue | None]:
     """Element `i` of the function's value, and the buffer of its gradient; None if that is 0."""
-    from ulam.passes.autodiff.reverse_mode import reverse_in_place
-
     builder = low.builder
     block = Block()
     with builder.inside(block):

@@ -10,8 +10,9 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
-from ulam.library.requirements import REQUIREMENTS, Argument
-from ulam.passes.lower.lowering import REJECTION, Closure, Frame, Lowering, NotSupportedError, handles
+from ulam.library.requirements import NAN_IS_REFUSED, PRIMITIVE_REQUIREMENTS, REQUIREMENTS, Argument
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.lower.lowering import REJECTION, Closure, Frame, Lowering, handles
 from ulam.passes.lower.operators import apply_elementwise
 from ulam.passes.lower.statements import add_value_to_target
 from ulam.passes.lower.values import Container, Value, for_each_position
@@ -251,9 +252,15 @@ def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
         return result
     if has_primitive(name) and op.res is not None:
         builder = low.builder
+        in_library = bool(low.frames) and low.frames[-1].function.library is not None
+        requirements = () if in_library else PRIMITIVE_REQUIREMENTS.get(name, ())
+        location = low.error_location()
 
         def element(*scalars: SSAValue) -> SSAValue:
-            return builder.math(name, *(builder.to_real(s) for s in scalars))
+            reals = [builder.to_real(s) for s in scalars]
+            for position, requirement, others in requirements:
+                check_primitive(low, name, reals, position, requirement, others, location)
+            return builder.math(name, *reals)
 
         return apply_elementwise(low, name, op.res.type, arguments, element)
     raise NotSupportedError(f"function '{name}' is not supported yet for these arguments", op.location)
@@ -263,12 +270,14 @@ def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
 
 _INT_PREDICATES = {"gt": "sgt", "ge": "sge", "lt": "slt", "le": "sle", "eq": "eq"}
 _REAL_PREDICATES = {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "oeq"}
+_UNORDERED_PREDICATES = {"gt": "ugt", "ge": "uge", "lt": "ult", "le": "ule", "eq": "ueq"}
 _TOLERANCE = 1e-8
 
 
-def holds(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
+def holds(low: Lowering, name: str, arguments: Sequence[SSAValue], *, nan_passes: bool = False) -> SSAValue:
     """Whether a requirement holds for scalar arguments (i1)."""
     builder = low.builder
+    predicates = _UNORDERED_PREDICATES if nan_passes else _REAL_PREDICATES
     subject = arguments[0]
     result: SSAValue | None = None
     for condition in REQUIREMENTS[name].conditions:
@@ -285,7 +294,7 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
             right = bound if bound.type == i32 else builder.i32(int(builder.known[bound]))
             ok = builder.cmpi(_INT_PREDICATES[condition.comparison], subject, right)
         else:
-            ok = builder.cmpf(_REAL_PREDICATES[condition.comparison], builder.to_real(subject), builder.to_real(bound))
+            ok = builder.cmpf(predicates[condition.comparison], builder.to_real(subject), builder.to_real(bound))
         result = ok if result is None else builder.both(result, ok)
     if result is None:
         if subject.type == i32 or REQUIREMENTS[name].conditions:
@@ -299,12 +308,42 @@ def check_requirement(
 ) -> None:
     """The precise check: throws a rejection that names the subject, its value and what it must be."""
     name = op.callee.data
-    where = low.subjects[-1] if low.subjects else low.frames[-1].function.stan_name.data if low.frames else name
+    where = low.subjects[-1] if low.subjects else _called_function(low) or name
     phrase = REQUIREMENTS[name].phrase
     element = "[{" + str(len(arguments)) + "}]" if position is not None else ""
     values = [*arguments, position] if position is not None else list(arguments)
     message = f"{where}: {subject}{element} is {{0}}, but {phrase}"
     low.check(holds(low, name, arguments), REJECTION, message, *values)
+
+
+def _called_function(low: Lowering) -> str | None:
+    """The name of the library's function that the program calls, where that is being written."""
+    found = low.frames[-1] if low.frames else None
+    for frame in reversed(low.frames):
+        if frame.function.library is None:
+            break
+        found = frame
+    return found.function.stan_name.data if found is not None else None
+
+
+_SUBJECTS = {1: ("x",), 2: ("first argument", "second argument")}
+
+
+def check_primitive(
+    low: Lowering,
+    name: str,
+    arguments: Sequence[SSAValue],
+    position: int,
+    requirement: str,
+    others: Sequence[float],
+    location: LocationAttr | None,
+) -> None:
+    """What Stan demands of an argument of a primitive that the program itself calls."""
+    values = [arguments[position], *(low.builder.f64(other) for other in others)]
+    ok = holds(low, requirement, values, nan_passes=name not in NAN_IS_REFUSED)
+    subject = _SUBJECTS[len(arguments)][position]
+    message = f"{name}: {subject} is {{0}}, but {REQUIREMENTS[requirement].phrase}"
+    low.check(ok, REJECTION, message, *values, location=location)
 
 
 def subject_name(op: stan.CallOp) -> str:

@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, stan
 from ulam.library.requirements import REQUIREMENTS
+from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.calls import (
     _argument,
     as_formal,
@@ -26,7 +27,7 @@ from ulam.passes.lower.calls import (
     is_unnormalized,
     subject_name,
 )
-from ulam.passes.lower.lowering import Frame, Lowering, NotSupportedError
+from ulam.passes.lower.lowering import Frame, Lowering
 from ulam.passes.lower.values import (
     Container,
     Value,

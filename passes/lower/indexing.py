@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.lower.lowering import FATAL, Lowering, NotSupportedError, Storage, handles, names
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.lower.lowering import FATAL, Lowering, Storage, handles, names
 from ulam.passes.lower.values import (
     Container,
     Value,

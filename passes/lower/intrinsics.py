@@ -12,10 +12,11 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.lower.builder import BUFFER_INT
+from ulam.passes.builder import BUFFER_INT
+from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.indexing import Selection, check_index
 from ulam.passes.lower.indexing import select as select_part
-from ulam.passes.lower.lowering import FATAL, Lowering, NotSupportedError
+from ulam.passes.lower.lowering import FATAL, Lowering
 from ulam.passes.lower.operators import (
     apply_elementwise,
     dot_product,
@@ -93,9 +94,15 @@ def sizes(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 
 @intrinsic("dims")
 def dims(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """Sizes of all dimensions; a vector has one column, too, and a row vector one row."""
     builder = low.builder
     assert op.res is not None
-    found = arguments[0].dims if isinstance(arguments[0], Container) else []
+    value = arguments[0]
+    found = list(value.dims) if isinstance(value, Container) else []
+    if isinstance(value, Container) and isinstance(value.inner, stan.VectorType):
+        found.append(builder.i64(1))
+    elif isinstance(value, Container) and isinstance(value.inner, stan.RowVectorType):
+        found.insert(value.array_rank, builder.i64(1))
     out = builder.alloc(builder.i64(len(found)), BUFFER_INT)
     for n, size in enumerate(found):
         builder.store(builder.truncate(size), out, builder.i64(n), initial=True)
@@ -323,13 +330,20 @@ def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     value = value if value.linear is not None else materialize(builder, value)
     linear = value.linear
     assert linear is not None
-    row_major = False
-    if len(arguments) == 4:
-        flag = builder.known.get(arguments[3])  # type: ignore[arg-type]
-        if flag is None:
-            raise NotSupportedError("to_matrix: the order must be a literal", op.location)
-        row_major = not flag
-    if row_major:
+    order = arguments[3] if len(arguments) == 4 else builder.i32(1)
+    assert isinstance(order, SSAValue)
+    by_column = builder.known.get(order)
+    if by_column is None:
+        column_major = builder.truth(order)
+
+        def at(ij: Sequence[SSAValue]) -> SSAValue:
+            down = builder.add(builder.mul(ij[1], rows), ij[0])
+            across = builder.add(builder.mul(ij[0], columns), ij[1])
+            return linear(builder.select(column_major, down, across))
+
+        data_only = value.data_only and low.is_data(order)
+        return Container(op.res.type, [rows, columns], at, None, None, value.cheap, data_only, value.variables)
+    if not by_column:
         return Container(
             op.res.type,
             [rows, columns],

@@ -11,9 +11,23 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import rt, stan
 from ulam.library.kernels import KERNELS, Kernel
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.lower.indexing import Selection
+from ulam.passes.lower.indexing import select as select_part
 from ulam.passes.lower.intrinsics import INTRINSICS
-from ulam.passes.lower.lowering import FATAL, REJECTION, Lowering, NotSupportedError
-from ulam.passes.lower.values import Container, Value, for_each_position, in_buffer, materialize, rank_of
+from ulam.passes.lower.lowering import FATAL, REJECTION, Lowering
+from ulam.passes.lower.values import (
+    Container,
+    Value,
+    buffer_type,
+    for_each_position,
+    in_buffer,
+    materialize,
+    peel,
+    rank_of,
+    total,
+    write,
+)
 
 _UNIT = UnitAttr()
 _ELEMENT = {"f64": f64, "i32": i32, "i64": i64}
@@ -183,7 +197,9 @@ def _random(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     assert op.res is not None
     kernel = KERNELS[op.callee.data]
     if any(p.kind == "in" for p in kernel.parameters) or "value*value" in kernel.arguments:
-        return _random_container(low, op, kernel, arguments)
+        if any(isinstance(a, Container) and a.array_rank for a in arguments):
+            return _random_containers(low, op, kernel, arguments)
+        return _random_container(low, op, kernel, arguments, op.res.type)
     if any(isinstance(a, Container) for a in arguments):
         return _random_elements(low, op, arguments)
     return _draw(low, op.callee.data, [a for a in arguments if isinstance(a, SSAValue)])
@@ -198,8 +214,6 @@ def _draw(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
 
 
 def _random_elements(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
-    from ulam.passes.lower.values import buffer_type, total
-
     builder = low.builder
     assert op.res is not None
     containers = [a for a in arguments if isinstance(a, Container)]
@@ -220,9 +234,37 @@ def _random_elements(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> 
     return in_buffer(builder, op.res.type, dims, out)
 
 
-def _random_container(low: Lowering, op: stan.CallOp, kernel: Kernel, arguments: list[Value]) -> Value:
+def _random_containers(low: Lowering, op: stan.CallOp, kernel: Kernel, arguments: list[Value]) -> Value:
+    """A draw for each element of array arguments, which are of vectors as long as the draws."""
     builder = low.builder
     assert op.res is not None
+    type_ = op.res.type
+    owned = [low.own(a) for a in arguments]
+    arrays = [a for a in owned if isinstance(a, Container) and a.array_rank]
+    for other in arrays[1:]:
+        low.check_equal_sizes(op.callee.data, arrays[0], other)
+    dims = list(arrays[0].dims)
+    out = builder.alloc(total(builder, dims), buffer_type(type_))
+
+    def draw(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        elements = [
+            select_part(low, a, [Selection(k)], peel(a.type, 1)) if isinstance(a, Container) and a.array_rank else a
+            for a in owned
+        ]
+        drawn = _random_container(low, op, kernel, elements, peel(type_, 1))
+        assert isinstance(drawn, Container)
+        write(builder, drawn, builder.view(out, builder.mul(k, dims[1])), initial=True)
+        return ()
+
+    builder.for_loop(builder.i64(0), dims[0], draw)
+    return in_buffer(builder, type_, dims, out)
+
+
+def _random_container(
+    low: Lowering, op: stan.CallOp, kernel: Kernel, arguments: Sequence[Value], type_: Attribute
+) -> Value:
+    """One draw from a distribution of containers, or with container arguments."""
+    builder = low.builder
     name = op.callee.data
     inputs: list[SSAValue] = []
     sizes: dict[str, SSAValue] = {}
@@ -231,7 +273,7 @@ def _random_container(low: Lowering, op: stan.CallOp, kernel: Kernel, arguments:
         if parameter.kind == "in":
             container = next(remaining)
             if not isinstance(container, Container) or container.array_rank:
-                raise NotSupportedError(f"'{name}' of arrays is not supported yet", op.location)
+                raise NotSupportedError(f"'{name}' is not supported yet for these arguments", op.location)
             expected = parameter.size.split("*")
             for label, size in zip(expected, container.dims, strict=False):
                 if label in sizes:
@@ -254,11 +296,11 @@ def _random_container(low: Lowering, op: stan.CallOp, kernel: Kernel, arguments:
                 sizes["value"] = n
             inputs.append(scalar)
     out = call_kernel(low, name, inputs, sizes)[0]
-    if not rank_of(op.res.type):
+    if not rank_of(type_):
         return builder.load(out, builder.i64(0))
     n = sizes.get("value", sizes.get("n"))
     assert n is not None
-    return in_buffer(builder, op.res.type, [n] * rank_of(op.res.type), out)
+    return in_buffer(builder, type_, [n] * rank_of(type_), out)
 
 
 INTRINSICS.update(dict.fromkeys(_OF_MATRIX, _of_matrix))

@@ -4,8 +4,8 @@
     for i: y[i] = g(x[i])   →          y[i] = g(x[i])
 
 The first loop moves down to the second; of the ops between them those that need the first go behind. Not applied where
-an element would be touched in another order (`accesses`), where ops between allow neither place, where one body
-branches or loops and the other does not (that would cost the vectorisation of the latter), or above a size.
+an element would be touched in another order (`accesses`), where ops between allow neither place, where that would cost
+the vectorisation of one (the other branches, loops, or carries a value from iteration to iteration), or above a size.
 A sum that the second loop takes over from the first is carried once, if it may be re-associated.
 
 Before reverse mode, a loop that only adds to the target gets its reverse into the same body, so it must stay such a
@@ -133,6 +133,7 @@ class _Loop:
         self.op = op
         self.accesses = LoopAccesses(op)
         self.summary = _Summary()
+        self.is_serial = any(_is_serial(op.body.block, k) for k in range(len(op.results)))
         if self.accesses.is_known:
             self.summary.used = {*op.operands, *self.accesses.used}
             self.summary.read = {access.root for access in self.accesses.accesses}
@@ -282,6 +283,8 @@ class _Fusion:
             return False
         if not second.is_candidate or first.accesses.has_regions != second.accesses.has_regions:
             return False
+        if first.is_serial != second.is_serial and (second if first.is_serial else first).accesses.has_math:
+            return False
         if not self.before_reverse_mode or first.only_checks() or second.only_checks():
             return not absorb
         alike = first.only_adds_to_target() == second.only_adds_to_target()
@@ -398,6 +401,13 @@ def _chained_sums(first: scf.ForOp, second: scf.ForOp) -> list[tuple[SSAValue, i
             if _is_sum(first.body.block, position) and _is_sum(second.body.block, k):
                 found.append((start, position))
     return found
+
+
+def _is_serial(body: Block, position: int) -> bool:
+    """Whether iterations wait for each other: for a carried real other than a sum."""
+    argument, end = body.args[position + 1], body.last_op
+    assert end is not None
+    return argument.type == f64 and end.operands[position] is not argument and not _is_sum(body, position)
 
 
 def _is_sum(body: Block, position: int) -> bool:

@@ -28,7 +28,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ulam.dialects import ad, rt, stan
 from ulam.passes.analysis.effects_low import viewed
 from ulam.passes.analysis.nesting import ancestor_in, block_of
-from ulam.passes.lower.builder import BUFFER_REAL, Builder
+from ulam.passes.builder import BUFFER_REAL, Builder
+from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
 
 if TYPE_CHECKING:
@@ -36,23 +37,6 @@ if TYPE_CHECKING:
 
 REJECTION = 1
 FATAL = 2
-
-
-class NotSupportedError(Exception):
-    """The program uses something that the lowering does not know yet. `location` is where, if known."""
-
-    def __init__(self, message: str, location: LocationAttr | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.location = location
-
-
-class LoweringError(Exception):
-    """A handler failed, which is a mistake of ours; `location` is the place in the program, `__cause__` what was raised."""
-
-    def __init__(self, cause: Exception, location: LocationAttr | None) -> None:
-        super().__init__(f"{type(cause).__name__}: {cause}")
-        self.location = location
 
 
 @dataclass

@@ -9,14 +9,16 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.lower.builder import Builder
-from ulam.passes.lower.lowering import FATAL, Lowering, NotSupportedError, handles
+from ulam.passes.builder import Builder
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.lower.lowering import FATAL, Lowering, handles
 from ulam.passes.lower.values import (
     BLOCK,
     Container,
     Tuple,
     Value,
     broadcast,
+    element_type,
     for_each_position,
     in_buffer,
     materialize,
@@ -51,14 +53,14 @@ def promote(low: Lowering, op: Operation) -> None:
 def promote_value(builder: Builder, value: Value, type_: Attribute) -> Value:
     """int → real, element-wise in containers."""
     if isinstance(value, Container):
-        if value.element_type != i32:
+        if value.element_type == element_type(type_):
             return value
         return elementwise(type_, [value], lambda x: builder.to_real(x))
     if isinstance(value, Tuple):
         assert isinstance(type_, stan.TupleType)
         fields = zip(value.fields, type_.elements, strict=True)
         return Tuple(type_, [promote_value(builder, field, t) for field, t in fields])
-    return builder.to_real(value) if value.type == i32 and isinstance(type_, stan.RealType) else value
+    return builder.to_real(value) if value.type == i32 and element_type(type_) == f64 else value
 
 
 # ---------------------------------------------------------------- element-wise

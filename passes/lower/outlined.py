@@ -21,8 +21,9 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr, SymbolR
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
-from ulam.passes.lower.builder import Builder
-from ulam.passes.lower.lowering import FATAL, Frame, Lowering, NotSupportedError
+from ulam.passes.builder import Builder
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.lower.lowering import FATAL, Frame, Lowering
 from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, rank_of
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.constraints import CONTAINER_FAMILIES, scalar_family
-from ulam.passes.lower.builder import BUFFER_REAL
+from ulam.passes.builder import BUFFER_REAL
+from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.calls import as_formal, holds, inline
-from ulam.passes.lower.lowering import REJECTION, Holder, Lowering, NotSupportedError, handles
+from ulam.passes.lower.lowering import REJECTION, Holder, Lowering, handles
 from ulam.passes.lower.statements import add_jacobian, declared_dims
 from ulam.passes.lower.values import (
     Container,
@@ -215,12 +216,15 @@ def _buffer(low: Lowering, value: Container) -> SSAValue:
     return owned.buffer
 
 
-def _shaped(low: Lowering, op: stan.DeclareOp | stan.ParameterOp | stan.CheckOp, argument: Value, like: Container) -> Container:
+def _shaped(
+    low: Lowering, op: stan.DeclareOp | stan.ParameterOp | stan.CheckOp, argument: Value, like: Container
+) -> Container:
     """A bound, offset or multiplier as a container of the variable's shape."""
     if isinstance(argument, Container):
         name = op.var_name.data
         for expected, found in zip(like.dims, argument.dims, strict=True):
-            low.check_equal(expected, found, f"{name}: the size is {{0}}, but a bound, offset or multiplier has size {{1}}")
+            message = f"{name}: the size is {{0}}, but a bound, offset or multiplier has size {{1}}"
+            low.check_equal(expected, found, message)
         return argument
     assert isinstance(argument, SSAValue)
     return broadcast(low.builder, like.type, like.dims, argument, low.is_data(argument))

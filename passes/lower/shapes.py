@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.lower.lowering import Lowering, NotSupportedError
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.lower.lowering import Lowering
 from ulam.passes.lower.values import Container, Tuple, Value, broadcast, in_buffer, rank_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
-from ulam.dialects import ad, stan
+from ulam.dialects import stan
+from ulam.passes.autodiff.reverse_mode import ReverseModePass
 from ulam.passes.lower import (
     cse,
     dead_code_elimination,
@@ -26,6 +27,7 @@ from ulam.passes.lower import (
 from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
 from ulam.passes.lower.hoist_data import hoist_data
 from ulam.passes.lower.release_arena import ReleaseArena
+from ulam.passes.lower.split_scatters import SplitScatters
 from ulam.passes.lower.stack_buffers import StackBuffers
 from ulam.passes.lower.tabulate_data import tabulate_data
 from ulam.passes.lower.tabulate_invariants import tabulate_invariants
@@ -46,11 +48,12 @@ def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
         passes += [LightenLoops(), FuseLoops(before_reverse_mode=True, reassociate=reassociate)]
     passes.append(ReverseModePass())
     if unit.startswith("gradient"):
-        passes.append(FuseLoops(reassociate=reassociate))
+        passes += [cse.CommonSubexpressionElimination(), FuseLoops(reassociate=reassociate)]
+    passes += [ThreadTarget(reassociate), dead_code_elimination.DeadCodeElimination()]
+    if unit.startswith("gradient"):
+        passes.append(SplitScatters())
     return [
         *passes,
-        ThreadTarget(reassociate),
-        dead_code_elimination.DeadCodeElimination(),
         ReleaseArena(),
         StackBuffers(),
         LoopHints(),
@@ -157,28 +160,6 @@ class FuseLoops(ModulePass):
             cse.run_on(op)
             if self.before_reverse_mode:  # else what is dead by now goes in the end
                 dead_code_elimination.run_on(op)
-
-
-@dataclass(frozen=True)
-class ReverseModePass(ModulePass):
-    """Answers every `ad.gradient`; where nothing is asked for, `ad.independent` has served its purpose."""
-
-    name = "reverse-mode"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        requests = [o for o in op.body.block.ops if isinstance(o, ad.GradientOp)]
-        if requests:
-            from ulam.passes.autodiff.reverse_mode import reverse_mode
-
-            functions = {f.sym_name.data: f for f in op.body.block.ops if isinstance(f, func.FuncOp)}
-            for request in requests:
-                reverse_mode(functions[request.function.root_reference.data])
-                request.detach()
-                request.erase()
-            cse.run_on(op)
-        for independent in [o for o in op.walk() if isinstance(o, ad.IndependentOp)]:
-            independent.detach()
-            independent.erase()
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import StringAttr, f64, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
-from ulam.passes.lower.builder import BUFFER_I64
-from ulam.passes.lower.lowering import FATAL, REJECTION, Holder, Lowering, NotSupportedError, Storage, handles
+from ulam.passes.builder import BUFFER_I64
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.lower.lowering import FATAL, REJECTION, Holder, Lowering, Storage, handles
 from ulam.passes.lower.shapes import (
     carried_parts,
     check_shape,

@@ -11,17 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, f64, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import UnitAttr, f64
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
+from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.lower.data_slices import DataSlices
-
-CHEAP_MATH = frozenset(
-    {"square", "abs", "fabs", "fma", "value_of", "floor", "ceil", "round", "trunc", "step", "fmin", "fmax"}
-)
-OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+from ulam.passes.lower.tables import Loops, Table, is_costly_function
 
 
 @dataclass
@@ -29,7 +26,7 @@ class _Entry:
     """An expression that gets a table, with the loops around it, outermost first."""
 
     op: Operation
-    loops: tuple[scf.ForOp, ...]
+    loops: Loops
 
 
 def tabulate_data(function: func.FuncOp) -> bool:
@@ -51,7 +48,7 @@ def tabulate_data(function: func.FuncOp) -> bool:
 def _collect(
     nest: Operation,
     op: Operation,
-    loops: tuple[scf.ForOp, ...],
+    loops: Loops,
     slices: DataSlices,
     costly: dict[SSAValue, bool],
     entries: list[_Entry],
@@ -60,7 +57,7 @@ def _collect(
         if not slices.has_data_control(op):
             return
         if isinstance(op, scf.ForOp):
-            if any(_is_inside(bound, nest) for bound in (op.lb, op.ub)) and op is not nest:
+            if any(is_inside(bound, nest) for bound in (op.lb, op.ub)) and op is not nest:
                 return  # its trip count depends on the iteration of an outer loop
             loops = (*loops, op)
         for region in op.regions:
@@ -78,14 +75,6 @@ def _collect(
         entries.append(_Entry(op, loops))
 
 
-def _is_inside(value: SSAValue, nest: Operation) -> bool:
-    owner = value.owner
-    if isinstance(owner, Block):
-        parent = owner.parent_op()
-        return parent is not None and nest.is_ancestor(parent)
-    return owner is not nest and nest.is_ancestor(owner)
-
-
 def _is_data_user(op: Operation, slices: DataSlices) -> bool:
     """Whether the only consequence of a use is another data-only real."""
     return len(op.results) == 1 and op.results[0].type == f64 and not op.regions and slices.is_data(op.results[0])
@@ -93,80 +82,38 @@ def _is_data_user(op: Operation, slices: DataSlices) -> bool:
 
 def _is_costly(value: SSAValue, nest: Operation, costly: dict[SSAValue, bool]) -> bool:
     """Whether a function worth a table is evaluated inside of `nest` for this value."""
-    if not _is_inside(value, nest) or not isinstance(op := value.owner, Operation):
+    if not is_inside(value, nest) or not isinstance(op := value.owner, Operation):
         return False
     if (known := costly.get(value)) is None:
         costly[value] = False
-        known = costly[value] = (isinstance(op, rt.MathOp) and op.function.data not in CHEAP_MATH) or any(
-            _is_costly(operand, nest, costly) for operand in op.operands)  # fmt: skip
+        known = costly[value] = is_costly_function(op) or any(_is_costly(o, nest, costly) for o in op.operands)
     return known
 
 
 def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> None:
     assert nest.parent is not None
-    tables: dict[Operation, SSAValue] = {}
+    tables: dict[Loops, Table] = {}
+    memory: dict[Operation, SSAValue] = {}
     for entry in entries:
-        tables[entry.op] = _allocate(nest, entry)
-    loops = {entry.op: entry.loops for entry in entries}
+        if (table := tables.get(entry.loops)) is None:
+            table = tables[entry.loops] = Table(entry.loops)
+            nest.parent.insert_ops_before(table.ops, nest)
+        allocation = table.allocate(entry.op)
+        nest.parent.insert_op_before(allocation, nest)
+        memory[entry.op] = allocation.res
+    table_of = {entry.op: tables[entry.loops] for entry in entries}
 
     def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
         block = copy.parent
         assert block is not None
-        ops, index = _index(loops[original], values)
+        table = table_of[original]
+        variables = [loop.body.block.args[0] for loop in table.loops]
+        ops, index = table.entry([values.get(variable, variable) for variable in variables])
         write = rt.StoreOp.create(
-            operands=(copy.results[0], tables[original], index), properties={"initial": UnitAttr()}
+            operands=(copy.results[0], memory[original], index), properties={"initial": UnitAttr()}
         )
         block.add_ops([*ops, write])
 
     nest.parent.insert_op_before(slices.copy(nest, [e.op for e in entries], store), nest)
-    for entry in entries:
-        block = entry.op.parent
-        assert block is not None
-        ops, index = _index(entry.loops, {})
-        load = rt.LoadOp.create(operands=(tables[entry.op], index), result_types=(f64,), location=entry.op.location)
-        block.insert_ops_before([*ops, load], entry.op)
-        entry.op.results[0].replace_all_uses_with(load.res)
-        entry.op.detach()
-        entry.op.erase()
-
-
-def _allocate(nest: Operation, entry: _Entry) -> SSAValue:
-    """Memory for an entry's table, before the nest."""
-    assert nest.parent is not None
-    zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(0, i64)})
-    nest.parent.insert_op_before(zero, nest)
-    count: SSAValue | None = None
-    for loop in entry.loops:
-        span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=OVERFLOW)
-        trip = arith.MaxSIOp.create(operands=(span.result, zero.result), result_types=(i64,))
-        nest.parent.insert_ops_before([span, trip], nest)
-        if count is None:
-            count = trip.result
-        else:
-            product = arith.MuliOp.create(operands=(count, trip.result), result_types=(i64,), properties=OVERFLOW)
-            nest.parent.insert_op_before(product, nest)
-            count = product.result
-    assert count is not None
-    alloc = rt.AllocOp.create(operands=(count,), result_types=(rt.BufferType(f64),), location=entry.op.location)
-    nest.parent.insert_op_before(alloc, nest)
-    return alloc.res
-
-
-def _index(loops: tuple[scf.ForOp, ...], values: dict[SSAValue, SSAValue]) -> tuple[list[Operation], SSAValue]:
-    """Ops that compute the number of the present iteration of a nest; `values` maps the loop variables."""
-    ops: list[Operation] = []
-    index: SSAValue | None = None
-    for loop in loops:
-        variable = values.get(loop.body.block.args[0], loop.body.block.args[0])
-        position = arith.SubiOp.create(operands=(variable, loop.lb), result_types=(i64,), properties=OVERFLOW)
-        ops.append(position)
-        if index is None:
-            index = position.result
-            continue
-        span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=OVERFLOW)
-        scaled = arith.MuliOp.create(operands=(index, span.result), result_types=(i64,), properties=OVERFLOW)
-        total = arith.AddiOp.create(operands=(scaled.result, position.result), result_types=(i64,), properties=OVERFLOW)
-        ops += [span, scaled, total]
-        index = total.result
-    assert index is not None
-    return ops, index
+    for op, allocated in memory.items():
+        table_of[op].read_instead(op, allocated)

@@ -14,15 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import UnitAttr, f64, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.passes.analysis.effects_low import Root, is_speculatable, may_overlap, root, written_roots_within
-from ulam.passes.lower.tabulate_data import CHEAP_MATH, OVERFLOW
-
-Loops = tuple[scf.ForOp, ...]
-_MIN = IntegerAttr(0, i64)
+from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.lower.tables import Loops, Table, is_costly_function
 
 
 @dataclass
@@ -83,7 +81,7 @@ class _Nest:
         if outer is None:
             return
         inner = tuple(loop for loop in loops[loops.index(outer) + 1 :] if loop in needs)
-        if not inner or any(_is_inside(bound, outer) for loop in inner for bound in (loop.lb, loop.ub)):
+        if not inner or any(is_inside(bound, outer) for loop in inner for bound in (loop.lb, loop.ub)):
             return
         if all(self._is_part(use.operation, needs, loops) for use in op.results[0].uses):
             return  # part of a larger expression that gets a table
@@ -109,7 +107,7 @@ class _Nest:
         return self._needs[value]
 
     def _find_out(self, value: SSAValue) -> frozenset[scf.ForOp] | None:
-        if not _is_inside(value, self.top):
+        if not is_inside(value, self.top):
             return frozenset()
         if isinstance(value, BlockArgument):
             loop = value.owner.parent_op()
@@ -131,21 +129,13 @@ class _Nest:
         return found
 
     def _is_costly(self, value: SSAValue) -> bool:
-        if not _is_inside(value, self.top) or not isinstance(op := value.owner, Operation):
+        if not is_inside(value, self.top) or not isinstance(op := value.owner, Operation):
             return False
         if (known := self._costly.get(value)) is None:
             self._costly[value] = False
-            costly = isinstance(op, arith.DivfOp) or (isinstance(op, rt.MathOp) and op.function.data not in CHEAP_MATH)
+            costly = isinstance(op, arith.DivfOp) or is_costly_function(op)
             known = self._costly[value] = costly or any(self._is_costly(o) for o in op.operands)
         return known
-
-
-def _is_inside(value: SSAValue, nest: Operation) -> bool:
-    owner = value.owner
-    if isinstance(owner, Block):
-        parent = owner.parent_op()
-        return parent is not None and nest.is_ancestor(parent)
-    return owner is not nest and nest.is_ancestor(owner)
 
 
 # ---------------------------------------------------------------- writing
@@ -154,65 +144,15 @@ def _is_inside(value: SSAValue, nest: Operation) -> bool:
 def _write(group: _Group) -> None:
     outer = group.outer
     assert outer.parent is not None
-    before: list[Operation] = []
-    count, trips = _count(group.inner, before)
-    tables = [
-        rt.AllocOp.create(operands=(count,), result_types=(rt.BufferType(f64),), location=op.location)
-        for op in group.ops
-    ]
-    outer.parent.insert_ops_before([*before, *tables, _fill(group, tables, trips)], outer)
-    for op, table in zip(group.ops, tables, strict=True):
-        block = op.parent
-        assert block is not None
-        ops, index = _index(group.inner, [loop.body.block.args[0] for loop in group.inner], trips)
-        load = rt.LoadOp.create(operands=(table.res, index), result_types=(f64,), location=op.location)
-        block.insert_ops_before([*ops, load], op)
-        op.results[0].replace_all_uses_with(load.res)
-        op.detach()
-        op.erase()
+    table = Table(group.inner)
+    memory = [table.allocate(op) for op in group.ops]
+    outer.parent.insert_ops_before([*table.ops, *memory, _fill(group, table, memory)], outer)
+    for op, allocated in zip(group.ops, memory, strict=True):
+        table.read_instead(op, allocated.res)
 
 
-def _count(loops: Loops, ops: list[Operation]) -> tuple[SSAValue, list[SSAValue]]:
-    """The number of entries, and the trip count of each loop."""
-    zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": _MIN})
-    ops.append(zero)
-    trips: list[SSAValue] = []
-    total: SSAValue | None = None
-    for loop in loops:
-        span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=OVERFLOW)
-        trip = arith.MaxSIOp.create(operands=(span.result, zero.result), result_types=(i64,))
-        ops += [span, trip]
-        trips.append(trip.result)
-        if total is None:
-            total = trip.result
-        else:
-            product = arith.MuliOp.create(operands=(total, trip.result), result_types=(i64,), properties=OVERFLOW)
-            ops.append(product)
-            total = product.result
-    assert total is not None
-    return total, trips
-
-
-def _index(loops: Loops, variables: list[SSAValue], trips: list[SSAValue]) -> tuple[list[Operation], SSAValue]:
-    """The position of the entry for the loops' `variables`."""
-    ops: list[Operation] = []
-    index: SSAValue | None = None
-    for loop, variable, trip in zip(loops, variables, trips, strict=True):
-        position = arith.SubiOp.create(operands=(variable, loop.lb), result_types=(i64,), properties=OVERFLOW)
-        ops.append(position)
-        if index is None:
-            index = position.result
-            continue
-        scaled = arith.MuliOp.create(operands=(index, trip), result_types=(i64,), properties=OVERFLOW)
-        total = arith.AddiOp.create(operands=(scaled.result, position.result), result_types=(i64,), properties=OVERFLOW)
-        ops += [scaled, total]
-        index = total.result
-    assert index is not None
-    return ops, index
-
-
-def _fill(group: _Group, tables: list[rt.AllocOp], trips: list[SSAValue]) -> Operation:
-    """The nest that computes the tables."""
+def _fill(group: _Group, table: Table, memory: list[rt.AllocOp]) -> Operation:
+    """The nest that computes all entries."""
     blocks = [Block(arg_types=[i64]) for _ in group.inner]
     variables: list[SSAValue] = [block.args[0] for block in blocks]
     values: dict[SSAValue, SSAValue] = {
@@ -220,11 +160,11 @@ def _fill(group: _Group, tables: list[rt.AllocOp], trips: list[SSAValue]) -> Ope
     body = blocks[-1]
     for op in _slice(group):
         body.add_op(op.clone(value_mapper=values))
-    ops, index = _index(group.inner, variables, trips)
+    ops, index = table.entry(variables)
     body.add_ops(ops)
-    for op, table in zip(group.ops, tables, strict=True):
+    for op, allocated in zip(group.ops, memory, strict=True):
         value = values[op.results[0]]
-        body.add_op(rt.StoreOp.create(operands=(value, table.res, index), properties={"initial": UnitAttr()}))
+        body.add_op(rt.StoreOp.create(operands=(value, allocated.res, index), properties={"initial": UnitAttr()}))
     nest: Operation | None = None
     for loop, block in zip(reversed(group.inner), reversed(blocks), strict=True):
         if nest is not None:
@@ -243,7 +183,7 @@ def _slice(group: _Group) -> list[Operation]:
         if op in done:
             return
         for operand in op.operands:
-            if isinstance(operand.owner, Operation) and _is_inside(operand, group.outer):
+            if isinstance(operand.owner, Operation) and is_inside(operand, group.outer):
                 visit(operand.owner)
         done[op] = None
 

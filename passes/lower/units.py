@@ -16,10 +16,11 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, Builder
+from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower import indexing, operators, statements  # noqa: F401  (register handlers)
-from ulam.passes.lower.builder import BUFFER_I64, BUFFER_REAL, Builder
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
-from ulam.passes.lower.lowering import Holder, Lowering, NotSupportedError, Site, Storage
+from ulam.passes.lower.lowering import Holder, Lowering, Site, Storage
 from ulam.passes.lower.outlined import Outlined
 from ulam.passes.lower.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
 from ulam.passes.lower.shapes import refuse_arrays_of_tuples, size_count

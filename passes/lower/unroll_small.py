@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -85,9 +85,7 @@ def _unroll(op: scf.ForOp, values: range) -> None:
     assert block is not None and end is not None
     carried: list[SSAValue] = list(op.iter_args)
     for value in values:
-        index = arith.ConstantOp.create(
-            result_types=(body.args[0].type,), properties={"value": IntegerAttr(value, body.args[0].type)}
-        )
+        index = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(value, i64)})
         block.insert_op_before(index, op)
         mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, (index.result, *carried), strict=True))
         for inner in body.ops:

@@ -15,7 +15,8 @@ from xdsl.dialects.builtin import f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects.stan import types as stan_types
-from ulam.passes.lower.builder import BUFFER_INT, BUFFER_REAL, Builder
+from ulam.passes.builder import BUFFER_INT, BUFFER_REAL, Builder
+from ulam.passes.errors import NotSupportedError
 
 ElementAt = Callable[[Sequence[SSAValue]], SSAValue]
 ElementOf = Callable[[SSAValue], SSAValue]
@@ -102,9 +103,19 @@ def rank_of(type_: Attribute) -> int:
     return inner_rank(type_)
 
 
+_COMPLEX_TYPES = (
+    stan_types.ComplexType,
+    stan_types.ComplexVectorType,
+    stan_types.ComplexRowVectorType,
+    stan_types.ComplexMatrixType,
+)
+
+
 def element_type(type_: Attribute) -> Attribute:
     """Low-level type of the elements: i32 for arrays of int, else f64."""
     base = type_.element if isinstance(type_, stan_types.ArrayType) else type_
+    if isinstance(base, _COMPLEX_TYPES):
+        raise NotSupportedError("complex numbers are not supported yet")
     return i32 if isinstance(base, stan_types.IntType) else f64
 
 

@@ -42,7 +42,7 @@ def test_offsets_point_at_the_text(path: Path) -> None:
     for name in catalog.names():
         for d in catalog.definitions(name):
             assert catalog.file_text(d.file)[d.offset :].startswith(d.text)
-            assert d.text.endswith("}")
+            assert d.text.endswith(("}", ";"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
@@ -90,7 +90,7 @@ def test_requirements_are_well_formed() -> None:
         assert not catalog.definitions(name), name
         positions = {int(p) for p in re.findall(r"\{(\d)\}", requirement.phrase)}
         used = {c.operand.position for c in requirement.conditions if isinstance(c.operand, Argument)}
-        assert positions == used, name
+        assert used <= positions, name
         assert all(c.comparison in ("gt", "ge", "lt", "le", "eq", "near") for c in requirement.conditions)
 
 

@@ -140,7 +140,7 @@ def test_supported_program(text: str) -> None:
 def test_program_that_is_not_supported(text: str) -> None:
     """If this fails because the program compiles: the feature is there, move it in docs/language.md."""
     from ulam.frontend.diagnostics import DiagnosticError
-    from ulam.passes.lower.lowering import NotSupportedError
+    from ulam.passes.errors import NotSupportedError
     from ulam.runtime.compiler import Compiler
 
     with pytest.raises((DiagnosticError, NotSupportedError), match="not supported|cannot be lowered"):
@@ -188,7 +188,7 @@ def calls_of(name: str) -> list[str]:
 
 
 def lowers(calls: list[str]) -> bool:
-    from ulam.passes.lower.lowering import NotSupportedError
+    from ulam.passes.errors import NotSupportedError
     from ulam.runtime.compiler import Compiler
 
     statements = "\n".join(f"print({call});" for call in calls)

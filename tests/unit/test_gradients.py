@@ -4,6 +4,7 @@ The programs are those of `gradient_programs` and `gradient_programs_library`; S
 tests/reference/programs.jsonl.
 """
 
+# ruff: noqa: E501  (Stan text)
 from __future__ import annotations
 
 import json
@@ -59,7 +60,11 @@ def test_central_differences(name: str, propto: bool) -> None:
         np.testing.assert_allclose(gradient, central_differences(log_density, theta), rtol=1e-7, atol=1e-7 * scale)
 
 
-BLOCKS = [name for name in PROGRAMS if any(word in name for word in ("constrained", "bounds", "transformed", "generated", "jacobian"))]
+BLOCKS = [
+    name
+    for name in PROGRAMS
+    if any(word in name for word in ("constrained", "bounds", "transformed", "generated", "jacobian"))
+]
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -121,7 +126,9 @@ def test_jacobian_flag() -> None:
 
 def test_loop_bounds_are_evaluated_once() -> None:
     """Where CmdStan reads the upper bound again: a loop that changes its own bound."""
-    model = StanModel("parameters { real a; }\nmodel { int n = 3; for (i in 1:n) { n = 10; target += a; } target += n; }\n")
+    model = StanModel(
+        "parameters { real a; }\nmodel { int n = 3; for (i in 1:n) { n = 10; target += a; } target += n; }\n"
+    )
     assert model.log_density(np.ones(1)) == 13
 
 

@@ -16,7 +16,7 @@ from random_programs import DATA, random_program  # noqa: E402
 
 from ulam.runtime.model import StanModel  # noqa: E402
 
-SEEDS = range(24)
+SEEDS = range(16)
 BUDGET = 20.0  # seconds, for all seeds together
 
 

@@ -1,5 +1,5 @@
 // A branch pops its condition by testing it again; values of the branch that ran are kept in the stack frame.
-// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode' | filecheck %s
+// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode,cse' | filecheck %s
 
 data {
   int flag;

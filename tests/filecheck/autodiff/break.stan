@@ -1,4 +1,4 @@
-// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,reverse-mode,dce' | filecheck %s
+// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,reverse-mode,cse,dce' | filecheck %s
 
 // A loop that is left early: the flag is carried, but neither passed to the body nor a result. Only the value that the
 // condition and the derivative need is pushed.

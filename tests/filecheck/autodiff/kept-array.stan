@@ -1,6 +1,6 @@
 // A loop that carries a value keeps what its reverse needs in an array sized by the trip count; the reverse runs
 // backwards. A sum (here of the target) needs nothing kept.
-// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode' | filecheck %s
+// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode,cse' | filecheck %s
 
 data {
   int N;

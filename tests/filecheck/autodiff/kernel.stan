@@ -1,5 +1,5 @@
 // A kernel is differentiated by its pullback, which takes the adjoints of what is active; null for the rest.
-// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode' | filecheck %s
+// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode,cse' | filecheck %s
 
 data {
   int N;

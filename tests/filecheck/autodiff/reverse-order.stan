@@ -1,4 +1,4 @@
-// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,fuse-loops{before_reverse_mode=true},reverse-mode,dce' | filecheck %s
+// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,fuse-loops{before_reverse_mode=true},reverse-mode,cse,dce' | filecheck %s
 
 // Two loops became one. It carries a sum whose partial results are used: its reverse runs from the last iteration to
 // the first. The sum of the second loop, of which only the end is used, would not require that.

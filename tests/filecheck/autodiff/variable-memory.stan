@@ -1,5 +1,5 @@
 // An element that is overwritten: its adjoint is read and cleared; what was read before is kept, not read again.
-// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode' | filecheck %s
+// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode,cse' | filecheck %s
 
 data {
   int N;

@@ -1,5 +1,5 @@
 // A while loop pushes a record per iteration on the var stack; the reverse loop pops them until there is none.
-// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode' | filecheck %s
+// RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=gradient_propto},simplify,hoist-data,lighten-loops,reverse-mode,cse' | filecheck %s
 
 parameters {
   real a;

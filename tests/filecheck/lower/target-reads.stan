@@ -5,7 +5,7 @@ parameters {
   real x;
 }
 model {
-  for (i in 1 : 3) {
+  for (i in 1 : 5) {
     target += x * i;
     target += sin(target());
   }

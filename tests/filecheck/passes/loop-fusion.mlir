@@ -141,3 +141,21 @@ func.func @read_elsewhere(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes 
   %e = "rt.load"(%t, %one) : (!rt.buf<f64>, i64) -> f64
   func.return %e : f64
 }
+
+// A loop that could be vectorised stays apart from one that carries a value, if it has functions to compute.
+// CHECK-LABEL: @carries
+// CHECK-COUNT-2: scf.for
+func.func @carries(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {entry} {
+  %one = arith.constant 1 : i64
+  %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
+    %u = arith.addf %t, %v : f64
+    "rt.store"(%u, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    scf.yield %u : f64
+  }
+  scf.for %i = %one to %n step %one : i64 {
+    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+    %e = "rt.math"(%a) <{function = "exp"}> : (f64) -> f64
+    "rt.store"(%e, %y, %i) : (f64, !rt.buf<f64>, i64) -> ()
+  }
+  func.return %s : f64
+}

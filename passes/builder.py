@@ -26,34 +26,17 @@ _NO_FASTMATH = arith.FastMathFlagsAttr("none")
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 _FAST: dict[str, Attribute] = {"fastmath": _NO_FASTMATH}
 _REASSOCIATE: dict[str, Attribute] = {"fastmath": REASSOCIATE}
-_OVERFLOW: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+WRAPS: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+"""Properties of integer ops that may overflow, as all of ours may."""
+
 _WRAPPING = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
 
 CMPI = {name: IntegerAttr(i, i64) for i, name in enumerate(
     ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"))}  # fmt: skip
-CMPF = {
-    name: IntegerAttr(i, i64)
-    for i, name in enumerate(
-        (
-            "false",
-            "oeq",
-            "ogt",
-            "oge",
-            "olt",
-            "ole",
-            "one",
-            "ord",
-            "ueq",
-            "ugt",
-            "uge",
-            "ult",
-            "ule",
-            "une",
-            "uno",
-            "true",
-        )
-    )
-}
+CMPF = {name: IntegerAttr(i, i64) for i, name in enumerate(
+    ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")
+)}  # fmt: skip
+"""Predicates by name: their numbers in the `arith` dialect."""
 
 _FOLD_COMPARISON: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne,
@@ -94,6 +77,7 @@ class Builder:
         regions: Sequence[Region] = (),
         attributes: dict[str, Attribute] | None = None,
     ) -> Operation:
+        """Writes an op at the present position."""
         op = op_class.create(
             operands=operands,
             result_types=result_types,
@@ -133,10 +117,12 @@ class Builder:
         return len(self._scopes) == 1
 
     def remember(self, key: Any, value: SSAValue) -> SSAValue:
+        """Notes a value for `recall`, until the block being written ends; returns it."""
         self._scopes[-1][key] = value
         return value
 
     def recall(self, key: Any) -> SSAValue | None:
+        """What is remembered in this block or one around it."""
         for scope in reversed(self._scopes):
             if (found := scope.get(key)) is not None:
                 return found
@@ -167,6 +153,7 @@ class Builder:
         return found
 
     def i64(self, value: int) -> SSAValue:
+        """A constant, once per function. So for `i32`, `i1` and `f64`."""
         return self._constants.get((i64, value)) or self._constant(value, i64, IntegerAttr(value, i64))
 
     def i32(self, value: int) -> SSAValue:
@@ -189,15 +176,16 @@ class Builder:
     # ------------------------------------------------------------ arithmetic
 
     def binary(self, op_class: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
+        """An op of two operands and a result of one type, not folded."""
         if op_class in _WRAPPING:
-            return self.value(op_class, (a, b), a.type, _OVERFLOW)
+            return self.value(op_class, (a, b), a.type, WRAPS)
         return self.value(op_class, (a, b), a.type, _FAST if a.type is f64 or a.type == f64 else None)
 
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Integer sum (i32 or i64), folded where both are known."""
         x, y = self.known.get(a), self.known.get(b)
         if x is not None and y is not None:
-            return self._integer(x + y, a.type)  # type: ignore[arg-type]
+            return self._integer(x + y, a.type)
         if x == 0:
             return b
         if y == 0:
@@ -205,27 +193,30 @@ class Builder:
         return self.binary(arith.AddiOp, a, b)
 
     def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Integer difference."""
         x, y = self.known.get(a), self.known.get(b)
         if x is not None and y is not None:
-            return self._integer(x - y, a.type)  # type: ignore[arg-type]
+            return self._integer(x - y, a.type)
         return a if y == 0 else self.binary(arith.SubiOp, a, b)
 
     def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Integer product."""
         x, y = self.known.get(a), self.known.get(b)
         if x is not None and y is not None:
-            return self._integer(x * y, a.type)  # type: ignore[arg-type]
+            return self._integer(x * y, a.type)
         if x == 1:
             return b
         if y == 1:
             return a
         return self.binary(arith.MuliOp, a, b)
 
-    def _integer(self, value: int, type_: Attribute) -> SSAValue:
+    def _integer(self, value: int | float, type_: Attribute) -> SSAValue:
         bits = 64 if type_ == i64 else 32
         wrapped = (int(value) + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
         return self.i64(wrapped) if bits == 64 else self.i32(wrapped)
 
     def addf(self, a: SSAValue, b: SSAValue, reassociate: bool = False) -> SSAValue:
+        """Sum of reals; `reassociate`: terms of the sum may be added in another order."""
         x, y = self.known.get(a), self.known.get(b)
         if x is not None and y is not None:
             return self.f64(x + y)
@@ -235,6 +226,7 @@ class Builder:
         return self.value(arith.SubfOp, (a, b), f64, _FAST)
 
     def mulf(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Product of reals, folded only where that keeps the bits. So for `subf`, `divf` and `negf`."""
         x, y = self.known.get(a), self.known.get(b)
         if x == 1.0:
             return b
@@ -262,18 +254,21 @@ class Builder:
         return self.value(arith.NegfOp, (a,), f64, _FAST)
 
     def cmpi(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Comparison of integers, by the name of the predicate (`CMPI`)."""
         x, y = self.known.get(a), self.known.get(b)
         if x is not None and y is not None and (fold := _FOLD_COMPARISON.get(predicate)) is not None:
             return self.i1(fold(x, y))
         return self.value(arith.CmpiOp, (a, b), i1, {"predicate": CMPI[predicate]})
 
     def cmpf(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Comparison of reals, by the name of the predicate (`CMPF`)."""
         x, y = self.known.get(a), self.known.get(b)
         if x is not None and y is not None and (fold := _FOLD_COMPARISON.get(predicate)) is not None:
             return self.i1(fold(x, y))
         return self.value(arith.CmpfOp, (a, b), i1, {"predicate": CMPF[predicate], **_FAST})
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        """`condition ? a : b`, both of which are computed."""
         if a is b:
             return a
         if (known := self.known.get(condition)) is not None:
@@ -281,9 +276,11 @@ class Builder:
         return self.value(arith.SelectOp, (condition, a, b), a.type)
 
     def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Logical and."""
         return self.value(arith.AndIOp, (a, b), a.type)
 
     def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Logical or."""
         return self.value(arith.OrIOp, (a, b), a.type)
 
     def invert(self, a: SSAValue) -> SSAValue:
@@ -303,7 +300,7 @@ class Builder:
         """i64 → i32."""
         if (x := self.known.get(a)) is not None:
             return self._integer(int(x), i32)
-        return self.value(arith.TruncIOp, (a,), i32, _OVERFLOW)
+        return self.value(arith.TruncIOp, (a,), i32, WRAPS)
 
     def index(self, a: SSAValue) -> SSAValue:
         """i32 → i64, through sums, differences and products, so that loop indices stay plain to LLVM.
@@ -360,24 +357,30 @@ class Builder:
         return self.value(rt.AllocOp, (count,), type_, properties)
 
     def load(self, buffer: SSAValue, index: SSAValue) -> SSAValue:
-        return self.value(rt.LoadOp, (buffer, index), buffer.type.element)  # type: ignore[attr-defined]
+        """An element of a buffer."""
+        assert isinstance(buffer.type, rt.BufferType)
+        return self.value(rt.LoadOp, (buffer, index), buffer.type.element)
 
     def store(self, value: SSAValue, buffer: SSAValue, index: SSAValue, *, initial: bool = False) -> None:
         """`initial`: the element had no value before."""
         self.emit(rt.StoreOp, (value, buffer, index), (), {"initial": _UNIT} if initial else None)
 
     def view(self, buffer: SSAValue, offset: SSAValue) -> SSAValue:
+        """The part of a buffer from an element on."""
         if self.known.get(offset) == 0:
             return buffer
         return self.value(rt.ViewOp, (buffer, offset), buffer.type)
 
     def copy(self, destination: SSAValue, source: SSAValue, count: SSAValue, *, initial: bool = False) -> None:
+        """Copies elements; the buffers do not overlap."""
         self.emit(rt.CopyOp, (destination, source, count), (), {"initial": _UNIT} if initial else None)
 
     def fill(self, destination: SSAValue, value: SSAValue, count: SSAValue, *, initial: bool = False) -> None:
+        """Sets elements to one value."""
         self.emit(rt.FillOp, (destination, value, count), (), {"initial": _UNIT} if initial else None)
 
     def math(self, function: str, *arguments: SSAValue) -> SSAValue:
+        """A function of reals of `library/derivatives.txt`."""
         return self.value(rt.MathOp, arguments, f64, {"function": StringAttr(function)})
 
     # ------------------------------------------------------------ control flow

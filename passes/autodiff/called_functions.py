@@ -1,0 +1,146 @@
+"""Writes the forward and the reverse versions of functions that are called (see `calls`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, f64
+from xdsl.ir import Block, Operation, Region
+
+from ulam.dialects import ad, rt
+from ulam.passes.analysis.free_values import free_values
+from ulam.passes.autodiff.activity import Activity
+from ulam.passes.autodiff.calls import RECORD, Derivative, Derivatives
+from ulam.passes.autodiff.frames import Frame, pop_record
+from ulam.passes.autodiff.sweeps import ReverseMode
+
+
+def write_derivatives(derivatives: Derivatives) -> None:
+    """Writes all that was asked for; drops functions that are not called any more."""
+    while derivatives.pending:
+        _write(derivatives, derivatives.pending.pop())
+    if derivatives.known:
+        _drop_unused(derivatives.module)
+
+
+def _write(derivatives: Derivatives, derivative: Derivative) -> None:
+    function = derivative.function.clone()
+    block = function.body.block
+    returned = block.last_op
+    assert returned is not None
+    buffers = derivative.of_type(returned.operands, derivative.results, scalar=False)
+    # What the caller takes for active has a shadow, whether it depends on the arguments or not.
+    varied = [block.args[n] for n in derivative.operands] + [returned.operands[n] for n in buffers]
+    useful = [returned.operands[n] for n in derivative.results]
+    mode = ReverseMode(function, Activity(block, varied, useful), derivatives)
+    reverse = _Split(mode, derivative).run()
+    derivatives.module.body.block.add_ops([function, reverse])
+
+
+def _drop_unused(module: ModuleOp) -> None:
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
+    used: set[str] = set()
+    work = [name for name, op in functions.items() if "entry" in op.attributes]
+    while work:
+        name = work.pop()
+        if name not in used:
+            used.add(name)
+            calls = (op for op in functions[name].walk() if isinstance(op, func.CallOp))
+            work += [op.callee.root_reference.data for op in calls]
+    for name, function in functions.items():
+        if name not in used:
+            function.detach()
+            function.erase(safe_erase=False)
+
+
+@dataclass
+class _Split:
+    """Makes a copy of a function its forward version, and writes the reverse version beside it."""
+
+    mode: ReverseMode
+    derivative: Derivative
+
+    def run(self) -> func.FuncOp:
+        """The reverse version."""
+        mode, derivative = self.mode, self.derivative
+        block, builder = mode.entry, mode.builder
+        formals = list(block.args)
+        for n in derivative.of_type(formals, derivative.operands, scalar=False):
+            mode.shadows.of[formals[n]] = block.insert_arg(formals[n].type, len(block.args))
+        mode.shadows.make(block)
+        mode.fuse_all(block)
+        end = block.last_op
+        assert isinstance(end, func.ReturnOp)
+        results = list(end.operands)
+        scalars = derivative.of_type(results, derivative.results, scalar=True)
+        arguments = derivative.of_type(formals, derivative.operands, scalar=True)
+        back = Block(arg_types=[RECORD, *(f64 for _ in scalars)])
+        frame = Frame(block, back, None, replay=True, loop=mode.function)
+        with builder.inside(back):
+            self._guard(back)
+            for n, adjoint in zip(scalars, back.args[1:], strict=True):
+                mode.add(frame, results[n], adjoint)
+            mode.reverse_block(block, frame)
+            zero = builder.f64(0.0)
+            builder.emit(func.ReturnOp, [mode.take(frame, formals[n]) or zero for n in arguments])
+        self._forward(end, frame)
+        builder.finish()
+        _own_constants(back)
+        _set_signature(mode.function, derivative.forward)
+        return _function(back, derivative.reverse, mode.function)
+
+    def _guard(self, back: Block) -> None:
+        guard = next(op for op in self.mode.entry.ops if isinstance(op, rt.StackGuardOp))
+        back.add_op(guard.clone())
+
+    def _forward(self, end: Operation, frame: Frame) -> None:
+        """Pushes the record at the end of the forward version, and pops it at the start of the reverse one."""
+        block = self.mode.entry
+        values = [value for value, _ in frame.pushed]
+        null = rt.NullOp.create(result_types=(RECORD,))
+        push = ad.PushOp.create(operands=(null.res, *values), result_types=(RECORD,))
+        block.insert_ops_before([null, push], end)
+        buffers = self.derivative.of_type(end.operands, self.derivative.results, scalar=False)
+        shadows = [self.mode.shadows.of[end.operands[n]] for n in buffers]
+        end.operands = [*end.operands, *shadows, push.res]
+        pop_record(frame, frame.block.args[0])
+
+
+def _own_constants(block: Block) -> None:
+    """Gives the reverse version copies of the constants that it shares with the forward version."""
+    assert block.parent is None
+    region = Region(block)
+    copies: list[Operation] = []
+    for value in free_values(region):
+        owner = value.owner
+        assert isinstance(owner, arith.ConstantOp | rt.BoundOp), f"{value} is not in the record"
+        copy = owner.clone()
+        copies.append(copy)
+        for use in list(value.uses):
+            if region.block.is_ancestor(use.operation):
+                use.operation.operands[use.index] = copy.results[0]
+    first = block.first_op
+    assert first is not None
+    block.insert_ops_before(copies, first)
+    region.detach_block(block)
+
+
+def _set_signature(function: func.FuncOp, name: SymbolRefAttr) -> None:
+    block = function.body.block
+    end = block.last_op
+    assert end is not None
+    type_ = FunctionType.from_lists([a.type for a in block.args], [o.type for o in end.operands])
+    function.properties["sym_name"] = name.root_reference
+    function.properties["function_type"] = type_
+
+
+def _function(block: Block, name: SymbolRefAttr, like: func.FuncOp) -> func.FuncOp:
+    empty = FunctionType.from_lists([], [])
+    function = func.FuncOp.create(
+        properties={"sym_name": StringAttr(""), "function_type": empty},
+        regions=[Region(block)],
+        location=like.location,
+    )
+    _set_signature(function, name)
+    return function

@@ -1,0 +1,22 @@
+"""What passes raise when they cannot go on."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import LocationAttr
+
+
+class NotSupportedError(Exception):
+    """The program uses something that a pass does not know yet. `location` is where, if known."""
+
+    def __init__(self, message: str, location: LocationAttr | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+
+
+class LoweringError(Exception):
+    """A pass failed, which is a mistake of ours; `location` is the place in the program, `__cause__` what it raised."""
+
+    def __init__(self, cause: Exception, location: LocationAttr | None) -> None:
+        super().__init__(f"{type(cause).__name__}: {cause}")
+        self.location = location

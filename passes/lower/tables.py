@@ -1,0 +1,80 @@
+"""Tables with an entry for each iteration of a nest of loops: their size, and which entry is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, f64, i64
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import rt
+from ulam.passes.builder import WRAPS
+
+Loops = tuple[scf.ForOp, ...]
+"""Of a nest, outermost first. No bound depends on the iteration of an outer one."""
+
+_CHEAP_MATH = frozenset(
+    {"square", "abs", "fabs", "fma", "value_of", "floor", "ceil", "round", "trunc", "step", "fmin", "fmax"}
+)
+
+
+def is_costly_function(op: Operation) -> bool:
+    """Whether reading a table is cheaper than this function."""
+    return isinstance(op, rt.MathOp) and op.function.data not in _CHEAP_MATH
+
+
+class Table:
+    """The number of entries that a nest needs. `ops` compute it: they belong in front of the nest."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops = loops
+        zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(0, i64)})
+        self.ops: list[Operation] = [zero]
+        self._trips: list[SSAValue] = []
+        self.count: SSAValue | None = None
+        for loop in loops:
+            span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=WRAPS)
+            trip = arith.MaxSIOp.create(operands=(span.result, zero.result), result_types=(i64,))
+            self.ops += [span, trip]
+            self._trips.append(trip.result)
+            self.count = trip.result if self.count is None else _product(self.count, trip.result, self.ops)
+
+    def allocate(self, like: Operation) -> rt.AllocOp:
+        """Memory for the values of an expression; it goes behind `ops`."""
+        assert self.count is not None
+        return rt.AllocOp.create(
+            operands=(self.count,), result_types=(rt.BufferType(f64),), location=like.location)  # fmt: skip
+
+    def entry(self, variables: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
+        """The number of the entry for the loops' `variables`, and the ops that compute it."""
+        ops: list[Operation] = []
+        index: SSAValue | None = None
+        for loop, variable, trip in zip(self.loops, variables, self._trips, strict=True):
+            position = arith.SubiOp.create(operands=(variable, loop.lb), result_types=(i64,), properties=WRAPS)
+            ops.append(position)
+            if index is None:
+                index = position.result
+                continue
+            scaled = _product(index, trip, ops)
+            total = arith.AddiOp.create(operands=(scaled, position.result), result_types=(i64,), properties=WRAPS)
+            ops.append(total)
+            index = total.result
+        assert index is not None
+        return ops, index
+
+    def read_instead(self, op: Operation, table: SSAValue) -> None:
+        """Replaces an expression in the nest by the entry of the present iteration."""
+        assert op.parent is not None
+        ops, index = self.entry([loop.body.block.args[0] for loop in self.loops])
+        load = rt.LoadOp.create(operands=(table, index), result_types=(f64,), location=op.location)
+        op.parent.insert_ops_before([*ops, load], op)
+        op.results[0].replace_all_uses_with(load.res)
+        op.detach()
+        op.erase()
+
+
+def _product(a: SSAValue, b: SSAValue, ops: list[Operation]) -> SSAValue:
+    product = arith.MuliOp.create(operands=(a, b), result_types=(i64,), properties=WRAPS)
+    ops.append(product)
+    return product.result
