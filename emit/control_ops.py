@@ -33,6 +33,8 @@ def loop_metadata(e: FunctionEmitter, op: Operation) -> str:
         hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
     elif "serial" in op.attributes:
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
+    elif "masked_tail" in op.attributes:
+        hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
     elif isinstance(count := op.attributes.get("interleave"), IntegerAttr):
         hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count.value.data}}}'))
     return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"

@@ -6,7 +6,7 @@ Source: Stan Reference Manual, "Data types and declarations"; promotion: "Type i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 
 class StanType:
@@ -77,7 +77,7 @@ BASIC_TYPES = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=None)
+@cache
 def array_of(element: StanType, rank: int = 1) -> StanType:
     """The array type with `rank` more dimensions than `element` (which may be an array already)."""
     if rank == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 _TOKEN = re.compile(r"\s*(?:(\d+\.?\d*(?:[eE][-+]?\d+)?)|(\w+)|(==|!=|<=|>=|[-+*/()?:,<>]))")
@@ -67,7 +67,7 @@ def primitive_names() -> list[str]:
     return list(_rows())
 
 
-@lru_cache(maxsize=None)
+@cache
 def rule(name: str) -> Rule:
     """The derivative of the primitive `name`; KeyError if there is none."""
     arguments, partials = _rows()[name]

@@ -25,3 +25,10 @@ def is_inside(value: SSAValue, op: Operation) -> bool:
         parent = owner.parent_op()
         return parent is not None and op.is_ancestor(parent)
     return owner is not op and op.is_ancestor(owner)
+
+
+def terminator(block: Block) -> Operation:
+    """The last op of a block, which it must have."""
+    end = block.last_op
+    assert end is not None
+    return end

@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.library.derivatives import Number, rule
 from ulam.passes.analysis.effects_low import kernel_buffers, written_buffers
+from ulam.passes.analysis.nesting import terminator
 
 _SCALARS = frozenset((
     arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SelectOp, rt.MathOp,
@@ -162,7 +163,7 @@ def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
         return []
     if isinstance(op, scf.ForOp):
         block = op.body.block
-        yielded = block.last_op.operands  # type: ignore[union-attr]
+        yielded = terminator(block).operands
         pairs: list[tuple[SSAValue, SSAValue]] = list(zip(op.iter_args, block.args[1:], strict=True))
         pairs += zip(yielded, block.args[1:], strict=True)
         pairs += zip(yielded, op.results, strict=True)
@@ -176,11 +177,11 @@ def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
         ]
     if isinstance(op, scf.WhileOp):
         before, after = op.before_region.block, op.after_region.block
-        passed = before.last_op.operands[1:]  # type: ignore[union-attr]
+        passed = terminator(before).operands[1:]
         pairs: list[tuple[SSAValue, SSAValue]] = list(zip(op.arguments, before.args, strict=True))
         pairs += zip(passed, after.args, strict=True)
         pairs += zip(passed, op.results, strict=True)
-        return pairs + list(zip(after.last_op.operands, before.args, strict=True))  # type: ignore[union-attr]
+        return pairs + list(zip(terminator(after).operands, before.args, strict=True))
     return []
 
 

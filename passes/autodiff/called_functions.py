@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, Region
 
 from ulam.dialects import ad, rt
 from ulam.passes.analysis.free_values import free_values
+from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import RECORD, Derivative, Derivatives
 from ulam.passes.autodiff.frames import Frame, pop_record
@@ -27,8 +28,7 @@ def write_derivatives(derivatives: Derivatives) -> None:
 def _write(derivatives: Derivatives, derivative: Derivative) -> None:
     function = derivative.function.clone()
     block = function.body.block
-    returned = block.last_op
-    assert returned is not None
+    returned = terminator(block)
     buffers = derivative.of_type(returned.operands, derivative.results, scalar=False)
     # What the caller takes for active has a shadow, whether it depends on the arguments or not.
     varied = [block.args[n] for n in derivative.operands] + [returned.operands[n] for n in buffers]
@@ -128,8 +128,7 @@ def _own_constants(block: Block) -> None:
 
 def _set_signature(function: func.FuncOp, name: SymbolRefAttr) -> None:
     block = function.body.block
-    end = block.last_op
-    assert end is not None
+    end = terminator(block)
     type_ = FunctionType.from_lists([a.type for a in block.args], [o.type for o in end.operands])
     function.properties["sym_name"] = name.root_reference
     function.properties["function_type"] = type_

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.passes.analysis.effects_low import PURE, viewed, written_buffers
-from ulam.passes.analysis.nesting import ancestor_in, block_of
+from ulam.passes.analysis.nesting import ancestor_in, block_of, terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.builder import WRAPS, Builder
 
@@ -189,8 +189,7 @@ class Keeper:
         if frame is not loop_frame:
             # Not at the top level of the body: over a stack slot to its end.
             load = self._store_in_slot(value)
-            end = loop_frame.source.last_op
-            assert end is not None
+            end = terminator(loop_frame.source)
             loop_frame.source.insert_op_before(load, end)
             stand_in = self._stand_in(load.res, loop_frame)
             return self._restored(stand_in, value.type, frame.block)

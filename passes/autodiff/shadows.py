@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import rt
+from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import Derivatives, ForwardCall, call_forward
 from ulam.passes.rewriting import rebuild
@@ -61,8 +62,7 @@ class Shadows:
         return [n for n, v in enumerate(values) if self._is_active(v)]
 
     def _extend_terminator(self, block: Block, positions: Sequence[int], skip: int = 0) -> None:
-        end = block.last_op
-        assert end is not None
+        end = terminator(block)
         end.operands = [*end.operands, *(self.of[end.operands[n + skip]] for n in positions)]
 
     def _new_arguments(self, block: Block, positions: Sequence[int], skip: int) -> None:
@@ -110,7 +110,8 @@ class Shadows:
         if derivative is None:
             return
         old = list(op.results)
-        new = self._rebuilt(op, list(op.operands), call_forward(op, derivative, self.of))
+        further = call_forward(op, derivative, self.of)  # gives the call further operands
+        new = self._rebuilt(op, list(op.operands), further)
         buffers = derivative.of_type(old, derivative.results, scalar=False)
         for n, shadow in zip(buffers, new.results[len(old) :], strict=False):
             self.of[new.results[n]] = shadow

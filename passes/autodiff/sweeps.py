@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ulam.dialects import ad, rt
 from ulam.passes.analysis.effects_low import kernel_buffers, written_buffers
 from ulam.passes.analysis.free_values import free_values_of_op
+from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity, is_real
 from ulam.passes.autodiff.calls import Derivatives
 from ulam.passes.autodiff.frames import Frame, Keeper, Memory, pop_record
@@ -50,8 +51,7 @@ class ReverseMode:
         theta, count = independent.buffer, independent.count
         independent.detach()
         independent.erase()
-        end = self.entry.last_op
-        assert end is not None
+        end = terminator(self.entry)
         end.detach()
         self.sweep()
         if (shadow := self.shadows.of.get(theta)) is not None:
@@ -167,7 +167,8 @@ class ReverseMode:
         elif isinstance(inner, func.CallOp):
             buffers = [o for o in inner.operands if is_real(o) and o.type != f64]
         else:
-            buffers = kernel_buffers(inner)[0]  # type: ignore[arg-type]
+            assert isinstance(inner, rt.KernelOp)
+            buffers = kernel_buffers(inner)[0]
         return all(
             not self.is_active(b) or self._is_own(b, own) or self.memory.is_stable(b, op) for b in buffers)  # fmt: skip
 
@@ -216,8 +217,7 @@ class ReverseMode:
 
     def _fuse_block(self, block: Block, outer: Sequence[SSAValue], start: Sequence[SSAValue]) -> list[SSAValue]:
         """Reverse code at the end of a forward block; returns the adjoints of outer scalars."""
-        end = block.last_op
-        assert end is not None
+        end = terminator(block)
         end.detach()
         self.fuse_all(block)
         frame = Frame(block, block, None)
@@ -228,8 +228,7 @@ class ReverseMode:
         return [frame.adjoints[v] for v in outer]
 
     def _extend(self, block: Block, values: Sequence[SSAValue]) -> None:
-        end = block.last_op
-        assert end is not None
+        end = terminator(block)
         end.operands = [*end.operands, *values]
 
     # ------------------------------------------------------------ the reverse sweep
@@ -296,7 +295,7 @@ class ReverseMode:
             inner.position = position
             inner.values[body.args[0]] = builder.add(lower, position)
             inner.adjoints.update(zip(outer, block.args[1 + len(carried) :], strict=True))
-            yielded = body.last_op.operands  # type: ignore[union-attr]
+            yielded = terminator(body).operands
             for n, argument in zip(carried, block.args[1:], strict=False):
                 self.add(inner, yielded[n], argument)
             self.reverse_block(body, inner)
@@ -334,8 +333,7 @@ class ReverseMode:
     def _needs_reverse_order(self, op: scf.ForOp, carried: Sequence[int]) -> bool:
         """Whether iterations depend on each other: other than by sums, or through a variable's memory."""
         body = op.body.block
-        end = body.last_op
-        assert end is not None
+        end = terminator(body)
         for n in carried:
             argument = body.args[1 + n]
             uses = list(argument.uses)
@@ -372,8 +370,7 @@ class ReverseMode:
                 if region.blocks:
                     inner = Frame(region.block, block, frame, replay=True)
                     inner.adjoints.update((v, frame.adjoints.get(v, zero)) for v in outer)
-                    end = region.block.last_op
-                    assert end is not None
+                    end = terminator(region.block)
                     for n, g in zip(active, adjoints, strict=True):
                         self.add(inner, end.operands[n], g)
                     self.reverse_block(region.block, inner)
@@ -393,8 +390,8 @@ class ReverseMode:
         carried = [n for n, v in enumerate(before.args) if v.type == f64 and self.is_active(v)]
         outer = self._outer_scalars(op)
         zero = builder.f64(0.0)
-        passed = list(before.last_op.operands[1:])  # type: ignore[union-attr]
-        source = {n: before.args.index(v) for n, v in enumerate(passed) if v in before.args}  # type: ignore[arg-type]
+        passed = list(terminator(before).operands[1:])
+        source = {n: before.args.index(v) for n, v in enumerate(passed) if v in before.args}
         if any(n not in source for n in self._active_scalars(op.results, after.args)):
             self.unsupported("a while loop whose condition changes what it carries", op)
         record_type = rt.BufferType(f64)
@@ -410,8 +407,7 @@ class ReverseMode:
         inner = Frame(after, block, frame, replay=True, loop=op)
         with builder.inside(block):
             inner.adjoints.update(zip(outer, block.args[1 + len(carried) :], strict=True))
-            end = after.last_op
-            assert end is not None
+            end = terminator(after)
             for n, argument in zip(carried, block.args[1:], strict=False):
                 self.add(inner, end.operands[n], argument)
             self.reverse_block(after, inner)
@@ -461,8 +457,7 @@ class ReverseMode:
         previous = rt.LoadOp.create(operands=(slot, zero), result_types=(record_type,))
         push = ad.PushOp.create(operands=(previous.res, *values), result_types=(record_type,))
         store = rt.StoreOp.create(operands=(push.res, slot, zero))
-        end = inner.source.last_op
-        assert end is not None
+        end = terminator(inner.source)
         inner.source.insert_ops_before([previous, push, store], end)
         return pop_record(inner, record)
 

@@ -12,17 +12,19 @@ from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
 from ulam.library.requirements import NAN_IS_REFUSED, PRIMITIVE_REQUIREMENTS, REQUIREMENTS, Argument
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.lower.lowering import REJECTION, Closure, Frame, Lowering, handles
+from ulam.passes.lower.lowering import (
+    DENSITY_SUFFIXES,
+    REJECTION,
+    Closure,
+    Frame,
+    Lowering,
+    all_scalar,
+    handles,
+    is_density,
+)
 from ulam.passes.lower.operators import apply_elementwise
 from ulam.passes.lower.statements import add_value_to_target
 from ulam.passes.lower.values import Container, Value, for_each_position
-
-DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
-
-
-def is_density(op: Operation) -> bool:
-    """A call of a density of the library."""
-    return isinstance(op, stan.CallOp) and op.definition is not None and op.callee.data.endswith(DENSITY_SUFFIXES)
 
 
 @handles(stan.CallOp)
@@ -94,6 +96,22 @@ def add_to_target(low: Lowering, ssa: SSAValue) -> None:
         for operand in op.operands:
             add_to_target(low, operand)
     low.builder.location = outer
+
+
+@handles(stan.TargetAddOp)
+def target_add(low: Lowering, op: stan.TargetAddOp) -> None:
+    add_to_target(low, op.value)
+
+
+@handles(stan.ReturnOp)
+def return_(low: Lowering, op: stan.ReturnOp) -> None:
+    if op.value is None:
+        return
+    frame = low.frames[-1]
+    if not frame.to_target:
+        frame.result = low.own(low.value(op.value))
+        return
+    add_to_target(low, op.value)
 
 
 # ---------------------------------------------------------------- functions
@@ -175,11 +193,6 @@ def inline(
     low.builder.location = outer
     low.frames.pop()
     return frame.result
-
-
-def all_scalar(function: stan.FuncOp) -> bool:
-    """Whether all formals of a function are scalars."""
-    return all(isinstance(t, stan.IntType | stan.RealType) for t in function.function_type.inputs)
 
 
 def call_library(low: Lowering, op: stan.CallOp) -> Value | None:

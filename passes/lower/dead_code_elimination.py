@@ -27,6 +27,7 @@ from ulam.passes.analysis.effects_low import (
     root,
     written_buffer,
 )
+from ulam.passes.analysis.nesting import terminator
 from ulam.passes.rewriting import discard
 
 _ROOT_EFFECTS = int(Effect.WRITE | Effect.LEAVE | Effect.ORDERED)
@@ -161,7 +162,7 @@ class _Liveness:
                 self._need(_condition(owner).args[value.index])
             else:
                 for region in owner.regions:
-                    self._need(_end(region.block).operands[value.index])
+                    self._need(terminator(region.block).operands[value.index])
             return
         assert isinstance(value, BlockArgument) and isinstance(owner, Block)
         parent = owner.parent_op()
@@ -170,14 +171,14 @@ class _Liveness:
         elif isinstance(parent, scf.WhileOp):
             if owner.parent is parent.before_region:
                 self._need(parent.operands[value.index])
-                self._need(_end(parent.after_region.block).operands[value.index])
+                self._need(terminator(parent.after_region.block).operands[value.index])
             else:
                 self._need(_condition(parent).args[value.index])
 
     def _need_carried(self, op: Operation, index: int) -> None:
         body = op.regions[0].block
         self._need(op.operands[_BOUNDS + index])
-        self._need(_end(body).operands[index])
+        self._need(terminator(body).operands[index])
         self._need(body.args[index + 1])
 
     # ------------------------------------------------------------ erasing
@@ -232,12 +233,6 @@ class _Liveness:
             _trim_results(op, keep)
 
 
-def _end(block: Block) -> Operation:
-    end = block.last_op
-    assert end is not None
-    return end
-
-
 def _condition(op: Operation) -> scf.ConditionOp:
     end = op.regions[0].block.last_op
     assert isinstance(end, scf.ConditionOp)
@@ -251,7 +246,7 @@ def _kept(operands: object, keep: list[bool], first: int) -> tuple[SSAValue, ...
 
 
 def _trim_terminator(block: Block, keep: list[bool], first: int) -> None:
-    end = _end(block)
+    end = terminator(block)
     end.operands = _kept(end.operands, keep, first)
 
 

@@ -23,15 +23,18 @@ from ulam.passes.lower.calls import (
     depends_on_autodiff,
     effective_autodiff,
     inline,
-    is_density,
     is_unnormalized,
     subject_name,
 )
-from ulam.passes.lower.lowering import Frame, Lowering
+from ulam.passes.lower.indexing import Selection
+from ulam.passes.lower.indexing import select as select_part
+from ulam.passes.lower.lowering import Frame, Lowering, is_density
 from ulam.passes.lower.values import (
     Container,
     Value,
+    buffer_type,
     for_each_position,
+    in_buffer,
     inner_rank,
     peel,
     total,
@@ -447,9 +450,6 @@ def inner_rank_of_formal(expansion: Expansion, n: int) -> int:
 
 def _bind_elements(expansion: Expansion, k: SSAValue, elements: Sequence[SSAValue]) -> None:
     """Gives the formals their values for element `k`."""
-    from ulam.passes.lower.indexing import Selection
-    from ulam.passes.lower.indexing import select as select_part
-
     low = expansion.low
     inputs = list(expansion.function.function_type.inputs)
     block = expansion.function.body.block
@@ -487,8 +487,6 @@ def vectorized_function(low: Lowering, op: stan.CallOp, function: stan.FuncOp, a
     if op.callee.data.endswith("_rng"):
         assert op.res is not None
         first = containers[0]
-        from ulam.passes.lower.values import buffer_type, in_buffer
-
         out = builder.alloc(total(builder, first.dims), buffer_type(op.res.type))
 
         def draw(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:

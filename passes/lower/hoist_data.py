@@ -8,13 +8,14 @@ Only whole top-level ops move; loops with all they contain.
 from __future__ import annotations
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.library.kernels import KERNELS
 from ulam.passes.analysis.effects_low import viewed, written_buffers
 from ulam.passes.analysis.free_values import free_values_of_op
+from ulam.passes.analysis.nesting import terminator
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp)
@@ -49,8 +50,7 @@ def _earlier_bind(module: ModuleOp) -> Block:
             op.body.detach_block(block)
             op.detach()
             op.erase()
-            end = block.last_op
-            assert end is not None
+            end = terminator(block)
             end.detach()
             end.erase()
             return block
@@ -128,23 +128,22 @@ class _Mover:
         self.bind = bind
         self.moved = moved
         self.n_slots = n_slots
+        self._copies: dict[SSAValue, SSAValue] = {}  # of what both functions need
 
     def run(self) -> int:
-        moved = set(self.moved)
+        """The number of slots then needed."""
         # Cheap ops alone are not worth a slot: what does not feed a loop, a check, math or memory stays.
-        worth = self._worth(moved)
-        first = self.block.first_op
+        worth = self._worth(set(self.moved))
         for op in self.moved:
             if op not in worth:
                 continue
             if isinstance(op, _FREE):
                 copy = op.clone()
                 self.bind.add_op(copy)
-                self._replace_inside(op, copy)
+                self._copies.update(zip(op.results, copy.results, strict=True))
                 continue
             op.detach()
             self.bind.add_op(op)
-        assert first is not None
         self._pass_on()
         return self.n_slots
 
@@ -164,23 +163,16 @@ class _Mover:
                         work.append(owner)
         return worth
 
-    def _replace_inside(self, op: Operation, copy: Operation) -> None:
-        """Uses of a constant in ops that move see its copy."""
-        self._copies = getattr(self, "_copies", {})
-        for old, new in zip(op.results, copy.results, strict=True):
-            self._copies[old] = new
-
     def _pass_on(self) -> None:
-        copies: dict[SSAValue, SSAValue] = getattr(self, "_copies", {})
+        """Gives ops that moved the copies, and ops that stayed a slot for each result that they need."""
         for op in self.bind.walk():
             for n, operand in enumerate(op.operands):
-                if operand in copies:
-                    op.operands[n] = copies[operand]
+                if operand in self._copies:
+                    op.operands[n] = self._copies[operand]
         for op in list(self.bind.ops):
             for result in op.results:
-                outside = [u for u in result.uses if self._is_outside(u.operation)]
-                if outside:
-                    self._through_slot(result, outside)
+                if any(self._is_outside(use.operation) for use in result.uses):
+                    self._through_slot(result)
 
     def _is_outside(self, op: Operation) -> bool:
         current: Operation | None = op
@@ -188,7 +180,7 @@ class _Mover:
             current = current.parent_op()
         return current is not None and current.parent is self.block
 
-    def _through_slot(self, value: SSAValue, uses) -> None:  # noqa: ANN001
+    def _through_slot(self, value: SSAValue) -> None:
         slot = IntegerAttr(self.n_slots, i64)
         self.n_slots += 1
         owner = value.owner
@@ -212,8 +204,6 @@ class _Mover:
                 use.operation.operands[use.index] = read.results[0]
 
     def _zero(self, buffer: SSAValue, owner: rt.AllocOp) -> None:
-        from xdsl.dialects.builtin import FloatAttr, f64
-
         zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": FloatAttr(0.0, f64)})
         fill = rt.FillOp.create(operands=(buffer, zero.results[0], owner.count), properties={"initial": UnitAttr()})
         self.bind.insert_ops_before([zero, fill], owner)

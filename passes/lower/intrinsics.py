@@ -33,6 +33,7 @@ from ulam.passes.lower.values import (
     Container,
     Value,
     broadcast,
+    buffer_type,
     for_each_element,
     in_buffer,
     materialize,
@@ -395,7 +396,7 @@ def append(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         builder,
         type_,
         full,
-        builder.alloc(total(builder, full), _buffer_of(type_)),
+        builder.alloc(total(builder, full), buffer_type(type_)),
         data_only=all(low.is_data(p) for p in parts),
     )
     assert result.buffer is not None
@@ -407,12 +408,6 @@ def append(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 def rank_two(type_: object) -> bool:
     """Whether a type is matrix-shaped."""
     return isinstance(type_, stan.MatrixType)
-
-
-def _buffer_of(type_: object):  # noqa: ANN202
-    from ulam.passes.lower.values import buffer_type
-
-    return buffer_type(type_)  # type: ignore[arg-type]
 
 
 def _append_matrices(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:

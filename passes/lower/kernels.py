@@ -5,88 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i32, i64
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
-from ulam.dialects import rt, stan
+from ulam.dialects import stan
 from ulam.library.kernels import KERNELS, Kernel
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.indexing import Selection
 from ulam.passes.lower.indexing import select as select_part
 from ulam.passes.lower.intrinsics import INTRINSICS
-from ulam.passes.lower.lowering import FATAL, REJECTION, Lowering
+from ulam.passes.lower.kernel_calls import (
+    buffer_of,
+    buffer_size,
+    call_kernel,
+    check_square,
+    mdivide_left,
+    mdivide_right,
+)
+from ulam.passes.lower.lowering import FATAL, Lowering
 from ulam.passes.lower.values import (
     Container,
     Value,
     buffer_type,
     for_each_position,
     in_buffer,
-    materialize,
     peel,
     rank_of,
     total,
     write,
 )
-
-_UNIT = UnitAttr()
-_ELEMENT = {"f64": f64, "i32": i32, "i64": i64}
-
-
-def call_kernel(
-    low: Lowering, name: str, inputs: Sequence[SSAValue], sizes: dict[str, SSAValue], *, scratch: bool = False
-) -> list[SSAValue]:
-    """Calls kernel `name`; `inputs` are its buffers and values in order. Returns the buffers that it fills.
-
-    `scratch`: the outputs are single values, read at once.
-    """
-    builder = low.builder
-    kernel = KERNELS[name]
-    remaining = iter(inputs)
-    arguments: list[SSAValue] = []
-    filled: list[SSAValue] = []
-    for parameter in kernel.parameters:
-        if parameter.kind == "size":
-            arguments.append(sizes[parameter.size])
-        elif parameter.kind in ("out", "kept"):
-            count = _size(low, parameter.size, sizes)
-            type_ = rt.BufferType(_ELEMENT[parameter.element])
-            buffer = builder.value(rt.AllocOp, (count,), type_, {"stack": _UNIT} if scratch else None)
-            arguments.append(buffer)
-            filled.append(buffer)
-        else:
-            arguments.append(next(remaining))
-    properties: dict[str, Attribute] = {"function": StringAttr(name)}
-    if kernel.throws:
-        properties["throws"] = _UNIT
-        properties["site"] = IntegerAttr(low.new_site(REJECTION, "{text}"), i64)
-    builder.emit(rt.KernelOp, arguments, (), properties)
-    return filled
-
-
-def _size(low: Lowering, text: str, sizes: dict[str, SSAValue]) -> SSAValue:
-    """A buffer's size: a product of size names and minima."""
-    builder = low.builder
-    result = builder.i64(1)
-    for factor in text.replace("min(m,n)", "min").split("*"):
-        if factor == "min":
-            value = builder.value(arith.MinSIOp, (sizes["m"], sizes["n"]), i64)
-        else:
-            value = sizes[factor] if factor in sizes else builder.i64(int(factor))
-        result = builder.mul(result, value)
-    return result
-
-
-def _buffer(low: Lowering, value: Container) -> SSAValue:
-    owned = materialize(low.builder, value)
-    assert owned.buffer is not None
-    return owned.buffer
-
-
-def _square(low: Lowering, name: str, a: Container) -> SSAValue:
-    low.check_equal(a.dims[0], a.dims[1], f"{name}: the matrix must be square, but has {{0}} rows and {{1}} columns")
-    return a.dims[0]
-
 
 # ---------------------------------------------------------------- of one square matrix
 
@@ -126,47 +73,21 @@ def _of_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     a = arguments[0]
     assert isinstance(a, Container) and op.res is not None
     if row.square:
-        n = _square(low, op.callee.data, a)
+        n = check_square(low, op.callee.data, a)
         sizes = {"n": n}
     else:
         sizes = {"m": a.dims[0], "n": a.dims[1]}
-    outputs = call_kernel(low, row.kernel, [_buffer(low, a)], sizes)
+    outputs = call_kernel(low, row.kernel, [buffer_of(low, a)], sizes)
     result = outputs[row.output]
     if not row.shape:
         return builder.load(result, builder.i64(0))
     if not row.square:
-        sizes["min"] = _size(low, "min(m,n)", sizes)
+        sizes["min"] = buffer_size(low, "min(m,n)", sizes)
     dims = [sizes[name] for name in row.shape.split()]
     return in_buffer(builder, op.res.type, dims, result, data_only=a.data_only)
 
 
 # ---------------------------------------------------------------- division
-
-
-def mdivide_left(
-    low: Lowering, a: Container, b: Container, type_: Attribute, kernel: str = "mdivide_left"
-) -> Container:
-    """`a \\ b`: a^-1 b, for a vector or a matrix b."""
-    builder = low.builder
-    n = _square(low, kernel, a)
-    low.check_equal(n, b.dims[0], f"{kernel}: columns of the left side are {{0}}, but rows of the right side are {{1}}")
-    m = b.dims[1] if len(b.dims) == 2 else builder.i64(1)
-    (out,) = call_kernel(low, kernel, [_buffer(low, a), _buffer(low, b)], {"n": n, "m": m})[:1]
-    return in_buffer(builder, type_, [n, m] if rank_of(type_) == 2 else [n], out, data_only=a.data_only and b.data_only)
-
-
-def mdivide_right(
-    low: Lowering, b: Container, a: Container, type_: Attribute, kernel: str = "mdivide_right"
-) -> Container:
-    """`b / a`: b a^-1, for a row vector or a matrix b."""
-    builder = low.builder
-    n = _square(low, kernel, a)
-    low.check_equal(
-        b.dims[-1], n, f"{kernel}: columns of the left side are {{0}}, but rows of the right side are {{1}}"
-    )
-    m = b.dims[0] if len(b.dims) == 2 else builder.i64(1)
-    (out,) = call_kernel(low, kernel, [_buffer(low, b), _buffer(low, a)], {"n": n, "m": m})[:1]
-    return in_buffer(builder, type_, [m, n] if rank_of(type_) == 2 else [n], out, data_only=a.data_only and b.data_only)
 
 
 def _divide(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
@@ -185,7 +106,7 @@ def _sort(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     a = arguments[0]
     assert isinstance(a, Container) and op.res is not None
     name = op.callee.data + ("_int" if a.element_type == i32 else "")
-    out = call_kernel(low, name, [_buffer(low, a)], {"n": a.dims[0]})[0]
+    out = call_kernel(low, name, [buffer_of(low, a)], {"n": a.dims[0]})[0]
     return in_buffer(builder, op.res.type, a.dims, out, data_only=a.data_only)
 
 
@@ -279,7 +200,7 @@ def _random_container(
                 if label in sizes:
                     low.check_equal(sizes[label], size, f"{name}: sizes must match, but are {{0}} and {{1}}")
                 sizes.setdefault(label, size)
-            inputs.append(_buffer(low, container))
+            inputs.append(buffer_of(low, container))
         elif parameter.kind == "value":
             scalar = next(remaining)
             assert isinstance(scalar, SSAValue)

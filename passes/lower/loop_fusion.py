@@ -40,7 +40,7 @@ from ulam.passes.analysis.effects_low import (
     root,
     written_roots,
 )
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.lower.checks import HARMLESS
 from ulam.passes.rewriting import discard, replace_uses
 
@@ -379,8 +379,7 @@ def _merge(first: scf.ForOp, second: scf.ForOp, chained: dict[SSAValue, int]) ->
 
 def _move_ops(source: Block, destination: Block) -> list[SSAValue]:
     """Moves all but the terminator; returns its operands."""
-    end = source.last_op
-    assert end is not None
+    end = terminator(source)
     operands = list(end.operands)
     discard(end)
     op = source.first_op
@@ -397,7 +396,7 @@ def _chained_sums(first: scf.ForOp, second: scf.ForOp) -> list[tuple[SSAValue, i
     found: list[tuple[SSAValue, int]] = []
     for k, start in enumerate(second.iter_args):
         if start.owner is first and sum(1 for _ in start.uses) == 1:
-            position = first.results.index(start)  # type: ignore[arg-type]
+            position = first.results.index(start)
             if _is_sum(first.body.block, position) and _is_sum(second.body.block, k):
                 found.append((start, position))
     return found
@@ -412,8 +411,7 @@ def _is_serial(body: Block, position: int) -> bool:
 
 def _is_sum(body: Block, position: int) -> bool:
     """Whether the carried value is only added to, by additions that may be re-associated."""
-    end = body.last_op
-    assert end is not None
+    end = terminator(body)
     value: SSAValue = body.args[position + 1]
     if value.type != f64:
         return False

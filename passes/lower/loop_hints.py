@@ -1,5 +1,7 @@
 """Tells emission which loops cannot be widened, and which profit from several accumulators.
 
+`masked_tail`: the body evaluates functions; what is left over after the last full vector is then computed by one more,
+masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make.
 `serial`: iterations depend on each other, or the body branches; what runs there is a chain of scalar operations, for
 which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a short body that only sums,
 bound by the latency of the addition unless several sums run side by side.
@@ -11,9 +13,11 @@ from __future__ import annotations
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, f64, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.passes.analysis.nesting import terminator
+from ulam.passes.lower.tables import is_costly_function
 
 _SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp)
 _SHORT = 12
@@ -28,6 +32,8 @@ def run_on(op: Operation) -> None:
                 loop.attributes["serial"] = UnitAttr()
             elif _is_short_sum(loop.body.block):
                 loop.attributes["interleave"] = _INTERLEAVE
+            elif any(is_costly_function(inner) for inner in loop.body.block.ops):
+                loop.attributes["masked_tail"] = UnitAttr()
 
 
 def _is_serial(loop: scf.ForOp) -> bool:
@@ -35,15 +41,14 @@ def _is_serial(loop: scf.ForOp) -> bool:
     for op in body.ops:
         if op.regions or isinstance(op, _SERIAL_OPS):
             return True
-    end = body.last_op
-    assert end is not None
+    end = terminator(body)
     return any(
-        argument.type == f64 and not _is_sum(argument, yielded)  # type: ignore[arg-type]
+        argument.type == f64 and not _is_sum(argument, yielded)
         for argument, yielded in zip(body.args[1:], end.operands, strict=True)
     )
 
 
-def _is_sum(argument, yielded) -> bool:  # noqa: ANN001
+def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
     """`argument + ...` and nothing else, with re-association allowed; or a value that is merely passed on."""
     if yielded is argument:
         return True

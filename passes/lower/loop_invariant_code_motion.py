@@ -176,23 +176,21 @@ class _Guard:
         """The check's condition, or that there is no iteration."""
         if self.known:
             return check.ok
-        true = arith.ConstantOp.create(result_types=(i1,), properties={"value": IntegerAttr(1, i1)})
-        runs = self.runs(check)
-        either = arith.SelectOp.create(operands=(runs, check.ok, true.result), result_types=(i1,))
-        _before(check, true)
-        _before(check, either)
-        return either.results[0]
+        return self._if_runs(check, check.ok, IntegerAttr(1, i1))
 
     def or_first(self, load: rt.LoadOp) -> SSAValue:
         """The load's index, or 0 if there is no iteration."""
         index = constant_integer(load.index)
         if self.known or (index is not None and 0 <= index < _SLACK):
             return load.index
-        zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(0, i64)})
-        runs = self.runs(load)
-        either = arith.SelectOp.create(operands=(runs, load.index, zero.result), result_types=(i64,))
-        _before(load, zero)
-        _before(load, either)
+        return self._if_runs(load, load.index, IntegerAttr(0, i64))
+
+    def _if_runs(self, before: Operation, value: SSAValue, otherwise: IntegerAttr) -> SSAValue:
+        constant = arith.ConstantOp.create(result_types=(value.type,), properties={"value": otherwise})
+        runs = self.runs(before)
+        either = arith.SelectOp.create(operands=(runs, value, constant.result), result_types=(value.type,))
+        _before(before, constant)
+        _before(before, either)
         return either.results[0]
 
 

@@ -349,7 +349,7 @@ class Lowering:
 
     def unassigned(self, type_: Attribute) -> SSAValue:
         """What a variable of this type holds before it is assigned."""
-        if buffer_type(type_).element == i32:  # type: ignore[attr-defined]
+        if buffer_type(type_).element == i32:
             return self.builder.i32(-(2**31))
         return self.builder.f64(float("nan"))
 
@@ -441,8 +441,17 @@ def _last_user(ssa: SSAValue, block: Block | None) -> Operation | None:
 _CONTAINER_TYPES = (stan.VectorType, stan.RowVectorType, stan.MatrixType, stan.ArrayType, stan.TupleType)
 
 
-def is_real(type_: Attribute) -> bool:
-    return type_ == f64
+DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
+
+
+def is_density(op: Operation) -> bool:
+    """Whether it is a call of a density of the library."""
+    return isinstance(op, stan.CallOp) and op.definition is not None and op.callee.data.endswith(DENSITY_SUFFIXES)
+
+
+def all_scalar(function: stan.FuncOp) -> bool:
+    """Whether all formals of a function are scalars."""
+    return all(isinstance(t, stan.IntType | stan.RealType) for t in function.function_type.inputs)
 
 
 def names(attribute: ArrayAttr[StringAttr]) -> list[str]:

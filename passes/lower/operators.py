@@ -8,22 +8,25 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ulam.dialects import stan
+from ulam.dialects import ad, stan
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.lower.lowering import FATAL, Lowering, handles
+from ulam.passes.lower.kernel_calls import buffer_of, call_kernel, mdivide_left, mdivide_right
+from ulam.passes.lower.lowering import FATAL, Lowering, all_scalar, handles, is_density
 from ulam.passes.lower.values import (
     BLOCK,
     Container,
     Tuple,
     Value,
     broadcast,
+    buffer_type,
     element_type,
     for_each_position,
     in_buffer,
     materialize,
     position,
     total,
+    write,
 )
 
 BINARY = stan.BINARY_OPERATORS
@@ -195,8 +198,6 @@ def divide(low: Lowering, op: Operation) -> None:
     if isinstance(result.type, stan.IntType):
         low.define(result, integer_divide(low, low.scalar(op.operands[0]), low.scalar(op.operands[1]), arith.DivSIOp))
     elif isinstance(b, Container) and b.is_matrix_shaped and isinstance(a, Container):
-        from ulam.passes.lower.kernels import mdivide_right
-
         low.define(result, mdivide_right(low, a, b, result.type))
     else:
 
@@ -208,8 +209,6 @@ def divide(low: Lowering, op: Operation) -> None:
 
 @handles(BINARY["\\"])
 def left_divide(low: Lowering, op: Operation) -> None:
-    from ulam.passes.lower.kernels import mdivide_left
-
     a, b = low.container(op.operands[0]), low.container(op.operands[1])
     low.define(op.results[0], mdivide_left(low, a, b, op.results[0].type))
 
@@ -291,8 +290,6 @@ def is_vector(a: Container) -> bool:
 
 def _goes_into_density(low: Lowering, value: SSAValue) -> bool:
     """Whether the only use of a vector, perhaps after element-wise operations, is by a density of scalars."""
-    from ulam.passes.lower.calls import all_scalar, is_density
-
     uses = list(value.uses)
     if len(uses) != 1:
         return False
@@ -338,8 +335,6 @@ class _BlockedProduct:
         return self.low.builder.load(self.block, self.low.builder.sub(k, self.first))
 
     def begin(self, first: SSAValue, end: SSAValue) -> None:
-        from ulam.dialects import ad
-
         builder, a, b = self.low.builder, self.a, self.b
         block = builder.alloc(builder.i64(BLOCK), zero=True)
 
@@ -397,8 +392,6 @@ def dot_product(low: Lowering, a: Container, b: Container) -> SSAValue:
 
 def matrix_product(low: Lowering, a: Container, b: Container, type_: Attribute) -> Container:
     """Matrix products: with a vector as loops that run down columns, of two matrices by a kernel."""
-    from ulam.dialects import ad
-
     builder = low.builder
     a, b = materialize_unless_cheap(low, a), materialize_unless_cheap(low, b)
     zero, one = builder.i64(0), builder.i64(1)
@@ -410,10 +403,8 @@ def matrix_product(low: Lowering, a: Container, b: Container, type_: Attribute) 
     dims = [columns] if row_result else [rows] if vector_result else [rows, columns]
     data_only = a.data_only and b.data_only
     if not row_result and not vector_result:
-        from ulam.passes.lower.kernels import call_kernel
-
-        factors = [materialize(builder, f, copy=bool(f.variables)).buffer for f in (a, b)]
-        (out,) = call_kernel(low, "multiply", factors, {"m": rows, "k": inner, "n": columns})  # type: ignore[arg-type]
+        factors = [buffer_of(low, materialize(builder, f, copy=bool(f.variables))) for f in (a, b)]
+        (out,) = call_kernel(low, "multiply", factors, {"m": rows, "k": inner, "n": columns})
         return in_buffer(builder, type_, dims, out, data_only=data_only)
     out = builder.alloc(total(builder, dims), zero=not row_result)
     if row_result:
@@ -461,7 +452,7 @@ def container_literal(low: Lowering, op: Operation) -> None:
     if isinstance(first, Tuple):
         raise NotSupportedError("arrays of tuples are not supported yet", op.location)
     dims = [count, *(first.dims if isinstance(first, Container) else [])]
-    template = in_buffer(builder, type_, dims, builder.alloc(total(builder, dims), _element_buffer(type_)))
+    template = in_buffer(builder, type_, dims, builder.alloc(total(builder, dims), buffer_type(type_)))
     buffer = template.buffer
     assert buffer is not None
     for n, element in enumerate(elements):
@@ -493,15 +484,7 @@ def _store_slice(builder: Builder, target: Container, n: int, element: Container
         return
     count = total(builder, element.dims)
     part = builder.view(buffer, builder.mul(builder.i64(n), count))
-    from ulam.passes.lower.values import write
-
     write(builder, element, part, initial=True)
-
-
-def _element_buffer(type_: Attribute) -> Attribute:
-    from ulam.passes.lower.values import buffer_type
-
-    return buffer_type(type_)
 
 
 @handles(stan.TupleOp)

@@ -51,7 +51,7 @@ def transform_of(low: Lowering, op: stan.DeclareOp | stan.ParameterOp, dims: Seq
     family = CONTAINER_FAMILIES.get(constraint)
     if family is None:
         raise NotSupportedError(f"constraint '{constraint}' is not supported yet", op.location)
-    type_ = op.res.type.element  # type: ignore[attr-defined]
+    type_ = op.res.type.element
     rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
     written = [low.scalar(s) for s in list(op.sizes)[rank:]]
     size_function = function_named(low, f"{family}_unconstrained_size", op)
@@ -105,7 +105,7 @@ class UnconstrainedReader:
         low, builder = self.low, self.low.builder
         outer, builder.location = builder.location, op.location or builder.location
         dims = declared_dims(low, op)
-        type_ = op.res.type.element  # type: ignore[attr-defined]
+        type_ = op.res.type.element
         transform = transform_of(low, op, dims)
         if transform.family == "lower_upper_bound":
             _check_order(low, op, *transform.arguments)
@@ -245,7 +245,7 @@ class UnconstrainedWriter:
         low, builder = self.low, self.low.builder
         outer, builder.location = builder.location, op.location or builder.location
         dims = declared_dims(low, op)
-        type_ = op.res.type.element  # type: ignore[attr-defined]
+        type_ = op.res.type.element
         transform = transform_of(low, op, dims)
         out = builder.view(self.theta, self.written)
         value: Value

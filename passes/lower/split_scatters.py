@@ -124,7 +124,9 @@ def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
     for scatter, part in zip(scatters, parts, strict=True):
         position = arith.SubiOp.create(
             operands=(loop.body.block.args[0], first.result), result_types=(i64,), properties=WRAPS)  # fmt: skip
-        store = rt.StoreOp.create(operands=(scatter.value, part.res, position.result), properties={"initial": UnitAttr()})
+        store = rt.StoreOp.create(
+            operands=(scatter.value, part.res, position.result), properties={"initial": UnitAttr()}
+        )
         loop.body.block.insert_ops_before([position, store], scatter)
         scatter.detach()
         scatter.erase()
@@ -179,6 +181,8 @@ def _additions(
                 body.add_op(op.clone(value_mapper=values))
         value = rt.LoadOp.create(operands=(part.res, position.result), result_types=(f64,))
         index = values.get(scatter.index, scatter.index)
-        body.add_ops([value, ad.AccumulateOp.create(operands=(scatter.buffer, index, value.res), location=scatter.location)])
+        body.add_ops(
+            [value, ad.AccumulateOp.create(operands=(scatter.buffer, index, value.res), location=scatter.location)]
+        )
     body.add_op(scf.YieldOp.create())
     return scf.ForOp.create(operands=(first, end, one), regions=[Region(body)], location=loop.location)

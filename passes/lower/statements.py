@@ -9,8 +9,11 @@ from xdsl.dialects.builtin import StringAttr, f64, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.passes.analysis.nesting import terminator
 from ulam.passes.builder import BUFFER_I64
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.lower.indexing import Selection
+from ulam.passes.lower.indexing import select as select_part
 from ulam.passes.lower.lowering import FATAL, REJECTION, Holder, Lowering, Storage, handles
 from ulam.passes.lower.shapes import (
     carried_parts,
@@ -37,7 +40,7 @@ from ulam.passes.lower.values import (
 @handles(stan.DeclareOp)
 def declare(low: Lowering, op: stan.DeclareOp) -> None:
     """A variable that stays a variable: one that is assigned in part."""
-    type_ = op.res.type.element  # type: ignore[attr-defined]
+    type_ = op.res.type.element
     if isinstance(type_, stan.TupleType):
         raise NotSupportedError("assigning to a part of a field of a tuple is not supported yet", op.location)
     refuse_arrays_of_tuples(type_, op.location)
@@ -46,7 +49,7 @@ def declare(low: Lowering, op: stan.DeclareOp) -> None:
 
 def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[SSAValue]:
     """Sizes of a declared variable's dimensions, field by field of a tuple."""
-    return checked_sizes(low, op.var_name.data, op.res.type.element, op.sizes)  # type: ignore[attr-defined]
+    return checked_sizes(low, op.var_name.data, op.res.type.element, op.sizes)
 
 
 def checked_sizes(low: Lowering, name: str, type_: Attribute, sizes: Sequence[SSAValue]) -> list[SSAValue]:
@@ -138,11 +141,11 @@ def _passed_on(low: Lowering, shapes: Sequence[Value], values: Sequence[SSAValue
 
 def region_ops(low: Lowering, block: Block, shapes: Sequence[Value]) -> list[SSAValue]:
     """Lowers a region; returns the carried parts of what its terminator passes on."""
-    terminator = block.last_op
-    low.block_ops(op for op in block.ops if op is not terminator)
-    if terminator is None or not isinstance(terminator, stan.YieldOp):
+    end = block.last_op
+    low.block_ops(op for op in block.ops if op is not end)
+    if not isinstance(end, stan.YieldOp):
         raise NotSupportedError("a region must end in stan.yield here", low.builder.location)
-    return _passed_on(low, shapes, terminator.arguments)
+    return _passed_on(low, shapes, end.arguments)
 
 
 def _bind(low: Lowering, arguments: Sequence[SSAValue], shapes: Sequence[Value], parts: Sequence[SSAValue]) -> None:
@@ -167,16 +170,14 @@ def _branch(low: Lowering, condition: SSAValue, results: list, then: Block, othe
     known = low.builder.known.get(condition)
     if known is not None:
         block = then if known else otherwise
-        terminator = block.last_op
-        low.block_ops(o for o in block.ops if o is not terminator)
-        assert terminator is not None
-        for result, operand in zip(results, terminator.operands, strict=True):
+        low.block_ops(list(block.ops)[:-1])
+        for result, operand in zip(results, terminator(block).operands, strict=True):
             low.env[result] = low.value(operand)
         return
     if len(results) == 1 and _speculatable(then) and _speculatable(otherwise):
         low.block_ops(list(then.ops)[:-1])
         low.block_ops(list(otherwise.ops)[:-1])
-        a, b = low.value(then.last_op.operands[0]), low.value(otherwise.last_op.operands[0])  # type: ignore[union-attr]
+        a, b = low.value(terminator(then).operands[0]), low.value(terminator(otherwise).operands[0])
         if isinstance(a, SSAValue) and isinstance(b, SSAValue):
             low.env[results[0]] = low.builder.select(condition, a, b)
             return
@@ -184,10 +185,8 @@ def _branch(low: Lowering, condition: SSAValue, results: list, then: Block, othe
 
     def side(block: Block) -> Callable[[], Sequence[SSAValue]]:
         def write() -> Sequence[SSAValue]:
-            terminator = block.last_op
-            assert terminator is not None
-            low.block_ops(o for o in block.ops if o is not terminator)
-            values = [sizes_vary_as(low.handed_on(low.value(v)), low.value(v)) for v in terminator.operands]
+            low.block_ops(list(block.ops)[:-1])
+            values = [sizes_vary_as(low.handed_on(low.value(v)), low.value(v)) for v in terminator(block).operands]
             shapes.append(values)
             return [p for v in values for p in low.flatten(v)]
 
@@ -226,7 +225,7 @@ def lazy_logic(low: Lowering, op: stan.AndOp | stan.OrOp) -> None:
 
     def right() -> Sequence[SSAValue]:
         low.block_ops(list(block.ops)[:-1])
-        return (builder.truth(low.scalar(block.last_op.operands[0])),)  # type: ignore[union-attr]
+        return (builder.truth(low.scalar(terminator(block).operands[0])),)
 
     def shortcut() -> Sequence[SSAValue]:
         return (builder.i1(isinstance(op, stan.OrOp)),)
@@ -277,8 +276,6 @@ def for_each(low: Lowering, op: stan.ForEachOp) -> None:
     if not rank_of(element_type):
         results = for_each_element(builder, container, lambda _, element, parts: iteration(element, parts), initial)
     else:
-        from ulam.passes.lower.indexing import Selection
-        from ulam.passes.lower.indexing import select as select_part
 
         def body(i: SSAValue, parts: Sequence[SSAValue]) -> Sequence[SSAValue]:
             return iteration(select_part(low, container, [Selection(i)], peel(container.type, 1)), parts)
@@ -296,11 +293,11 @@ def while_(low: Lowering, op: stan.WhileOp) -> None:
     condition_block, body_block = op.condition.block, op.body.block
     with builder.inside(before):
         _bind(low, condition_block.args, shapes, before.args)
-        terminator = condition_block.last_op
-        assert isinstance(terminator, stan.ConditionOp)
-        low.block_ops(o for o in condition_block.ops if o is not terminator)
-        passed = _passed_on(low, shapes, terminator.arguments)
-        builder.emit(scf.ConditionOp, (builder.truth(low.scalar(terminator.condition)), *passed))
+        end = condition_block.last_op
+        assert isinstance(end, stan.ConditionOp)
+        low.block_ops(o for o in condition_block.ops if o is not end)
+        passed = _passed_on(low, shapes, end.arguments)
+        builder.emit(scf.ConditionOp, (builder.truth(low.scalar(end.condition)), *passed))
     with builder.inside(after):
         _bind(low, body_block.args, shapes, after.args)
         builder.emit(scf.YieldOp, region_ops(low, body_block, shapes))
@@ -311,13 +308,13 @@ def while_(low: Lowering, op: stan.WhileOp) -> None:
 @handles(stan.ProfileOp)
 def profile(low: Lowering, op: stan.ProfileOp) -> None:
     block = op.body.block
-    terminator = block.last_op
-    low.block_ops(o for o in block.ops if o is not terminator)
-    if isinstance(terminator, stan.YieldOp):
-        for result, value in zip(op.res, terminator.arguments, strict=True):
+    end = block.last_op
+    low.block_ops(o for o in block.ops if o is not end)
+    if isinstance(end, stan.YieldOp):
+        for result, value in zip(op.res, end.arguments, strict=True):
             low.env[result] = low.value(value)
-    elif terminator is not None:
-        low.op(terminator)
+    elif end is not None:
+        low.op(end)
 
 
 @handles(stan.ScopeOp)
@@ -331,27 +328,7 @@ def yield_(low: Lowering, op: Operation) -> None:
     assert not op.operands
 
 
-@handles(stan.ReturnOp)
-def return_(low: Lowering, op: stan.ReturnOp) -> None:
-    if op.value is None:
-        return
-    frame = low.frames[-1]
-    if not frame.to_target:
-        frame.result = low.own(low.value(op.value))
-        return
-    from ulam.passes.lower.calls import add_to_target
-
-    add_to_target(low, op.value)
-
-
 # ---------------------------------------------------------------- target
-
-
-@handles(stan.TargetAddOp)
-def target_add(low: Lowering, op: stan.TargetAddOp) -> None:
-    from ulam.passes.lower.calls import add_to_target
-
-    add_to_target(low, op.value)
 
 
 @handles(stan.TargetOp)

@@ -37,6 +37,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import Body, bodies
+from ulam.passes.analysis.nesting import terminator
 
 _BREAK, _CONTINUE, _RETURN = 1, 2, 4
 _EXITS: dict[type[Operation], int] = {stan.BreakOp: _BREAK, stan.ContinueOp: _CONTINUE, stan.ReturnOp: _RETURN}
@@ -202,7 +203,7 @@ class _Structurer:
                 mask |= bit
                 falls = False
                 while block.last_op is not op:
-                    _erase([block.last_op])  # type: ignore[list-item]
+                    _erase([terminator(block)])
                 break
             if not falls:
                 _erase(_rest_of(block, op.next_op))

@@ -21,6 +21,7 @@ from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad
+from ulam.passes.analysis.nesting import terminator
 
 _ZERO = FloatAttr(0.0, f64)
 _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
@@ -66,8 +67,7 @@ def target_as_value(module: ModuleOp) -> None:
 def _add_at_end(function: func.FuncOp) -> None:
     position = function.attributes["target_result"]
     assert isinstance(position, IntegerAttr)
-    end = function.body.block.last_op
-    assert end is not None
+    end = terminator(function.body.block)
     placeholder = end.operands[position.value.data]
     thread_target(function, False)
     total = end.operands[position.value.data]

@@ -85,7 +85,7 @@ class Program:
 
     def add_globals(self, kind: str, op: stan.DeclareOp | stan.ParameterOp) -> None:
         """The variable that `op` declares at the top level of a block."""
-        type_ = op.res.type.element  # type: ignore[attr-defined]
+        type_ = op.res.type.element
         if isinstance(op, stan.ParameterOp) and isinstance(type_, stan.TupleType):
             raise NotSupportedError("parameters of tuple type are not supported yet", op.location)
         self._add_global(kind, op, op.var_name.data, type_, [*op.sizes])
@@ -151,12 +151,17 @@ _INNER = {stan.VectorType: "vector", stan.RowVectorType: "row_vector", stan.Matr
 
 def _describe(variable: Global) -> dict[str, Any]:
     type_ = variable.type
+    try:
+        element = "int" if element_type(type_) == i32 else "real"
+    except NotSupportedError as error:
+        error.location = variable.op.location
+        raise
     rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
     inner = _INNER.get(type(type_.element if rank else type_), "scalar")  # type: ignore[union-attr]
     return {
         "name": variable.name,
         "block": variable.block,
-        "element": "int" if element_type(type_) == i32 else "real",
+        "element": element,
         "array_rank": rank,
         "inner": inner,
         "n_dims": rank_of(type_),

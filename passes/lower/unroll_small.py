@@ -54,9 +54,9 @@ def _visit(block: Block) -> bool:
             for inner in region.blocks:
                 changed = _visit(inner) or changed
         if type(op) is scf.ForOp:
-            values = _iterations(op)  # type: ignore[arg-type]
+            values = _iterations(op)
             if values is not None and len(values) in _ITERATIONS and _is_small(op, len(values)):
-                _unroll(op, values)  # type: ignore[arg-type]
+                _unroll(op, values)
                 changed = True
         op = following
     return changed

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f64, i32, i64
+from xdsl.dialects.builtin import IntAttr, f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from ulam.dialects import rt
 from ulam.dialects.stan import types as stan_types
 from ulam.passes.builder import BUFFER_INT, BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
@@ -135,12 +136,11 @@ def peel(type_: Attribute, depth: int) -> Attribute:
 
 def array_type(rank: int, element: Attribute) -> Attribute:
     """`array[...] element` of the given rank; `element` itself for rank 0."""
-    from xdsl.dialects.builtin import IntAttr
-
     return stan_types.ArrayType(IntAttr(rank), element) if rank else element
 
 
-def buffer_type(type_: Attribute) -> Attribute:
+def buffer_type(type_: Attribute) -> rt.BufferType:
+    """The type of a buffer for the elements of a Stan type."""
     return BUFFER_INT if element_type(type_) == i32 else BUFFER_REAL
 
 

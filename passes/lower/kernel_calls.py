@@ -1,0 +1,100 @@
+"""Calls of kernels of the C runtime, with the buffers that they fill; and the divisions by a matrix, which are such."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from ulam.dialects import rt
+from ulam.library.kernels import KERNELS
+from ulam.passes.lower.lowering import REJECTION, Lowering
+from ulam.passes.lower.values import Container, in_buffer, materialize, rank_of
+
+_UNIT = UnitAttr()
+_ELEMENT = {"f64": f64, "i32": i32, "i64": i64}
+
+
+def call_kernel(
+    low: Lowering, name: str, inputs: Sequence[SSAValue], sizes: dict[str, SSAValue], *, scratch: bool = False
+) -> list[SSAValue]:
+    """Calls kernel `name`; `inputs` are its buffers and values in order. Returns the buffers that it fills.
+
+    `scratch`: the outputs are single values, read at once.
+    """
+    builder = low.builder
+    kernel = KERNELS[name]
+    remaining = iter(inputs)
+    arguments: list[SSAValue] = []
+    filled: list[SSAValue] = []
+    for parameter in kernel.parameters:
+        if parameter.kind == "size":
+            arguments.append(sizes[parameter.size])
+        elif parameter.kind in ("out", "kept"):
+            count = buffer_size(low, parameter.size, sizes)
+            type_ = rt.BufferType(_ELEMENT[parameter.element])
+            buffer = builder.value(rt.AllocOp, (count,), type_, {"stack": _UNIT} if scratch else None)
+            arguments.append(buffer)
+            filled.append(buffer)
+        else:
+            arguments.append(next(remaining))
+    properties: dict[str, Attribute] = {"function": StringAttr(name)}
+    if kernel.throws:
+        properties["throws"] = _UNIT
+        properties["site"] = IntegerAttr(low.new_site(REJECTION, "{text}"), i64)
+    builder.emit(rt.KernelOp, arguments, (), properties)
+    return filled
+
+
+def buffer_size(low: Lowering, text: str, sizes: dict[str, SSAValue]) -> SSAValue:
+    """A buffer's size: a product of size names and minima."""
+    builder = low.builder
+    result = builder.i64(1)
+    for factor in text.replace("min(m,n)", "min").split("*"):
+        if factor == "min":
+            value = builder.value(arith.MinSIOp, (sizes["m"], sizes["n"]), i64)
+        else:
+            value = sizes[factor] if factor in sizes else builder.i64(int(factor))
+        result = builder.mul(result, value)
+    return result
+
+
+def buffer_of(low: Lowering, value: Container) -> SSAValue:
+    """A buffer with the elements of a container, for a kernel to read."""
+    owned = materialize(low.builder, value)
+    assert owned.buffer is not None
+    return owned.buffer
+
+
+def check_square(low: Lowering, name: str, a: Container) -> SSAValue:
+    """Throws unless a matrix is square; the number of its rows."""
+    low.check_equal(a.dims[0], a.dims[1], f"{name}: the matrix must be square, but has {{0}} rows and {{1}} columns")
+    return a.dims[0]
+
+
+def mdivide_left(
+    low: Lowering, a: Container, b: Container, type_: Attribute, kernel: str = "mdivide_left"
+) -> Container:
+    """`a \\ b`: a^-1 b, for a vector or a matrix b."""
+    builder = low.builder
+    n = check_square(low, kernel, a)
+    low.check_equal(n, b.dims[0], f"{kernel}: columns of the left side are {{0}}, but rows of the right side are {{1}}")
+    m = b.dims[1] if len(b.dims) == 2 else builder.i64(1)
+    (out,) = call_kernel(low, kernel, [buffer_of(low, a), buffer_of(low, b)], {"n": n, "m": m})[:1]
+    return in_buffer(builder, type_, [n, m] if rank_of(type_) == 2 else [n], out, data_only=a.data_only and b.data_only)
+
+
+def mdivide_right(
+    low: Lowering, b: Container, a: Container, type_: Attribute, kernel: str = "mdivide_right"
+) -> Container:
+    """`b / a`: b a^-1, for a row vector or a matrix b."""
+    builder = low.builder
+    n = check_square(low, kernel, a)
+    low.check_equal(
+        b.dims[-1], n, f"{kernel}: columns of the left side are {{0}}, but rows of the right side are {{1}}"
+    )
+    m = b.dims[0] if len(b.dims) == 2 else builder.i64(1)
+    (out,) = call_kernel(low, kernel, [buffer_of(low, b), buffer_of(low, a)], {"n": n, "m": m})[:1]
+    return in_buffer(builder, type_, [m, n] if rank_of(type_) == 2 else [n], out, data_only=a.data_only and b.data_only)

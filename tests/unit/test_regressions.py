@@ -1,0 +1,159 @@
+"""Programs that went wrong once, one file each in tests/regressions. The first line says what went wrong.
+
+Comments of the form `// key: value` say what to expect:
+    data: JSON          the data
+    point: JSON         unconstrained parameters; else drawn
+    error: text         a part of the message of the CompileError
+    rejects: text       a part of the message with which the point is rejected
+    value: number       the log density
+    outputs: JSON       transformed parameters and generated quantities
+Without `error` all units compile, and without `rejects` the gradient agrees with central differences.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import ulam
+from ulam.runtime.compiler import RECURSION_LIMIT, Compiler
+from ulam.runtime.errors import CompileError, InternalCompilerError, Rejection
+
+FOLDER = Path(__file__).parent.parent / "regressions"
+PROGRAMS = sorted(FOLDER.glob("*.stan"))
+UNITS = ("setup", "value_propto", "value_full", "gradient_full", "unconstrain", "locate")
+
+
+def _expectations(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^\s*// (data|point|error|rejects|value|outputs): (.*)$", text, re.MULTILINE))
+
+
+def _use_everything(path: Path, expected: dict[str, str]) -> ulam.StanModel:
+    compiler = Compiler(path.read_text(), path.name)
+    model = ulam.StanModel(path, expected.get("data"), cache=False)
+    model.param_constrain(np.zeros(model.param_unc_num()), include_tp=True, include_gq=True, rng=model.new_rng(1))
+    for unit in UNITS:
+        compiler.compiled(unit)
+    return model
+
+
+def _differences(model: ulam.StanModel, point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    step = 1e-4
+    result = np.zeros(len(point))
+    for n in range(len(point)):
+        direction = np.zeros(len(point))
+        direction[n] = step
+        near = model.log_density(point + direction) - model.log_density(point - direction)
+        far = model.log_density(point + 2 * direction) - model.log_density(point - 2 * direction)
+        result[n] = (8 * near - far) / (12 * step)
+    return result
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_program(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+    path = Path(path.name)
+    expected = _expectations(path.read_text())
+    if "error" in expected:
+        with pytest.raises(CompileError, match=re.escape(expected["error"])) as raised:
+            _use_everything(path, expected)
+        assert not isinstance(raised.value, InternalCompilerError)
+        return
+    model = ulam.StanModel(path, expected.get("data"), cache=False)
+    point = np.random.default_rng(1).uniform(-1, 1, model.param_unc_num())
+    if "point" in expected:
+        point = np.array(json.loads(expected["point"]), float)
+    if "rejects" in expected:
+        for evaluate in (model.log_density, model.log_density_gradient):
+            with pytest.raises(Rejection, match=re.escape(expected["rejects"])):
+                evaluate(point)
+        return
+    _use_everything(path, expected)
+    value, gradient = model.log_density_gradient(point)
+    if "value" in expected:
+        np.testing.assert_equal(value, float(expected["value"]))
+    if math.isfinite(value):
+        np.testing.assert_allclose(gradient, _differences(model, point), rtol=1e-7, atol=1e-7)
+    if "outputs" in expected:
+        written = model.param_constrain(point, include_tp=True, include_gq=True, rng=model.new_rng(1))
+        np.testing.assert_allclose(written[model.param_num() :], json.loads(expected["outputs"]), atol=1e-8)
+
+
+# ---------------------------------------------------------------- depth
+
+
+def _sum_of(count: int) -> str:
+    return "parameters { real a; } model { target += " + " + ".join(["a"] * count) + "; }"
+
+
+def _else_if_chain(count: int) -> str:
+    branches = " else ".join(f"if (n == {k}) target += {k} * a;" for k in range(count))
+    return f"data {{ int n; }} parameters {{ real a; }} model {{ {branches} }}"
+
+
+def _nested_loops(count: int) -> str:
+    return f"parameters {{ real a; }} model {{ {''.join(f'for (i{k} in 1:1) ' for k in range(count))} target += a; }}"
+
+
+@pytest.mark.parametrize(
+    ("text", "slope"),
+    [
+        (_sum_of(990), 990),
+        (_else_if_chain(330), 3),
+        ("parameters { real a; } model { target += " + "(" * 190 + "a" + ")" * 190 + "; }", 1),
+        (_nested_loops(90), 1),
+    ],
+    ids=["operators", "else-if", "parentheses", "loops"],
+)
+def test_deep_programs_compile(text: str, slope: float) -> None:
+    limit = sys.getrecursionlimit()
+    assert limit < RECURSION_LIMIT
+    model = ulam.StanModel(text, {"n": 3}, cache=False)
+    value, gradient = model.log_density_gradient(np.array([0.25]))
+    assert value == pytest.approx(0.25 * slope)
+    assert gradient == pytest.approx(slope)
+    assert sys.getrecursionlimit() == limit
+
+
+# ---------------------------------------------------------------- mistakes of the compiler's own
+
+
+def _fail(*_: object) -> None:
+    raise KeyError("a mistake")
+
+
+def test_a_failing_handler_is_reported_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ulam.dialects import stan
+    from ulam.passes.lower.lowering import HANDLERS
+
+    monkeypatch.setitem(HANDLERS, stan.TargetAddOp, _fail)
+    model = ulam.StanModel("parameters { real a; }\nmodel {\n  target += a; }", cache=False)
+    with pytest.raises(
+        InternalCompilerError, match=r"^model.stan:3:\d+: internal error.*KeyError: 'a mistake'"
+    ) as raised:
+        model.log_density(np.zeros(1))
+    assert "please report" in str(raised.value)
+
+
+def test_the_command_line_reports_a_mistake_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ulam.emit import llvm_text
+    from ulam.tools import exits
+    from ulam.tools import ulam as command
+
+    monkeypatch.setattr(llvm_text, "emit_module", _fail)
+    program = tmp_path / "model.stan"
+    program.write_text("parameters { real a; } model { a ~ normal(0, 1); }")
+    status = command.main(["log-density", str(program), "--params", "[0]", "--no-cache"])
+    assert status == exits.EXIT_INTERNAL
+    written = capsys.readouterr().err
+    assert written.startswith("ulam: internal error") and "KeyError" in written
+    assert "Traceback" not in written and "please report" in written
