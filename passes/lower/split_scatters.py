@@ -101,11 +101,10 @@ def _slice(index: SSAValue, loop: scf.ForOp) -> list[Operation] | None:
 def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
     assert loop.parent is not None
     size = _constant(_BLOCK)
+    type_, stack = rt.BufferType(f64), UnitAttr()
     parts = [
-        rt.AllocOp.create(
-            operands=(size.result,), result_types=(rt.BufferType(f64),), properties={"stack": UnitAttr()}, location=loop.location)
-        for _ in scatters
-    ]  # fmt: skip
+        rt.AllocOp.create(operands=(size.result,), result_types=(type_,), properties={"stack": stack}) for _ in scatters
+    ]
     zero, one, shift, most = _constant(0), _constant(1), _constant(_SHIFT), _constant(_BLOCK - 1)
     span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=WRAPS)
     raised = arith.AddiOp.create(operands=(span.result, most.result), result_types=(i64,), properties=WRAPS)

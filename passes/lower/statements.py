@@ -199,7 +199,7 @@ def _branch(low: Lowering, condition: SSAValue, results: list, then: Block, othe
 
 
 _CHEAP = (stan.ConstantOp, stan.PromoteOp, stan.ReadOp, stan.YieldOp, stan.UNARY_OPERATORS["-"]) + tuple(
-    stan.BINARY_OPERATORS[s] for s in ("+", "-", "==", "!=", "<", "<=", ">", ">="))  # fmt: skip
+    stan.BINARY_OPERATORS[s] for s in ("+", "-", "*", "==", "!=", "<", "<=", ">", ">="))  # fmt: skip
 
 
 def _speculatable(block: Block) -> bool:
