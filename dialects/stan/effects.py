@@ -39,8 +39,6 @@ class Effect(IntFlag):
     RETURNS = 1024
 
 
-ANY = Effect(2047)
-
 _EXITS = Effect.LEAVES_LOOP | Effect.RETURNS
 _ORDERED = Effect.PRINTS | Effect.THROWS | Effect.DRAWS | Effect.PROFILES | _EXITS
 _TARGET_ADDS = Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN

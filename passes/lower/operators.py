@@ -98,10 +98,6 @@ def _linear(container: Container, k: SSAValue) -> SSAValue:
     return container.linear(k) if container.linear is not None else container.at([k])
 
 
-def is_container(value: Value) -> bool:
-    return isinstance(value, Container)
-
-
 def _data_only(low: Lowering, *values: Value) -> bool:
     return all(low.is_data(v) for v in values)
 

@@ -25,10 +25,15 @@ def is_costly_function(op: Operation) -> bool:
 
 
 class Table:
-    """The number of entries that a nest needs. `ops` compute it: they belong in front of the nest."""
+    """The number of entries that a nest needs. `ops` compute it: they belong in front of the nest.
 
-    def __init__(self, loops: Loops) -> None:
+    `moves`: they will be hoisted to another function, from which every number that entries need would take a slot. Trip
+    counts are then computed again.
+    """
+
+    def __init__(self, loops: Loops, *, moves: bool = False) -> None:
         self.loops = loops
+        self.moves = moves
         zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(0, i64)})
         self.ops: list[Operation] = [zero]
         self._trips: list[SSAValue] = []
@@ -56,6 +61,10 @@ class Table:
             if index is None:
                 index = position.result
                 continue
+            if self.moves:
+                span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=WRAPS)
+                ops.append(span)
+                trip = span.result
             scaled = _product(index, trip, ops)
             total = arith.AddiOp.create(operands=(scaled, position.result), result_types=(i64,), properties=WRAPS)
             ops.append(total)

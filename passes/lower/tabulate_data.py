@@ -96,7 +96,7 @@ def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> Non
     memory: dict[Operation, SSAValue] = {}
     for entry in entries:
         if (table := tables.get(entry.loops)) is None:
-            table = tables[entry.loops] = Table(entry.loops)
+            table = tables[entry.loops] = Table(entry.loops, moves=True)
             nest.parent.insert_ops_before(table.ops, nest)
         allocation = table.allocate(entry.op)
         nest.parent.insert_op_before(allocation, nest)
