@@ -2,6 +2,7 @@
 
 `masked_tail`: the body evaluates functions; what is left over after the last full vector is then computed by one more,
 masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make.
+Not in nests, whose inner loops often have two or three iterations.
 `serial`: iterations depend on each other, or the body branches; what runs there is a chain of scalar operations, for
 which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a short body that only sums,
 bound by the latency of the addition unless several sums run side by side.
@@ -32,7 +33,7 @@ def run_on(op: Operation) -> None:
                 loop.attributes["serial"] = UnitAttr()
             elif _is_short_sum(loop.body.block):
                 loop.attributes["interleave"] = _INTERLEAVE
-            elif any(is_costly_function(inner) for inner in loop.body.block.ops):
+            elif isinstance(loop.parent_op(), func.FuncOp) and any(map(is_costly_function, loop.body.block.ops)):
                 loop.attributes["masked_tail"] = UnitAttr()
 
 
