@@ -85,6 +85,12 @@ real inv_wishart_cholesky_log_kernel(matrix L_W, real nu, matrix L_S) {
          - 0.5 * sum(square(mdivide_left_tri_low(L_W, L_S)));
 }
 
+matrix inv_wishart_cholesky_rng(real nu, matrix L_S) {
+  require_greater(nu, rows(L_S) - 1);
+  require_cholesky_factor(L_S);
+  return cholesky_decompose(inv_wishart_rng(nu, multiply_lower_tri_self_transpose(L_S)));
+}
+
 /* The sum of (first + (k - 1) * step) * log(L[k, k]). */
 real weighted_log_diagonal(matrix L, real first, int step) {
   real total = 0;

@@ -49,3 +49,25 @@ matrix hmm_hidden_state_prob(matrix log_omegas, matrix Gamma, vector rho) {
   }
   return result;
 }
+
+/* Hidden states drawn given all observations: the last from the filtered distribution, then backwards. */
+array[] int hmm_latent_rng(matrix log_omegas, matrix Gamma, vector rho) {
+  hmm_check(log_omegas, Gamma, rho);
+  int K = rows(log_omegas);
+  int N = cols(log_omegas);
+  matrix[K, N] filtered;
+  filtered[, 1] = rho .* exp(log_omegas[, 1] - max(log_omegas[, 1]));
+  filtered[, 1] /= sum(filtered[, 1]);
+  for (n in 2:N) {
+    vector[K] next = (Gamma' * filtered[, n - 1]) .* exp(log_omegas[, n] - max(log_omegas[, n]));
+    filtered[, n] = next / sum(next);
+  }
+  array[N] int states;
+  states[N] = categorical_rng(filtered[, N]);
+  for (i in 1:(N - 1)) {
+    int n = N - i;
+    vector[K] weights = filtered[, n] .* Gamma[, states[n + 1]];
+    states[n] = categorical_rng(weights / sum(weights));
+  }
+  return states;
+}

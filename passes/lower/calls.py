@@ -206,13 +206,12 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
     arguments = [low.value(a) for a in op.arguments]
     autodiff = effective_autodiff(low, op)
     unnormalized = is_unnormalized(low, op)
-    if op.callee.data.endswith(("_cdf", "_lcdf", "_lccdf", "_rng")) and any(
-        isinstance(a, Container) for a in arguments
-    ):
+    over_elements = all_scalar(function) and any(isinstance(a, Container) for a in arguments)
+    if over_elements and op.callee.data.endswith(("_cdf", "_lcdf", "_lccdf", "_rng")):
         from ulam.passes.lower.densities import vectorized_function
 
         return vectorized_function(low, op, function, arguments)
-    if all_scalar(function) and any(isinstance(a, Container) for a in arguments):
+    if over_elements:
         inputs = list(function.function_type.inputs)
 
         def element(*scalars: SSAValue) -> SSAValue:
