@@ -32,6 +32,7 @@ from ulam.passes.lower.operators import (
 from ulam.passes.lower.values import (
     Container,
     Value,
+    array_type,
     broadcast,
     buffer_type,
     for_each_element,
@@ -271,11 +272,7 @@ def flatten(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     assert op.res is not None
     value = _as_container(arguments[0])
     if op.callee.data != "to_array_1d" or isinstance(op.res.type.element, stan.RealType):  # type: ignore[union-attr]
-        value = (
-            _as_container(promote_value(builder, value, value.type))
-            if value.element_type == i32 and not _int_result(op)
-            else value
-        )
+        value = value if _int_result(op) else _of_reals(low, value)
     if len(value.dims) == 1:
         return Container(
             op.res.type, value.dims, value.at, value.linear, value.buffer, value.cheap, value.data_only, value.variables
@@ -294,6 +291,13 @@ def flatten(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     )
 
 
+def _of_reals(low: Lowering, value: Container) -> Container:
+    """An array of ints as one of reals."""
+    if value.element_type != i32:
+        return value
+    return _as_container(promote_value(low.builder, value, array_type(value.array_rank, stan.REAL)))
+
+
 def _int_result(op: stan.CallOp) -> bool:
     type_ = op.res.type  # type: ignore[union-attr]
     return isinstance(type_, stan.ArrayType) and isinstance(type_.element, stan.IntType)
@@ -303,9 +307,7 @@ def _int_result(op: stan.CallOp) -> bool:
 def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
     assert op.res is not None
-    value = _as_container(arguments[0])
-    if value.element_type == i32:
-        value = _as_container(promote_value(builder, value, value.type))
+    value = _of_reals(low, _as_container(arguments[0]))
     if len(arguments) == 1:
         if len(value.dims) == 2:
             at = value.at
@@ -337,13 +339,15 @@ def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     if by_column is None:
         column_major = builder.truth(order)
 
-        def at(ij: Sequence[SSAValue]) -> SSAValue:
+        def in_either_order(ij: Sequence[SSAValue]) -> SSAValue:
             down = builder.add(builder.mul(ij[1], rows), ij[0])
             across = builder.add(builder.mul(ij[0], columns), ij[1])
             return linear(builder.select(column_major, down, across))
 
         data_only = value.data_only and low.is_data(order)
-        return Container(op.res.type, [rows, columns], at, None, None, value.cheap, data_only, value.variables)
+        return Container(
+            op.res.type, [rows, columns], in_either_order, None, None, value.cheap, data_only, value.variables
+        )
     if not by_column:
         return Container(
             op.res.type,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -12,7 +13,7 @@ import ulam
 DRAWS = 4000
 
 
-def _draws(program: str, data: dict[str, object]) -> npt.NDArray[np.float64]:
+def _draws(program: str, data: Mapping[str, object]) -> npt.NDArray[np.float64]:
     model = ulam.StanModel(program, data, cache=False)
     rng = model.new_rng(20)
     return np.array([model.param_constrain(np.zeros(0), include_gq=True, rng=rng) for _ in range(DRAWS)])
