@@ -14,6 +14,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
+# What a program is lowered to, one at a time: `convert-stan-to-loops{unit=...}`, see `lower.units`.
+UNITS = (
+    "setup",
+    "value_propto",
+    "value_full",
+    "gradient_propto",
+    "gradient_full",
+    "constrain",
+    "unconstrain",
+    "locate",
+)
+DEFAULT_UNIT = "gradient_propto"
+
 # Name of the pass: module below `ulam.passes`, class.
 PASSES: dict[str, tuple[str, str]] = {
     "structure-exits": ("lower.structure_exits", "StructureExits"),

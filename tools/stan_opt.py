@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
+from ulam.passes.pipelines import DEFAULT_UNIT, UNITS
 from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, internal_error
 
 if TYPE_CHECKING:
@@ -25,17 +26,6 @@ if TYPE_CHECKING:
 
 SEPARATOR = re.compile(r"^[ \t]*// -----.*\n?", re.MULTILINE)
 TARGETS = ("mlir", "stan", "llvm", "asm")
-UNITS = (
-    "setup",
-    "value_propto",
-    "value_full",
-    "gradient_propto",
-    "gradient_full",
-    "constrain",
-    "unconstrain",
-    "locate",
-)
-DEFAULT_UNIT = "gradient_propto"
 
 
 class InputError(Exception):

@@ -33,6 +33,7 @@ from ulam.passes.lower.tabulate_data import tabulate_data
 from ulam.passes.lower.tabulate_invariants import tabulate_invariants
 from ulam.passes.lower.thread_target import ThreadTarget
 from ulam.passes.lower.units import lower_unit, take_apart
+from ulam.passes.pipelines import DEFAULT_UNIT
 
 _HOT = ("value", "gradient")
 _HOISTED = (*_HOT, "constrain")
@@ -82,7 +83,7 @@ class ConvertStanToLoops(ModulePass):
 
     name = "convert-stan-to-loops"
 
-    unit: str = "gradient_propto"
+    unit: str = DEFAULT_UNIT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in [o for o in op.body.block.ops if isinstance(o, stan.ProgramOp)]:

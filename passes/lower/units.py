@@ -39,16 +39,6 @@ from ulam.passes.lower.values import (
     write,
 )
 
-UNITS = (
-    "setup",
-    "value_propto",
-    "value_full",
-    "gradient_propto",
-    "gradient_full",
-    "constrain",
-    "unconstrain",
-    "locate",
-)
 _BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 _BOUND_BLOCKS = ("data", "transformed_data")
 
