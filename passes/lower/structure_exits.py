@@ -25,7 +25,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
     LocationAttr,
     ModuleOp,
     StringAttr,
@@ -38,21 +37,15 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.analysis.nesting import terminator
+from ulam.passes.variable_form import assign, constant, declare, read, yield_
 
 _BREAK, _CONTINUE, _RETURN = 1, 2, 4
 _EXITS: dict[type[Operation], int] = {stan.BreakOp: _BREAK, stan.ContinueOp: _CONTINUE, stan.ReturnOp: _RETURN}
 _LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
 
-_NO_KINDS = {"kinds": ArrayAttr[StringAttr](())}
 _SINGLE = {"kinds": ArrayAttr((StringAttr("single"),))}
 _LOCAL = UnitAttr()
-_DECLARE = {
-    "constraint": StringAttr("none"),
-    "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 0, 0, 0, 0]),
-    "local": _LOCAL,
-}
 _ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i32, [0])
-_CONSTANTS = {0: {"value": IntegerAttr(0, i32)}, 1: {"value": IntegerAttr(1, i32)}}
 
 
 @dataclass(frozen=True)
@@ -71,33 +64,6 @@ def run_on(op: Operation) -> None:
         _Structurer(body).run()
 
 
-# ---------------------------------------------------------------- building ops
-
-
-def _constant(value: int, location: LocationAttr) -> stan.ConstantOp:
-    return stan.ConstantOp.create(result_types=(stan.INT,), properties=_CONSTANTS[value], location=location)
-
-
-def _declare(name: str, type_: Attribute, location: LocationAttr) -> stan.DeclareOp:
-    op = stan.DeclareOp.create(
-        result_types=(stan.VarType(type_),), properties={"var_name": StringAttr(name), **_DECLARE}, location=location
-    )
-    op.results[0].name_hint = name
-    return op
-
-
-def _assign(variable: SSAValue, value: SSAValue, location: LocationAttr) -> stan.AssignOp:
-    return stan.AssignOp.create(operands=(variable, value), properties=_NO_KINDS, location=location)
-
-
-def _read(variable: SSAValue, type_: Attribute, location: LocationAttr) -> stan.ReadOp:
-    return stan.ReadOp.create(operands=(variable,), result_types=(type_,), location=location)
-
-
-def _yield(location: LocationAttr, *values: SSAValue) -> stan.YieldOp:
-    return stan.YieldOp.create(operands=values, location=location)
-
-
 # ---------------------------------------------------------------- what is left
 
 
@@ -110,7 +76,7 @@ class _Flag:
 
     def variable(self, location: LocationAttr) -> SSAValue:
         if self.declaration is None:
-            self.declaration = _declare(self.name, stan.INT, location)
+            self.declaration = declare(self.name, stan.INT, location)
         return self.declaration.results[0]
 
 
@@ -154,7 +120,7 @@ def _move_to_end(ops: list[Operation], block: Block, location: LocationAttr) -> 
         op.detach()
         block.add_op(op)
     if not ops or (type(ops[-1]) is not stan.YieldOp and type(ops[-1]) not in _EXITS):
-        block.add_op(_yield(location))
+        block.add_op(yield_(location))
 
 
 def _erase(ops: list[Operation]) -> None:
@@ -208,7 +174,7 @@ class _Structurer:
             if not falls:
                 _erase(_rest_of(block, op.next_op))
                 if block.last_op is op:
-                    block.add_op(_yield(op.location))
+                    block.add_op(yield_(op.location))
                 break
             op = op.next_op
         if not falls:
@@ -295,13 +261,13 @@ class _Structurer:
         """Replaces the returns by assignments to `result__`, and returns that at the end."""
         outputs = function.function_type.outputs.data
         location = function.location
-        result = _declare("result__", outputs[0], location) if outputs else None
+        result = declare("result__", outputs[0], location) if outputs else None
         for marker in frame.markers:
             block = marker.parent
             assert block is not None
             if result is not None:
                 block.insert_op_before(
-                    _assign(result.results[0], marker.operands[0], marker.location), marker)  # fmt: skip
+                    assign(result.results[0], marker.operands[0], marker.location), marker)  # fmt: skip
             self._clear(frame.running, marker)
             block.erase_op(marker)
         self._declare_flag(frame.running, self.block, self.block.first_op)
@@ -312,8 +278,8 @@ class _Structurer:
             self.block.add_op(result)
         else:
             self.block.insert_op_before(result, self.block.first_op)
-        read = _read(result.results[0], outputs[0], location)
-        self.block.add_ops((read, stan.ReturnOp.create(operands=read.results, location=location)))
+        current = read(result.results[0], location)
+        self.block.add_ops((current, stan.ReturnOp.create(operands=current.results, location=location)))
 
     # ------------------------------------------------------------ statements
 
@@ -325,7 +291,7 @@ class _Structurer:
             if type(op) in _EXITS:
                 self._mark(op)
                 if following is None:
-                    block.add_op(_yield(op.location))
+                    block.add_op(yield_(op.location))
                 return
             if op in self.touched:
                 exits = self.exits.get(op, 0)
@@ -361,7 +327,7 @@ class _Structurer:
         self._structure(then)
         self._structure(otherwise)
         if block.last_op is op:
-            block.add_op(_yield(op.location))
+            block.add_op(yield_(op.location))
         return True
 
     def _guard_rest(self, block: Block, first: Operation | None, exits: int) -> None:
@@ -371,18 +337,18 @@ class _Structurer:
             return
         location = rest[0].location
         flag = self.frames[-1].flag(exits)
-        read = _read(flag.variable(location), stan.INT, location)
+        current = read(flag.variable(location), location)
         then = Block()
         guard = stan.IfOp.create(
-            operands=read.results,
-            regions=(Region(then), Region(Block((_yield(location),)))),
+            operands=current.results,
+            regions=(Region(then), Region(Block((yield_(location),)))),
             location=location,
         )
-        block.insert_op_before(read, rest[0])
+        block.insert_op_before(current, rest[0])
         _move_to_end(rest, then, location)
-        block.insert_op_after(guard, read)
+        block.insert_op_after(guard, current)
         if guard.next_op is None:
-            block.add_op(_yield(location))
+            block.add_op(yield_(location))
         self._structure(then)
 
     def _mark(self, op: Operation) -> None:
@@ -418,10 +384,10 @@ class _Structurer:
     def _clear(flag: _Flag, marker: Operation) -> None:
         if flag.declaration is None:
             return
-        zero = _constant(0, marker.location)
+        zero = constant(0, marker.location)
         assert marker.parent is not None
         marker.parent.insert_ops_before(
-            (zero, _assign(flag.declaration.results[0], zero.results[0], marker.location)), marker)  # fmt: skip
+            (zero, assign(flag.declaration.results[0], zero.results[0], marker.location)), marker)  # fmt: skip
 
     @staticmethod
     def _declare_flag(flag: _Flag, block: Block, before: Operation | None) -> None:
@@ -429,8 +395,8 @@ class _Structurer:
         if flag.declaration is None:
             return
         location = flag.declaration.location
-        one = _constant(1, location)
-        ops = (flag.declaration, one, _assign(flag.declaration.results[0], one.results[0], location))
+        one = constant(1, location)
+        ops = (flag.declaration, one, assign(flag.declaration.results[0], one.results[0], location))
         if before is None:
             block.add_ops(ops)
         else:
@@ -452,12 +418,12 @@ class _Structurer:
             for op in list(condition.ops)[:-1]:
                 op.detach()
                 right.add_op(op)
-            right.add_op(_yield(end.location, end.condition))
-            read = _read(variable, stan.INT, location)
+            right.add_op(yield_(end.location, end.condition))
+            current = read(variable, location)
             both = stan.AndOp.create(
-                operands=read.results, result_types=(stan.INT,), regions=(Region(right),), location=end.location
+                operands=current.results, result_types=(stan.INT,), regions=(Region(right),), location=end.location
             )
-            condition.insert_ops_before((read, both), end)
+            condition.insert_ops_before((current, both), end)
             end.operands = both.results
         self._leave(frame, body)
 
@@ -476,21 +442,21 @@ class _Structurer:
         frame = _Frame(is_loop=True)
         running = frame.running.variable(location)
         name = loop.variable.data if container is None else "position__"
-        index = _declare(name, stan.INT, location)
+        index = declare(name, stan.INT, location)
         enters = stan.BINARY_OPERATORS["<="].create(
             operands=(lower, upper), result_types=(stan.INT,), location=location)  # fmt: skip
         assert frame.running.declaration is not None
         before += [
             index,
-            _assign(index.results[0], lower, location),
+            assign(index.results[0], lower, location),
             frame.running.declaration,
             enters,
-            _assign(running, enters.results[0], location),
+            assign(running, enters.results[0], location),
         ]
 
         region = loop.detach_region(loop.body)
         body = region.block
-        current = _read(index.results[0], stan.INT, location)
+        current = read(index.results[0], location)
         first: list[Operation] = [current]
         element = current.results[0]
         if container is not None:
@@ -512,7 +478,7 @@ class _Structurer:
         assert body.first_op is not None
         body.insert_ops_before(first, body.first_op)
 
-        test = _read(running, stan.INT, location)
+        test = read(running, location)
         condition = Block((test, stan.ConditionOp.create(operands=test.results, location=location)))
         before.append(stan.WhileOp.create(regions=(Region(condition), region), location=location))
         assert loop.parent is not None
@@ -528,10 +494,10 @@ class _Structurer:
         if exits & _CONTINUE:
             self._structure(body)
             location = step.location
-            test = _read(step.running, stan.INT, location)
-            then = Block((*step.ops(), _yield(location)))
+            test = read(step.running, location)
+            then = Block((*step.ops(), yield_(location)))
             guard = stan.IfOp.create(
-                operands=test.results, regions=(Region(then), Region(Block((_yield(location),)))), location=location
+                operands=test.results, regions=(Region(then), Region(Block((yield_(location),)))), location=location
             )
             assert body.last_op is not None
             body.insert_ops_before((test, guard), body.last_op)
@@ -558,16 +524,16 @@ class _Step:
         location = self.location
         more = stan.BINARY_OPERATORS["<"].create(
             operands=(self.current, self.upper), result_types=(stan.INT,), location=location)  # fmt: skip
-        one = _constant(1, location)
+        one = constant(1, location)
         advanced = stan.BINARY_OPERATORS["+"].create(
             operands=(self.current, one.results[0]), result_types=(stan.INT,), location=location
         )
         return [
             more,
-            _assign(self.running, more.results[0], location),
+            assign(self.running, more.results[0], location),
             one,
             advanced,
-            _assign(self.index, advanced.results[0], location),
+            assign(self.index, advanced.results[0], location),
         ]
 
 
@@ -584,7 +550,7 @@ def _bounds(loop: stan.ForOp | stan.ForEachOp) -> tuple[list[Operation], SSAValu
     if container.type == stan.MATRIX:
         before.append(_call("to_vector", container, stan.VECTOR, location))
         container = before[-1].results[0]
-    one = _constant(1, location)
+    one = constant(1, location)
     size = _call("size", container, stan.INT, location)
     return [*before, one, size], one.results[0], size.results[0], container
 

@@ -1,0 +1,164 @@
+"""Building and reading the variable form of the `stan` dialect: what the passes of the levels share.
+
+In the variable form an expression is a tree of ops that stand in the block where the expression is evaluated, in the
+order of evaluation; a variable is read where its value is used. Values never change: a read that stands before an
+assignment keeps the value from before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    LocationAttr,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i32,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ulam.dialects import stan
+from ulam.passes.walk import ops_within
+
+_NO_KINDS = {"kinds": ArrayAttr[StringAttr](())}
+_NONE = StringAttr("none")
+_LOCAL = UnitAttr()
+
+Variable = stan.DeclareOp | stan.ParameterOp
+
+
+# ---------------------------------------------------------------- building
+
+
+def constant(value: int | float, location: LocationAttr) -> stan.ConstantOp:
+    """An int or a real literal, by the type of `value`."""
+    if isinstance(value, int):
+        return stan.ConstantOp.create(
+            result_types=(stan.INT,), properties={"value": IntegerAttr(value, i32)}, location=location
+        )
+    return stan.ConstantOp.create(
+        result_types=(stan.REAL,), properties={"value": FloatAttr(value, f64)}, location=location
+    )
+
+
+def declare(name: str, type_: Attribute, location: LocationAttr, sizes: Sequence[SSAValue] = ()) -> stan.DeclareOp:
+    """A local variable. A container declared without sizes takes those of what is assigned to it."""
+    segments = DenseArrayBase.from_list(i32, [len(sizes), 0, 0, 0, 0])
+    properties: dict[str, Attribute] = {
+        "var_name": StringAttr(name), "constraint": _NONE, "operandSegmentSizes": segments, "local": _LOCAL,
+    }  # fmt: skip
+    op = stan.DeclareOp.create(
+        operands=sizes, result_types=(stan.VarType(type_),), properties=properties, location=location
+    )
+    op.results[0].name_hint = name
+    return op
+
+
+def assign(variable: SSAValue, value: SSAValue, location: LocationAttr) -> stan.AssignOp:
+    """`variable = value`, the whole variable."""
+    return stan.AssignOp.create(operands=(variable, value), properties=_NO_KINDS, location=location)
+
+
+def read(variable: SSAValue, location: LocationAttr) -> stan.ReadOp:
+    """The value of a variable."""
+    assert isinstance(variable.type, stan.VarType)
+    return stan.ReadOp.create(operands=(variable,), result_types=(variable.type.element,), location=location)
+
+
+def yield_(location: LocationAttr, *values: SSAValue) -> stan.YieldOp:
+    """Ends a region."""
+    return stan.YieldOp.create(operands=values, location=location)
+
+
+class FreshNames:
+    """Names of variables that a pass makes: `lcm_sym3__`. No name of the program ends in `__`, none is given twice."""
+
+    def __init__(self, root: Operation) -> None:
+        self._taken = {
+            name.data
+            for op in ops_within(root)
+            if isinstance(op, Variable) and (name := op.var_name).data.endswith("__")
+        }
+        self._count = 0
+
+    def fresh(self, prefix: str) -> str:
+        """The next free `<prefix>_sym<n>__`."""
+        while True:
+            self._count += 1
+            name = f"{prefix}_sym{self._count}__"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+
+# ---------------------------------------------------------------- reading
+
+
+def literal_of(value: SSAValue) -> int | float | None:
+    """The number that an expression is: a literal, perhaps promoted, else None."""
+    op = value.owner
+    if isinstance(op, stan.PromoteOp) and op.results[0].type == stan.REAL:
+        inner = literal_of(op.operands[0])
+        return float(inner) if inner is not None else None
+    if not isinstance(op, stan.ConstantOp) or isinstance(op.properties["value"], StringAttr):
+        return None
+    number = op.properties["value"]
+    assert isinstance(number, IntegerAttr | FloatAttr)
+    return number.value.data
+
+
+def is_statement(op: Operation) -> bool:
+    """Whether an op stands for a statement (a declaration, assignment, loop, ...), not for part of an expression."""
+    return not op.results or isinstance(op, Variable)
+
+
+def is_global(declaration: Variable) -> bool:
+    """Whether other blocks see a declared variable, or the program's output has it."""
+    parent = declaration.parent_op()
+    return isinstance(parent, stan.BlockOp) and parent.kind.data != "model" and "local" not in declaration.properties
+
+
+def is_tree(op: Operation) -> bool:
+    """Whether an op is part of an expression and only that: it has results, and is neither declaration nor global."""
+    return bool(op.results) and not isinstance(op, (*_DEFINES_VARIABLES,))
+
+
+_DEFINES_VARIABLES = (stan.DeclareOp, stan.ParameterOp, stan.GlobalOp)
+
+
+def erase_unused(values: Iterable[SSAValue]) -> None:
+    """Erases expressions that nothing uses any more and that have no effect but reading, leaves last."""
+    pending = [value.owner for value in values]
+    while pending:
+        op = pending.pop()
+        if not isinstance(op, Operation) or op.parent is None or not is_tree(op):
+            continue
+        if any(result.first_use is not None for result in op.results):
+            continue
+        if stan.effects_within(op) & ~stan.Effect.READS_VAR:
+            continue
+        operands = [operand.owner for inner in ops_within(op) for operand in inner.operands]
+        block = op.parent
+        block.erase_op(op)
+        pending += operands
+
+
+def visible_at(declaration: Operation, op: Operation) -> bool:
+    """Whether what `declaration` defines may be named at `op`: it stands before it, in its block or around it."""
+    block = declaration.parent
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current is not None and current is not declaration and declaration.is_before_in_block(current)
+
+
+def last_statement(block: Block) -> Operation:
+    """The terminator of a region, which it must have."""
+    end = block.last_op
+    assert end is not None
+    return end
