@@ -162,3 +162,15 @@ def last_statement(block: Block) -> Operation:
     end = block.last_op
     assert end is not None
     return end
+
+
+def errors_are_retold(op: Operation) -> bool:
+    """Whether the text of an error at `op` comes from the unoptimised program.
+
+    True in transformed parameters and model: an evaluation that fails there is run again as it was written (unit
+    `locate`). A rewrite may then change an error's text, though not whether there is one.
+    """
+    parent: Operation | None = op
+    while parent is not None and not isinstance(parent, stan.BlockOp | stan.FuncOp):
+        parent = parent.parent_op()
+    return isinstance(parent, stan.BlockOp) and parent.kind.data in ("transformed_parameters", "model")
