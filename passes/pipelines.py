@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
 # What a program is lowered to, one at a time: `convert-stan-to-loops{unit=...}`, see `lower.units`.
@@ -24,7 +25,10 @@ UNITS = (
     "constrain",
     "unconstrain",
     "locate",
+    "locate_constrain",
 )
+# Made of the program as it was written, whatever the level: they tell which error comes first.
+LOCATING_UNITS = ("locate", "locate_constrain")
 DEFAULT_UNIT = "gradient_propto"
 
 # Name of the pass: module below `ulam.passes`, class.
@@ -48,6 +52,12 @@ PASSES: dict[str, tuple[str, str]] = {
     "release-arena": ("lower.release_arena", "ReleaseArena"),
     "stack-buffers": ("lower.stack_buffers", "StackBuffers"),
     "loop-hints": ("lower.stages", "LoopHints"),
+    "constant-propagation": ("optimize.constant_propagation", "ConstantPropagation"),
+    "copy-propagation": ("optimize.propagation", "CopyPropagation"),
+    "expression-propagation": ("optimize.propagation", "ExpressionPropagation"),
+    "dead-code-elimination": ("optimize.dead_code_elimination", "DeadCodeElimination"),
+    "print-analysis": ("analysis.print_analysis", "PrintAnalysis"),
+    "repeat": ("optimize.repeat", "Repeat"),
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
 }
 
@@ -92,6 +102,15 @@ def parse_pipeline(text: str) -> list[ModulePass]:
         except (ValueError, TypeError) as error:
             raise PipelineError(f"wrong options for pass '{spec.name}': {error}") from None
     return passes
+
+
+def run_pipeline(module: ModuleOp, text: str) -> None:
+    """Runs the passes of a pipeline on a module."""
+    from xdsl.context import Context
+
+    context = Context()
+    for entry in parse_pipeline(text):
+        entry.apply(context, module)
 
 
 def pipeline_text(passes: list[ModulePass]) -> str:

@@ -20,7 +20,7 @@ State = TypeVar("State")
 
 
 class Analysis(Protocol[State]):
-    """A forward analysis, or a backward one (`solve(..., backward=True)`). States are values, never changed in place."""
+    """A forward analysis, or a backward one (`solve(..., backward=True)`). States are never changed in place."""
 
     def boundary(self) -> State:
         """What holds before the first op (backward: after the last one)."""

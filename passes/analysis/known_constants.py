@@ -1,0 +1,125 @@
+"""Which scalar variables have a known value: conditional constant propagation, forward.
+
+What is known decides conditions and loop bounds; arms that are never taken do not spoil constants. Source: Wegman and
+Zadeck 1991, on structured control flow instead of SSA edges.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import stan
+from ulam.passes.analysis.data_flow import Solution, solve
+from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables
+from ulam.passes.analysis.literals import Literal, evaluate, same_literal
+from ulam.passes.analysis.live_variables import live_variables
+from ulam.passes.variable_form import literal_of
+
+Constants = dict[int, Literal]
+"""Number of a variable → its value. Never changed in place."""
+
+
+class KnownConstants:
+    """The analysis. `ints_only`: reals are not followed. `values`: what is known of expressions, by their result."""
+
+    def __init__(self, graph: FlowGraph, variables: Variables, *, ints_only: bool = False) -> None:
+        self.graph = graph
+        self.variables = variables
+        self.types = (stan.INT,) if ints_only else (stan.INT, stan.REAL)
+        self.values: dict[SSAValue, Literal | None] = {}
+        self._live = live_variables(graph, variables).after
+
+    def solve(self) -> Solution[Constants]:
+        return solve(self.graph, self)
+
+    # ------------------------------------------------------------ the analysis
+
+    def boundary(self) -> Constants:
+        return {}
+
+    def join(self, one: Constants, other: Constants) -> Constants:
+        if one is other:
+            return one
+        return {n: v for n, v in one.items() if n in other and same_literal(v, other[n])}
+
+    def transfer(self, node: Node, state: Constants) -> Constants:
+        result: Constants | None = None
+        if node.after is not None and node.after.results:
+            self.values[node.after.results[0]] = self._lazy(node.after)
+        for op in node.ops:
+            if op.results:
+                self._expression(op, state if result is None else result)
+            if isinstance(op, stan.AssignOp):
+                number, value = self.variables.find(op.var), self._assigned(op)
+            elif isinstance(op, stan.DeclareOp):
+                number, value = self.variables.number(op.results[0]), None
+            else:
+                continue
+            if number is None:
+                continue
+            known = state if result is None else result
+            if value is not None or number in known:
+                result = dict(known) if result is None else result
+                result.pop(number, None)
+                if value is not None:
+                    result[number] = value
+        live = self._live[node.number] or 0
+        result = state if result is None else result
+        if any(not live >> number & 1 for number in result):
+            result = {number: value for number, value in result.items() if live >> number & 1}
+        return result
+
+    def along(self, node: Node, successor: int, state: Constants) -> Constants | None:
+        if len(node.successors) < 2:
+            return state
+        if node.header_of is not None and not isinstance(node.header_of, stan.WhileOp):
+            lower, upper = (self.values.get(o) for o in node.header_of.operands[:2]) if isinstance(
+                node.header_of, stan.ForOp
+            ) else (None, None)  # fmt: skip
+            never = lower is not None and upper is not None and lower > upper
+            return None if never and successor == 0 else state
+        condition = self.values.get(node.ops[-1].operands[0])
+        if condition is None:
+            return state
+        taken = bool(condition)
+        if isinstance(node.ops[-1], stan.OrOp):
+            taken = not taken  # the right operand is evaluated if the left one is 0
+        return state if (successor == 0) == taken else None
+
+    # ------------------------------------------------------------ expressions
+
+    def _expression(self, op: Operation, state: Constants) -> None:
+        result = op.results[0]
+        if isinstance(op, stan.ConstantOp):
+            self.values[result] = literal_of(result)
+        elif isinstance(op, stan.ReadOp):
+            number = self.variables.find(op.var)
+            self.values[result] = None if number is None else state.get(number)
+        elif not op.regions:
+            operands = [self.values.get(operand) for operand in op.operands]
+            known = [operand for operand in operands if operand is not None]
+            self.values[result] = evaluate(op, known) if known and len(known) == len(operands) else None
+
+    def _lazy(self, op: Operation) -> Literal | None:
+        """The value of `?:`, `&&`, `||` where the first operand decides."""
+        first = self.values.get(op.operands[0]) if op.operands else None
+        if first is None:
+            return None
+        if isinstance(op, stan.SelectOp):
+            taken = (op.then if first else op.otherwise).block.last_op
+            assert taken is not None
+            return self.values.get(taken.operands[0])
+        if isinstance(op, stan.AndOp | stan.OrOp):
+            if bool(first) is isinstance(op, stan.OrOp):
+                return int(bool(first))
+            end = op.right.block.last_op
+            assert end is not None
+            right = self.values.get(end.operands[0])
+            return None if right is None else int(right != 0)
+        return None
+
+    def _assigned(self, op: stan.AssignOp) -> Literal | None:
+        """The value that a scalar variable gets."""
+        if op.indices or op.value.type not in self.types:
+            return None
+        return self.values.get(op.value)

@@ -1,0 +1,80 @@
+"""Evaluation of operators on literals, exactly as the compiled program would.
+
+Ints have 32 bits and wrap. Reals are doubles. Not evaluated: division of ints by 0 (an error of the running program),
+and what is not finite (it has no literal).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Operation
+
+from ulam.dialects import stan
+
+Literal = int | float
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, ".*": operator.mul,
+}  # fmt: skip
+_INT_MIN = -(2**31)
+
+
+def wrapped(value: int) -> int:
+    """The int of 32 bits that `value` wraps to."""
+    return (value - _INT_MIN) % 2**32 + _INT_MIN
+
+
+def same_literal(one: Literal, other: Literal) -> bool:
+    """Whether two literals are the same value of the same type; 0.0 and -0.0 are not."""
+    return type(one) is type(other) and one == other and math.copysign(1, one) == math.copysign(1, other)
+
+
+def evaluate(op: Operation, operands: Sequence[Literal]) -> Literal | None:
+    """The value of an operator or promotion of literals; None if it is not to be evaluated."""
+    if isinstance(op, stan.PromoteOp):
+        return float(operands[0]) if op.results[0].type == stan.REAL else None
+    symbol: str | None = getattr(op, "SYMBOL", None)
+    if symbol is None:
+        return None
+    result = _unary(symbol, operands[0]) if len(operands) == 1 else _binary(symbol, *operands)
+    if isinstance(result, float) and not math.isfinite(result):
+        return None
+    return result
+
+
+def _unary(symbol: str, value: Literal) -> Literal | None:
+    if symbol == "-":
+        return wrapped(-value) if isinstance(value, int) else -value
+    if symbol == "+":
+        return value
+    if symbol == "!":
+        return int(value == 0)
+    return None
+
+
+def _binary(symbol: str, left: Literal, right: Literal) -> Literal | None:
+    if (compare := _COMPARISONS.get(symbol)) is not None:
+        return int(compare(left, right))
+    if (compute := _ARITHMETIC.get(symbol)) is not None:
+        value = compute(left, right)
+        return wrapped(value) if isinstance(value, int) else value
+    if isinstance(left, int) and isinstance(right, int):
+        return _divided(symbol, left, right)
+    if symbol in ("/", "./") and right != 0:
+        return left / right
+    return None
+
+
+def _divided(symbol: str, left: int, right: int) -> int | None:
+    """Division rounds towards 0, and the remainder has the sign of the dividend."""
+    if symbol not in ("/", "%/%", "%") or right == 0 or (left == _INT_MIN and right == -1):
+        return None
+    quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    return left - quotient * right if symbol == "%" else quotient

@@ -1,0 +1,50 @@
+"""Which variables may still be read: a backward analysis. What the program puts out is live at its end."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from ulam.dialects import stan
+from ulam.passes.analysis.data_flow import Solution, solve_sets
+from ulam.passes.analysis.flow_graph import FlowGraph, Variables
+from ulam.passes.variable_form import is_global
+
+OUTPUT_BLOCKS = ("parameters", "transformed_parameters", "generated_quantities")
+
+
+def outputs(variables: Variables) -> int:
+    """The variables that a program puts out, as bits."""
+    bits = 0
+    for number, declaration in enumerate(variables.declarations):
+        block = declaration.parent_op()
+        if is_global(declaration) and isinstance(block, stan.BlockOp) and block.kind.data in OUTPUT_BLOCKS:
+            bits |= 1 << number
+    return bits
+
+
+def live_variables(graph: FlowGraph, variables: Variables) -> Solution[int]:
+    """Variables that are live at the begin and at the end of each node, as bits."""
+    gen: list[int] = []
+    kill: list[int] = []
+    for node in graph.nodes:
+        read = written = 0
+        for op in reversed(node.ops):
+            read, written = _step(op, variables, read, written)
+        gen.append(read)
+        kill.append(written)
+    return solve_sets(graph, gen, kill, backward=True, boundary=outputs(variables))
+
+
+def _step(op: Operation, variables: Variables, read: int, written: int) -> tuple[int, int]:
+    if isinstance(op, stan.ReadOp):
+        if (number := variables.find(op.var)) is not None:
+            read |= 1 << number
+    elif isinstance(op, stan.AssignOp) and not op.indices and not op.kinds.data:
+        if (number := variables.find(op.var)) is not None:
+            read &= ~(1 << number)
+            written |= 1 << number
+    elif isinstance(op, stan.DeclareOp):
+        number = variables.number(op.results[0])
+        read &= ~(1 << number)
+        written |= 1 << number
+    return read, written

@@ -1,0 +1,62 @@
+"""Constant propagation: a read of a variable whose value is known becomes that literal.
+
+    int n = 100; array[n] int a; for (i in 1:n) ...   →   int n = 100; array[100] int a; for (i in 1:100) ...
+
+Conditional: what is known decides branches, and an arm that is never taken does not count. One analysis for the whole
+program, so that constants reach from transformed data into the model; functions by themselves. Assignments stay; dead
+ones are left to dead-code-elimination. With `preserve-numerics` only ints are propagated.
+Source: optimization levels documentation, "Constant propagation".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ulam.dialects import stan
+from ulam.passes.analysis.flow_graph import FlowGraph, Variables
+from ulam.passes.analysis.known_constants import KnownConstants
+from ulam.passes.optimize.scopes import graphs
+from ulam.passes.remarks import remark
+from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.variable_form import constant
+
+
+@dataclass(frozen=True)
+class ConstantPropagation(ModulePass):
+    """The pass."""
+
+    name = "constant-propagation"
+
+    preserve_numerics: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for graph in graphs(op):
+            self._propagate(graph)
+
+    def _propagate(self, graph: FlowGraph) -> None:
+        variables = Variables(graph)
+        analysis = KnownConstants(graph, variables, ints_only=self.preserve_numerics)
+        solution = analysis.solve()
+        told: set[int] = set()
+        for node in graph.nodes:
+            if solution.before[node.number] is None:
+                continue
+            for op in node.ops:
+                if not isinstance(op, stan.ReadOp) or (value := analysis.values.get(op.res)) is None:
+                    continue
+                literal = constant(value, op.location)
+                assert op.parent is not None
+                op.parent.insert_op_before(literal, op)
+                replace_uses(op.res, literal.res)
+                literal.res.name_hint = None
+                number = variables.number(op.var)
+                if number not in told:
+                    told.add(number)
+                    declaration = variables.declarations[number]
+                    name = declaration.var_name.data
+                    remark(self.name, declaration.location, f"variable {name}", f"replaced by {value}", done=True)
+                discard(op)

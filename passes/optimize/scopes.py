@@ -1,0 +1,28 @@
+"""What the passes of the levels work on: the blocks of each program, and the user's functions; not the library's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Operation
+
+from ulam.dialects import stan
+from ulam.passes.analysis.bodies import Body, bodies
+from ulam.passes.analysis.flow_graph import FlowGraph
+
+
+def own_bodies(module: Operation) -> Iterator[Body]:
+    """The user's functions and the program's blocks, in program order."""
+    for body in bodies(module):
+        if not (isinstance(body, stan.FuncOp) and body.library is not None):
+            yield body
+
+
+def graphs(module: Operation) -> Iterator[FlowGraph]:
+    """The flow graph of each of the user's functions, and one of all blocks of a program."""
+    for body in own_bodies(module):
+        if isinstance(body, stan.FuncOp):
+            yield FlowGraph(body)
+    for op in module.regions[0].block.ops:
+        if isinstance(op, stan.ProgramOp):
+            yield FlowGraph(op)
