@@ -19,7 +19,7 @@ from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_k
 from ulam.runtime.native import library
 
 if TYPE_CHECKING:
-    from ulam.runtime.compiler import Compiler
+    from ulam.runtime.compiler import CompileOptions, Compiler
     from ulam.runtime.program import CompiledUnit
 
 CODE = "code"
@@ -39,11 +39,10 @@ class CachedUnit:
 class CachedCompiler:
     """Compiles one program unit by unit, through the cache."""
 
-    def __init__(self, text: str, filename: str, opt_level: int, include_paths: tuple[str, ...]) -> None:
+    def __init__(self, text: str, filename: str, options: CompileOptions) -> None:
         self._text = text
         self._filename = filename
-        self._opt_level = opt_level
-        self._include_paths = include_paths
+        self._options = options
         self._metadata: Mapping[str, Any] | None = None
         self._units: dict[str, CompiledUnit] = {}
 
@@ -84,9 +83,9 @@ class CachedCompiler:
 
     @cached_property
     def _compiler(self) -> Compiler:
-        from ulam.runtime.compiler import CompileOptions, Compiler
+        from ulam.runtime.compiler import Compiler
 
-        return Compiler(self._text, self._filename, CompileOptions(self._opt_level, self._include_paths))
+        return Compiler(self._text, self._filename, self._options)
 
     @cached_property
     def _expanded_text(self) -> str:
@@ -95,13 +94,18 @@ class CachedCompiler:
             return self._text
         from ulam.frontend.source import Source
 
-        return Source(self._text, self._filename, self._include_paths).text
+        return Source(self._text, self._filename, self._options.include_paths).text
 
     def _key(self, unit: str) -> str:
         machine = host()
         return cache_key(
             source=self._expanded_text,
-            options={"unit": unit, "file": self._filename, "opt_level": self._opt_level},
+            options={
+                "unit": unit,
+                "file": self._filename,
+                "opt_level": self._options.opt_level,
+                "passes": self._options.passes,
+            },
             versions={**_versions(), "abi": str(library().ulam_abi())},
             cpu=machine.cpu,
             features=machine.features,

@@ -7,9 +7,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from ulam.passes.pipelines import LOCATING_UNITS, level_pipeline
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -19,10 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """`opt_level` 0 to 4; `include_paths` are searched for `#include`d files."""
+    """`opt_level` 0 to 4; `include_paths` are searched for `#include`d files.
+
+    `pipeline` names the passes that run instead of those of the level.
+    """
 
     opt_level: int = 3
     include_paths: tuple[str, ...] = ()
+    pipeline: str | None = None
+
+    @property
+    def passes(self) -> str:
+        """The passes to run, as pipeline text."""
+        return level_pipeline(self.opt_level) if self.pipeline is None else self.pipeline
 
 
 @dataclass
@@ -55,11 +66,21 @@ class Compiler:
             from ulam.frontend.parser import parse_program
             from ulam.frontend.source import Source
             from ulam.frontend.typechecker import check_program
+            from ulam.passes.pipelines import run_pipeline
 
             source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
             program = parse_program(source)
             check_program(program, source)
-            return lower_program(program, source)
+            module = lower_program(program, source)
+            run_pipeline(module, self.options.passes)
+            return module
+
+    @cached_property
+    def _as_written(self) -> Compiler:
+        """The same program at level 0: its units tell which error comes first. Made when an evaluation failed."""
+        if self.options.opt_level == 0 and not self.options.passes:
+            return self
+        return Compiler(self.source_text, self.filename, replace(self.options, opt_level=0, pipeline=None))
 
     @cached_property
     def program(self) -> Program:
@@ -91,6 +112,8 @@ class Compiler:
         return self._lower(name)[0]
 
     def _lower(self, name: str) -> tuple[str, list[dict[str, Any]], int]:
+        if name in LOCATING_UNITS and self._as_written is not self:
+            return self._as_written._lower(name)
         with compiling():
             from ulam.emit.jit import host
             from ulam.emit.llvm_text import EmitOptions, emit_module

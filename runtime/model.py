@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import DataSource, Values, bind_values, read_data
 from ulam.runtime.errors import ArgumentError, CompileError, ProgramError
 from ulam.runtime.names import (
@@ -27,7 +28,7 @@ from ulam.runtime.names import (
     unconstrained_names,
 )
 from ulam.runtime.native import Context, Rng
-from ulam.runtime.program import LOCATE, BoundProgram, CompiledProgram, Unit
+from ulam.runtime.program import BoundProgram, CompiledProgram, Failure, Unit
 
 if TYPE_CHECKING:
     from ulam.runtime.optimize import OptimizationResult
@@ -72,7 +73,8 @@ class StanModel:
     ) -> None:
         text, filename = _read_source(source)
         paths = tuple(os.fspath(path) for path in include_paths)
-        self._setup(text, filename, read_data(data), seed, capture_stan_prints, opt_level, paths, cache)
+        options = CompileOptions(opt_level, paths)
+        self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache)
 
     def _setup(
         self,
@@ -81,19 +83,18 @@ class StanModel:
         values: Values,
         seed: int,
         capture_stan_prints: bool,
-        opt_level: int,
-        include_paths: tuple[str, ...],
+        options: CompileOptions,
         cache: bool,
     ) -> None:
         self.seed = seed
         self._capture = capture_stan_prints
-        compiler = _compiler(text, filename, opt_level, include_paths, cache)
+        compiler = _compiler(text, filename, options, cache)
         # NumPy's generators take a fifth of the time of a cached start: only for a program that may draw.
         rng = Rng(seed) if "_rng" in text or "#include" in text else None
         self._program = BoundProgram(compiler, values, rng, self._show)
         declared = {variable.name.partition(":")[0] for variable in self._program.of_block("data")}
         kept = Values(values.name, {k: v for k, v in values.values.items() if k in declared}, values.is_json)
-        self._recipe = (text, filename, kept, seed, capture_stan_prints, opt_level, include_paths, cache)
+        self._recipe = (text, filename, kept, seed, capture_stan_prints, options, cache)
         self._parameters = self._program.of_block("parameters")
         self._size = sum(math.prod(variable.unconstrained_dims) for variable in self._parameters)
         self._shape = (self._size,)
@@ -118,7 +119,7 @@ class StanModel:
         """Versions and options that the model was compiled with."""
         from ulam.runtime.versions import version_lines
 
-        level = self._recipe[5]
+        level = self._recipe[5].opt_level
         return "\n".join([*version_lines(), f"Optimization level: {level}"]) + "\n"
 
     def param_num(self, *, include_tp: bool = False, include_gq: bool = False) -> int:
@@ -177,7 +178,7 @@ class StanModel:
             if context.output_length.value:
                 self._show(context.take_output())
             if status:
-                raise self._failure(unit, status, space, jacobian)
+                raise self._density_error(unit, Failure.of(status, context), space, jacobian)
             return context.value.value
         finally:
             self._idle.append(space)
@@ -198,7 +199,7 @@ class StanModel:
             if context.output_length.value:
                 self._show(context.take_output())
             if status:
-                raise self._failure(unit, status, space, jacobian)
+                raise self._density_error(unit, Failure.of(status, context), space, jacobian)
             if target is None:
                 return context.value.value, space.gradient.copy()
             target[...] = space.gradient
@@ -206,20 +207,28 @@ class StanModel:
         finally:
             self._idle.append(space)
 
-    def _failure(self, unit: Unit, status: int, space: _Workspace, jacobian: bool) -> ProgramError:
+    def _density_error(self, unit: Unit, failure: Failure, space: _Workspace, jacobian: bool) -> ProgramError:
         """The exception for an evaluation that failed.
 
-        A hot unit may notice errors out of order, and without their place: then the unit `locate` runs the program
-        once more, with every check where the program has it.
+        An optimised program may notice errors out of order, without their place, or in other words: the unit `locate`
+        runs the program as it was written once more.
         """
         context = space.context
-        if status == LOCATE:
-            located = self._program.unit("locate")
-            again = context.run_value(space.address, located.entry, located.bound, space.theta_address, jacobian)
-            context.take_output()  # shown already
-            if again:
-                return located.error(again, context)
-        return unit.error(status, context)
+        located = self._program.unit("locate")
+        status = context.run_value(space.address, located.entry, located.bound, space.theta_address, jacobian)
+        context.take_output()  # shown already
+        return located.error(status, context) if status else unit.error_of(failure)
+
+    def _constrain_error(self, unit: Unit, failure: Failure, space: _Workspace, beyond: bool) -> ProgramError:
+        """The same for `param_constrain`. Generated quantities, which draw, are not run again and keep their errors."""
+        context = space.context
+        located = self._program.unit("locate_constrain")
+        written = np.empty(self._output(True, False)[0])
+        status = context.run_constrain(
+            located.entry, located.bound, space.theta_address, written.ctypes.data, beyond, False
+        )
+        context.take_output()  # shown already
+        return located.error(status, context) if status else unit.error_of(failure)
 
     def log_density_hessian(
         self,
@@ -304,13 +313,14 @@ class StanModel:
             )
         target = None if out is None else _writable(out, (count,))
         unit = self._program.unit("constrain")
-        if unit.failure is not None:
-            raise unit.error_of(unit.failure)
         result = np.full(count, np.nan)
         space = self._take()
         context = space.context
         try:
             self._fill(space, theta_unc)
+            beyond = bool(include_tp or include_gq)
+            if unit.failure is not None:
+                raise self._constrain_error(unit, unit.failure, space, beyond)
             context.rng = rng
             status = context.run_constrain(
                 unit.entry, unit.bound, space.theta_address, result.ctypes.data, bool(include_tp), bool(include_gq)
@@ -318,7 +328,7 @@ class StanModel:
             if context.output_length.value:
                 self._show(context.take_output())
             if status:
-                raise unit.error(status, context)
+                raise self._constrain_error(unit, Failure.of(status, context), space, beyond)
         finally:
             context.rng = None
             self._idle.append(space)
@@ -396,12 +406,10 @@ class StanModel:
         """The unit, for this and all later calls; if its `bind` failed, raises what this evaluation would have."""
         unit = self._program.unit(f"{kind}_{'propto' if propto else 'full'}")
         if unit.failure is not None:
-            if unit.failure.status != LOCATE:
-                raise unit.error_of(unit.failure)
             space = self._take()
             try:
                 self._fill(space, theta)
-                raise self._failure(unit, LOCATE, space, jacobian)
+                raise self._density_error(unit, unit.failure, space, jacobian)
             finally:
                 self._idle.append(space)
         units = self._values if kind == "value" else self._gradients
@@ -472,14 +480,14 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
         raise CompileError(f"{path}: not a text file in UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _compiler(text: str, filename: str, opt_level: int, include_paths: tuple[str, ...], cache: bool) -> CompiledProgram:
+def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) -> CompiledProgram:
     if cache:
         from ulam.runtime.cached_compiler import CachedCompiler
 
-        return CachedCompiler(text, filename, opt_level, include_paths)
-    from ulam.runtime.compiler import CompileOptions, Compiler
+        return CachedCompiler(text, filename, options)
+    from ulam.runtime.compiler import Compiler
 
-    return Compiler(text, filename, CompileOptions(opt_level, include_paths))
+    return Compiler(text, filename, options)
 
 
 def _restore(*recipe: Any) -> StanModel:

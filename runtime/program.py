@@ -27,9 +27,7 @@ from ulam.runtime.errors import (
 from ulam.runtime.names import Dims, GlobalVariable, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng
 
-# Units that have a `bind` entry; `setup` has `prepare` instead, `unconstrain` needs nothing computed beforehand.
-LOCATE = 3  # status of an evaluation that noticed an error: the unit `locate` tells which comes first
-
+# Units that have a `bind` entry; `setup` has `prepare` instead, the others need nothing computed beforehand.
 UNITS_WITH_BIND = frozenset({"value_propto", "value_full", "gradient_propto", "gradient_full", "constrain"})
 
 

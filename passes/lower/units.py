@@ -1,8 +1,9 @@
 """From a `stan.program` in value form to the functions of one unit of a compiled program.
 
 Units: `setup` (sizes, data checks, transformed data), `value_propto`, `value_full`, `gradient_propto`,
-`gradient_full`, `constrain`, `unconstrain`, `locate` (the log density with every check where the program has it: says
-which error comes first). Each is a module of its own, compiled when it is first needed.
+`gradient_full`, `constrain`, `unconstrain`, `locate` (the log density with every check where the program has it) and
+`locate_constrain` (`constrain` again): made of the program as it was written, they tell which error comes first. Each
+is a module of its own, compiled when it is first needed.
 """
 
 from __future__ import annotations
@@ -378,7 +379,7 @@ def lower_unit(program: Program, name: str) -> Unit:
     program = replace(program, outlined=Outlined(program.functions))
     if name == "setup":
         functions = [_data_dims(program, sites), _prepare(program, sites)]
-    elif name == "constrain":
+    elif name in ("constrain", "locate_constrain"):
         functions = [_constrain(program, sites)]
     elif name == "unconstrain":
         functions = [_unconstrain(program, sites)]

@@ -118,6 +118,7 @@ DEFINITIONS = {
     "gradient_full": ["DENSITY=2", "GRADIENT"],
     "constrain": ["CONSTRAIN"],
     "unconstrain": ["UNCONSTRAIN"],
+    "locate": ["DENSITY=2"],
 }
 
 
