@@ -164,6 +164,14 @@ def to_compiled(variable: GlobalVariable, values: npt.NDArray[Any]) -> npt.NDArr
     return values.ravel()
 
 
+def from_compiled(variable: GlobalVariable, flat: npt.NDArray[Any], dims: Dims) -> npt.NDArray[Any]:
+    """What `to_compiled` was given: an array of the variable's own shape, for its sizes `dims`."""
+    if variable.inner == "matrix":
+        *arrays, rows, columns = dims
+        return flat.reshape((*arrays, columns, rows)).swapaxes(-1, -2)
+    return flat.reshape(dims)
+
+
 def from_output(variable: GlobalVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The slice of a vector in BridgeStan's order that belongs to the variable, in the variable's own shape."""
     return values.reshape(variable.dims, order="F")

@@ -7,6 +7,8 @@ only is then computed and never again.
 
 from __future__ import annotations
 
+import ctypes
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +16,7 @@ from ctypes import memmove
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ulam.passes.known_data import KnownData
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
 from ulam.runtime.errors import (
     INTERNAL_ERROR_HELP,
@@ -24,7 +27,7 @@ from ulam.runtime.errors import (
     Site,
     UlamError,
 )
-from ulam.runtime.names import Dims, GlobalVariable, to_compiled
+from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng
 
 # Units that have a `bind` entry; `setup` has `prepare` instead, the others need nothing computed beforehand.
@@ -109,6 +112,20 @@ class Failure:
         return Failure(status, context.error_site, tuple(context.error_values), context.message)
 
 
+def _bound_value(variable: GlobalVariable, data: BoundData) -> Any:
+    """The value of a bound variable, as a NumPy array of its own shape."""
+    import numpy as np
+
+    is_int = variable.element == "int"
+    if not variable.n_dims:
+        slot = variable.slot
+        return np.array(data.get_int(slot), np.int32) if is_int else np.array(data.get_real(slot))
+    dims = tuple(data.get_pointer(variable.slot + 1 + n) for n in range(variable.n_dims))
+    kind = ctypes.c_int32 if is_int else ctypes.c_double
+    memory = (kind * math.prod(dims)).from_address(data.get_pointer(variable.slot)) if math.prod(dims) else ()
+    return from_compiled(variable, np.array(memory, kind), dims)
+
+
 class Unit:
     """A loaded unit. `entry` and `bound` are the addresses of `evaluate` and of its table of bound data.
 
@@ -172,6 +189,15 @@ class BoundProgram:
             if unit is None:
                 unit = self._units[name] = self._load_unit(name, self._data)
         return unit
+
+    def known_data(self) -> KnownData:
+        """Values and sizes that are now known. Of a program that drew random numbers for transformed data: the data."""
+        blocks = ("data", "transformed_data") if not self._drew else ("data",)
+        bound = self.of_block(*blocks)
+        sized = bound if self._drew else self.variables
+        values = {variable.name: _bound_value(variable, self._data) for variable in bound}
+        dims = {variable.name: variable.dims for variable in sized}
+        return KnownData(values, {**dims, **{name: value.shape for name, value in values.items()}})
 
     # ------------------------------------------------------------ loading
 
@@ -238,10 +264,12 @@ class BoundProgram:
                     data.set_real(variable.slot, float(array))
 
             bind_values(self.of_block("data"), source, dims_of, store)
+            before = None if rng is None else rng.generator.state
             status = context.run_bind(setup.loaded.address("prepare"), data)
             self._print(context)
             if status:
                 raise setup.error(status, context)
+            self._drew = rng is not None and rng.generator.state != before
             for variable in self.variables:
                 if variable.block not in ("data", "transformed_data"):
                     try:
