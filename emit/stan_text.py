@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -19,8 +19,9 @@ from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
+from ulam.emit.errors import EmissionError
 from ulam.emit.stan_text_expressions import EXPRESSIONS, ExpressionPrinter, NotAnExpression
-from ulam.emit.stan_text_syntax import ADDITIVE, OR, Text, index_text, sized_text, type_text, unary_text
+from ulam.emit.stan_text_syntax import ADDITIVE, OR, Text, sized_text, type_text
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DECLARATIONS = (stan.DeclareOp, stan.ParameterOp)
@@ -32,7 +33,7 @@ def print_module(module: ModuleOp, *, library: bool = False) -> str:
     texts: list[str] = []
     for program in module.body.block.ops:
         if not isinstance(program, stan.ProgramOp):
-            raise ValueError(f"only a stan.program has a Stan text, not {program.name}")
+            raise EmissionError(f"only a stan.program has a Stan text, not {program.name}")
         texts.append(print_program(program, library=library))
     return "\n".join(texts)
 
@@ -52,14 +53,14 @@ def print_program(program: stan.ProgramOp, *, library: bool = False) -> str:
     reserved: frozenset[str] = frozenset()
     for op in program.body.block.ops:
         if isinstance(op, stan.BlockOp):
-            reserved |= _global_names(op)
+            reserved |= global_names(op)
             lines.append(f"{op.kind.data.replace('_', ' ')} {{")
             lines += BodyPrinter(stan_names, calls, reserved).program_block(op)
             lines.append("}")
     return "\n".join(lines) + "\n"
 
 
-def _global_names(block: stan.BlockOp) -> frozenset[str]:
+def global_names(block: stan.BlockOp) -> frozenset[str]:
     """Names of the variables of a block that it and later blocks can see."""
     names: set[str] = set()
     for op in block.body.block.ops:
@@ -70,6 +71,8 @@ def _global_names(block: stan.BlockOp) -> frozenset[str]:
 
 class BodyPrinter(ExpressionPrinter):
     """Statements of the body of one function or block."""
+
+    statements: ClassVar[dict[type[Operation], Callable[[Any, Any], None]]]  # how ops are written: STATEMENTS
 
     def __init__(self, stan_names: dict[str, str], calls: CallEffects, reserved: frozenset[str] = frozenset()) -> None:
         super().__init__(stan_names, calls, reserved)
@@ -123,8 +126,8 @@ class BodyPrinter(ExpressionPrinter):
         self.pending = outer
 
     def operation(self, op: Operation) -> None:
-        handler = EXPRESSIONS.get(type(op)) if op.results else None
-        handler = handler or _STATEMENTS.get(type(op))
+        handler = self.expressions.get(type(op)) if op.results else None
+        handler = handler or self.statements.get(type(op))
         if handler is None:
             raise ValueError(f"{op.name} has no Stan text")
         handler(self, op)
@@ -155,6 +158,11 @@ class BodyPrinter(ExpressionPrinter):
         self.flush_before(self.calls.of(op))
         self.line(text)
 
+    @staticmethod
+    def header(word: str, inside: str) -> str:
+        """What stands before the brace of a statement that has a body."""
+        return f"{word} ({inside})"
+
     # ------------------------------------------------------------ variables
 
     def global_variable(self, op: stan.GlobalOp) -> None:
@@ -162,7 +170,7 @@ class BodyPrinter(ExpressionPrinter):
 
     def declare(self, op: stan.DeclareOp | stan.ParameterOp) -> None:
         in_block = isinstance(op.parent_op(), stan.BlockOp)
-        name = self.new_name(op.var_name.data, is_global=in_block and "local" not in op.properties)
+        name = self.declared_name(op)
         sizes = [self.take(s).text for s in op.sizes]
         bounds = {k: self.take(v).within(ADDITIVE) for k in _BOUNDS if (v := getattr(op, k)) is not None}
         check = self._checks.get(op.var_name.data) if in_block and not bounds else None
@@ -172,12 +180,19 @@ class BodyPrinter(ExpressionPrinter):
         self.names[op.results[0]] = name
         prefix = "data " if "data_only" in op.properties else ""
         type_ = cast("stan.VarType", op.results[0].type).element
-        declaration = f"{prefix}{sized_text(type_, op.constraint.data, sizes, bounds)} {name}"
+        self.declaration(op, f"{prefix}{sized_text(type_, op.constraint.data, sizes, bounds)} {name}")
+
+    def declared_name(self, op: stan.DeclareOp | stan.ParameterOp) -> str:
+        in_block = isinstance(op.parent_op(), stan.BlockOp)
+        return self.new_name(op.var_name.data, is_global=in_block and "local" not in op.properties)
+
+    def declaration(self, op: stan.DeclareOp | stan.ParameterOp, text: str) -> None:
+        """Prints a declaration, or keeps it for the assignment that it is written with."""
         definition = _definition_of(op)
         if definition is not None:
-            self._merged[definition] = declaration
+            self._merged[definition] = text
         else:
-            self.statement(op, f"{declaration};")
+            self.statement(op, f"{text};")
 
     def uninitialized(self, op: stan.UninitializedOp) -> None:
         sizes = [t.text for t in self.take_all(op.operands)]
@@ -199,7 +214,7 @@ class BodyPrinter(ExpressionPrinter):
     def assign(self, op: stan.AssignOp) -> None:
         variable, value, *indices = op.operands
         *written, right = self.take_all([*indices, value])
-        target = self.take(variable).text + (index_text(op.kinds.data, written) if op.kinds.data else "")
+        target = self.take(variable).text + (self.index_text(op.kinds.data, written) if op.kinds.data else "")
         self.statement(op, f"{self._merged.pop(op, target)} = {right.text};")
 
     def define_global(self, op: stan.DefineOp) -> None:
@@ -267,11 +282,11 @@ class BodyPrinter(ExpressionPrinter):
         self.flush_before(effects_within(op, self.calls))
         assign = self._assign_yield([name])
         if isinstance(op, stan.SelectOp):
-            self._branches(f"if ({first.text})", op.regions, assign)
+            self._branches(self.header("if", first.text), op.regions, assign)
             return
         is_and = isinstance(op, stan.AndOp)
         self.line(f"{name} = {0 if is_and else 1};")
-        with self._braces(f"if ({first.text if is_and else unary_text('!', first).text})"):
+        with self._braces(self.header("if", first.text if is_and else self.unary_text("!", first).text)):
             self.block(op.regions[0].block, assign)
 
     # ------------------------------------------------------------ control flow
@@ -280,7 +295,7 @@ class BodyPrinter(ExpressionPrinter):
         (condition,) = self.take_all(op.operands)
         self.flush_before(effects_within(op, self.calls))
         names = [self._declare_result(r) for r in op.results]
-        self._branches(f"if ({condition.text})", op.regions, self._assign_yield(names))
+        self._branches(self.header("if", condition.text), op.regions, self._assign_yield(names))
 
     def _branches(self, header: str, regions: Sequence[Region], end: Callable[[Operation], None]) -> None:
         then, otherwise = (region.block for region in regions)
@@ -292,7 +307,7 @@ class BodyPrinter(ExpressionPrinter):
         self._leave_scope()
         inner, condition = self._only_if(otherwise)
         if inner is not None:
-            self._branches(f"}} else if ({condition})", inner.regions, self._assign_yield(()))
+            self._branches(f"}} else {self.header('if', condition)}", inner.regions, self._assign_yield(()))
             return
         with self._braces("} else"):
             self.block(otherwise, end)
@@ -348,7 +363,7 @@ class BodyPrinter(ExpressionPrinter):
         self.names[body.block.args[0]] = loop_variable
         for argument, name in zip(body.block.args[1:], names, strict=True):
             self.names[argument] = name
-        with self._braces(f"for ({loop_variable} in {over})"):
+        with self._braces(self.header("for", f"{loop_variable} in {over}")):
             self.block(body.block, self._assign_yield(names))
         self.scopes.pop()
 
@@ -364,7 +379,7 @@ class BodyPrinter(ExpressionPrinter):
             with self._braces(header):
                 self.block(op.body.block, self._assign_yield(names))
             return
-        with self._braces("while (1)"):
+        with self._braces(self.header("while", "1")):
             self.block(op.condition.block, self._leave_unless(names))
             self.block(op.body.block, self._assign_yield(names))
 
@@ -374,7 +389,7 @@ class BodyPrinter(ExpressionPrinter):
         if last is None or list(last.operands[1:]) != list(op.condition.block.args):
             return None
         try:
-            return f"while ({self.operand_region(op.condition).text})"
+            return self.header("while", self.operand_region(op.condition).text)
         except NotAnExpression:
             return None
 
@@ -388,7 +403,7 @@ class BodyPrinter(ExpressionPrinter):
                 self.line(f"int {name} = {condition.text};")
                 condition = Text(name)
                 self._assign_all(names, op.operands[1:], values)
-            with self._braces(f"if ({unary_text('!', condition).text})"):
+            with self._braces(self.header("if", self.unary_text("!", condition).text)):
                 self.line("break;")
 
         return end
@@ -461,7 +476,7 @@ class _LocalScopes:
         return end
 
 
-_STATEMENTS: dict[type[Operation], Callable[[Any, Any], None]] = {
+STATEMENTS: dict[type[Operation], Callable[[Any, Any], None]] = {
     stan.GlobalOp: BodyPrinter.global_variable,
     stan.DeclareOp: BodyPrinter.declare,
     stan.ParameterOp: BodyPrinter.declare,
@@ -485,3 +500,5 @@ _STATEMENTS: dict[type[Operation], Callable[[Any, Any], None]] = {
     stan.ScopeOp: BodyPrinter.scope,
 }
 """Ops that are statements, and how they are written."""
+
+BodyPrinter.statements = STATEMENTS

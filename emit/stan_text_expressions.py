@@ -8,7 +8,7 @@ its use would change the order of prints, random draws or additions to the targe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
@@ -16,10 +16,7 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, conflict, effects_within
 from ulam.emit.stan_text_syntax import (
-    AND,
-    CONDITIONAL,
     INT_OVERLOADS,
-    OR,
     POSTFIX,
     Text,
     binary_text,
@@ -28,6 +25,7 @@ from ulam.emit.stan_text_syntax import (
     constant_text,
     in_order,
     index_text,
+    lazy_text,
     type_text,
     unary_text,
 )
@@ -42,6 +40,8 @@ class NotAnExpression(Exception):
 class ExpressionPrinter:
     """Expressions of the body of one function or block; the subclass prints statements."""
 
+    expressions: ClassVar[dict[type[Operation], Callable[[Any, Any], None]]]  # how ops are written: EXPRESSIONS
+
     def __init__(self, stan_names: dict[str, str], calls: CallEffects, reserved: frozenset[str] = frozenset()) -> None:
         self.stan_names = stan_names
         self.calls = calls
@@ -51,7 +51,7 @@ class ExpressionPrinter:
         self.pending: dict[SSAValue, Text] = {}
         self.hidden: set[Operation] = set()  # checks that a declaration already says
         self._uses_left: dict[SSAValue, int] = {}
-        self._reserved = reserved
+        self.reserved = reserved
         self.scopes: list[set[str]] = [set()]
         self._number = 0  # of the op being looked at
         self.operand_only = False
@@ -69,7 +69,7 @@ class ExpressionPrinter:
     def new_name(self, wanted: str, is_global: bool = False) -> str:
         """A name that nothing in scope has."""
         name, number = wanted, 1
-        while any(name in scope for scope in self.scopes) or (name in self._reserved and not is_global):
+        while any(name in scope for scope in self.scopes) or (name in self.reserved and not is_global):
             number += 1
             name = f"{wanted}_{number}"
         self.scopes[-1].add(name)
@@ -175,8 +175,16 @@ class ExpressionPrinter:
         assert value.op.parent is not None
         for op in value.op.parent.ops:
             if op in needed:
-                EXPRESSIONS[type(op)](trial, op)
+                trial.expressions[type(op)](trial, op)
         return trial.take(value)
+
+    # ------------------------------------------------------------ how things are written
+
+    binary_text = staticmethod(binary_text)
+    unary_text = staticmethod(unary_text)
+    call_text = staticmethod(call_text)
+    index_text = staticmethod(index_text)
+    lazy_text = staticmethod(lazy_text)
 
     # ------------------------------------------------------------ one method for each kind of op
 
@@ -185,11 +193,11 @@ class ExpressionPrinter:
 
     def binary(self, op: Any) -> None:
         operands = self.take_all(op.operands)
-        self.expression(op, binary_text(op.SYMBOL, *operands), operands)
+        self.expression(op, self.binary_text(op.SYMBOL, *operands), operands)
 
     def unary(self, op: Any) -> None:
         operands = self.take_all(op.operands)
-        self.expression(op, unary_text(op.SYMBOL, operands[0]), operands)
+        self.expression(op, self.unary_text(op.SYMBOL, operands[0]), operands)
 
     def promote(self, op: stan.PromoteOp) -> None:
         (operand,) = self.take_all(op.operands)
@@ -207,7 +215,7 @@ class ExpressionPrinter:
         callback = None
         if op.callback is not None:
             callback = self.stan_names.get(op.callback.data, op.callback.data)
-        return call_text(name, op.unnormalized is not None, callback, operands), operands
+        return self.call_text(name, op.unnormalized is not None, callback, operands), operands
 
     def call(self, op: stan.CallOp) -> None:
         self.expression(op, *self.call_expression(op))
@@ -217,7 +225,7 @@ class ExpressionPrinter:
 
     def index(self, op: stan.IndexOp) -> None:
         base, *indices = operands = self.take_all(op.operands)
-        text = base.within(POSTFIX) + index_text(op.kinds.data, indices)
+        text = base.within(POSTFIX) + self.index_text(op.kinds.data, indices)
         self.expression(op, Text(text, POSTFIX), operands)
 
     def tuple_(self, op: stan.TupleOp) -> None:
@@ -254,16 +262,9 @@ class ExpressionPrinter:
             self.lazy_statement(op)
             return
         first = self.take(op.operands[0])
-        if isinstance(op, stan.SelectOp):
-            then, otherwise = regions
-            if op.results[0].type == stan.REAL and otherwise.promoted:
-                then = then.as_real()
-            text = f"{first.within(OR)} ? {then.within(OR)} : {otherwise.within(CONDITIONAL)}"
-            precedence = CONDITIONAL
-        else:
-            symbol, precedence = ("&&", AND) if isinstance(op, stan.AndOp) else ("||", OR)
-            text = f"{first.within(precedence)} {symbol} {regions[0].within(precedence + 1)}"
-        self.expression(op, Text(text, precedence), [first, *regions])
+        if isinstance(op, stan.SelectOp) and op.results[0].type == stan.REAL and regions[1].promoted:
+            regions[0] = regions[0].as_real()
+        self.expression(op, self.lazy_text(op, first, regions), [first, *regions])
 
     def lazy_statement(self, op: Operation) -> None:
         raise NotImplementedError
@@ -301,3 +302,5 @@ EXPRESSIONS: dict[type[Operation], Callable[[Any, Any], None]] = {
     stan.OrOp: ExpressionPrinter.lazy,
 }
 """Ops that are expressions, and how they are written."""
+
+ExpressionPrinter.expressions = EXPRESSIONS

@@ -130,7 +130,7 @@ def sized_text(type_: Attribute, constraint: str, sizes: Sequence[str], bounds: 
     if isinstance(type_, stan.TupleType):
         fields: list[str] = []
         for element in type_.elements:
-            count = _size_count(element)
+            count = size_count(element)
             fields.append(sized_text(element, "none", own[:count]))
             own = own[count:]
         base = _tuple_text(fields)
@@ -142,12 +142,12 @@ def sized_text(type_: Attribute, constraint: str, sizes: Sequence[str], bounds: 
     return text + (f"[{', '.join(own)}]" if own else "")
 
 
-def _size_count(type_: Attribute) -> int:
+def size_count(type_: Attribute) -> int:
     """How many sizes a field of a tuple has."""
     if isinstance(type_, stan.ArrayType):
-        return type_.rank.data + _size_count(type_.element)
+        return type_.rank.data + size_count(type_.element)
     if isinstance(type_, stan.TupleType):
-        return sum(map(_size_count, type_.elements))
+        return sum(map(size_count, type_.elements))
     return stan.dimensions(type_)
 
 
@@ -168,6 +168,15 @@ def unary_text(symbol: str, operand: Text) -> Text:
     if symbol == "'":
         return Text(f"{operand.within(POSTFIX)}'", POSTFIX)
     return Text(f"{symbol}{operand.within(POWER)}", UNARY)
+
+
+def lazy_text(op: Operation, first: Text, regions: Sequence[Text]) -> Text:
+    """`c ? a : b`, `a && b`, `a || b`."""
+    if isinstance(op, stan.SelectOp):
+        then, otherwise = regions
+        return Text(f"{first.within(OR)} ? {then.within(OR)} : {otherwise.within(CONDITIONAL)}", CONDITIONAL)
+    symbol, precedence = ("&&", AND) if isinstance(op, stan.AndOp) else ("||", OR)
+    return Text(f"{first.within(precedence)} {symbol} {regions[0].within(precedence + 1)}", precedence)
 
 
 def index_text(kinds: Sequence[StringAttr], operands: Sequence[Text]) -> str:

@@ -1,4 +1,4 @@
-"""`stan-opt`: reads Stan programs or MLIR, runs passes, prints the result. Only IR goes to standard output.
+"""`stan-opt`: reads Stan programs or MLIR, runs passes, prints the result: IR, or what a report was asked for.
 
 Exit status: 0 done; 1 the input is wrong (messages on standard error); 2 wrong usage; 70 an error inside ulam.
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
+    from ulam.passes.remarks import Remark
     from ulam.tools.verify_diagnostics import Message
 
 SEPARATOR = re.compile(r"^[ \t]*// -----.*\n?", re.MULTILINE)
@@ -81,6 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     add("-p", "--pass-pipeline", "--passes", dest="pipeline", help="passes to run: name{option=value},name,...")
     add("-t", "--target", choices=TARGETS, default="mlir", help="what to print")
     add("--unit", choices=UNITS, help="lower this unit of a Stan program; -t llvm and asm do, and take gradient_propto")
+    add("--debug-transformed-mir-pretty", action="store_true", help="print the program as it is before the passes")
+    add("--debug-optimized-mir-pretty", action="store_true", help="print the program as it is after the passes")
+    add("--explain", action="store_const", const="text", help="print, per line of the program, what passes did and not")
+    # An option of its own: `--explain model.stan` must not take the file for a form.
+    add("--explain=json", dest="explain", action="store_const", const="json", help="the same, a line for each remark")
     add("--print-pipeline", action="store_true", help="print the pipeline and stop")
     add("--print-ir-after-all", action="store_true", help="print the IR after each pass to standard error")
     add("--verify-each", action="store_true", help="verify the IR, dominance included, after each pass")
@@ -155,7 +161,7 @@ def _print_pieces(run: Run, pieces: list[Piece]) -> int:
                 where = f"{run.name}:{message.line}: " if message.line is not None else f"{run.name}: "
                 is_rendered = message.text.startswith(f"{run.name}:")
                 print(message.text if is_rendered else f"{where}{message.severity}: {message.text}", file=sys.stderr)
-    output = "// -----\n".join(results)
+    output = ("" if run.arguments.explain == "json" else "// -----\n").join(results)
     if run.arguments.output == "-":
         sys.stdout.write(output)
         sys.stdout.flush()
@@ -187,20 +193,34 @@ def _verify_diagnostics(run: Run, pieces: list[Piece]) -> int:
 
 def _process(run: Run, piece: Piece) -> str:
     """The text that a piece of input becomes. Raises InputError."""
+    from ulam.passes.remarks import collect_remarks
+
     context = _context(run.arguments.allow_unregistered_dialect)
     module = _stan_module(run, piece) if run.is_stan else _mlir_module(run, piece, context)
-    with _Messages(run, piece):
+    arguments = run.arguments
+    reports: list[str] = []
+    with _Messages(run, piece), collect_remarks() as remarks:
         module.verify()
-        for entry in run.passes:
-            entry.apply(context, module)
-            if run.arguments.print_ir_after_all:
-                dump = _mlir_text(module, run.arguments)
-                print(f"// -----// IR Dump After {entry.name} //----- //\n{dump}", file=run.dumps, end="")
-            if run.arguments.verify_each:
-                _verify(module)
-        if run.passes:
+        if arguments.debug_transformed_mir_pretty:
+            reports.append(_mir_pretty(module))
+        _run_passes(run, module, context)
+        if arguments.debug_optimized_mir_pretty:
+            reports.append(_mir_pretty(module))
+        if arguments.explain is not None:
+            reports.append(_explanation(run, piece, remarks))
+        return "\n".join(reports) if reports else _printed(run, module)
+
+
+def _run_passes(run: Run, module: ModuleOp, context: Context) -> None:
+    for entry in run.passes:
+        entry.apply(context, module)
+        if run.arguments.print_ir_after_all:
+            dump = _mlir_text(module, run.arguments)
+            print(f"// -----// IR Dump After {entry.name} //----- //\n{dump}", file=run.dumps, end="")
+        if run.arguments.verify_each:
             _verify(module)
-        return _printed(run, module)
+    if run.passes:
+        _verify(module)
 
 
 def _verify(module: ModuleOp) -> None:
@@ -351,6 +371,30 @@ def _printed(run: Run, module: ModuleOp) -> str:
 
         return print_module(module)
     return _llvm_text(module, arguments, _level(arguments))
+
+
+def _mir_pretty(module: ModuleOp) -> str:
+    from ulam.emit.mir_pretty import print_module
+
+    return print_module(module)
+
+
+def _explanation(run: Run, piece: Piece, remarks: list[Remark]) -> str:
+    from ulam.tools.stan_opt_explain import explain
+
+    if not run.passes and run.arguments.explain == "text":
+        return "no passes ran: choose them by -O or -p\n"
+
+    def line_of(file: str, line: int) -> str | None:
+        try:
+            text, first = (piece.text, piece.first_line) if file == run.name else (_read(file), 1)
+        except (OSError, UnicodeDecodeError):
+            return None
+        lines = text.splitlines()
+        return lines[line - first] if first <= line < first + len(lines) else None
+
+    styled = run.arguments.output == "-" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return explain(remarks, line_of, form=run.arguments.explain, styled=styled)
 
 
 def _level(arguments: argparse.Namespace) -> int:

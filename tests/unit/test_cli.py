@@ -13,11 +13,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import program_in_c as in_c
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnknownLoc
 
+from ulam.passes.remarks import Remark
 from ulam.runtime import model as model_module
 from ulam.runtime import program as program_module
 from ulam.runtime.optimize import OptimizationInterrupted
 from ulam.tools import stan_opt, ulam
+from ulam.tools.stan_opt_explain import explain
 from ulam.tools.verify_diagnostics import Message, differences, expected_messages
 
 THETA = [1.0, 0.3, 0.1, 0.2, 0.3, -0.4, 0.5, 0.6]
@@ -228,6 +231,63 @@ def test_stan_opt_usage(arguments: list[str], message: str, capsys: Capture) -> 
 def test_stan_opt_wrong_options(capsys: Capture) -> None:
     assert stan_opt.main(["-O7"]) == 2
     assert stan_opt.main(["-t", "wasm"]) == 2
+
+
+def test_stan_opt_debug_output(program: str, capsys: Capture) -> None:
+    mir = 'log_prob {\n  real x = FnReadParam__("x");\n  target += normal_lupdf(x, 0, 1);\n}\n'
+    assert stan_opt.main([program, "--debug-transformed-mir-pretty"]) == 0
+    assert capsys.readouterr().out == mir
+    both = ["--debug-transformed-mir-pretty", "--debug-optimized-mir-pretty"]
+    assert stan_opt.main([program, *both, "-p", "structure-exits"]) == 0
+    assert capsys.readouterr().out == f"{mir}\n{mir}"
+    assert stan_opt.main([program, "--explain"]) == 0
+    assert capsys.readouterr().out == "no passes ran: choose them by -O or -p\n"
+    assert stan_opt.main([program, "--explain", "-p", "structure-exits"]) == 0
+    assert capsys.readouterr().out == "no pass had anything to decide\n"
+    assert stan_opt.main([program, "--explain=yaml"]) == 2
+
+
+def test_stan_opt_debug_output_of_mlir(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "no_program.mlir"
+    path.write_text("func.func @f() {\n  func.return\n}\n")
+    assert stan_opt.main([str(path), "--debug-optimized-mir-pretty"]) == 1
+    assert "only a stan.program is printed this way, not func.func" in capsys.readouterr().err
+
+
+def test_explanation() -> None:
+    def made(line: int, done: bool, subject: str, message: str, file: str = "m.stan") -> Remark:
+        location = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(3))
+        return Remark("constant-propagation", done, subject, message, location)
+
+    first, second = made(2, True, "variable n", "replaced by 3"), made(1, False, "loop over i", "its bounds are data")
+    included = made(1, True, "variable k", "replaced by 2", "k.stan")
+    unknown = Remark("repeat", False, "passes", "limit reached", UnknownLoc())
+    remarks = [first, unknown, included, second, first]
+    lines = {("m.stan", 1): "for (i in 1 : N) {", ("m.stan", 2): "  int n = 3;"}
+    text = explain(remarks, lambda file, line: lines.get((file, line)))
+    assert text.splitlines() == [
+        "m.stan",
+        "    1 | for (i in 1 : N) {",
+        "          loop over i",
+        "            not done  constant-propagation: its bounds are data",
+        "    2 |   int n = 3;",
+        "          variable n",
+        "            done      constant-propagation: replaced by 3",
+        "k.stan",
+        "    1 |",
+        "          variable k",
+        "            done      constant-propagation: replaced by 2",
+        "without a place in the program",
+        "          passes",
+        "            not done  repeat: limit reached",
+    ]
+    assert "\033" in explain(remarks, lambda *_: None, styled=True)
+    records = [json.loads(line) for line in explain(remarks, lambda *_: None, form="json").splitlines()]
+    assert [r["line"] for r in records] == [1, 2, 1, None]
+    assert records[1] == {
+        "file": "m.stan", "line": 2, "column": 3, "subject": "variable n", "pass": "constant-propagation",
+        "done": True, "message": "replaced by 3",
+    }  # fmt: skip
 
 
 def test_stan_opt_errors(tmp_path: Path, capsys: Capture) -> None:
