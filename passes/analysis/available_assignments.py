@@ -1,0 +1,185 @@
+"""Which assignments `x = e` still hold: on every path they were the last to x, and nothing that e reads has changed.
+
+A forward analysis of sets under intersection; what the propagations substitute from. Only whole assignments whose
+right-hand side is a tree of ops without effects but reading and throwing: where it was evaluated once without an
+error, it gives the same value again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import stan
+from ulam.dialects.stan import CallEffects, Effect
+from ulam.passes.analysis.data_flow import solve_sets
+from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
+from ulam.passes.variable_form import is_tree
+
+_REPEATABLE = Effect.READS_VAR | Effect.THROWS
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A right-hand side: its ops in order of evaluation, the variables that it reads, the values from outside."""
+
+    ops: tuple[Operation, ...]
+    reads: int
+    outside: tuple[SSAValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An assignment that may be substituted."""
+
+    assignment: stan.AssignOp
+    variable: int
+    expression: Expression
+
+
+def expression_of(value: SSAValue, variables: Variables, calls: CallEffects, limit: int) -> Expression | None:
+    """The tree of ops that compute a value; None if it has effects, lazy operands or more than `limit` ops.
+
+    All ops stand in the block of the value, so that one place is the place of them all.
+    """
+    ops: list[Operation] = []
+    outside: list[SSAValue] = []
+    reads = 0
+    block = value.owner.parent if isinstance(value.owner, Operation) else None
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        op = current.owner
+        if isinstance(op, Block):
+            outside.append(current)
+            continue
+        if not is_tree(op):
+            continue  # a variable: the read of it is what counts
+        if op.parent is not block or isinstance(op, LAZY) or len(ops) >= limit or calls.of(op) & ~_REPEATABLE:
+            return None
+        if isinstance(op, stan.ReadOp):
+            number = variables.find(op.var)
+            if number is None:
+                return None
+            reads |= 1 << number
+        ops.append(op)
+        pending += op.operands
+    unique = dict.fromkeys(reversed(ops))
+    return Expression(tuple(unique), reads, tuple(outside))
+
+
+class AvailableAssignments:
+    """The analysis. `wanted` chooses among the assignments of expressions."""
+
+    def __init__(
+        self,
+        graph: FlowGraph,
+        variables: Variables,
+        calls: CallEffects,
+        limit: int,
+        wanted: Callable[[stan.AssignOp, Expression], bool],
+    ) -> None:
+        self.variables = variables
+        self.candidates: list[Candidate] = []
+        self._number: dict[Operation, int] = {}
+        self._spoiled_by: list[int] = [0] * len(variables)  # variable → candidates that an assignment to it ends
+        self._of_header: dict[Operation, int] = {}  # loop → candidates that its next iteration ends
+        self._of_profiles = 0  # candidates that no edge of a profile lets pass
+        for node in graph.nodes:
+            for op in node.ops:
+                if isinstance(op, stan.AssignOp) and not op.kinds.data:
+                    self._add(op, calls, limit, wanted)
+        gen, kill = self._effects_of_nodes(graph)
+        everything = (1 << len(self.candidates)) - 1
+        self.before = solve_sets(graph, gen, kill, intersect=True, everything=everything).before
+
+    def _add(
+        self, op: stan.AssignOp, calls: CallEffects, limit: int, wanted: Callable[[stan.AssignOp, Expression], bool]
+    ) -> None:
+        variable = self.variables.find(op.var)
+        if variable is None:
+            return
+        expression = expression_of(op.value, self.variables, calls, limit)
+        if expression is None or expression.reads >> variable & 1 or not wanted(op, expression):
+            return
+        if not _reads_are_current(op, expression):
+            return
+        bit = 1 << len(self.candidates)
+        self._number[op] = len(self.candidates)
+        self.candidates.append(Candidate(op, variable, expression))
+        self._spoiled_by[variable] |= bit
+        reads = expression.reads
+        while reads:
+            lowest = reads & -reads
+            self._spoiled_by[lowest.bit_length() - 1] |= bit
+            reads ^= lowest
+        for value in expression.outside:
+            loop = value.owner.parent_op() if isinstance(value.owner, Block) else None
+            if isinstance(loop, LOOPS):
+                self._of_header[loop] = self._of_header.get(loop, 0) | bit
+        if any(not isinstance(inner, stan.ReadOp | stan.ConstantOp | stan.PromoteOp) for inner in expression.ops):
+            self._of_profiles |= bit
+
+    def _effects_of_nodes(self, graph: FlowGraph) -> tuple[list[int], list[int]]:
+        gen: list[int] = []
+        kill: list[int] = []
+        for node in graph.nodes:
+            held, ended = 0, self.ended_at_entry(node)
+            for op in node.ops:
+                made, spoiled = self.step(op)
+                held = held & ~spoiled | made
+                ended = (ended | spoiled) & ~made
+            gen.append(held)
+            kill.append(ended)
+        return gen, kill
+
+    def ended_at_entry(self, node: Node) -> int:
+        """Candidates that do not pass from the predecessors into a node."""
+        ended = self._of_header.get(node.header_of, 0) if node.header_of is not None else 0
+        return ended | self._of_profiles if isinstance(node.after, stan.ProfileOp) else ended
+
+    def step(self, op: Operation) -> tuple[int, int]:
+        """The candidates that an op makes hold, and those that it ends."""
+        if isinstance(op, stan.AssignOp):
+            variable = self.variables.find(op.var)
+            number = self._number.get(op)
+            made = 0 if number is None else 1 << number
+            return made, (self._spoiled_by[variable] if variable is not None else 0) & ~made
+        if isinstance(op, stan.DeclareOp):
+            return 0, self._spoiled_by[self.variables.number(op.results[0])]
+        return 0, self._of_profiles if isinstance(op, stan.ProfileOp) else 0
+
+    def holding(self, node: Node) -> int:
+        """Candidates that hold at the first op of a node."""
+        state = self.before[node.number]
+        assert state is not None
+        return state & ~self.ended_at_entry(node)
+
+    def of_variable(self, held: int, variable: SSAValue) -> Candidate | None:
+        """The assignment, among those that hold, that gave a variable its value."""
+        number = self.variables.find(variable)
+        if number is None:
+            return None
+        found = held & self._spoiled_by[number]
+        while found:
+            lowest = found & -found
+            candidate = self.candidates[lowest.bit_length() - 1]
+            if candidate.variable == number:
+                return candidate
+            found ^= lowest
+        return None
+
+
+def _reads_are_current(assignment: stan.AssignOp, expression: Expression) -> bool:
+    """Whether no assignment lies between the reads of an expression and the assignment of its value."""
+    first = expression.ops[0] if expression.ops else assignment
+    op: Operation | None = assignment.prev_op
+    if not expression.reads:
+        return True
+    while op is not None and op is not first:
+        if isinstance(op, stan.AssignOp) or op.regions:
+            return False
+        op = op.prev_op
+    return op is first

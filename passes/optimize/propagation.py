@@ -1,0 +1,225 @@
+"""Copy and expression propagation: a read of a variable becomes what was assigned to it, where that still holds.
+
+    int j = i; int k = i + j;                        →  int j = i; int k = i + i;                (copies)
+    int n = m + 1; for (i in 1:(n - 1)) ...          →  for (i in 1:((m + 1) - 1)) ...           (expressions)
+
+The assignments stay; dead ones are left to dead-code-elimination. Expression propagation duplicates work so that
+partial evaluation sees whole expressions; lazy-code-motion must follow: what was substituted is available where it was
+substituted, so it can always be shared again. Not substituted: what is larger than `limit` ops; into a loop that does
+not contain the assignment, containers and calls. With `preserve-numerics` only ints.
+Source: optimization levels documentation, "Copy propagation", "Expression propagation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import stan
+from ulam.dialects.stan import CallEffects
+from ulam.passes.analysis.available_assignments import AvailableAssignments, Candidate, Expression
+from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Variables
+from ulam.passes.optimize.scopes import graphs
+from ulam.passes.remarks import remark
+from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.variable_form import read, visible_at
+
+_SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
+
+
+@dataclass(frozen=True)
+class CopyPropagation(ModulePass):
+    """Substitutes variables, loop variables and formals for their copies."""
+
+    name = "copy-propagation"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        def is_copy(assignment: stan.AssignOp, expression: Expression) -> bool:
+            return not expression.ops or isinstance(assignment.value.owner, stan.ReadOp)
+
+        _propagate(op, self.name, 1, _Budget(None), is_copy)
+
+
+@dataclass(frozen=True)
+class ExpressionPropagation(ModulePass):
+    """Substitutes expressions of at most `limit` ops; the module may grow by `budget` ops."""
+
+    name = "expression-propagation"
+
+    preserve_numerics: bool = False
+    limit: int = 16
+    budget: int = 4000
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        def wanted(assignment: stan.AssignOp, expression: Expression) -> bool:
+            return not self.preserve_numerics or assignment.value.type == stan.INT
+
+        _propagate(op, self.name, self.limit, _Budget(self.budget), wanted)
+
+
+@dataclass
+class _Budget:
+    """How many ops may still be added; None: any number."""
+
+    left: int | None
+
+    def take(self, ops: int) -> bool:
+        if self.left is None:
+            return True
+        if self.left < ops:
+            return False
+        self.left -= ops
+        return True
+
+
+def _propagate(
+    module: ModuleOp, name: str, limit: int, budget: _Budget, wanted: Callable[[stan.AssignOp, Expression], bool]
+) -> None:
+    calls = CallEffects(op for op in module.walk() if isinstance(op, stan.FuncOp))
+    for graph in graphs(module):
+        _Propagation(graph, calls, name, limit, budget, wanted).run()
+
+
+class _Propagation:
+    """One graph. Uses are visited last to first, so that what is copied has not been substituted into yet."""
+
+    def __init__(
+        self,
+        graph: FlowGraph,
+        calls: CallEffects,
+        pass_name: str,
+        limit: int,
+        budget: _Budget,
+        wanted: Callable[[stan.AssignOp, Expression], bool],
+    ) -> None:
+        self.graph = graph
+        self.variables = Variables(graph)
+        self.analysis = AvailableAssignments(graph, self.variables, calls, limit, wanted)
+        self.pass_name = pass_name
+        self.limit = limit
+        self.budget = budget
+        self._globals: dict[tuple[Operation, int], SSAValue] = {}
+        self._told: set[int] = set()
+
+    def run(self) -> None:
+        if not self.analysis.candidates:
+            return
+        uses: list[tuple[stan.ReadOp, int]] = []
+        for node in self.graph.nodes:
+            held = self.analysis.holding(node)
+            for op in node.ops:
+                if isinstance(op, stan.ReadOp) and held:
+                    uses.append((op, held))
+                made, ended = self.analysis.step(op)
+                held = held & ~ended | made
+        for op, held in reversed(uses):
+            self._substitute(op, held, self.limit)
+
+    def _substitute(self, op: stan.ReadOp, held: int, limit: int) -> int:
+        """Replaces a read, and the reads in what replaces it; the number of ops added."""
+        candidate = self.analysis.of_variable(held, op.var)
+        if candidate is None or not self._fits(candidate, op, limit):
+            return 0
+        self._tell(candidate)
+        mapping: dict[SSAValue, SSAValue] = {}
+        added: list[Operation] = []
+        assert op.parent is not None
+        for original in candidate.expression.ops:
+            if isinstance(original, stan.ReadOp):
+                clone: Operation = read(self._variable(original.var, op), op.location)
+            else:
+                clone = original.clone(mapping)
+                clone.location = op.location
+            for result, copy in zip(original.results, clone.results, strict=True):
+                mapping[result] = copy
+            op.parent.insert_op_before(clone, op)
+            added.append(clone)
+        value = candidate.assignment.value
+        replace_uses(op.res, mapping.get(value, value))
+        discard(op)
+        count = len(added)
+        for clone in added:
+            if isinstance(clone, stan.ReadOp):
+                count += self._substitute(clone, held, limit - count)
+        return count
+
+    def _fits(self, candidate: Candidate, use: stan.ReadOp, limit: int) -> bool:
+        expression = candidate.expression
+        if len(expression.ops) > limit:
+            return False
+        for value in expression.outside:
+            assert isinstance(value.owner, Block)
+            if not _is_around(value.owner, use):
+                return False
+        for original in expression.ops:
+            if isinstance(original, stan.ReadOp) and not self._can_name(original.var, use):
+                return False
+        if not all(isinstance(op, stan.ReadOp | stan.ConstantOp | stan.PromoteOp) for op in expression.ops) and (
+            candidate.assignment.value.type not in _SCALARS or any(isinstance(op, stan.CallOp) for op in expression.ops)
+        ):
+            if _is_in_further_loop(use, candidate.assignment):
+                return False
+        return self.budget.take(len(expression.ops))
+
+    def _can_name(self, variable: SSAValue, use: Operation) -> bool:
+        declaration = self.variables.declarations[self.variables.number(variable)]
+        return visible_at(declaration, use) or _program_block(declaration) is not _program_block(use)
+
+    def _variable(self, variable: SSAValue, use: Operation) -> SSAValue:
+        """The variable as it is named in the block of `use`: its declaration, or a `stan.global`."""
+        number = self.variables.number(variable)
+        declaration = self.variables.declarations[number]
+        block = _program_block(use)
+        if _program_block(declaration) is block:
+            return declaration.results[0]
+        assert block is not None
+        if (found := self._globals.get((block, number))) is None:
+            op = stan.GlobalOp.create(
+                result_types=(declaration.results[0].type,),
+                properties={"var_name": declaration.var_name},
+                location=use.location,
+            )
+            op.res.name_hint = declaration.var_name.data
+            body = block.regions[0].block
+            body.insert_op_before(op, body.first_op) if body.first_op is not None else body.add_op(op)
+            found = self._globals[block, number] = op.res
+        return found
+
+    def _tell(self, candidate: Candidate) -> None:
+        if candidate.variable not in self._told:
+            self._told.add(candidate.variable)
+            declaration = self.variables.declarations[candidate.variable]
+            message = "reads replaced by what was assigned"
+            remark(self.pass_name, declaration.location, f"variable {declaration.var_name.data}", message, done=True)
+
+
+def _program_block(op: Operation) -> Operation | None:
+    """The `stan.block` or `stan.func` that an op stands in."""
+    current: Operation | None = op
+    while current is not None and not isinstance(current, stan.BlockOp | stan.FuncOp):
+        current = current.parent_op()
+    return current
+
+
+def _is_around(block: Block, op: Operation) -> bool:
+    """Whether an op stands in a block, or in a region inside of it."""
+    current = op.parent
+    while current is not None and current is not block:
+        parent = current.parent_op()
+        current = parent.parent if parent is not None else None
+    return current is block
+
+
+def _is_in_further_loop(use: Operation, assignment: Operation) -> bool:
+    """Whether a loop contains `use` but not `assignment`."""
+    current = use.parent_op()
+    while current is not None and not current.is_ancestor(assignment):
+        if isinstance(current, LOOPS):
+            return True
+        current = current.parent_op()
+    return False
