@@ -33,6 +33,10 @@ DEFAULT_UNIT = "gradient_propto"
 
 # Name of the pass: module below `ulam.passes`, class.
 PASSES: dict[str, tuple[str, str]] = {
+    "static-loop-unrolling": ("optimize.static_loop_unrolling", "StaticLoopUnrolling"),
+    "one-step-loop-unrolling": ("optimize.one_step_loop_unrolling", "OneStepLoopUnrolling"),
+    "ad-level-optimization": ("optimize.ad_levels", "AdLevelOptimization"),
+    "memory-pattern-optimization": ("optimize.memory_patterns", "MemoryPatternOptimization"),
     "structure-exits": ("lower.structure_exits", "StructureExits"),
     "promote-variables": ("lower.promote_variables", "PromoteVariables"),
     "thread-target": ("lower.thread_target", "ThreadTarget"),
@@ -58,11 +62,12 @@ PASSES: dict[str, tuple[str, str]] = {
     "dead-code-elimination": ("optimize.dead_code_elimination", "DeadCodeElimination"),
     "print-analysis": ("analysis.print_analysis", "PrintAnalysis"),
     "repeat": ("optimize.repeat", "Repeat"),
+    "specialize-data": ("optimize.specialize_data", "SpecializeData"),
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
 }
 
 # The pass lists of the levels are empty as yet: level 3 differs from level 0 in how LLVM may treat floating point.
-LEVELS: dict[int, tuple[str, ...]] = {0: (), 1: (), 2: (), 3: (), 4: ()}
+LEVELS: dict[int, tuple[str, ...]] = {0: (), 1: (), 2: (), 3: (), 4: ("specialize-data",)}
 DEFAULT_LEVEL = 3
 
 

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from ulam.emit.jit import host
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
+from ulam.passes.pipelines import LOCATING_UNITS
 from ulam.runtime.native import library
 
 if TYPE_CHECKING:
+    from ulam.passes.known_data import KnownData
     from ulam.runtime.compiler import CompileOptions, Compiler
     from ulam.runtime.program import CompiledUnit
 
@@ -45,6 +47,13 @@ class CachedCompiler:
         self._options = options
         self._metadata: Mapping[str, Any] | None = None
         self._units: dict[str, CompiledUnit] = {}
+        self._known: KnownData | None = None
+
+    def specialize(self, known: KnownData) -> None:
+        """Units that are asked for from now on are for these data only."""
+        self._known = known
+        if "_compiler" in self.__dict__:
+            self._compiler.specialize(known)
 
     def metadata(self) -> Mapping[str, Any]:
         """The program's name and variables."""
@@ -85,7 +94,10 @@ class CachedCompiler:
     def _compiler(self) -> Compiler:
         from ulam.runtime.compiler import Compiler
 
-        return Compiler(self._text, self._filename, self._options)
+        compiler = Compiler(self._text, self._filename, self._options)
+        if self._known is not None:
+            compiler.specialize(self._known)
+        return compiler
 
     @cached_property
     def _expanded_text(self) -> str:
@@ -105,6 +117,7 @@ class CachedCompiler:
                 "file": self._filename,
                 "opt_level": self._options.opt_level,
                 "passes": self._options.passes,
+                "data": self._known.digest if self._known is not None and unit not in LOCATING_UNITS else None,
             },
             versions={**_versions(), "abi": str(library().ulam_abi())},
             cpu=machine.cpu,

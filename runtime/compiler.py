@@ -16,6 +16,7 @@ from ulam.passes.pipelines import LOCATING_UNITS, level_pipeline
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ulam.passes.known_data import KnownData
     from ulam.passes.lower.units import Program
 
 
@@ -34,6 +35,11 @@ class CompileOptions:
     def passes(self) -> str:
         """The passes to run, as pipeline text."""
         return level_pipeline(self.opt_level) if self.pipeline is None else self.pipeline
+
+    @property
+    def wants_data(self) -> bool:
+        """Whether the passes specialise the program on its data."""
+        return "specialize-data" in self.passes
 
 
 @dataclass
@@ -56,6 +62,7 @@ class Compiler:
     source_text: str
     filename: str = "model.stan"
     options: CompileOptions = field(default_factory=CompileOptions)
+    _known: KnownData | None = None
     _units: dict[str, CompiledUnit] = field(default_factory=dict)
 
     @cached_property
@@ -66,14 +73,22 @@ class Compiler:
             from ulam.frontend.parser import parse_program
             from ulam.frontend.source import Source
             from ulam.frontend.typechecker import check_program
+            from ulam.passes.known_data import specializing_on
             from ulam.passes.pipelines import run_pipeline
 
             source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
             program = parse_program(source)
             check_program(program, source)
             module = lower_program(program, source)
-            run_pipeline(module, self.options.passes)
+            with specializing_on(self._known):
+                run_pipeline(module, self.options.passes)
             return module
+
+    def specialize(self, known: KnownData) -> None:
+        """Units that are compiled from now on are for these data only. Those before, `setup` always, bound them."""
+        self._known = known
+        for made in ("module", "program"):
+            self.__dict__.pop(made, None)
 
     @cached_property
     def _as_written(self) -> Compiler:

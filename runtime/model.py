@@ -28,9 +28,11 @@ from ulam.runtime.names import (
     unconstrained_names,
 )
 from ulam.runtime.native import Context, Rng
-from ulam.runtime.program import BoundProgram, CompiledProgram, Failure, Unit
+from ulam.runtime.program import BoundProgram, Failure, Unit
 
 if TYPE_CHECKING:
+    from ulam.runtime.cached_compiler import CachedCompiler
+    from ulam.runtime.compiler import Compiler
     from ulam.runtime.optimize import OptimizationResult
 
 FloatArray = npt.NDArray[np.float64]
@@ -92,6 +94,8 @@ class StanModel:
         # NumPy's generators take a fifth of the time of a cached start: only for a program that may draw.
         rng = Rng(seed) if "_rng" in text or "#include" in text else None
         self._program = BoundProgram(compiler, values, rng, self._show)
+        if options.wants_data:
+            compiler.specialize(self._program.known_data())
         declared = {variable.name.partition(":")[0] for variable in self._program.of_block("data")}
         kept = Values(values.name, {k: v for k, v in values.values.items() if k in declared}, values.is_json)
         self._recipe = (text, filename, kept, seed, capture_stan_prints, options, cache)
@@ -480,7 +484,7 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
         raise CompileError(f"{path}: not a text file in UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) -> CompiledProgram:
+def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) -> Compiler | CachedCompiler:
     if cache:
         from ulam.runtime.cached_compiler import CachedCompiler
 

@@ -130,11 +130,13 @@ class _Specialization:
                 literals += self._index(op)
             elif isinstance(op, stan.CallOp) and op.callee.data in _SIZES:
                 literals += self._size(op)
+        for array in self._arrays:
+            if array.first_use is None and isinstance(array.owner, stan.ArrayOp):
+                _erase(array.owner)
+        self._arrays.clear()
         if literals:
-            what = "read is" if literals == 1 else "reads are"
-            remark(
-                SpecializeData.name, block.location, f"block {block.kind.data}", f"{literals} {what} known", done=True
-            )
+            found = f"{literals} {'read is' if literals == 1 else 'reads are'} known"
+            remark(SpecializeData.name, block.location, f"block {block.kind.data}", found, done=True)
 
     # ------------------------------------------------------------ what is known
 
