@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 
 def replace_uses(value: SSAValue, by: SSAValue) -> None:
@@ -42,3 +42,39 @@ def rebuild(op: Operation, operands: Sequence[SSAValue], result_types: Sequence[
     op.detach()
     op.erase()
     return new
+
+
+def copies(ops: Iterable[Operation], mapping: dict[SSAValue, SSAValue]) -> list[Operation]:
+    """Copies of ops that follow one another, regions included, with locations and names.
+
+    Operands that `mapping` knows are replaced; it learns the results of the copies.
+    """
+    copied: list[Operation] = []
+    for op in ops:
+        new = type(op).create(
+            operands=[mapping.get(operand, operand) for operand in op.operands],
+            result_types=op.result_types,
+            properties=op.properties,
+            attributes=op.attributes,
+            regions=[copy_region(region, mapping) for region in op.regions],
+            location=op.location,
+        )
+        for old_result, new_result in zip(op.results, new.results, strict=True):
+            new_result.name_hint = old_result.name_hint
+            mapping[old_result] = new_result
+        copied.append(new)
+    return copied
+
+
+def copy_region(region: Region, mapping: dict[SSAValue, SSAValue]) -> Region:
+    """A copy of a region of at most one block; see `copies`."""
+    if not region.blocks:
+        return Region()
+    block = region.block
+    new = Block(arg_types=[argument.type for argument in block.args])
+    for old_argument, new_argument in zip(block.args, new.args, strict=True):
+        new_argument.name_hint = old_argument.name_hint
+        new_argument.location = old_argument.location
+        mapping[old_argument] = new_argument
+    new.add_ops(copies(block.ops, mapping))
+    return Region(new)
