@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
+    from ulam.passes.known_data import KnownData
     from ulam.passes.remarks import Remark
     from ulam.tools.verify_diagnostics import Message
 
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-O", dest="level", type=int, choices=range(5), metavar="LEVEL", help="optimization level, 0 to 4")
     add("-p", "--pass-pipeline", "--passes", dest="pipeline", help="passes to run: name{option=value},name,...")
     add("-t", "--target", choices=TARGETS, default="mlir", help="what to print")
+    add("--data", help="the program's data, JSON or a file of it: what level 4 specialises on")
     add("--unit", choices=UNITS, help="lower this unit of a Stan program; -t llvm and asm do, and take gradient_propto")
     add("--debug-transformed-mir-pretty", action="store_true", help="print the program as it is before the passes")
     add("--debug-optimized-mir-pretty", action="store_true", help="print the program as it is after the passes")
@@ -193,13 +195,15 @@ def _verify_diagnostics(run: Run, pieces: list[Piece]) -> int:
 
 def _process(run: Run, piece: Piece) -> str:
     """The text that a piece of input becomes. Raises InputError."""
+    from ulam.passes.known_data import specializing_on
     from ulam.passes.remarks import collect_remarks
 
     context = _context(run.arguments.allow_unregistered_dialect)
     module = _stan_module(run, piece) if run.is_stan else _mlir_module(run, piece, context)
     arguments = run.arguments
     reports: list[str] = []
-    with _Messages(run, piece), collect_remarks() as remarks:
+    known = _known_data(run, piece) if run.is_stan else None
+    with _Messages(run, piece), collect_remarks() as remarks, specializing_on(known):
         module.verify()
         if arguments.debug_transformed_mir_pretty:
             reports.append(_mir_pretty(module))
@@ -300,6 +304,22 @@ def _stan_module(run: Run, piece: Piece) -> ModuleOp:
         for warning in warnings:
             print(render(warning), file=sys.stderr)
     return module
+
+
+def _known_data(run: Run, piece: Piece) -> KnownData | None:
+    """What the passes may take for known, if data were given."""
+    given = [run.arguments.data, *(getattr(entry, "data", None) for entry in run.passes)]
+    data = next((entry for entry in given if entry), None)
+    if data is None:
+        return None
+    from ulam.runtime.errors import UlamError
+    from ulam.tools.stan_opt_data import known_data
+    from ulam.tools.verify_diagnostics import Message
+
+    try:
+        return known_data(piece.text, run.name, data, run.arguments.include_path)
+    except (UlamError, OSError) as error:
+        raise InputError([Message(None, "error", str(error))]) from None
 
 
 def _mlir_module(run: Run, piece: Piece, context: Context) -> ModuleOp:

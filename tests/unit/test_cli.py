@@ -247,6 +247,22 @@ def test_stan_opt_debug_output(program: str, capsys: Capture) -> None:
     assert stan_opt.main([program, "--explain=yaml"]) == 2
 
 
+def test_stan_opt_data(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "d.stan"
+    path.write_text('data { int N; }\ntransformed data { print("n ", N); }\nmodel { target += N; }\n')
+    (tmp_path / "d.json").write_text('{"N": 3}')
+    for data in ('{"N": 3}', str(tmp_path / "d.json")):
+        assert stan_opt.main([str(path), "-O4", "--data", data, "-t", "stan"]) == 0
+        printed = capsys.readouterr()
+        assert "target += 3;" in printed.out and printed.err == "n 3\n"
+    assert stan_opt.main([str(path), "-O4", "-t", "stan"]) == 0
+    assert "target += N;" in capsys.readouterr().out
+    assert stan_opt.main([str(path), "--data", str(tmp_path / "none.json")]) == 1
+    assert "none.json' does not exist" in capsys.readouterr().err
+    assert stan_opt.main([str(path), "--data", '{"N": 0.5}']) == 1
+    assert "N" in capsys.readouterr().err
+
+
 def test_stan_opt_debug_output_of_mlir(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "no_program.mlir"
     path.write_text("func.func @f() {\n  func.return\n}\n")
