@@ -174,3 +174,9 @@ def errors_are_retold(op: Operation) -> bool:
     while parent is not None and not isinstance(parent, stan.BlockOp | stan.FuncOp):
         parent = parent.parent_op()
     return isinstance(parent, stan.BlockOp) and parent.kind.data in ("transformed_parameters", "model")
+
+
+def mark_local(op: Operation) -> None:
+    """Says of a declaration that moved to the top level of a program block that other blocks do not see it."""
+    if isinstance(op, stan.DeclareOp):
+        op.properties["local"] = _LOCAL

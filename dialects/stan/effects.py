@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
-    from xdsl.ir import Operation
+    from xdsl.ir import Operation, SSAValue
 
 
 class Effect(IntFlag):
@@ -92,11 +92,14 @@ class ReadsVariable(HasEffects):
 
 
 class WritesVariable(HasEffects):
-    """An assignment throws where sizes differ or an index is out of range: never of a scalar to a whole variable."""
+    """An assignment throws where sizes differ or an index is out of range.
+
+    Never of a scalar to a whole variable, nor to one that takes any size.
+    """
 
     @classmethod
     def stan_effects(cls, op: Operation) -> Effect:
-        plain = len(op.operands) == 2 and _is_scalar(op.operands[1].type)
+        plain = len(op.operands) == 2 and (_is_scalar(op.operands[1].type) or _takes_any_size(op.operands[0]))
         return Effect.WRITES_VAR if plain else Effect.WRITES_VAR | Effect.THROWS
 
 
@@ -186,6 +189,11 @@ class HasCallEffects(HasEffects):
 
 def _is_scalar(type_: object) -> bool:
     return getattr(type_, "name", "") in ("stan.int", "stan.real", "stan.complex")
+
+
+def _takes_any_size(variable: SSAValue) -> bool:
+    """Whether a container was declared without sizes: it takes those of what is assigned."""
+    return getattr(variable.owner, "name", "") == "stan.declare" and not variable.owner.operands  # type: ignore[union-attr]
 
 
 def _by_suffix(name: str) -> Effect:

@@ -1,0 +1,124 @@
+"""Which ops a program needs: a backward analysis of what is used, together with the variables that are live.
+
+Needed are ops with ordered effects (prints, errors, draws, profiles), additions to the target, what computes their
+operands, assignments to variables that are read afterwards by something needed, and the control flow around all these.
+An assignment that only feeds itself, in a loop, is not. Loops over ranges end, so that they may go; a `while` may not.
+Source: faint variables, Giegerich, Moencke and Wilhelm 1981.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from ulam.dialects import stan
+from ulam.dialects.stan import CallEffects, Effect
+from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
+from ulam.passes.analysis.live_variables import outputs
+from ulam.passes.variable_form import Variable, is_tree
+
+_EXITS = (stan.BreakOp, stan.ContinueOp, stan.ReturnOp)
+_HARMLESS = Effect.READS_VAR | Effect.WRITES_VAR | Effect.READS_TARGET | Effect.LEAVES_LOOP | Effect.RETURNS
+
+
+class NeededOps:
+    """The analysis; `needed` holds the ops, but for declarations, which always stay."""
+
+    def __init__(self, graph: FlowGraph, variables: Variables, calls: CallEffects) -> None:
+        self.needed: set[Operation] = set()
+        self.variables = variables
+        self._exits: dict[Operation, list[Operation]] = {}  # loop or body → break, continue, return that leave it
+        self._live: list[int] = [0] * len(graph.nodes)
+        self._start(graph, calls)
+        self._solve(graph)
+
+    # ------------------------------------------------------------ what is needed from the start
+
+    def _start(self, graph: FlowGraph, calls: CallEffects) -> None:
+        for node in graph.nodes:
+            for op in node.ops:
+                if isinstance(op, _EXITS):
+                    self._exits.setdefault(_left_by(op), []).append(op)
+        for node in graph.nodes:
+            for op in node.ops:
+                if isinstance(op, stan.WhileOp) or (isinstance(op, Variable) and op.operands):
+                    self._need(op)
+                elif not isinstance(op, (*_EXITS, Variable)) and calls.of(op) & ~_HARMLESS:
+                    self._need_statement(op)
+        if isinstance(graph.root, stan.FuncOp):
+            for op in self._exits.get(graph.root, ()):
+                self._need(op)
+
+    def _need_statement(self, op: Operation) -> None:
+        """Marks an op with effects and the statement that it is part of: an expression does not stand alone."""
+        pending = [op]
+        while pending:
+            current = pending.pop()
+            self._need(current)
+            if is_tree(current):
+                pending += [use.operation for result in current.results for use in result.uses]
+            parent = current.parent_op()
+            if isinstance(parent, LAZY) and isinstance(current, stan.YieldOp):
+                pending.append(parent)
+
+    def _need(self, op: Operation) -> None:
+        """Marks an op, what computes its operands, and the control flow that it stands in."""
+        pending = [op]
+        while pending:
+            current = pending.pop()
+            if current in self.needed:
+                continue
+            self.needed.add(current)
+            pending += self._exits.get(current, ())
+            for operand in current.operands:
+                if isinstance(operand.owner, Operation) and is_tree(operand.owner):
+                    pending.append(operand.owner)
+            if isinstance(current, (stan.WhileOp, *LAZY)):
+                for region in current.regions:
+                    if isinstance(region.block.last_op, stan.YieldOp | stan.ConditionOp):
+                        pending.append(region.block.last_op)
+            parent = current.parent_op()
+            if parent is not None and not isinstance(parent, stan.BlockOp | stan.FuncOp | stan.ProgramOp):
+                pending.append(parent)
+
+    # ------------------------------------------------------------ live variables of what is needed
+
+    def _solve(self, graph: FlowGraph) -> None:
+        boundary = outputs(self.variables)
+        changed = True
+        while changed:
+            changed = False
+            known = len(self.needed)
+            for node in reversed(graph.nodes):
+                live = boundary if node is graph.exit else 0
+                for successor in node.successors:
+                    live |= self._live[successor.number]
+                live = self._through(node, live)
+                if live != self._live[node.number]:
+                    self._live[node.number] = live
+                    changed = True
+            changed = changed or len(self.needed) != known
+
+    def _through(self, node: Node, live: int) -> int:
+        for op in reversed(node.ops):
+            if isinstance(op, stan.AssignOp):
+                number = self.variables.find(op.var)
+                bit = 1 << number if number is not None else 0
+                if live & bit:
+                    self._need(op)
+                if not op.kinds.data:
+                    live &= ~bit
+            elif isinstance(op, stan.ReadOp):
+                if op in self.needed and (number := self.variables.find(op.var)) is not None:
+                    live |= 1 << number
+            elif isinstance(op, stan.DeclareOp):
+                live &= ~(1 << self.variables.number(op.res))
+        return live
+
+
+def _left_by(op: Operation) -> Operation:
+    """The loop that a break or continue leaves; of a return the function."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, stan.FuncOp if isinstance(op, stan.ReturnOp) else LOOPS):
+        parent = parent.parent_op()
+    assert parent is not None
+    return parent

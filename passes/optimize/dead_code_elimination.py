@@ -1,0 +1,128 @@
+"""Dead code elimination: what has no effect on the program's behaviour goes.
+
+    int i; i = 5; for (j in 1:10); if (0) { print("Dead code"); } else { print("Hi!"); }   →   int i; print("Hi!");
+
+* A branch, a `while` or a range whose condition or bounds are literals: only what is executed stays.
+* Statements that nothing needs (see `needed_ops`): assignments that are not read, loops and branches without effect.
+
+Declarations stay. What prints, throws, draws, adds to the target or is profiled stays, too, used or not; so does an
+assignment that checks sizes. Source: optimization levels documentation, "Dead code elimination".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.traits import IsTerminator
+
+from ulam.dialects import stan
+from ulam.dialects.stan import CallEffects
+from ulam.passes.analysis.flow_graph import FlowGraph, Variables
+from ulam.passes.analysis.needed_ops import NeededOps
+from ulam.passes.optimize.scopes import graphs, own_bodies
+from ulam.passes.remarks import remark
+from ulam.passes.rewriting import discard
+from ulam.passes.variable_form import Variable, erase_unused, literal_of, mark_local
+
+
+@dataclass(frozen=True)
+class DeadCodeElimination(ModulePass):
+    """The pass."""
+
+    name = "dead-code-elimination"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for body in own_bodies(op):
+            for region in body.regions:
+                _decide_branches(region.block)
+        calls = CallEffects(o for o in op.walk() if isinstance(o, stan.FuncOp))
+        for graph in graphs(op):
+            variables = Variables(graph)
+            needed = NeededOps(graph, variables, calls).needed
+            _remove(graph, variables, needed)
+
+
+# ---------------------------------------------------------------- literal conditions
+
+
+def _decide_branches(block: Block) -> None:
+    """Replaces branches and loops with literal conditions by what is executed, in all regions."""
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        if isinstance(op, stan.IfOp) and (condition := literal_of(op.condition)) is not None:
+            _tell(op, "the condition is always " + ("true" if condition else "false"))
+            following = _take_arm(op, (op.then if condition else op.otherwise).block)
+        elif _never_runs(op):
+            _tell(op, "it never runs")
+            _erase(op)
+        else:
+            for region in op.regions:
+                _decide_branches(region.block)
+        op = following
+
+
+def _never_runs(op: Operation) -> bool:
+    if isinstance(op, stan.WhileOp):
+        end = op.condition.block.last_op
+        return isinstance(end, stan.ConditionOp) and literal_of(end.condition) == 0
+    if isinstance(op, stan.ForOp):
+        lower, upper = literal_of(op.lower), literal_of(op.upper)
+        return lower is not None and upper is not None and lower > upper
+    return False
+
+
+def _take_arm(op: stan.IfOp, arm: Block) -> Operation | None:
+    """Puts the ops of an arm in the place of the `if`; the op to go on with."""
+    block = op.parent
+    assert block is not None
+    top_level = isinstance(block.parent_op(), stan.BlockOp)
+    moved = list(arm.ops)
+    leaves = not isinstance(moved[-1], stan.YieldOp)
+    following = op.next_op
+    if leaves:  # what follows is never reached
+        while block.last_op is not op:
+            assert block.last_op is not None
+            discard(block.last_op)
+    else:
+        moved[-1].detach()
+        moved.pop().erase()
+    for inner in moved:
+        inner.detach()
+        block.insert_op_before(inner, op)
+        if top_level:
+            mark_local(inner)
+    _erase(op)
+    return moved[0] if moved else following
+
+
+def _erase(op: Operation) -> None:
+    operands = list(op.operands)
+    discard(op)
+    erase_unused(operands)
+
+
+# ---------------------------------------------------------------- what nothing needs
+
+
+def _remove(graph: FlowGraph, variables: Variables, needed: set[Operation]) -> None:
+    for node in reversed(graph.nodes):
+        for op in reversed(node.ops):
+            if op in needed or op.parent is None or isinstance(op, Variable) or op.has_trait(IsTerminator):
+                continue
+            if isinstance(op, stan.GlobalOp) and op.res.first_use is not None:
+                continue
+            if isinstance(op, stan.AssignOp):
+                name = variables.declarations[variables.number(op.var)].var_name.data
+                remark(DeadCodeElimination.name, op.location, f"assignment to {name}", "never read", done=True)
+            elif not op.results:
+                _tell(op, "it has no effect")
+            discard(op)
+
+
+def _tell(op: Operation, message: str) -> None:
+    remark(DeadCodeElimination.name, op.location, op.name.removeprefix("stan."), message, done=True)
