@@ -22,8 +22,3 @@ def bodies(op: Operation) -> Iterator[Body]:
             for inner in block.ops:
                 if inner.regions:
                     yield from bodies(inner)
-
-
-def own_bodies(op: Operation) -> Iterator[Body]:
-    """Those of the program itself: without the functions of the library, which the levels' passes leave alone."""
-    return (body for body in bodies(op) if isinstance(body, stan.BlockOp) or "library" not in body.properties)

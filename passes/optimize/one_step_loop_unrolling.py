@@ -37,7 +37,6 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
-from ulam.passes.analysis.bodies import own_bodies
 from ulam.passes.optimize.loop_copies import (
     INT_MAX,
     LOOPS,
@@ -47,6 +46,7 @@ from ulam.passes.optimize.loop_copies import (
     without_end,
     write_copies,
 )
+from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import constant, erase_unused, is_statement, literal_of, read, yield_
