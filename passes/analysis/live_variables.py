@@ -36,15 +36,25 @@ def live_variables(graph: FlowGraph, variables: Variables) -> Solution[int]:
 
 
 def _step(op: Operation, variables: Variables, read: int, written: int) -> tuple[int, int]:
+    """What a node reads before it writes, and what it writes, with `op` put in front."""
     if isinstance(op, stan.ReadOp):
         if (number := variables.find(op.var)) is not None:
             read |= 1 << number
-    elif isinstance(op, stan.AssignOp) and not op.indices and not op.kinds.data:
-        if (number := variables.find(op.var)) is not None:
-            read &= ~(1 << number)
-            written |= 1 << number
-    elif isinstance(op, stan.DeclareOp):
-        number = variables.number(op.results[0])
-        read &= ~(1 << number)
-        written |= 1 << number
+    elif (bit := _written(op, variables)) != 0:
+        read &= ~bit
+        written |= bit
     return read, written
+
+
+def _written(op: Operation, variables: Variables) -> int:
+    """The variable that an op gives a new value as a whole, as a bit."""
+    if isinstance(op, stan.AssignOp) and not op.kinds.data:
+        number = variables.find(op.var)
+        return 0 if number is None else 1 << number
+    return 1 << variables.number(op.res) if isinstance(op, stan.DeclareOp) else 0
+
+
+def live_step(op: Operation, variables: Variables, live: int) -> int:
+    """What is live before an op, given what is after it."""
+    read, written = _step(op, variables, 0, 0)
+    return live & ~written | read

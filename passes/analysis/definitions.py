@@ -1,0 +1,87 @@
+"""Which definitions of variables reach a place, and which variables are surely assigned there: forward analyses."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from ulam.dialects import stan
+from ulam.passes.analysis.data_flow import Solution, solve_sets
+from ulam.passes.analysis.flow_graph import FlowGraph, Variables
+from ulam.passes.variable_form import Variable
+
+
+class Definitions:
+    """Declarations and assignments by number: what gives a variable a value, whole or in part."""
+
+    def __init__(self, graph: FlowGraph, variables: Variables) -> None:
+        self.graph = graph
+        self.ops: list[Operation] = []
+        self.variable: list[int] = []
+        self._number: dict[Operation, int] = {}
+        self._of_variable: list[int] = [0] * len(variables)
+        for node in graph.nodes:
+            for op in node.ops:
+                if isinstance(op, Variable):
+                    self._add(op, variables.number(op.results[0]))
+                elif isinstance(op, stan.AssignOp) and (number := variables.find(op.var)) is not None:
+                    self._add(op, number)
+
+    def _add(self, op: Operation, variable: int) -> None:
+        self._number[op] = len(self.ops)
+        self._of_variable[variable] |= 1 << len(self.ops)
+        self.ops.append(op)
+        self.variable.append(variable)
+
+    def step(self, op: Operation) -> tuple[int, int]:
+        """The definitions that an op makes, and those that it ends."""
+        number = self._number.get(op)
+        if number is None:
+            return 0, 0
+        whole = not (isinstance(op, stan.AssignOp) and op.kinds.data)
+        return 1 << number, self._of_variable[self.variable[number]] if whole else 0
+
+    def reaching(self) -> Solution[int]:
+        """Reaching definitions, as bits: those after which, on some path, the variable was not assigned whole."""
+        gen: list[int] = []
+        kill: list[int] = []
+        for node in self.graph.nodes:
+            made = ended = 0
+            for op in node.ops:
+                new, old = self.step(op)
+                made = made & ~old | new
+                ended |= old
+            gen.append(made)
+            kill.append(ended)
+        return solve_sets(self.graph, gen, kill)
+
+
+def initialized_step(op: Operation, variables: Variables) -> tuple[int, int]:
+    """The variables that an op assigns, in part or whole, and those that it declares anew."""
+    if isinstance(op, stan.AssignOp) and (number := variables.find(op.var)) is not None:
+        return 1 << number, 0
+    if isinstance(op, Variable):
+        bit = 1 << variables.number(op.results[0])
+        bound = isinstance(op, stan.ParameterOp) or _is_data(op)
+        return (bit, 0) if bound else (0, bit)
+    return 0, 0
+
+
+def _is_data(op: Operation) -> bool:
+    block = op.parent_op()
+    return isinstance(block, stan.BlockOp) and block.kind.data == "data"
+
+
+def initialized_variables(graph: FlowGraph, variables: Variables) -> Solution[int]:
+    """Variables that were assigned on every path, as bits."""
+    gen: list[int] = []
+    kill: list[int] = []
+    for node in graph.nodes:
+        made = ended = 0
+        for op in node.ops:
+            new, old = initialized_step(op, variables)
+            made = made & ~old | new
+            ended = (ended | old) & ~new
+        gen.append(made)
+        kill.append(ended)
+    everything = (1 << len(variables)) - 1
+    return solve_sets(graph, gen, kill, intersect=True, everything=everything)

@@ -1,0 +1,265 @@
+"""What is known of ints and of the sizes of containers at compile time, as linear forms: `2 * N + 1`.
+
+    vector[N + 1] x;   for (n in 1:N) ... x[n + 1] ...      # x has as many entries as n + 1 reaches: N + 1
+
+A form is a constant plus multiples of *atoms*, ints that keep their value: data, an int that is assigned once, an SSA
+value, the size of a formal. Two forms that are equal have equal values wherever both can be evaluated. An int that is
+assigned once counts also where it is read before: what is declared with the smallest int as its size throws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from ulam.dialects import stan
+from ulam.passes.analysis.bodies import own_bodies
+from ulam.passes.variable_form import Variable, is_global, literal_of
+from ulam.passes.walk import ops_within
+
+_ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in "+-*")
+_NEG = stan.UNARY_OPERATORS["-"]
+_LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
+_MATRIX_OF_ONE_SIZE = ("cholesky_factor_corr", "cholesky_factor_cov", "corr_matrix", "cov_matrix")
+_MAX_TERMS = 16
+
+
+@dataclass(frozen=True)
+class Form:
+    """`constant + sum of count * atom`."""
+
+    constant: int
+    terms: frozenset[tuple[Hashable, int]] = frozenset()
+
+    def plus(self, other: Form, factor: int = 1) -> Form:
+        """`self + factor * other`."""
+        counts = dict(self.terms)
+        for atom, count in other.terms:
+            counts[atom] = counts.get(atom, 0) + factor * count
+        terms = frozenset((atom, count) for atom, count in counts.items() if count)
+        return Form(self.constant + factor * other.constant, terms)
+
+    def times(self, factor: int) -> Form:
+        return Form(0).plus(self, factor)
+
+
+ONE = Form(1)
+
+
+@dataclass
+class _Uses:
+    """How the program uses one variable."""
+
+    declaration: Variable | None = None
+    assignments: int = 0
+    assigned: stan.AssignOp | None = None
+
+
+@dataclass
+class SizeFacts:
+    """The ints and sizes of one program (or of loose functions and blocks), as it is when this is made.
+
+    Passes may go on asking while they change statements, as long as no int gets another value.
+    """
+
+    root: Operation
+    _uses: dict[Hashable, _Uses] = field(default_factory=dict)
+    _forms: dict[SSAValue, Form] = field(default_factory=dict)
+    _of_variables: dict[Hashable, Form | None] = field(default_factory=dict)
+    _minima: dict[Hashable, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        declarations: list[Variable] = []
+        for body in own_bodies(self.root):
+            for op in ops_within(body):
+                if isinstance(op, Variable):
+                    self._uses.setdefault(self.key(op.results[0]), _Uses()).declaration = op
+                    declarations.append(op)
+                elif isinstance(op, stan.AssignOp):
+                    uses = self._uses.setdefault(self.key(op.operands[0]), _Uses())
+                    uses.assignments += 1
+                    uses.assigned = op
+        for declaration in declarations:
+            self._learn_minima(declaration)
+
+    def key(self, variable: SSAValue) -> Hashable:
+        """What names a variable in all blocks: its name if it is global, else itself."""
+        op = variable.owner
+        if isinstance(op, stan.GlobalOp) or (isinstance(op, Variable) and is_global(op)):
+            name = op.properties["var_name"]
+            assert isinstance(name, StringAttr)
+            return name.data
+        return variable
+
+    def declaration(self, variable: SSAValue) -> Variable | None:
+        """The declaration of a variable, in whichever block it is."""
+        uses = self._uses.get(self.key(variable))
+        return uses.declaration if uses is not None else None
+
+    def _learn_minima(self, declaration: Variable) -> None:
+        """Bounds of data, and that sizes of global variables are not negative."""
+        if not is_global(declaration):
+            return
+        in_data = _kind(declaration) == "data"
+        if in_data and declaration.results[0].type == stan.VarType(stan.INT) and declaration.lower is not None:
+            lower = literal_of(declaration.lower)
+            if isinstance(lower, int):
+                self._at_least(self.key(declaration.results[0]), lower)
+        for size in declaration.sizes:
+            form = self.form(size)
+            if form.constant == 0 and len(form.terms) == 1:
+                ((atom, count),) = form.terms
+                if count == 1:
+                    self._at_least(atom, 0)
+
+    def _at_least(self, atom: Hashable, value: int) -> None:
+        self._minima[atom] = max(value, self._minima.get(atom, value))
+
+    # ------------------------------------------------------------ ints
+
+    def form(self, value: SSAValue) -> Form:
+        """The form of an int; of what is not understood, the value itself is the atom."""
+        found = self._forms.get(value)
+        if found is None:
+            found = self._form(value)
+            if len(found.terms) > _MAX_TERMS:
+                found = _atom(value)
+            self._forms[value] = found
+        return found
+
+    def _form(self, value: SSAValue) -> Form:
+        op = value.owner
+        if isinstance(op, Block):
+            return _atom(value)
+        literal = literal_of(value)
+        if isinstance(literal, int):
+            return Form(literal)
+        if isinstance(op, stan.ReadOp):
+            return self._of_variable(op.operands[0]) or _atom(value)
+        if isinstance(op, (_ADD, _SUB)):
+            return self.form(op.operands[0]).plus(self.form(op.operands[1]), -1 if isinstance(op, _SUB) else 1)
+        if isinstance(op, _NEG):
+            return self.form(op.operands[0]).times(-1)
+        if isinstance(op, _MUL):
+            left, right = self.form(op.operands[0]), self.form(op.operands[1])
+            if not left.terms or not right.terms:
+                return right.times(left.constant) if not left.terms else left.times(right.constant)
+            return _atom(("*", frozenset((left, right))))
+        if isinstance(op, stan.CallOp) and len(op.operands) == 1 and op.user is None:
+            return self._measured(op) or _atom(value)
+        return _atom(value)
+
+    def _of_variable(self, variable: SSAValue) -> Form | None:
+        """The form of a variable that has one value for as long as it is seen."""
+        key = self.key(variable)
+        if key in self._of_variables:
+            return self._of_variables[key]
+        self._of_variables[key] = None  # while its value is looked at: no way around
+        uses = self._uses.get(key)
+        found = None
+        if uses is not None and uses.declaration is not None:
+            if _kind(uses.declaration) == "data" and is_global(uses.declaration):
+                found = _atom(key)
+            elif uses.assignments == 1 and uses.assigned is not None and _once(uses.declaration, uses.assigned):
+                found = self.form(uses.assigned.operands[1])
+                if any(isinstance(atom, SSAValue) for atom, _ in found.terms):
+                    found = _atom(key)
+        self._of_variables[key] = found
+        return found
+
+    def _measured(self, op: stan.CallOp) -> Form | None:
+        """`size(x)`, `num_elements(x)`, `rows(x)`, `cols(x)`."""
+        sizes = self.sizes(op.operands[0])
+        inner = op.operands[0].type
+        name = op.callee.data
+        if name in ("size", "num_elements") and len(sizes) == 1:
+            return sizes[0]
+        if name == "size" and isinstance(inner, stan.ArrayType) and sizes:
+            return sizes[0]
+        if name in ("rows", "cols") and inner == stan.MATRIX:
+            return sizes[0 if name == "rows" else 1]
+        if (name, inner) in (("rows", stan.VECTOR), ("cols", stan.ROW_VECTOR)):
+            return sizes[0]
+        return None
+
+    def minimum(self, form: Form) -> int | None:
+        """The least value that a form may have, None if nothing is known."""
+        least = form.constant
+        for atom, count in form.terms:
+            known = self._minima.get(atom)
+            if isinstance(atom, tuple) and atom[0] == "size":
+                known = 0
+            if known is None or count < 0:
+                return None
+            least += count * known
+        return least
+
+    # ------------------------------------------------------------ sizes
+
+    def sizes(self, container: SSAValue) -> list[Form | None]:
+        """The sizes of a value's dimensions, outermost first: None where they are not known."""
+        op = container.owner
+        if isinstance(op, stan.ReadOp):
+            return self.declared_sizes(op.operands[0])
+        rank = stan.dimensions(container.type)
+        if isinstance(container, BlockArgument):
+            return [_atom(("size", container, number)) for number in range(rank)]
+        return [None] * rank
+
+    def declared_sizes(self, variable: SSAValue) -> list[Form | None]:
+        """The sizes of a variable, as declared."""
+        assert isinstance(variable.type, stan.VarType)
+        rank = stan.dimensions(variable.type.element)
+        declaration = self.declaration(variable)
+        if declaration is None:
+            return [None] * rank
+        sizes: list[Form | None] = [self.form(size) for size in declaration.sizes]
+        if len(sizes) == rank - 1 and declaration.constraint.data in _MATRIX_OF_ONE_SIZE:
+            sizes.append(sizes[-1])
+        return sizes if len(sizes) == rank else [None] * rank
+
+    def in_range(self, index: SSAValue, size: Form | None) -> bool:
+        """Whether an index is surely from 1 to `size`: a literal, or the variable of a loop around it."""
+        if size is None:
+            return False
+        form = self.form(index)
+        lowest = highest = form
+        for atom, count in form.terms:
+            loop = atom.owner.parent_op() if isinstance(atom, BlockArgument) else None
+            if not isinstance(loop, stan.ForOp) or count != 1 or atom is not loop.body.block.args[0]:
+                continue
+            variable = Form(0, frozenset(((atom, 1),)))
+            lowest = lowest.plus(variable, -1).plus(self.form(loop.lower))
+            highest = highest.plus(variable, -1).plus(self.form(loop.upper))
+        return self.is_at_least(lowest, ONE) and self.is_at_least(size, highest)
+
+    def is_at_least(self, form: Form, other: Form) -> bool:
+        """Whether `form >= other` for sure."""
+        least = self.minimum(form.plus(other, -1))
+        return least is not None and least >= 0
+
+
+def _atom(name: Hashable) -> Form:
+    return Form(0, frozenset(((name, 1),)))
+
+
+def _kind(declaration: Operation) -> str:
+    parent = declaration.parent_op()
+    return parent.kind.data if isinstance(parent, stan.BlockOp) else ""
+
+
+def _once(declaration: Operation, assigned: stan.AssignOp) -> bool:
+    """Whether one assignment is executed once in the life of its variable: no loop is between them."""
+    kinds = assigned.properties["kinds"]
+    assert isinstance(kinds, ArrayAttr)
+    return not kinds.data and _loop_around(declaration) is _loop_around(assigned)
+
+
+def _loop_around(op: Operation) -> Operation | None:
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, _LOOPS):
+        parent = parent.parent_op()
+    return parent
