@@ -182,9 +182,16 @@ class HasCallEffects(HasEffects):
             return _by_suffix(name.partition(".")[0]) | Effect.PRINTS | Effect.THROWS
         if "callback" in op.properties:
             return Effect.PRINTS | Effect.THROWS
-        if name in TOTAL_FUNCTIONS and (len(op.operands) <= 1 or all(_is_scalar(o.type) for o in op.operands)):
+        if name in TOTAL_FUNCTIONS and _sizes_agree(op):
             return Effect.NONE
+        if "unchecked" in op.properties and "definition" not in op.properties and _sizes_agree(op):
+            return _by_suffix(name)
         return _by_suffix(name) | Effect.THROWS
+
+
+def _sizes_agree(op: Operation) -> bool:
+    """Whether a call applied element by element has no sizes to compare."""
+    return len(op.operands) <= 1 or all(_is_scalar(operand.type) for operand in op.operands)
 
 
 def _is_scalar(type_: object) -> bool:

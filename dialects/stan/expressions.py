@@ -161,12 +161,16 @@ class CallOp(IRDLOperation):
     `captured` then has a 1 for each argument that is for the callback only: it is called with these added.
     `definition` is the symbol of the `stan.func` that defines a library function for these argument types; without
     one the conversion to loops knows the function itself.
+    `unchecked`: the function's own requirements of its arguments are skipped (those of functions that it calls are
+    not); outside of its domain the result is NaN instead of an error. Set where a rewrite puts a function in place of
+    an expression that has no such requirements: `log(1 - x)`, which never throws, becomes an unchecked `log1m(x)`.
     """
 
     name = "stan.call"
     callee = prop_def(StringAttr)
     autodiff = prop_def(DenseArrayBase)
     unnormalized = opt_prop_def(UnitAttr)
+    unchecked = opt_prop_def(UnitAttr)
     user = opt_prop_def(UnitAttr)
     callback = opt_prop_def(StringAttr)
     captured = opt_prop_def(DenseArrayBase)
@@ -181,6 +185,8 @@ class CallOp(IRDLOperation):
             raise VerifyException(f"autodiff has {len(autodiff)} entries for {len(self.operands)} arguments")
         if "user" in self.properties and "definition" in self.properties:
             raise VerifyException("a call of a user's function has no library definition")
+        if "user" in self.properties and "unchecked" in self.properties:
+            raise VerifyException("a user's function has no requirements that could be skipped")
         if any(isinstance(o.type, VarType) for o in self.operands):
             raise VerifyException("arguments are values: a variable is read first")
 
