@@ -9,7 +9,8 @@ from ulam.passes.analysis.data_flow import Solution, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.variable_form import is_global
 
-OUTPUT_BLOCKS = ("parameters", "transformed_parameters", "generated_quantities")
+# Transformed data count: the program as it was written reads them, too, to tell an error (unit `locate`).
+OUTPUT_BLOCKS = ("transformed_data", "parameters", "transformed_parameters", "generated_quantities")
 
 
 def outputs(variables: Variables) -> int:
