@@ -116,6 +116,9 @@ def _main(argv: Sequence[str] | None) -> int:
     if arguments.print_pipeline:
         print(pipeline_text(passes))
         return EXIT_OK
+    if "specialize-data" in text and not _data_of(arguments, passes):
+        what = "level 4" if arguments.pipeline is None else "specialize-data"
+        return _usage(f"{what} specialises the program on its data: give them with --data FILE")
     is_stdin = arguments.input == "-"
     try:
         content = sys.stdin.read() if is_stdin else _read(arguments.input)
@@ -129,6 +132,12 @@ def _main(argv: Sequence[str] | None) -> int:
     if arguments.verify_diagnostics:
         return _verify_diagnostics(run, pieces)
     return _print_pieces(run, pieces)
+
+
+def _data_of(arguments: argparse.Namespace, passes: list[ModulePass]) -> str | None:
+    """The data that were given, on the command line or to a pass."""
+    given = [arguments.data, *(getattr(entry, "data", None) for entry in passes)]
+    return next((entry for entry in given if entry), None)
 
 
 def _usage(message: str) -> int:
@@ -308,8 +317,7 @@ def _stan_module(run: Run, piece: Piece) -> ModuleOp:
 
 def _known_data(run: Run, piece: Piece) -> KnownData | None:
     """What the passes may take for known, if data were given."""
-    given = [run.arguments.data, *(getattr(entry, "data", None) for entry in run.passes)]
-    data = next((entry for entry in given if entry), None)
+    data = _data_of(run.arguments, run.passes)
     if data is None:
         return None
     from ulam.runtime.errors import UlamError

@@ -255,8 +255,12 @@ def test_stan_opt_data(tmp_path: Path, capsys: Capture) -> None:
         assert stan_opt.main([str(path), "-O4", "--data", data, "-t", "stan"]) == 0
         printed = capsys.readouterr()
         assert "target += 3;" in printed.out and printed.err == "n 3\n"
-    assert stan_opt.main([str(path), "-O4", "-t", "stan"]) == 0
-    assert "target += N;" in capsys.readouterr().out
+    pipeline = f'specialize-data{{data="{tmp_path / "d.json"}"}}'
+    assert stan_opt.main([str(path), "-p", pipeline, "-t", "stan"]) == 0
+    assert "target += 3;" in capsys.readouterr().out
+    for options in (["-O4"], ["-p", "specialize-data"]):
+        assert stan_opt.main([str(path), *options]) == 2
+        assert "specialises the program on its data: give them with --data FILE" in capsys.readouterr().err
     assert stan_opt.main([str(path), "--data", str(tmp_path / "none.json")]) == 1
     assert "none.json' does not exist" in capsys.readouterr().err
     assert stan_opt.main([str(path), "--data", '{"N": 0.5}']) == 1
