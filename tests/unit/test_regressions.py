@@ -6,8 +6,13 @@ Comments of the form `// key: value` say what to expect:
     error: text         a part of the message of the CompileError
     rejects: text       a part of the message with which the point is rejected
     value: number       the log density
-    outputs: JSON       transformed parameters and generated quantities
-Without `error` all units compile, and without `rejects` the gradient agrees with central differences.
+    outputs: JSON       transformed parameters and generated quantities; null for a number that is drawn
+    prints: JSON text   what an evaluation of the log density prints
+    generates: JSON text  what generated quantities print
+    fails: text         a part of the message with which generated quantities fail
+Without `error` all units compile, and without `rejects` the gradient agrees with central differences. All but `error`
+and `rejects` hold at every level; `R01` to `R23` are what the reference compiler's optimizer got wrong once, each with
+what the program should do.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import json
 import math
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +29,9 @@ import numpy.typing as npt
 import pytest
 
 import ulam
+from ulam.passes.pipelines import LEVELS
 from ulam.runtime.compiler import RECURSION_LIMIT, Compiler
-from ulam.runtime.errors import CompileError, InternalCompilerError, Rejection
+from ulam.runtime.errors import CompileError, InternalCompilerError, ProgramError, Rejection
 
 FOLDER = Path(__file__).parent.parent / "regressions"
 PROGRAMS = sorted(FOLDER.glob("*.stan"))
@@ -32,13 +39,16 @@ UNITS = ("setup", "value_propto", "value_full", "gradient_full", "unconstrain", 
 
 
 def _expectations(text: str) -> dict[str, str]:
-    return dict(re.findall(r"^\s*// (data|point|error|rejects|value|outputs): (.*)$", text, re.MULTILINE))
+    return dict(
+        re.findall(r"^\s*// (data|point|error|rejects|value|outputs|prints|generates|fails): (.*)$", text, re.MULTILINE)
+    )
 
 
 def _use_everything(path: Path, expected: dict[str, str]) -> ulam.StanModel:
     compiler = Compiler(path.read_text(), path.name)
     model = ulam.StanModel(path, expected.get("data"), cache=False)
-    model.param_constrain(np.zeros(model.param_unc_num()), include_tp=True, include_gq=True, rng=model.new_rng(1))
+    if "fails" not in expected:
+        model.param_constrain(np.zeros(model.param_unc_num()), include_tp=True, include_gq=True, rng=model.new_rng(1))
     for unit in UNITS:
         compiler.compiled(unit)
     return model
@@ -67,9 +77,7 @@ def test_program(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not isinstance(raised.value, InternalCompilerError)
         return
     model = ulam.StanModel(path, expected.get("data"), cache=False)
-    point = np.random.default_rng(1).uniform(-1, 1, model.param_unc_num())
-    if "point" in expected:
-        point = np.array(json.loads(expected["point"]), float)
+    point = _point(model, expected)
     if "rejects" in expected:
         for evaluate in (model.log_density, model.log_density_gradient):
             with pytest.raises(Rejection, match=re.escape(expected["rejects"])):
@@ -77,13 +85,40 @@ def test_program(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return
     _use_everything(path, expected)
     value, gradient = model.log_density_gradient(point)
-    if "value" in expected:
-        np.testing.assert_equal(value, float(expected["value"]))
     if math.isfinite(value):
         np.testing.assert_allclose(gradient, _differences(model, point), rtol=1e-7, atol=1e-7)
+
+
+def _point(model: ulam.StanModel, expected: dict[str, str]) -> npt.NDArray[np.float64]:
+    if "point" in expected:
+        return np.array(json.loads(expected["point"]), float)
+    return np.random.default_rng(1).uniform(-1, 1, model.param_unc_num())
+
+
+_TOLD = [path for path in PROGRAMS if not {"error", "rejects"} & _expectations(path.read_text()).keys()]
+
+
+@pytest.mark.parametrize("level", sorted(LEVELS))
+@pytest.mark.parametrize("path", _TOLD, ids=lambda path: path.stem)
+def test_what_a_program_does_at_every_level(path: Path, level: int, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = _expectations(path.read_text())
+    model = ulam.StanModel(path, expected.get("data"), cache=False, opt_level=level)
+    point = _point(model, expected)
+    if "value" in expected:
+        np.testing.assert_allclose(model.log_density(point), float(expected["value"]), rtol=1e-13)
+        assert capsys.readouterr().out == json.loads(expected.get("prints", '""'))
+    generate = partial(model.param_constrain, point, include_tp=True, include_gq=True, rng=model.new_rng(1))
+    if "fails" in expected:
+        with pytest.raises(ProgramError, match=re.escape(expected["fails"])):
+            generate()
+        return
+    written = generate()[model.param_num() :]
+    assert capsys.readouterr().out == json.loads(expected.get("generates", '""'))
     if "outputs" in expected:
-        written = model.param_constrain(point, include_tp=True, include_gq=True, rng=model.new_rng(1))
-        np.testing.assert_allclose(written[model.param_num() :], json.loads(expected["outputs"]), atol=1e-8)
+        outputs = json.loads(expected["outputs"])
+        assert len(outputs) == len(written)
+        told = [n for n, output in enumerate(outputs) if output is not None]
+        np.testing.assert_allclose(written[told], [outputs[n] for n in told], atol=1e-8)
 
 
 # ---------------------------------------------------------------- depth
