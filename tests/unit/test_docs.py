@@ -29,6 +29,8 @@ FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 COMMANDS = {"stan-opt": "ulam.tools.stan_opt", "ulam": "ulam.tools.ulam"}
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 UNSTABLE = ("time", "iterations", "evaluations", "gradient norm", "y_new")
+AS_PRINTED = ("-t stan", "--debug-", "--explain")  # other output of stan-opt is IR
+OPTIMIZED = re.compile(r"^```stan (-[pO][^\n]*)\n(.*?)^```\n+```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OP = re.compile(r"\b(?:arith|scf|func|rt|ad|stan)\.\w+|\b(?:fmul|fadd|fsub|load|br|define|fcmp|phi)\b")
 
 
@@ -51,7 +53,11 @@ def parametrize(kind: str) -> pytest.MarkDecorator:
 
 
 def list_functions() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("list_functions", ROOT / "docs" / "list_functions.py")
+    return _script("list_functions")
+
+
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -76,7 +82,7 @@ def test_console(text: str) -> None:
         command, _, shown = part.partition("\n")
         status, printed = run(command)
         assert status == (1 if " check " in command else 0), printed
-        if command.startswith("stan-opt") and "-t stan" not in command:
+        if command.startswith("stan-opt") and not any(option in command for option in AS_PRINTED):
             # The text of the IR changes with every improvement; what kinds of ops there are must be so.
             assert set(OP.findall(shown)) <= set(OP.findall(printed))
         else:
@@ -145,6 +151,29 @@ def test_program_that_is_not_supported(text: str) -> None:
 
     with pytest.raises((DiagnosticError, NotSupportedError), match="not supported|cannot be lowered"):
         Compiler(text).llvm_text("gradient_propto")
+
+
+OPTIMIZED_PROGRAMS = OPTIMIZED.findall((ROOT / "docs" / "optimization.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("options", "program", "shown"), OPTIMIZED_PROGRAMS, ids=[o for o, _, _ in OPTIMIZED_PROGRAMS])
+def test_example_of_a_pass(
+    options: str, program: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ulam.tools.stan_opt import main
+
+    path = tmp_path / "example.stan"
+    path.write_text(program)
+    assert main([str(path), *shlex.split(options), "--verify-each", "--debug-optimized-mir-pretty"]) == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_every_pass_of_a_level_has_its_example() -> None:
+    lists = _script("list_levels")
+    document = lists.DOCUMENT.read_text(encoding="utf-8")
+    assert lists.updated(document) == document, "run python docs/list_levels.py"
+    named = {name for options, _, _ in OPTIMIZED_PROGRAMS for name in re.findall(r"[a-z]+(?:-[a-z]+)+", options)}
+    assert lists.passes() <= named | {"specialize-data", "memory-pattern-optimization"}
 
 
 def test_lists_of_functions_are_current() -> None:

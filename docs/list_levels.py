@@ -1,0 +1,85 @@
+"""Writes which passes each optimization level runs into `docs/optimization.md`, from `passes/pipelines.py`.
+
+python docs/list_levels.py            # rewrites the part between the two markers
+python docs/list_levels.py --check    # exit status 1 if it is not current
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ulam.passes.pipelines import LEVELS, level_pipeline, parse_pipeline, pipeline_text
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+DOCUMENT = Path(__file__).with_name("optimization.md")
+BEGIN = "<!-- begin: written by docs/list_levels.py -->"
+END = "<!-- end: written by docs/list_levels.py -->"
+
+
+def _single_passes(pipeline: str) -> Iterator[ModulePass]:
+    """The passes of a pipeline, those that `repeat` runs in place of it."""
+    for entry in parse_pipeline(pipeline):
+        if entry.name == "repeat":
+            yield from _single_passes(getattr(entry, "passes"))  # noqa: B009
+        else:
+            yield entry
+
+
+def passes() -> set[str]:
+    """Names of all passes that some level runs."""
+    return {entry.name for level in LEVELS for entry in _single_passes(level_pipeline(level))}
+
+
+def _table() -> list[str]:
+    cells: dict[str, dict[int, str]] = {}
+    for level in LEVELS:
+        for entry in _single_passes(level_pipeline(level)):
+            exact = getattr(entry, "preserve_numerics", False)
+            cells.setdefault(entry.name, {})[level] = "exact" if exact else "yes"
+    levels = [level for level in LEVELS if level > 0]
+    lines = [f"| pass | {' | '.join(f'level {n}' for n in levels)} |", f"|---|{'---|' * len(levels)}"]
+    for name, at in cells.items():
+        lines.append(f"| `{name}` | {' | '.join(at.get(level, '–') for level in levels)} |")
+    return lines
+
+
+def _order(level: int) -> list[str]:
+    text = pipeline_text(parse_pipeline(level_pipeline(level))) or "(no passes)"
+    wrapped = textwrap.wrap(text.replace(",", ", "), 112, break_long_words=False, break_on_hyphens=False)
+    return [f"{level}  {wrapped[0]}", *(f"   {line}" for line in wrapped[1:])]
+
+
+def text() -> str:
+    """What stands between the markers."""
+    orders = [line for level in LEVELS for line in _order(level)]
+    return "\n".join([*_table(), "\nIn this order:\n", "```text", *orders, "```"])
+
+
+def updated(document: str) -> str:
+    """The document with the part between the markers written anew."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{DOCUMENT.name} lacks the markers")
+    return f"{before}{BEGIN}\n\n{text()}\n\n{END}{after}"
+
+
+def main() -> int:
+    document = DOCUMENT.read_text(encoding="utf-8")
+    new = updated(document)
+    if "--check" in sys.argv[1:]:
+        if new != document:
+            print(f"{DOCUMENT.name} is not current; run python docs/list_levels.py", file=sys.stderr)
+        return int(new != document)
+    DOCUMENT.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
