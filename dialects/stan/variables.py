@@ -113,11 +113,19 @@ class DeclareOp(_Declaration):
     A model block has no global variables, marked or not.
     Bounds are operands in the data block only; elsewhere those of the variable's `stan.check` count.
     `data_only`: found to need no gradient (set by the AD-level optimization, printed as `data`).
+    `source_name`: its name in the source, which messages say, where a pass has given it another.
     """
 
     name = "stan.declare"
     local = opt_prop_def(UnitAttr)
     data_only = opt_prop_def(UnitAttr)
+    source_name = opt_prop_def(StringAttr)
+
+    @property
+    def told_name(self) -> str:
+        """What messages call the variable."""
+        name = self.source_name or self.var_name
+        return name.data
 
 
 @irdl_op_definition
@@ -125,6 +133,11 @@ class ParameterOp(_Declaration):
     """Declares a parameter: a slice of the unconstrained vector, constrained."""
 
     name = "stan.parameter"
+
+    @property
+    def told_name(self) -> str:
+        """What messages call the parameter."""
+        return self.var_name.data
 
 
 @irdl_op_definition

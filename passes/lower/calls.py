@@ -11,9 +11,9 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
 from ulam.library.requirements import NAN_IS_REFUSED, PRIMITIVE_REQUIREMENTS, REQUIREMENTS, Argument
+from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.lowering import (
-    DENSITY_SUFFIXES,
     REJECTION,
     Closure,
     Frame,
@@ -30,8 +30,9 @@ from ulam.passes.lower.values import Container, Value, for_each_position
 @handles(stan.CallOp)
 def call(low: Lowering, op: stan.CallOp) -> None:
     name = op.callee.data
-    if op.res is not None and _can_wait(op) and feeds_target(low, op.res):
+    if op.res is not None and (end := feeds_target(low, op)) is not None:
         low.deferred.add(op.res)
+        _keep_arguments(low, op, end)
         return
     if op.user is not None:
         result = call_user(low, op)
@@ -51,29 +52,20 @@ def call(low: Lowering, op: stan.CallOp) -> None:
 # ---------------------------------------------------------------- sums that go into the target
 
 
-def _can_wait(op: stan.CallOp) -> bool:
-    return is_density(op) or op.user is not None
+def feeds_target(low: Lowering, op: stan.CallOp) -> Operation | None:
+    """Where a call is written instead: where its value is added to the target (see `target_terms`)."""
+    end = low.outlined.terms.waits_for(op)
+    if isinstance(end, stan.ReturnOp) and not (low.frames and low.frames[-1].to_target):
+        return None
+    return end
 
 
-def feeds_target(low: Lowering, ssa: SSAValue) -> bool:
-    """Whether the only use of a real is, perhaps after additions, to be added to the target."""
-    if not isinstance(ssa.type, stan.RealType):
-        return False
-    uses = list(ssa.uses)
-    if len(uses) != 1:
-        return False
-    user = uses[0].operation
-    if user.parent is not _parent(ssa):
-        return False
-    if isinstance(user, stan.TargetAddOp):
-        return True
-    if isinstance(user, stan.ReturnOp):
-        return bool(low.frames) and low.frames[-1].to_target
-    return isinstance(user, stan.BINARY_OPERATORS["+"]) and feeds_target(low, user.results[0])
-
-
-def _parent(ssa: SSAValue) -> object:
-    return ssa.owner.parent if isinstance(ssa.owner, Operation) else ssa.owner
+def _keep_arguments(low: Lowering, op: stan.CallOp, end: Operation) -> None:
+    """Copies the arguments of a call that waits for `end` if what they read is assigned before."""
+    for ssa in op.arguments:
+        value = low.env[ssa]
+        if isinstance(value, Container) and value.variables and low.written_between(value.variables, op, end):
+            low.env[ssa] = low.own(value)
 
 
 def add_to_target(low: Lowering, ssa: SSAValue) -> None:
@@ -131,18 +123,7 @@ def effective_autodiff(low: Lowering, op: stan.CallOp) -> list[bool]:
 
 def depends_on_autodiff(frame: Frame, ssa: SSAValue) -> bool:
     """Whether a value in a function's body depends on one of its autodiff arguments (or on a local variable)."""
-    if (known := frame.autodiff.get(ssa)) is not None:
-        return known
-    if isinstance(ssa.type, stan.IntType):
-        result = False
-    elif not isinstance(ssa.owner, Operation):
-        result = frame.any_autodiff
-    elif isinstance(ssa.owner, stan.ReadOp) or ssa.owner.regions:
-        result = frame.any_autodiff
-    else:
-        result = any(depends_on_autodiff(frame, operand) for operand in ssa.owner.operands)
-    frame.autodiff[ssa] = result
-    return result
+    return bool(dependence(ssa, frame.autodiff, frame.any_autodiff))
 
 
 def is_unnormalized(low: Lowering, op: stan.CallOp) -> bool:
@@ -154,11 +135,7 @@ def call_user(low: Lowering, op: stan.CallOp, *, to_target: bool = False) -> Val
     """A function of the program."""
     function = low.functions[op.callee.data]
     arguments = [low.own(low.value(a)) for a in op.arguments]
-    # Only a density that is itself called unnormalised passes the dropping on.
-    is_user_density = function.stan_name.data.endswith(DENSITY_SUFFIXES)
-    unnormalized = is_unnormalized(low, op) if is_user_density else False
-    if function.stan_name.data.endswith("_lp"):
-        unnormalized = True
+    unnormalized = body_drops_constants(function, is_unnormalized(low, op))
     return inline(low, function, arguments, op.location, unnormalized, effective_autodiff(low, op), to_target=to_target)
 
 
@@ -172,8 +149,12 @@ def inline(
     *,
     to_target: bool = False,
     closure: Closure | None = None,
+    unchecked: bool = False,
 ) -> Value | None:
-    """Writes a function's body in place of a call, or calls it if it is recursive; returns its result."""
+    """Writes a function's body in place of a call, or calls it if it is recursive; returns its result.
+
+    `unchecked`: without the requirements that the body states itself.
+    """
     if not function.body.blocks:
         raise NotSupportedError(f"function '{function.stan_name.data}' is declared but not defined", location)
     if low.outlined.graph.is_recursive(function.sym_name.data):
@@ -189,10 +170,15 @@ def inline(
         frame.autodiff[formal] = bit
     low.frames.append(frame)
     outer = low.builder.location
-    low.block_ops(block.ops)
+    low.block_ops(op for op in block.ops if not (unchecked and is_requirement(op)))
     low.builder.location = outer
     low.frames.pop()
     return frame.result
+
+
+def is_requirement(op: Operation) -> bool:
+    """Whether an op of a library function is a `require_*` statement."""
+    return isinstance(op, stan.CallOp) and op.callee.data.startswith("require_")
 
 
 def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
@@ -206,6 +192,7 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
     arguments = [low.value(a) for a in op.arguments]
     autodiff = effective_autodiff(low, op)
     unnormalized = is_unnormalized(low, op)
+    unchecked = op.unchecked is not None
     over_elements = all_scalar(function) and any(isinstance(a, Container) for a in arguments)
     if over_elements and op.callee.data.endswith(("_cdf", "_lcdf", "_lccdf", "_rng")):
         from ulam.passes.lower.densities import vectorized_function
@@ -216,7 +203,7 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
 
         def element(*scalars: SSAValue) -> SSAValue:
             converted = [as_formal(low, s, t) for s, t in zip(scalars, inputs, strict=True)]
-            result = inline(low, function, converted, op.location, unnormalized, autodiff)
+            result = inline(low, function, converted, op.location, unnormalized, autodiff, unchecked=unchecked)
             assert isinstance(result, SSAValue)
             return result
 
@@ -227,20 +214,20 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
         from ulam.passes.lower.callbacks import capture
 
         closure, arguments, autodiff = capture(low, op, arguments, autodiff)
-    owned = [_argument(low, function, n, a) for n, a in enumerate(arguments)]
-    return inline(low, function, owned, op.location, unnormalized, autodiff, closure=closure)
+    owned = [_argument(low, function, n, a, unchecked=unchecked) for n, a in enumerate(arguments)]
+    return inline(
+        low, function, owned, op.location, unnormalized, autodiff, closure=closure, unchecked=unchecked)  # fmt: skip
 
 
-def _argument(low: Lowering, function: stan.FuncOp, n: int, argument: Value) -> Value:
+def _argument(low: Lowering, function: stan.FuncOp, n: int, argument: Value, *, unchecked: bool = False) -> Value:
     """An actual argument of a library function: computed once if it is used more than once."""
     formal = function.body.block.args[n]
     if isinstance(argument, Container):
         if argument.cheap and not argument.variables:
             return argument
-        if not argument.variables and formal.has_one_use():
-            user = next(iter(formal.uses)).operation
-            if user.parent is function.body.block:
-                return argument
+        users = [use.operation for use in formal.uses if not (unchecked and is_requirement(use.operation))]
+        if not argument.variables and len(users) == 1 and users[0].parent is function.body.block:
+            return argument
         return low.own(argument)
     if isinstance(argument, SSAValue):
         return as_formal(low, argument, formal.type)
@@ -265,7 +252,7 @@ def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
     if has_primitive(name) and op.res is not None:
         builder = low.builder
         in_library = bool(low.frames) and low.frames[-1].function.library is not None
-        requirements = () if in_library else PRIMITIVE_REQUIREMENTS.get(name, ())
+        requirements = () if in_library or op.unchecked is not None else PRIMITIVE_REQUIREMENTS.get(name, ())
         location = low.error_location()
 
         def element(*scalars: SSAValue) -> SSAValue:

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.passes.analysis.call_context import DENSITY_SUFFIXES
 from ulam.passes.analysis.effects_low import viewed
 from ulam.passes.analysis.nesting import ancestor_in, block_of
 from ulam.passes.builder import BUFFER_REAL, Builder
@@ -89,14 +90,15 @@ class Frame:
     unnormalized: bool
     to_target: bool = False
     """The result is added to the target, summand by summand, instead of being returned."""
-    autodiff: dict[SSAValue, bool] = field(default_factory=dict)
+    autodiff: dict[SSAValue, int] = field(default_factory=dict)
+    """1 for the formals that are autodiff at this call and what depends on them, else 0: see `call_context`."""
     result: Value | None = None
     closure: Closure | None = None
     """What `callback` means in a function of the library: see `callbacks`."""
 
     @property
-    def any_autodiff(self) -> bool:
-        return any(self.autodiff[a] for a in self.function.body.block.args)
+    def any_autodiff(self) -> int:
+        return int(any(self.autodiff[a] for a in self.function.body.block.args))
 
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -221,6 +223,15 @@ class Lowering:
                     return True
                 return False
             if current is last:
+                return True
+            current = current.next_op
+        return False
+
+    def written_between(self, variables: frozenset[object], first: Operation, last: Operation) -> bool:
+        """Whether an op after `first` and before `last`, of the same block, assigns one of some variables."""
+        current = first.next_op
+        while current is not None and current is not last:
+            if variables & self.written(current):
                 return True
             current = current.next_op
         return False
@@ -439,9 +450,6 @@ def _last_user(ssa: SSAValue, block: Block | None) -> Operation | None:
 
 
 _CONTAINER_TYPES = (stan.VectorType, stan.RowVectorType, stan.MatrixType, stan.ArrayType, stan.TupleType)
-
-
-DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
 
 
 def is_density(op: Operation) -> bool:

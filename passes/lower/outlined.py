@@ -24,6 +24,7 @@ from ulam.dialects import ad, rt, stan
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.lowering import FATAL, Frame, Lowering
+from ulam.passes.lower.target_terms import TargetTerms
 from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, rank_of
 
 if TYPE_CHECKING:
@@ -100,10 +101,11 @@ class _Version:
 
 
 class Outlined:
-    """The recursive functions of one unit, written when they are first called."""
+    """The recursive functions of one unit, written when they are first called; `terms`: calls that may wait."""
 
     def __init__(self, functions: dict[str, stan.FuncOp]) -> None:
         self.graph = CallGraph(functions)
+        self.terms = TargetTerms(functions)
         self.written: list[func.FuncOp] = []
         self._versions: dict[_Key, _Version] = {}
 

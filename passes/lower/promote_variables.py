@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
@@ -163,7 +163,7 @@ class _Promoter:
                 return None
             return _Event(op, 0, 1 << number, 1 << number, number)
         if cls is stan.DeclareOp:
-            if not _is_promotable(op):
+            if not is_promotable(op):
                 return None
             assert isinstance(op, stan.DeclareOp)
             number = len(self.variables)
@@ -225,7 +225,7 @@ class _Promoter:
         """A declaration, read or assignment."""
         if isinstance(op, stan.DeclareOp):
             variable.value = None
-            if op.sizes and not _is_assigned_at_once(op):
+            if op.sizes and assigned_at_once(op) is None:
                 variable.initial()
             return
         if isinstance(op, stan.ReadOp):
@@ -246,7 +246,7 @@ class _Promoter:
         check = stan.AssertShapeOp.create(
             operands=(value, *sizes),
             result_types=(value.type,),
-            properties={"var_name": variable.declaration.var_name},
+            properties={"var_name": StringAttr(variable.declaration.told_name)},
             location=op.location,
         )
         assert op.parent is not None
@@ -303,7 +303,7 @@ class _Promoter:
         _set_results(op, carried)
 
 
-def _is_promotable(declaration: Operation) -> bool:
+def is_promotable(declaration: Operation) -> bool:
     """Whether the variable is only read whole and assigned whole."""
     for use in declaration.results[0].uses:
         op = use.operation
@@ -315,12 +315,12 @@ def _is_promotable(declaration: Operation) -> bool:
     return True
 
 
-def _is_assigned_at_once(declaration: stan.DeclareOp) -> bool:
-    """Whether an assignment follows the declaration, with nothing but its right-hand side in between."""
+def assigned_at_once(declaration: stan.DeclareOp) -> stan.AssignOp | None:
+    """The assignment that follows the declaration, with nothing but its right-hand side in between."""
     op = declaration.next_op
     while op is not None and not isinstance(op, _STATEMENTS):
         op = op.next_op
-    return isinstance(op, stan.AssignOp) and op.var is declaration.results[0]
+    return op if isinstance(op, stan.AssignOp) and op.var is declaration.results[0] else None
 
 
 def _members(numbers: int) -> Iterator[int]:

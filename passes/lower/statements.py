@@ -44,12 +44,12 @@ def declare(low: Lowering, op: stan.DeclareOp) -> None:
     if isinstance(type_, stan.TupleType):
         raise NotSupportedError("assigning to a part of a field of a tuple is not supported yet", op.location)
     refuse_arrays_of_tuples(type_, op.location)
-    low.env[op.res] = low.new_storage(op.var_name.data, type_, declared_dims(low, op))
+    low.env[op.res] = low.new_storage(op.told_name, type_, declared_dims(low, op))
 
 
 def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[SSAValue]:
     """Sizes of a declared variable's dimensions, field by field of a tuple."""
-    return checked_sizes(low, op.var_name.data, op.res.type.element, op.sizes)
+    return checked_sizes(low, op.told_name, op.res.type.element, op.sizes)
 
 
 def checked_sizes(low: Lowering, name: str, type_: Attribute, sizes: Sequence[SSAValue]) -> list[SSAValue]:
