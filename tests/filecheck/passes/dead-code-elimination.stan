@@ -104,8 +104,10 @@ transformed data {
 // CHECK-NEXT:      return n;
 // CHECK-NEXT:    }
 // CHECK-LABEL: transformed data {
-// CHECK-NEXT:    int local = 3;
-// CHECK-NEXT:    print(local);
+// CHECK-NEXT:    {
+// CHECK-NEXT:      int local = 3;
+// CHECK-NEXT:      print(local);
+// CHECK-NEXT:    }
 // CHECK-NEXT:  }
 
 // -----
