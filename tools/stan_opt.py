@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--unit", choices=UNITS, help="lower this unit of a Stan program; -t llvm and asm do, and take gradient_propto")
     add("--debug-transformed-mir-pretty", action="store_true", help="print the program as it is before the passes")
     add("--debug-optimized-mir-pretty", action="store_true", help="print the program as it is after the passes")
+    add("--debug-mem-patterns", action="store_true", help="print which containers are static, and why others are not")
     add("--explain", action="store_const", const="text", help="print, per line of the program, what passes did and not")
     # An option of its own: `--explain model.stan` must not take the file for a form.
     add("--explain=json", dest="explain", action="store_const", const="json", help="the same, a line for each remark")
@@ -219,6 +220,8 @@ def _process(run: Run, piece: Piece) -> str:
         _run_passes(run, module, context)
         if arguments.debug_optimized_mir_pretty:
             reports.append(_mir_pretty(module))
+        if arguments.debug_mem_patterns:
+            reports.append(_memory_report(module))
         if arguments.explain is not None:
             reports.append(_explanation(run, piece, remarks))
         return "\n".join(reports) if reports else _printed(run, module)
@@ -405,6 +408,12 @@ def _mir_pretty(module: ModuleOp) -> str:
     from ulam.emit.mir_pretty import print_module
 
     return print_module(module)
+
+
+def _memory_report(module: ModuleOp) -> str:
+    from ulam.tools.stan_opt_memory import memory_report
+
+    return memory_report(module)
 
 
 def _explanation(run: Run, piece: Piece, remarks: list[Remark]) -> str:

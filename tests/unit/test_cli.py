@@ -247,6 +247,16 @@ def test_stan_opt_debug_output(program: str, capsys: Capture) -> None:
     assert stan_opt.main([program, "--explain=yaml"]) == 2
 
 
+def test_stan_opt_memory_patterns(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.stan"
+    path.write_text("parameters { vector[2] a; }\nmodel {\n  vector[2] b = a;\n  b[1] = 0;\n  target += sum(b);\n}\n")
+    assert stan_opt.main([str(path), "--debug-mem-patterns"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path}:1:24: vector a: static: it is a parameter",
+        f"{path}:4:3: vector b: dynamic: assigned in part: b[1] = 0",
+    ]
+
+
 def test_stan_opt_data(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "d.stan"
     path.write_text('data { int N; }\ntransformed data { print("n ", N); }\nmodel { target += N; }\n')
