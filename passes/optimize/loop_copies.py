@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes.rewriting import copies
-from ulam.passes.variable_form import constant, literal_of
+from ulam.passes.variable_form import constant, literal_of, mark_local
 
 LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
 
-_LOCAL = UnitAttr()
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 _ARITHMETIC: dict[type[Operation], Callable[[int, int], int]] = {
     stan.BINARY_OPERATORS["+"]: int.__add__,
@@ -71,8 +69,7 @@ def write_copies(body: Iterable[Operation], mapping: dict[SSAValue, SSAValue], b
     block.insert_ops_before(new, before)
     if isinstance(block.parent_op(), stan.BlockOp):
         for op in new:
-            if type(op) is stan.DeclareOp:
-                op.properties["local"] = _LOCAL
+            mark_local(op)
     return new
 
 
