@@ -37,6 +37,8 @@ CONSTRAINED_TYPES = {
 }  # fmt: skip
 """Constraints that are written as types → number of sizes in their brackets."""
 
+MEMORY_PATTERNS = ("static", "dynamic")
+
 CONSTRAINTS = ("none", "bounds", "offset_multiplier", *CONSTRAINED_TYPES)
 
 
@@ -72,6 +74,8 @@ class _Declaration(IRDLOperation):
     one, `matrix[R, C]` two, `cholesky_factor_corr[K]` one).
     `constraint` names the constraint (`ConstraintKind` of the frontend's AST); `lower`, `upper`, `offset` and
     `multiplier` are its operands where it has them (scalars or containers of the variable's shape).
+    `memory`: what was found of a container of reals, `static` (only ever assigned whole) or `dynamic` (assigned in
+    part, too); set by the memory pattern optimization.
     """
 
     var_name = prop_def(StringAttr)
@@ -81,12 +85,15 @@ class _Declaration(IRDLOperation):
     upper = opt_operand_def()
     offset = opt_operand_def()
     multiplier = opt_operand_def()
+    memory = opt_prop_def(StringAttr)
     res = result_def(VarType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(DeclaresVariable())
 
     def verify_(self) -> None:
         constraint = _verify_constraint(self)
+        if self.memory is not None and self.memory.data not in MEMORY_PATTERNS:
+            raise VerifyException(f"unknown memory pattern {self.memory.data}")
         type_ = cast(VarType, self.results[0].type).element
         rank, inner = 0, type_
         if isinstance(type_, ArrayType):
