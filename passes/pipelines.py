@@ -33,10 +33,12 @@ DEFAULT_UNIT = "gradient_propto"
 
 # Name of the pass: module below `ulam.passes`, class.
 PASSES: dict[str, tuple[str, str]] = {
+    "loop-vectorization": ("optimize.loop_vectorization", "LoopVectorization"),
     "static-loop-unrolling": ("optimize.static_loop_unrolling", "StaticLoopUnrolling"),
     "one-step-loop-unrolling": ("optimize.one_step_loop_unrolling", "OneStepLoopUnrolling"),
     "ad-level-optimization": ("optimize.ad_levels", "AdLevelOptimization"),
     "memory-pattern-optimization": ("optimize.memory_patterns", "MemoryPatternOptimization"),
+    "function-inlining": ("optimize.function_inlining", "FunctionInlining"),
     "structure-exits": ("lower.structure_exits", "StructureExits"),
     "promote-variables": ("lower.promote_variables", "PromoteVariables"),
     "thread-target": ("lower.thread_target", "ThreadTarget"),

@@ -43,6 +43,9 @@ _BREAK, _CONTINUE, _RETURN = 1, 2, 4
 _EXITS: dict[type[Operation], int] = {stan.BreakOp: _BREAK, stan.ContinueOp: _CONTINUE, stan.ReturnOp: _RETURN}
 _LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
 
+RESULT = "result__"
+"""Name of the variable for the result of a function with early returns."""
+
 _SINGLE = {"kinds": ArrayAttr((StringAttr("single"),))}
 _LOCAL = UnitAttr()
 _ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i32, [0])
@@ -261,7 +264,7 @@ class _Structurer:
         """Replaces the returns by assignments to `result__`, and returns that at the end."""
         outputs = function.function_type.outputs.data
         location = function.location
-        result = declare("result__", outputs[0], location) if outputs else None
+        result = declare(RESULT, outputs[0], location) if outputs else None
         for marker in frame.markers:
             block = marker.parent
             assert block is not None
