@@ -15,6 +15,8 @@ from ulam.passes.analysis.literals import Literal, evaluate, same_literal
 from ulam.passes.analysis.live_variables import live_variables
 from ulam.passes.variable_form import literal_of
 
+_BRANCHES = (stan.IfOp, stan.SelectOp, stan.AndOp, stan.OrOp, stan.ConditionOp)
+
 Constants = dict[int, Literal]
 """Number of a variable → its value. Never changed in place."""
 
@@ -78,11 +80,14 @@ class KnownConstants:
             ) else (None, None)  # fmt: skip
             never = lower is not None and upper is not None and lower > upper
             return None if never and successor == 0 else state
-        condition = self.values.get(node.ops[-1].operands[0])
+        branch = node.ops[-1] if node.ops else None
+        if not isinstance(branch, _BRANCHES):
+            return state  # to the model, and to the generated quantities
+        condition = self.values.get(branch.operands[0])
         if condition is None:
             return state
         taken = bool(condition)
-        if isinstance(node.ops[-1], stan.OrOp):
+        if isinstance(branch, stan.OrOp):
             taken = not taken  # the right operand is evaluated if the left one is 0
         return state if (successor == 0) == taken else None
 
