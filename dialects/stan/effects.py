@@ -99,7 +99,7 @@ class WritesVariable(HasEffects):
 
     @classmethod
     def stan_effects(cls, op: Operation) -> Effect:
-        plain = len(op.operands) == 2 and (_is_scalar(op.operands[1].type) or _takes_any_size(op.operands[0]))
+        plain = len(op.operands) == 2 and (_is_scalar(op.operands[1].type) or takes_any_size(op.operands[0]))
         return Effect.WRITES_VAR if plain else Effect.WRITES_VAR | Effect.THROWS
 
 
@@ -198,7 +198,7 @@ def _is_scalar(type_: object) -> bool:
     return getattr(type_, "name", "") in ("stan.int", "stan.real", "stan.complex")
 
 
-def _takes_any_size(variable: SSAValue) -> bool:
+def takes_any_size(variable: SSAValue) -> bool:
     """Whether a container was declared without sizes: it takes those of what is assigned."""
     return getattr(variable.owner, "name", "") == "stan.declare" and not variable.owner.operands  # type: ignore[union-attr]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from ulam.dialects import stan
+from ulam.dialects.stan.effects import takes_any_size
 from ulam.passes.analysis.data_flow import Solution, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.variable_form import is_global
@@ -41,6 +42,9 @@ def _step(op: Operation, variables: Variables, read: int, written: int) -> tuple
     if isinstance(op, stan.ReadOp):
         if (number := variables.find(op.var)) is not None:
             read |= 1 << number
+    elif isinstance(op, stan.AssignOp) and op.kinds.data and takes_any_size(op.var):
+        if (number := variables.find(op.var)) is not None:
+            read |= 1 << number  # it has the sizes of what was assigned before
     elif (bit := _written(op, variables)) != 0:
         read &= ~bit
         written |= bit

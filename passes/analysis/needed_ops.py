@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
+from ulam.dialects.stan.effects import takes_any_size
 from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
 from ulam.passes.analysis.live_variables import outputs
 from ulam.passes.variable_form import Variable, is_tree
@@ -107,6 +108,8 @@ class NeededOps:
                     self._need(op)
                 if not op.kinds.data:
                     live &= ~bit
+                elif op in self.needed and takes_any_size(op.var):
+                    live |= bit  # it has the sizes of what was assigned before
             elif isinstance(op, stan.ReadOp):
                 if op in self.needed and (number := self.variables.find(op.var)) is not None:
                     live |= 1 << number

@@ -5,6 +5,7 @@ The reference for passes that must not change what a program does: run before an
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -35,7 +36,7 @@ _BINARY = {
     "+": lambda a, b: _wrap(a + b),
     "-": lambda a, b: _wrap(a - b),
     "*": lambda a, b: _wrap(a * b),
-    "%": lambda a, b: a % b,
+    "%": lambda a, b: int(math.fmod(a, b)),  # the sign of the dividend
     "==": lambda a, b: int(a == b),
     "!=": lambda a, b: int(a != b),
     "<": lambda a, b: int(a < b),
