@@ -23,6 +23,7 @@ from ulam.passes.lower.calls import (
     depends_on_autodiff,
     effective_autodiff,
     inline,
+    is_requirement,
     is_unnormalized,
     subject_name,
 )
@@ -73,7 +74,8 @@ def _take_apart(function: stan.FuncOp) -> Template:
             _flatten(op.value, False, template.summands)
         elif isinstance(op, stan.IfOp) and isinstance(op.then.block.last_op, stan.ReturnOp):
             template.guards.append(op)
-        elif isinstance(op, stan.CallOp) and op.callee.data.startswith("require_"):
+        elif is_requirement(op):
+            assert isinstance(op, stan.CallOp)
             template.checks.append(op)
         else:
             template.ops.append(op)
@@ -166,7 +168,7 @@ def _prepare(low: Lowering, op: stan.CallOp, function: stan.FuncOp) -> Expansion
             vectorized.add(n)
             shapes.append(actual)
         elif isinstance(actual, Container):
-            actual = _argument(low, function, n, actual)
+            actual = _argument(low, function, n, actual, unchecked=op.unchecked is not None)
         elif isinstance(actual, SSAValue):
             actual = as_formal(low, actual, formal)
         actuals.append(actual)
@@ -186,11 +188,14 @@ def _prepare(low: Lowering, op: stan.CallOp, function: stan.FuncOp) -> Expansion
                         x, y, f"{op.callee.data}: sizes of arguments must match, but they are {{0}} and {{1}}"
                     )
         count = total(low.builder, dims)
+    template = template_of(function)
+    if op.unchecked is not None:
+        template = replace(template, checks=[])
     return Expansion(
         low,
         op,
         function,
-        template_of(function),
+        template,
         actuals,
         effective_autodiff(low, op),
         is_unnormalized(low, op),
