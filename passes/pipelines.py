@@ -68,8 +68,40 @@ PASSES: dict[str, tuple[str, str]] = {
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
 }
 
-# The pass lists of the levels are empty as yet: level 3 differs from level 0 in how LLVM may treat floating point.
-LEVELS: dict[int, tuple[str, ...]] = {0: (), 1: (), 2: (), 3: (), 4: ("specialize-data",)}
+# Constants, copies and what they decide feed each other: to a fixpoint, bounded.
+_KEEPING_BITS = (
+    'repeat{passes="constant-propagation{preserve-numerics=true},copy-propagation,dead-code-elimination" max=4}'
+)
+_ANY_BITS = 'repeat{passes="constant-propagation,copy-propagation,dead-code-elimination" max=4}'
+# Level 3. Vectorisation wants whole loops, so it comes before unrolling; expression propagation duplicates what
+# lazy-code-motion shares again.
+_EVERYTHING = (
+    "function-inlining",
+    _ANY_BITS,
+    "loop-vectorization",
+    "static-loop-unrolling{when=useful}",
+    "one-step-loop-unrolling{when=useful}",
+    "expression-propagation",
+    _ANY_BITS,
+    "memory-pattern-optimization",
+    "ad-level-optimization",
+)
+
+LEVELS: dict[int, tuple[str, ...]] = {
+    0: (),
+    1: ("dead-code-elimination", "ad-level-optimization"),
+    2: (
+        "function-inlining",
+        _KEEPING_BITS,
+        "static-loop-unrolling{when=useful}",
+        "one-step-loop-unrolling{when=useful}",
+        "expression-propagation{preserve-numerics=true}",
+        _KEEPING_BITS,
+        "ad-level-optimization",
+    ),
+    3: _EVERYTHING,
+    4: ("specialize-data", *_EVERYTHING),
+}
 DEFAULT_LEVEL = 3
 
 
