@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.analysis.bodies import own_bodies
+from ulam.passes.analysis.bodies import bodies
 from ulam.passes.variable_form import Variable, is_global, literal_of
 from ulam.passes.walk import ops_within
 
@@ -73,8 +73,8 @@ class SizeFacts:
 
     def __post_init__(self) -> None:
         declarations: list[Variable] = []
-        for body in own_bodies(self.root):
-            for op in ops_within(body):
+        for body in bodies(self.root):
+            for op in ops_within(body) if "library" not in body.properties else ():
                 if isinstance(op, Variable):
                     self._uses.setdefault(self.key(op.results[0]), _Uses()).declaration = op
                     declarations.append(op)

@@ -1,0 +1,485 @@
+"""Loop vectorization: statements on elements  →  statements on whole containers.
+
+    for (n in 1:N) {                                  mu = mu + r_1_1[J_1] .* z;
+      mu[n] += r_1_1[J_1[n]] * z[n];            →     y ~ normal(mu, sigma);
+      y[n] ~ normal(mu[n], sigma);
+    }
+
+Loops are looked at innermost first. Each statement of the body is written for all iterations at once (`whole_vectors`);
+then the statements are distributed: those that can, leave the loop, in front of it or behind it, as far as no value
+goes from a later statement back to an earlier one. A variable that the body assigns is touched by each iteration at
+its own place, `mu[n]`, or else keeps all statements on it in the loop; scalars declared in the body become vectors.
+Additions to the target, and to a variable that is nothing but a sum, are regrouped (levels 3 and 4). Where the loop may
+have no iteration and a whole statement could throw all the same, `if (u >= l)` goes around.
+
+Statements leave only where the order of errors cannot be seen: in transformed parameters and model, without a print
+among them; elsewhere only if they cannot throw.
+Source: Stan Reference Manual, "Loops"; Kennedy and Allen, Optimizing Compilers for Modern Architectures, chapter 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import stan
+from ulam.passes import variable_form as form
+from ulam.passes.analysis.sizes import SizeFacts
+from ulam.passes.optimize.loop_span import Library, Local, Prevented, Span
+from ulam.passes.optimize.loop_statements import Statement, name_of, statements_of, variables_in_place
+from ulam.passes.optimize.scopes import own_bodies
+from ulam.passes.optimize.whole_sums import WholeSums
+from ulam.passes.optimize.whole_vectors import ADD, BINARY, WholeVectors
+from ulam.passes.remarks import remark
+from ulam.passes.rewriting import discard
+from ulam.passes.walk import ops_within
+
+_GE = BINARY[">="]
+_EXITS = {
+    stan.Effect.LEAVES_LOOP: "break or continue leaves it",
+    stan.Effect.RETURNS: "a return leaves it",
+    stan.Effect.PROFILES: "it has a profile inside",
+    stan.Effect.READS_TARGET: "it reads the target",
+}
+_SEEN = stan.Effect.PRINTS | stan.Effect.DRAWS
+_CARRIED = "is carried from one iteration to the next"
+
+
+@dataclass(frozen=True)
+class LoopVectorization(ModulePass):
+    """See the module's docstring."""
+
+    name = "loop-vectorization"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """All loops of all programs of a module."""
+        for program in op.body.block.ops:
+            if isinstance(program, stan.ProgramOp):
+                run_on(program)
+
+
+def run_on(program: stan.ProgramOp) -> bool:
+    """Vectorises the loops of a program; whether any changed."""
+    facts = SizeFacts(program)
+    functions = [op for op in program.body.block.ops if isinstance(op, stan.FuncOp)]
+    calls = stan.CallEffects(functions)
+    library = Library(program, {op.sym_name.data: op for op in functions})
+    names = form.FreshNames(program)
+    changed = False
+    for body in own_bodies(program):
+        loops = [op for op in ops_within(body) if isinstance(op, stan.ForOp | stan.ForEachOp)]
+        for loop in reversed(loops):
+            if isinstance(loop, stan.ForOp):
+                changed |= _Loop(loop, facts, calls, library, names).run()
+            else:
+                _tell(loop, loop.variable.data, "it runs over the elements of a container")
+    return changed
+
+
+def _tell(op: Operation, variable: str, message: str, *, done: bool = False) -> None:
+    remark(LoopVectorization.name, op.location, f"loop over {variable}", message, done=done)
+
+
+@dataclass
+class _Whole:
+    """A statement written for all iterations: the ops that take its place."""
+
+    block: Block
+    guarded: bool
+
+
+@dataclass
+class _Loop:
+    """One loop."""
+
+    loop: stan.ForOp
+    facts: SizeFacts
+    calls: stan.CallEffects
+    library: Library
+    names: form.FreshNames
+    wholes: dict[Statement, _Whole] = field(default_factory=dict)
+    reasons: dict[Statement, str] = field(default_factory=dict)
+
+    def run(self) -> bool:
+        """Takes out of the loop what can leave it; whether anything could."""
+        loop = self.loop
+        if loop.initial or (reason := self._obstacle()) is not None:
+            if not loop.initial:
+                _tell(loop, loop.variable.data, reason)  # pyright: ignore[reportPossiblyUnboundVariable]
+            return False
+        self.statements = statements_of(loop)
+        if self.statements is None:
+            _tell(loop, loop.variable.data, "an expression in it is evaluated ahead of its statement")
+            return False
+        written = frozenset(v for s in self.statements for v in s.written)
+        self.span = Span(loop, self.facts, written)
+        self.kept = self._keep_bounds()
+        self._write_wholes()
+        front, behind = self._distribute()
+        useful = any(not s.is_local for s in (*front, *behind))
+        if useful:
+            self._replace(front, behind)
+        for statement in self.statements:
+            if (reason := self.reasons.get(statement)) is not None and not statement.is_declaration:
+                _tell(statement.root, loop.variable.data, reason)
+        return useful
+
+    def _obstacle(self) -> str | None:
+        """What keeps everything in the loop, if the body as a whole has it."""
+        effects = stan.Effect.NONE
+        for inner in self.loop.body.block.ops:
+            effects |= stan.effects_within(inner, self.calls)
+        self.effects = effects
+        return next((reason for effect, reason in _EXITS.items() if effects & effect), None)
+
+    # ------------------------------------------------------------ bounds
+
+    def _keep_bounds(self) -> list[Operation]:
+        """Variables for those bounds that cannot just be written again, and the assignments to them."""
+        found: list[Operation] = []
+        again = _reads_just_before(self.loop)
+        for bound in (self.loop.lower, self.loop.upper):
+            if bound in self.span.bounds or self._is_plain(bound, again):
+                continue
+            declaration = form.declare(self.names.fresh("bound"), stan.INT, self.loop.location)
+            variable = declaration.results[0]
+            found += [declaration, form.assign(variable, bound, self.loop.location)]
+            self.span.bounds[bound] = variable
+        return found
+
+    def _is_plain(self, bound: SSAValue, again: set[Operation]) -> bool:
+        op = bound.owner
+        if not isinstance(op, Operation) or isinstance(op, stan.ConstantOp):
+            return True
+        if isinstance(op, stan.ReadOp):
+            return op in again and op.operands[0] not in self.span.written
+        return isinstance(op, (ADD, BINARY["-"])) and all(self._is_plain(operand, again) for operand in op.operands)
+
+    # ------------------------------------------------------------ statements
+
+    def _write_wholes(self) -> None:
+        """Writes each statement for all iterations, or notes why not."""
+        assert self.statements is not None
+        self.strict = bool(self.effects & _SEEN) or not form.errors_are_retold(self.loop)
+        self.locals: dict[SSAValue, Local] = {}
+        carried = self._carried()
+        for statement in self.statements:
+            try:
+                for variable in statement.touched:
+                    if variable in carried and not self._is_sum(statement, variable):
+                        raise Prevented(carried[variable])
+                self.wholes[statement] = self._whole(statement)
+            except Prevented as prevented:
+                self.reasons[statement] = str(prevented)
+
+    def _carried(self) -> dict[SSAValue, str]:
+        """Variables that iterations share other than each at its place, with the reason to give."""
+        assert self.statements is not None
+        found: dict[SSAValue, str] = {}
+        in_place = variables_in_place(self.statements, self.span)
+        for variable in self.span.written:
+            name = name_of(variable)
+            if self._is_declared_inside(variable):
+                if not isinstance(variable.type, stan.VarType) or stan.dimensions(variable.type.element):
+                    found[variable] = f"{name}, a container, is declared in the loop"
+            elif (other := in_place[variable]) is not None:
+                found[variable] = other or f"{name} {_CARRIED}"
+        return found
+
+    def _is_declared_inside(self, variable: SSAValue) -> bool:
+        return isinstance(variable.owner, stan.DeclareOp) and self.loop.is_ancestor(variable.owner)
+
+    def _is_sum(self, statement: Statement, variable: SSAValue) -> bool:
+        """Whether `s = s + e` is all that the loop does to `s`."""
+        assert self.statements is not None
+        root = statement.root
+        if not isinstance(root, stan.AssignOp) or root.operands[0] is not variable or len(root.operands) != 2:
+            return False
+        if any(variable in other.touched for other in self.statements if other is not statement):
+            return False
+        if self._is_declared_inside(variable) or root.value.type not in (stan.REAL, stan.INT):
+            return False
+        return statement.accesses[variable] == 2 and _summand(root) is not None
+
+    def _vectors(self, statement: Statement) -> WholeSums:
+        return WholeSums(self.span, self.calls, self.library, self.locals, self.strict, statement.root.location)
+
+    def _whole(self, statement: Statement) -> _Whole:
+        root = statement.root
+        vectors = self._vectors(statement)
+        if isinstance(root, stan.DeclareOp):
+            if root.operands:
+                raise Prevented(f"{root.var_name.data}, a container, is declared in the loop")
+        elif isinstance(root, stan.TargetAddOp | stan.JacobianAddOp):
+            self._increment(root, vectors)
+        elif isinstance(root, stan.AssignOp):
+            self._assignment(root, vectors, statement)
+        else:
+            raise Prevented(_what_it_is(root))
+        return _Whole(vectors.block, vectors.guarded)
+
+    def _increment(self, root: stan.TargetAddOp | stan.JacobianAddOp, vectors: WholeSums) -> None:
+        """`target += e`, `jacobian += e` and `~`."""
+        if stan.dimensions(root.value.type):
+            raise Prevented("a container is added to the target in each iteration")
+        for summand in vectors.summands(root.value):
+            properties = root.properties if isinstance(summand.owner, stan.CallOp) else {}
+            new = type(root).create(operands=(summand,), properties=properties, location=root.location)
+            vectors.block.add_op(new)
+
+    # ------------------------------------------------------------ assignments
+
+    def _assignment(self, root: stan.AssignOp, vectors: WholeSums, statement: Statement) -> None:
+        variable = root.operands[0]
+        if self._is_declared_inside(variable):
+            self._assign_local(root, vectors, statement)
+        elif not root.kinds.data:
+            self._assign_sum(root, vectors)
+        else:
+            self._assign_elements(root, vectors)
+
+    def _assign_local(self, root: stan.AssignOp, vectors: WholeSums, statement: Statement) -> None:
+        """A scalar of the body: its values become a vector, or one expression if they are read just once."""
+        if root.kinds.data:
+            raise Prevented("an element of a local container is assigned")
+        variable = root.operands[0]
+        each = vectors.varies(root.value)
+        value = vectors.each(root.value) if each else vectors.same(root.value)
+        if each and value.type == stan.array_of(stan.REAL, 1):
+            value = vectors.oriented(value)
+        if self._is_read_next(statement, variable):
+            self.locals[variable] = Local(each, value, None)
+            return
+        declaration = form.declare(self.names.fresh(name_of(variable)), value.type, root.location)
+        vectors.block.add_ops([declaration, form.assign(declaration.results[0], value, root.location)])
+        self.locals[variable] = Local(each, None, declaration.results[0])
+
+    def _is_read_next(self, statement: Statement, variable: SSAValue) -> bool:
+        """Whether the statement that follows is the only one to read a local variable, and reads it once."""
+        assert self.statements is not None
+        users = [s for s in self.statements if variable in s.touched and not s.is_declaration]
+        following = self.statements[statement.number + 1 : statement.number + 2]
+        return users == [statement, *following] and users[-1].accesses[variable] == 1
+
+    def _assign_sum(self, root: stan.AssignOp, vectors: WholeSums) -> None:
+        """`s = s + e`  →  `s = s + sum(e)`."""
+        variable, summand = root.operands[0], _summand(root)
+        assert summand is not None
+        value: SSAValue = vectors.emit(form.read(variable, root.location))
+        for part in vectors.summands(summand):
+            if stan.dimensions(part.type):
+                part = vectors.call("sum", root.value.type, part)
+            value = vectors.operator(ADD, root.value.type, value, part)
+        vectors.block.add_op(form.assign(variable, value, root.location))
+
+    def _assign_elements(self, root: stan.AssignOp, vectors: WholeSums) -> None:
+        """`mu[n] = e`  →  `mu = e`, or `mu[l:u] = e`."""
+        variable = root.operands[0]
+        assert isinstance(variable.type, stan.VarType)
+        # The indices are evaluated first, as in the program; nothing in them throws that would not throw there.
+        kinds, indices = vectors.whole_indices(root.kinds, root.indices, self.facts.declared_sizes(variable))
+        wanted = stan.indexed(variable.type.element, kinds) if kinds else variable.type.element
+        assert wanted is not None
+        value = self._elements(root.value, wanted, vectors)
+        if value.type != wanted:
+            raise Prevented(f"the values of all iterations do not make what {name_of(variable)} holds")
+        if stan.dimensions(root.value.type) and not self._is_copy(root):
+            vectors.risk("the size of a row")
+        properties: dict[str, Attribute] = {"kinds": ArrayAttr([StringAttr(kind) for kind in kinds])}
+        vectors.block.add_op(
+            stan.AssignOp.create(operands=(variable, value, *indices), properties=properties, location=root.location)
+        )
+
+    def _elements(self, value: SSAValue, wanted: Attribute, vectors: WholeSums) -> SSAValue:
+        """What is assigned in all iterations, as `wanted`."""
+        vectors.orientation = stan.ROW_VECTOR if wanted == stan.ROW_VECTOR else stan.VECTOR
+        if not vectors.varies(value):
+            return self._repeated(vectors.same(value), wanted, vectors)
+        whole = vectors.each(value)
+        if whole.type == wanted:
+            return whole
+        if wanted in (stan.VECTOR, stan.ROW_VECTOR) and not stan.dimensions(value.type):
+            return vectors.oriented(whole)
+        if wanted == stan.array_of(stan.REAL, 1) and whole.type in (stan.VECTOR, stan.ROW_VECTOR):
+            return vectors.call("to_array_1d", wanted, whole)
+        return whole
+
+    def _repeated(self, value: SSAValue, wanted: Attribute, vectors: WholeSums) -> SSAValue:
+        count = vectors.count()
+        names = {stan.VECTOR: "rep_vector", stan.ROW_VECTOR: "rep_row_vector", stan.MATRIX: "rep_matrix"}
+        return vectors.call(names.get(wanted, "rep_array"), wanted, value, count)
+
+    def _is_copy(self, root: stan.AssignOp) -> bool:
+        """Whether a row is assigned to a row of a container that is declared with rows of the same size."""
+        op = root.value.owner
+        if not isinstance(op, stan.IndexOp) or op.kinds != root.kinds or any(k.data != "single" for k in op.kinds):
+            return False
+        sizes, others = self.facts.sizes(op.value), self.facts.declared_sizes(root.operands[0])
+        return None not in sizes and sizes[len(op.kinds) :] == others[len(op.kinds) :]
+
+    # ------------------------------------------------------------ distribution
+
+    def _distribute(self) -> tuple[list[Statement], list[Statement]]:
+        """The statements that go in front of what stays, and those that go behind it."""
+        assert self.statements is not None
+        leaving = set(self.wholes)
+        changed = True
+        while changed:
+            changed = self._keep_with_locals(leaving)
+            front, behind = self._sides(leaving)
+            stuck = leaving.difference(front, behind)
+            for statement in stuck:
+                self._keep(statement, leaving, "other statements of the loop come both before and after it")
+            changed |= bool(stuck)
+        return front, behind  # pyright: ignore[reportPossiblyUnboundVariable]
+
+    def _keep(self, statement: Statement, leaving: set[Statement], reason: str) -> None:
+        leaving.discard(statement)
+        self.reasons.setdefault(statement, reason)
+
+    def _keep_with_locals(self, leaving: set[Statement]) -> bool:
+        """A local scalar stays if anything that reads or assigns it does."""
+        assert self.statements is not None
+        staying = {v for s in self.statements if s not in leaving for v in s.touched if self._is_declared_inside(v)}
+        found = [s for s in self.statements if s in leaving and any(v in staying for v in s.touched)]
+        for statement in found:
+            name = next(name_of(v) for v in statement.touched if v in staying)
+            self._keep(statement, leaving, f"a statement on {name} stays in the loop")
+        return bool(found)
+
+    def _sides(self, leaving: set[Statement]) -> tuple[list[Statement], list[Statement]]:
+        """Leaving statements that need nothing of those that stay, and of the others those that these do not need."""
+        assert self.statements is not None
+        late: dict[SSAValue, bool] = {}  # touched by a statement that comes with or behind the loop: whether assigned
+        front: list[Statement] = []
+        behind: list[Statement] = []
+        for statement in self.statements:
+            if statement in leaving and not statement.depends_on(late):
+                front.append(statement)
+                continue
+            if statement in leaving:
+                behind.append(statement)
+            statement.note(late)
+        early: dict[SSAValue, bool] = {}  # the same, backwards, for what stays
+        found: list[Statement] = []
+        in_front = set(front)
+        for statement in reversed(self.statements):
+            if statement in leaving and statement not in in_front:
+                if not statement.depends_on(early):
+                    found.append(statement)
+                    continue
+            if statement not in leaving:
+                statement.note(early)
+        return front, found[::-1]
+
+    # ------------------------------------------------------------ replacement
+
+    def _replace(self, front: Sequence[Statement], behind: Sequence[Statement]) -> None:
+        """Puts the whole statements around the loop, which keeps the others or disappears."""
+        assert self.statements is not None
+        loop, location = self.loop, self.loop.location
+        block = loop.parent
+        assert block is not None
+        left = [*front, *behind]
+        stays = len(left) < len(self.statements)
+        block.insert_ops_before(self.kept, loop)
+        body = block
+        before: Operation | None = loop
+        if any(self.wholes[s].guarded for s in left) and not self.span.is_nonempty:
+            body, before = self._guard(location)
+        for statement in front:
+            _move(self.wholes[statement].block, body, before)
+        after = before.next_op if body is block and before is not None else before
+        if body is not block:
+            loop.detach()
+            assert before is not None
+            body.insert_op_before(loop, before)
+        for statement in behind:
+            _move(self.wholes[statement].block, body, after)
+        for statement in left:
+            statement.erase()
+        if not stays:
+            bounds = [loop.lower, loop.upper]
+            discard(loop)
+            form.erase_unused(bounds)
+        self._tell_done(front, behind, stays)
+
+    def _guard(self, location: LocationAttr) -> tuple[Block, Operation]:
+        """`if (u >= l) { }` in front of the loop; the block of its branch, and the end of that."""
+        vectors = WholeVectors(self.span, self.calls, self.library, {}, False, location)
+        condition = vectors.operator(
+            _GE, stan.INT, vectors.bound(self.loop.upper), vectors.bound(self.loop.lower)
+        )  # fmt: skip
+        end = form.yield_(location)
+        then = Block([end])
+        otherwise = Block([form.yield_(location)])
+        vectors.block.add_op(
+            stan.IfOp.create(operands=(condition,), regions=[Region(then), Region(otherwise)], location=location)
+        )
+        block = self.loop.parent
+        assert block is not None
+        _move(vectors.block, block, self.loop)
+        return then, end
+
+    def _tell_done(self, front: Sequence[Statement], behind: Sequence[Statement], stays: bool) -> None:
+        count = len([s for s in (*front, *behind) if not s.is_declaration])
+        what = "1 statement became a whole-vector statement"
+        if count > 1:
+            what = f"{count} statements became whole-vector statements"
+        if stays:
+            what += ", the others stay in the loop"
+        _tell(self.loop, self.loop.variable.data, what, done=True)
+
+
+# ---------------------------------------------------------------- questions about statements
+
+
+def _reads_just_before(loop: stan.ForOp) -> set[Operation]:
+    """The expressions right before a loop: what they read has not changed when it starts."""
+    found: set[Operation] = set()
+    op = loop.prev_op
+    while op is not None and form.is_tree(op):
+        found.add(op)
+        op = op.prev_op
+    return found
+
+
+def _summand(root: stan.AssignOp) -> SSAValue | None:
+    """The `e` of `s = s + e`."""
+    op = root.value.owner
+    if not isinstance(op, ADD):
+        return None
+    for mine, other in ((0, 1), (1, 0)):
+        read = op.operands[mine].owner
+        if isinstance(read, stan.ReadOp) and read.operands[0] is root.operands[0]:
+            return op.operands[other]
+    return None
+
+
+def _what_it_is(root: Operation) -> str:
+    """Why a statement that is no assignment and no addition to the target stays."""
+    if isinstance(root, stan.ForOp | stan.ForEachOp | stan.WhileOp):
+        return "a loop stays inside of it"
+    if isinstance(root, stan.IfOp):
+        return "a branch is taken or not in each iteration"
+    if isinstance(root, stan.PrintOp):
+        return f"{root.kind.data} stays where it is"
+    if isinstance(root, stan.CallOp):
+        return f"{root.callee.data} is called for its effects"
+    return "it is not an assignment to elements and not an addition to the target"
+
+
+def _move(source: Block, target: Block, before: Operation | None) -> None:
+    """Moves all ops of a block in front of an op of another, or to its end."""
+    ops = list(source.ops)
+    for op in ops:
+        op.detach()
+    if before is None:
+        target.add_ops(ops)
+    else:
+        target.insert_ops_before(ops, before)
