@@ -100,13 +100,12 @@ class ReferenceSide:
 
 
 class CompiledSide:
-    """The same of ulam."""
+    """The same of ulam: a `StanModel`."""
 
-    def __init__(self, driver: Path, model: Path, data: str, opt_level: int) -> None:
-        import ulam
+    def __init__(self, driver: Path, model: Any) -> None:
         from ulam.runtime.native import Context, library
 
-        self.model = ulam.StanModel(model, data=data, opt_level=opt_level)
+        self.model = model
         self.dim = self.model.param_unc_num()
         self._unit = self.model._program.unit("gradient_propto")
         self._context = Context()
@@ -168,10 +167,13 @@ def calls_per_batch(side: Side, points: np.ndarray, batch_seconds: float) -> int
 
 def measure(job: dict[str, Any]) -> Measurement:
     """The work of a process."""
+    import ulam
+
     result = Measurement(job["name"])
     model, data = Path(job["model"]), Path(job["data"])
     stan = ReferenceSide(Path(job["library"]), data)
-    compiled = CompiledSide(Path(job["driver"]), model, data.read_text(encoding="utf-8"), job["opt_level"])
+    text = data.read_text(encoding="utf-8")
+    compiled = CompiledSide(Path(job["driver"]), ulam.StanModel(model, data=text, opt_level=job["opt_level"]))
     result.dim = compiled.dim
     if stan.dim != compiled.dim:
         raise ValueError(f"{stan.dim} unconstrained parameters in Stan, {compiled.dim} in ulam")
@@ -208,6 +210,15 @@ def child(job_file: str) -> int:
 # ---------------------------------------------------------------------- all of them
 
 
+def driver(folder: Path, compiler: str) -> Path:
+    """The loop that calls ulam's entries, built into `folder`."""
+    sources = [HERE / "compiled_gradient.cpp", HERE / "gradient_loop.hpp"]
+    library = folder / "compiled_gradient.so"
+    if not library.exists() or library.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+        run([compiler, "-O2", "-shared", "-fPIC", str(sources[0]), "-o", str(library)], HERE)
+    return library
+
+
 @dataclass
 class Benchmark:
     """Builds, then measures."""
@@ -218,14 +229,6 @@ class Benchmark:
     batches: int
     timeout: float
 
-    def driver(self) -> Path:
-        """The loop that calls ulam's entries."""
-        sources = [HERE / "compiled_gradient.cpp", HERE / "gradient_loop.hpp"]
-        library = self.builder.cache / "compiled_gradient.so"
-        if not library.exists() or library.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-            run([self.builder.compiler, "-O2", "-shared", "-fPIC", str(sources[0]), "-o", str(library)], HERE)
-        return library
-
     def measured(self, posterior: Posterior, library: Path) -> Measurement:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -235,7 +238,7 @@ class Benchmark:
                 "model": str(posterior.model),
                 "data": str(folder / "data.json"),
                 "library": str(library),
-                "driver": str(self.driver()),
+                "driver": str(driver(self.builder.cache, self.builder.compiler)),
                 "opt_level": self.opt_level,
                 "rounds": self.rounds,
                 "batches": self.batches,

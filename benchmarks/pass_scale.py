@@ -1,0 +1,274 @@
+"""How the time of passes and levels grows with the length of a program: `levels.py --scale`.
+
+Programs of each kind are generated in growing lengths, lowered once, and each pass alone, and each level, runs on a
+copy; the least CPU time of some runs counts. Twice the length may cost at most 2.2 times. What looks worse is measured
+again before it is called so. Then, for a model of 300 lines: what each level adds to compiling it.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import compile_time
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ulam.passes.known_data import KnownData
+
+LIMIT = 2.2
+SIZES = (250, 500, 1000, 2000, 4000)
+SHORTEST = 20e-3
+"""Seconds below which a growth says nothing."""
+LONGEST = 20.0
+"""Seconds after which longer programs are left out."""
+ADDED_LIMIT = 0.5
+"""Seconds that level 3 may add for the 300 lines of `compile_time.mixed(40)`."""
+
+# ---------------------------------------------------------------------- programs
+
+
+def targets(n: int) -> str:
+    """`n` increments of the target."""
+    lines = [f"data {{ vector[{n}] y; }}", "parameters { real mu; real<lower=0> s; }", "model {"]
+    return "\n".join([*lines, *(f"  target += normal_lpdf(y[{k}] | mu * {k}, s);" for k in range(1, n + 1)), "}\n"])
+
+
+def branches(n: int) -> str:
+    """`n` branches, each assigning what the next one reads."""
+    lines = ["data { int N; }", "parameters { vector[3] theta; }", "model {", "  real x = theta[1];", "  int k = 0;"]
+    for k in range(1, n + 1):
+        lines += [f"  if (N > {k}) {{", f"    x = x * 0.5 + {k};", "    k += 1;", "  } else if (theta[2] > x) {"]
+        lines += ["    x = theta[3] - x;", "  } else {", "    target += -x;", "  }"]
+    return "\n".join([*lines, "  target += -square(x) - k;", "}\n"])
+
+
+def nests(n: int) -> str:
+    """`n` nests of loops and branches, 12 deep."""
+    lines = ["data { int N; vector[N] y; }", "parameters { real a; }", "model {", "  real x = a;", "  int k;"]
+    for number in range(1, n + 1):
+        depth = 12
+        for level in range(depth):
+            indent = "  " * (level + 1)
+            opening = (f"for (i{level} in 1:N) {{", f"if (x > {number} + {level}) {{", "while (x < k) {")[level % 3]
+            lines.append(f"{indent}{opening}")
+        lines.append(f"{'  ' * (depth + 1)}x = x * y[i0] + a * {number};")
+        lines += ["  " * level + "}" for level in range(depth, 0, -1)]
+        lines.append(f"  k = {number};")
+    return "\n".join([*lines, "  target += -x;", "}\n"])
+
+
+def calls(n: int) -> str:
+    """`n` calls of one function with a loop, a branch and two ways out."""
+    lines = ["functions {", "  real f(real x, int n) {", "    real y = x;", "    for (i in 1:n) {", "      y += y * i;"]
+    lines += ["      if (y > 10) {", "        return y;", "      }", "    }", "    return -y;", "  }", "}"]
+    lines += ["parameters { real x; }", "model {"]
+    return "\n".join([*lines, *(f"  target += f(x * {k}, {k % 5 + 2});" for k in range(n)), "}\n"])
+
+
+KINDS: dict[str, Callable[[int], str]] = {
+    "targets": targets,
+    "branches": branches,
+    "nests": nests,
+    "calls": calls,
+    **{name.replace(" ", "-"): make for name, (make, _) in compile_time.MODELS.items()},
+}
+
+
+def program_of(kind: str, lines: int) -> str:
+    """A program of about `lines` lines."""
+    make = KINDS[kind]
+    short, long = (make(n).count("\n") for n in (8, 16))
+    per_unit = (long - short) / 8
+    return make(max(1, round((lines - short) / per_unit) + 8))
+
+
+def lowered(text: str) -> ModuleOp:
+    """The program in the `stan` dialect, before all passes."""
+    from ulam.runtime.compiler import CompileOptions, Compiler
+
+    return Compiler(text, options=CompileOptions(0)).module
+
+
+def plausible_data(module: ModuleOp) -> KnownData:
+    """Data for `specialize-data`: sizes of 8, small numbers."""
+    import numpy as np
+
+    from ulam.dialects import stan
+    from ulam.passes.known_data import KnownData
+
+    values: dict[str, Any] = {}
+    for block in module.body.block.ops.first.regions[0].block.ops:  # type: ignore[union-attr]
+        if not isinstance(block, stan.BlockOp) or block.kind.data != "data":
+            continue
+        for op in block.body.block.ops:
+            if isinstance(op, stan.DeclareOp):
+                type_ = op.res.type.element
+                shape = (8,) * stan.dimensions(type_)
+                is_int = stan.scalar_of(type_) == stan.INT
+                values[op.var_name.data] = np.full(shape, 8, np.int32) if is_int else np.full(shape, 0.5)
+    return KnownData(values, {name: value.shape for name, value in values.items()})
+
+
+# ---------------------------------------------------------------------- measuring
+
+
+@dataclass
+class Growth:
+    """The times of one pass or level on programs of one kind."""
+
+    kind: str
+    what: str
+    lines: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    problem: str = ""
+
+    @property
+    def ratios(self) -> list[float]:
+        """Growth per doubling of the length, for each step that is long enough to tell."""
+        found: list[float] = []
+        steps = zip(self.lines, self.lines[1:], self.seconds, self.seconds[1:], strict=False)
+        for before, after, first, second in steps:
+            if first >= SHORTEST:
+                found.append((second / first) ** (math.log(2) / math.log(after / before)))
+        return found
+
+    @property
+    def worst(self) -> float:
+        return max(self.ratios, default=math.nan)
+
+    def line(self) -> str:
+        times = " ".join(f"{1e3 * seconds:8.1f}" for seconds in self.seconds)
+        verdict = f"{self.worst:6.2f}" if self.ratios else "     -"
+        mark = "  ABOVE THE LIMIT" if self.worst > LIMIT else ""
+        return f"{self.kind:14} {self.what:30} {verdict}  {times}{mark}{'  FAILED ' + self.problem if self.problem else ''}"
+
+
+def pass_seconds(module: ModuleOp, pipeline: str, known: KnownData) -> float:
+    """CPU seconds of a pipeline on a copy of the module."""
+    from ulam.passes.known_data import specializing_on
+    from ulam.passes.pipelines import run_pipeline
+    from ulam.runtime.compiler import compiling
+
+    with compiling(), specializing_on(known):
+        copy = module.clone()
+        start = time.process_time()
+        run_pipeline(copy, pipeline)
+        return time.process_time() - start
+
+
+def least_seconds(module: ModuleOp, pipeline: str, known: KnownData, runs: int) -> float:
+    best = math.inf
+    for _ in range(runs):
+        best = min(best, pass_seconds(module, pipeline, known))
+        gc.collect()
+        if best > 2:
+            break
+    return best
+
+
+def growth_of(kind: str, what: str, pipeline: str, modules: Sequence[tuple[int, ModuleOp, KnownData]]) -> Growth:
+    growth = Growth(kind, what)
+    try:
+        for lines, module, known in modules:
+            growth.lines.append(lines)
+            growth.seconds.append(least_seconds(module, pipeline, known, 2))
+            if growth.seconds[-1] > LONGEST:
+                break
+        for _ in range(5):
+            if not growth.worst > LIMIT:
+                break
+            for n, (_, module, known) in enumerate(modules[: len(growth.seconds)]):
+                growth.seconds[n] = min(growth.seconds[n], least_seconds(module, pipeline, known, 2))
+    except Exception as problem:  # noqa: BLE001 - every failure is a line of the report
+        text = str(problem).strip().splitlines() or [""]
+        growth.problem = f"{type(problem).__name__}: {text[0]}"
+        del growth.lines[len(growth.seconds) :]
+    return growth
+
+
+def added_seconds(levels: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """What compiling 300 lines takes at each level: CPU seconds of the passes, and of all for a first gradient."""
+    from ulam.emit import jit
+    from ulam.passes.pipelines import level_pipeline
+    from ulam.runtime.compiler import CompileOptions, Compiler
+
+    text = compile_time.mixed(40)
+    module = lowered(text)
+    known = plausible_data(module)
+    for level in levels:
+        passes = least_seconds(module, level_pipeline(level), known, 3)
+        total = math.inf
+        for _ in range(2):
+            start = time.process_time()
+            compiler = Compiler(text, options=CompileOptions(level))
+            for unit in compile_time.UNITS:
+                jit.compile_object(compiler.llvm_text(unit), jit.ONCE if unit == "setup" else jit.HOT)
+            total = min(total, time.process_time() - start)
+        yield {"level": level, "lines": text.count("\n"), "passes": passes, "compile": total}
+
+
+def show_profile(pipeline: str, module: ModuleOp, known: KnownData) -> None:
+    import cProfile
+    import pstats
+
+    profiler = cProfile.Profile()
+    profiler.runcall(pass_seconds, module, pipeline, known)
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(15)
+
+
+def scale_report(
+    levels: Sequence[int],
+    passes: Sequence[str],
+    kinds: Sequence[str] | None = None,
+    sizes: Sequence[int] | None = None,
+    profile: bool = False,
+) -> list[dict[str, Any]]:
+    """Prints the table, and returns its rows."""
+    from ulam.passes.pipelines import level_pipeline
+
+    work = [(name, name) for name in passes] + [(f"-O{n}", level_pipeline(n)) for n in levels if level_pipeline(n)]
+    least_seconds(lowered("parameters { real x; } model { x ~ std_normal(); }"), "", plausible_data_of_none(), 1)
+    rows: list[dict[str, Any]] = []
+    above: list[Growth] = []
+    print(
+        f"{'kind':14} {'pass or level':30} {'growth':>6}  milliseconds at {', '.join(map(str, sizes or SIZES))} lines"
+    )
+    for kind in kinds or KINDS:
+        modules: list[tuple[int, ModuleOp, KnownData]] = []
+        for lines in sizes or SIZES:
+            text = program_of(kind, lines)
+            module = lowered(text)
+            modules.append((text.count("\n"), module, plausible_data(module)))
+        for what, pipeline in work:
+            growth = growth_of(kind, what, pipeline, modules)
+            print(growth.line(), flush=True)
+            rows.append({**asdict(growth), "growth": growth.worst})
+            if growth.worst > LIMIT:
+                above.append(growth)
+            if profile:
+                show_profile(pipeline, *modules[-1][1:])
+    print(f"{len(rows)} rows, {len(above)} grow by more than {LIMIT} per doubling")
+    if levels:
+        base = None
+        for row in added_seconds(levels):
+            base = row["compile"] if base is None else base
+            row["added"] = row["compile"] - base
+            mark = "  ABOVE THE LIMIT" if row["passes"] > ADDED_LIMIT else ""
+            print(
+                f"-O{row['level']} on {row['lines']} lines: passes {row['passes']:.3f} s, all of compiling "
+                f"{row['compile']:.3f} s, {row['added']:+.3f} s against -O{levels[0]}{mark}"
+            )
+            rows.append(row)
+    return rows
+
+
+def plausible_data_of_none() -> KnownData:
+    from ulam.passes.known_data import KnownData
+
+    return KnownData({}, {})
