@@ -124,6 +124,11 @@ class MirPrinter(BodyPrinter):
         arguments = [f'"{op.var_name.data}"', value.text, *_constraint(op, bounds)]
         self.statement(op, f"FnCheck__({', '.join(arguments)});")
 
+    @staticmethod
+    def needs_braces(op: Operation) -> bool:
+        # What a pass has made (`lcm_sym3__`) is named nowhere else.
+        return isinstance(op, stan.DeclareOp) and op.local is not None and not op.var_name.data.endswith("__")
+
     # ------------------------------------------------------------ statements
 
     def print_(self, op: stan.PrintOp) -> None:

@@ -111,7 +111,7 @@ class BodyPrinter(ExpressionPrinter):
     def block(self, block: Block, end: Callable[[Operation], None] | None = None) -> None:
         """All ops of a block; `end` prints its terminator if that is a yield or a condition."""
         outer, self.pending = self.pending, {}
-        scopes = _LocalScopes(block)
+        scopes = _LocalScopes(block, self.needs_braces)
         for op in block.ops:
             if op in scopes.first:
                 self._open("{")
@@ -157,6 +157,11 @@ class BodyPrinter(ExpressionPrinter):
         """Prints an op whose operands were taken, after what it would disturb."""
         self.flush_before(self.calls.of(op))
         self.line(text)
+
+    @staticmethod
+    def needs_braces(op: Operation) -> bool:
+        """Whether an op at the top level of a block declares what must not be seen outside."""
+        return "local" in op.properties
 
     @staticmethod
     def header(word: str, inside: str) -> str:
@@ -438,18 +443,18 @@ class _LocalScopes:
     A scope reaches to the last use of what it declares. Where a global variable is declared in between, there is none.
     """
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, needs_braces: Callable[[Operation], bool]) -> None:
         self.first: set[Operation] = set()
         self.last: set[Operation] = set()
         ops = list(block.ops)
         parent = block.parent_op()
         has_globals = isinstance(parent, stan.BlockOp) and parent.kind.data != "model"
-        if not has_globals or not any("local" in op.properties for op in ops):
+        if not has_globals or not any(needs_braces(op) for op in ops):
             return
         places = {op: number for number, op in enumerate(ops)}
         number = 0
         while number < len(ops):
-            end = self._end(ops, places, number) if "local" in ops[number].properties else None
+            end = self._end(ops, places, number) if needs_braces(ops[number]) else None
             if end is not None:
                 self.first.add(ops[number])
                 self.last.add(ops[end])

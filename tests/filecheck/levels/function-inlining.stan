@@ -13,7 +13,9 @@ transformed data {
 }
 // CHECK-LABEL: prepare_data {
 // CHECK-NEXT:    data int a = 2;
-// CHECK:         data int [[Y:inline_\w+__]] = 1;
-// CHECK:         [[R:inline_\w+__]] = (a + [[Y]]);
-// CHECK:         b = [[R]];
+// CHECK-NEXT:    data int b;
+// CHECK-NEXT:    data int [[R:inline_\w+__]];
+// CHECK-NEXT:    data int [[Y:inline_\w+__]] = 1;
+// CHECK-NEXT:    [[R]] = (a + [[Y]]);
+// CHECK-NEXT:    b = [[R]];
 // CHECK-NEXT:  }

@@ -44,5 +44,5 @@ model {
 
 // MIR-LABEL: log_prob {
 // MIR:         vector[N] mu = (Intercept + (Xc * b));
-// MIR-NOT:     for(
-// MIR:         target += normal_lupdf(Y, mu, sigma);
+// MIR-NEXT:    mu = (mu + ((r_1_1[J_1] .* Z_1_1) + (r_1_2[J_1] .* Z_1_2)));
+// MIR-NEXT:    target += normal_lupdf(Y, mu, sigma);
