@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
@@ -23,13 +23,14 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.available_assignments import AvailableAssignments
 from ulam.passes.analysis.definitions import Definitions, initialized_step, initialized_variables
+from ulam.passes.analysis.expression_text import expression_text, variable_name
 from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables, members
 from ulam.passes.analysis.known_constants import KnownConstants
 from ulam.passes.analysis.live_variables import live_step, live_variables
 from ulam.passes.analysis.needed_ops import NeededOps
 from ulam.passes.optimize.scopes import graphs
 from ulam.passes.pipelines import PipelineError
-from ulam.passes.variable_form import is_statement, literal_of
+from ulam.passes.variable_form import is_statement
 
 Facts = Iterable[tuple[Operation, list[str]]]
 """Statement → what is known there."""
@@ -93,36 +94,6 @@ def _describe(op: Operation) -> str:
     if isinstance(op, stan.DeclareOp | stan.ParameterOp):
         return f"{name} {op.var_name.data}"
     return f"{name} {variable_name(op.var)}" if isinstance(op, stan.AssignOp) else name
-
-
-def variable_name(variable: SSAValue) -> str:
-    """The name of a declared or global variable."""
-    owner = variable.owner
-    assert isinstance(owner, stan.DeclareOp | stan.ParameterOp | stan.GlobalOp)
-    return owner.var_name.data
-
-
-def expression_text(value: SSAValue) -> str:
-    """A short text of an expression, with all parentheses."""
-    op = value.owner
-    if isinstance(op, Block):
-        return value.name_hint or "argument"
-    if (literal := literal_of(value)) is not None:
-        return str(literal)
-    if isinstance(op, stan.ReadOp):
-        return variable_name(op.var)
-    operands = [expression_text(operand) for operand in op.operands]
-    symbol: str | None = getattr(op, "SYMBOL", None)
-    if isinstance(op, stan.PromoteOp):
-        return operands[0]
-    if isinstance(op, stan.IndexOp):
-        return f"{operands[0]}[{', '.join(operands[1:])}]"
-    if symbol is not None and len(operands) == 2:
-        return f"({operands[0]} {symbol} {operands[1]})"
-    if symbol is not None:
-        return f"{operands[0]}'" if symbol == "'" else f"{symbol}{operands[0]}"
-    name = op.callee.data if isinstance(op, stan.CallOp) else op.name.removeprefix("stan.")
-    return f"{name}({', '.join(operands)})"
 
 
 # ---------------------------------------------------------------- the analyses

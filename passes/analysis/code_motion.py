@@ -1,0 +1,381 @@
+"""The four analyses of lazy code motion, and where they put expressions.
+
+    anticipated   on every path from here the expression is computed, before anything it reads changes   backward, all
+    available     on every path to here it was computed, and nothing it reads has changed since          forward, all
+    postponable   where it could be computed earliest, and from there on as long as nothing uses it     forward, all
+    used          its value is read later                                                                backward, some
+
+An expression is inserted on an edge of the flow graph if it is postponable up to there but not beyond. An expression
+that may throw is anticipated only before the next effect whose order counts, so no error changes its place. One that
+cannot throw counts as anticipated before a loop if each iteration computes it, even if there may be none.
+
+Edges are places at the end of a node with one successor, or at the start of one with one predecessor. Candidates that
+would need another place (out of a loop past its header, where breaks join; inside lazy operands and conditions) are
+not moved. Since insertion may thus be left out for some, what is redundant is decided last, by what is stored for
+certain: `held`. So no insertion is needed for the result to be right.
+Source: Knoop, Ruething, Steffen 1992; Drechsler, Stadel 1993; Aho, Lam, Sethi, Ullman, "Compilers", section 9.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from xdsl.ir import Operation
+
+from ulam.dialects import stan
+from ulam.passes.analysis.data_flow import Solution, solve_sets
+from ulam.passes.analysis.expressions import Expression, Expressions, evaluated, is_lazy, loop_ranges, stores_in
+from ulam.passes.analysis.flow_graph import Node, members
+from ulam.passes.variable_form import literal_of
+
+_FAR = 64  # nodes that are looked at to find where an inserted expression would have been computed
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`first` to `end`: its nodes. `decides`: the one that goes on to the body or past the loop."""
+
+    op: Operation
+    first: int
+    end: int
+    decides: Node
+    killed: int  # candidates that an iteration changes
+
+
+def anticipated(found: Expressions, loops: list[Loop]) -> Solution[int]:
+    """Candidates that are surely computed later."""
+    nodes = found.graph.nodes
+    everything, throwing = found.everything, found.throwing
+    passing = {loop.decides.number: _hoistable(found, loop) for loop in loops}
+    blocked = [sets.killed | (throwing if sets.ordered else 0) for sets in found.sets]
+    before, after = [everything] * len(nodes), [everything] * len(nodes)
+    changed = True
+    while changed:
+        changed = False
+        for node in reversed(nodes):
+            number = node.number
+            state = everything if node.successors else 0
+            extra = passing.get(number, 0)
+            for position, successor in enumerate(node.successors):
+                state &= before[successor.number] | (extra if position else 0)
+            after[number] = state
+            state = found.sets[number].exposed | state & ~blocked[number]
+            if state != before[number]:
+                before[number] = state
+                changed = True
+    return Solution(list(before), list(after))
+
+
+def _hoistable(found: Expressions, loop: Loop) -> int:
+    """What may be computed before a loop though it has no iteration; all, if it has one for certain."""
+    kinds = found.everything if _surely_iterates(loop.op) else ~found.throwing
+    return kinds & ~loop.killed & found.everything
+
+
+def _surely_iterates(op: Operation) -> bool:
+    if not isinstance(op, stan.ForOp):
+        return False
+    lower, upper = literal_of(op.lower), literal_of(op.upper)
+    return lower is not None and upper is not None and lower <= upper
+
+
+def find_loops(found: Expressions) -> list[Loop]:
+    """The loops of a graph."""
+    loops: list[Loop] = []
+    nodes = found.graph.nodes
+    for op, (first, end) in loop_ranges(found.graph).items():
+        decides = nodes[first]
+        killed = 0
+        for node in nodes[first:end]:
+            killed |= found.sets[node.number].killed
+        if isinstance(op, stan.WhileOp):
+            condition = op.condition.block
+            decides = next(n for n in nodes[first:end] if n.ops and n.ops[-1] is condition.last_op)
+        loops.append(Loop(op, first, end, decides, killed))
+    return loops
+
+
+def available(found: Expressions) -> Solution[int]:
+    """Candidates that were computed before and have still that value, as the program stands."""
+    sets = found.sets
+    everything = found.everything
+    return solve_sets(
+        found.graph, [s.computed for s in sets], [s.killed for s in sets], intersect=True, everything=everything
+    )
+
+
+class CodeMotion:
+    """The analyses together: where candidates are inserted, and what is stored where.
+
+    Per node: `at_start` and `at_end` are the candidates to insert there, `held` those stored when its first op begins
+    (`held_at_end`: behind its last, before those of `at_end`), `live` those whose stored value is read after it.
+    `redundant`: occurrences that are replaced by what is stored; `gone`: parts of these; `stored`: occurrences whose
+    result is kept.
+    """
+
+    def __init__(self, found: Expressions) -> None:
+        self.found = found
+        self.loops = find_loops(found)
+        count = len(found.graph.nodes)
+        self.at_start, self.at_end = [0] * count, [0] * count
+        self.anticipated = anticipated(found, self.loops)
+        self.available = available(found)
+        self.postponable = self._postponable()
+        self._place_all()
+        self._find_held()
+        self._find_redundant()
+        self.used = self._used()
+        self.stored = self._find_stored()
+
+    # ------------------------------------------------------------ where to insert
+
+    def _earliest(self, node: Node, successor: Node) -> int:
+        sets = self.found.sets[node.number]
+        blocked = sets.killed | (self.found.throwing if sets.ordered else 0)
+        movable = self.anticipated.after[node.number] or 0
+        here = self.anticipated.before[successor.number] or 0
+        return here & ~(self.available.after[node.number] or 0) & (blocked | ~movable)
+
+    def _postponable(self) -> Solution[int]:
+        graph = self.found.graph
+        sets = self.found.sets
+        self._on_edge: dict[tuple[int, int], int] = {}
+        wanted = [state or 0 for state in self.anticipated.before]
+        earliest: dict[tuple[int, int], int] = {
+            (node.number, successor.number): self._earliest(node, successor)
+            for node in graph.nodes
+            if self.found.reached[node.number]
+            for successor in node.successors
+        }
+        before = [self.found.everything] * len(graph.nodes)
+        changed = True
+        while changed:
+            changed = False
+            for node in graph.nodes:
+                number = node.number
+                if not self.found.reached[number]:
+                    continue
+                state = wanted[number]
+                if node is not graph.entry:
+                    for one in node.predecessors:
+                        edge = one.number, number
+                        if edge in earliest:
+                            state &= earliest[edge] | before[one.number] & ~sets[one.number].exposed
+                if state != before[number]:
+                    before[number] = state
+                    changed = True
+        after = [state & ~s.exposed for state, s in zip(before, sets, strict=True)]
+        for edge, first in earliest.items():
+            self._on_edge[edge] = (first | after[edge[0]]) & wanted[edge[1]] & ~before[edge[1]]
+        return Solution(list(before), list(after))
+
+    def _place_all(self) -> None:
+        nodes = self.found.graph.nodes
+        placed: list[tuple[Node, bool, int]] = []
+        impossible = 0
+        for (number, to), bits in self._on_edge.items():
+            if not bits:
+                continue
+            place = self._place(nodes[number], nodes[to])
+            if place is None:
+                impossible |= bits
+            else:
+                placed.append((*place, bits))
+        for node, at_end, bits in placed:
+            for bit in members(bits & self.found.throwing & ~impossible):
+                if not self.found.is_retold(node) and not self._fails_there(self.found.candidates[bit], node, at_end):
+                    impossible |= 1 << bit
+        for node, at_end, bits in placed:
+            (self.at_end if at_end else self.at_start)[node.number] |= bits & ~impossible
+
+    def _place(self, node: Node, successor: Node) -> tuple[Node, bool] | None:
+        """Where to put what is inserted between two nodes: a node, and whether at its end."""
+        if len(node.successors) == 1 and stores_in(node.block) and not self.found.sets[node.number].barrier:
+            return node, True
+        if len(successor.predecessors) == 1 and stores_in(successor.block) and successor.header_of is None:
+            return successor, False
+        return None
+
+    def _fails_there(self, expression: Expression, node: Node, at_end: bool) -> bool:
+        """Whether an inserted expression fails in the place of the program where it would have failed: there is one."""
+        location = expression.op.location
+        pending = list(node.successors) if at_end else [node]
+        seen: set[int] = set()
+        while pending:
+            current = pending.pop()
+            if current.number in seen:
+                continue
+            seen.add(current.number)
+            if len(seen) > _FAR:
+                return False
+            first = self._first_occurrence(expression, current)
+            if first is None:
+                pending += current.successors
+            elif first.location != location:
+                return False
+        return True
+
+    def _first_occurrence(self, expression: Expression, node: Node) -> Operation | None:
+        if is_lazy(node.block):
+            return None
+        for op in evaluated(node):
+            occurrence = self.found.candidate_at(op)
+            if occurrence is not None and occurrence.expression is expression:
+                return op
+        return None
+
+    # ------------------------------------------------------------ what is stored
+
+    def _find_held(self) -> None:
+        found = self.found
+        self._parts: dict[int, int] = {}
+        starts = [self.parts(bits) for bits in self.at_start]
+        ends = [self.parts(bits) for bits in self.at_end]
+        gen = [s.kept | start & ~s.killed | end for s, start, end in zip(found.sets, starts, ends, strict=True)]
+        solution = solve_sets(
+            found.graph, gen, [s.killed for s in found.sets], intersect=True, everything=found.everything
+        )
+        self.held = [state or 0 for state in solution.before]
+        self.held_at_end = [0] * len(gen)
+
+    def parts(self, bits: int) -> int:
+        """The candidates that are computed when those of a set are."""
+        result = 0
+        for bit in members(bits):
+            if bit not in self._parts:
+                self._parts[bit] = self.found.parts(self.found.candidates[bit])
+            result |= self._parts[bit]
+        return result
+
+    def _find_redundant(self) -> None:
+        found = self.found
+        self.redundant: dict[Operation, int] = {}
+        self.gone: set[Operation] = set()
+        for node in found.graph.nodes:
+            if not found.reached[node.number]:
+                continue
+            held = self.held[node.number] | self.parts(self.at_start[node.number])
+            stores = stores_in(node.block)
+            for op in evaluated(node):
+                occurrence = found.candidate_at(op)
+                if occurrence is not None:
+                    bit = occurrence.expression.bit
+                    if held >> bit & 1:
+                        self.redundant[op] = bit
+                    elif stores:
+                        held |= 1 << bit
+                held &= ~found.step(op)[0]
+            self.held_at_end[node.number] = held
+        for op in self.redundant:
+            if op not in self.gone:
+                self._leave_out(op)
+
+    def _leave_out(self, root: Operation) -> None:
+        """Notes that what only `root` uses is not computed any more."""
+        pending = [root]
+        while pending:
+            op = pending.pop()
+            for region in op.regions:
+                self.gone.update(region.walk())
+            for operand in op.operands:
+                owner = operand.owner
+                if isinstance(owner, Operation) and owner not in self.gone and owner in self.found.occurrence_of:
+                    if all(use.operation is op for use in operand.uses):
+                        self.gone.add(owner)
+                        pending.append(owner)
+
+    # ------------------------------------------------------------ what is read
+
+    def insertions(self, bits: int, held: int, live: int) -> tuple[list[Expression], int]:
+        """What to store, in this order, where `bits` are inserted; and what is live before that.
+
+        Stored is what is live afterwards, and what would otherwise be computed twice here.
+        """
+        found = self.found
+        roots = self.parts(bits) & live & ~held
+        if not roots:
+            return [], live
+        needed = 0
+        stored: list[Expression] = []
+        demand = {found.candidates[bit].number: 1 for bit in members(roots)}
+        heap = sorted(-number for number in demand)
+        while heap:
+            expression = found.expressions[-heappop(heap)]
+            count = demand[expression.number]
+            bit = expression.bit
+            if bit >= 0 and held >> bit & 1:
+                needed |= 1 << bit
+                continue
+            if bit >= 0 and (live >> bit & 1 or count > 1):
+                stored.append(expression)
+                live &= ~(1 << bit)
+                count = 1
+            for operand in expression.operands[: expression.lazy]:
+                if operand not in demand:
+                    demand[operand] = 0
+                    heappush(heap, -operand)
+                demand[operand] += count
+        stored.reverse()
+        return stored, live | needed
+
+    def _used(self) -> Solution[int]:
+        graph = self.found.graph
+        count = len(graph.nodes)
+        reads, defines = [0] * count, [0] * count
+        for node in graph.nodes:
+            for op, bit in reversed(list(self._accesses(node))):
+                if op in self.redundant:
+                    reads[node.number] |= 1 << bit
+                else:
+                    reads[node.number] &= ~(1 << bit)
+                    defines[node.number] |= 1 << bit
+        before, after = [0] * count, [0] * count
+        changed = True
+        while changed:
+            changed = False
+            for node in reversed(graph.nodes):
+                number = node.number
+                state = 0
+                for successor in node.successors:
+                    state |= before[successor.number]
+                after[number] = state
+                if self.at_end[number]:
+                    state = self.insertions(self.at_end[number], self.held_at_end[number], state)[1]
+                state = reads[number] | state & ~defines[number]
+                if self.at_start[number]:
+                    state = self.insertions(self.at_start[number], self.held[number], state)[1]
+                if state != before[number]:
+                    before[number] = state
+                    changed = True
+        return Solution(list(before), list(after))
+
+    def _accesses(self, node: Node) -> list[tuple[Operation, int]]:
+        """The occurrences of candidates that read or could store their value."""
+        if not self.found.reached[node.number]:
+            return []
+        stores = stores_in(node.block)
+        accesses: list[tuple[Operation, int]] = []
+        for op in evaluated(node):
+            occurrence = self.found.candidate_at(op)
+            if occurrence is not None and op not in self.gone and (stores or op in self.redundant):
+                accesses.append((op, occurrence.expression.bit))
+        return accesses
+
+    def _find_stored(self) -> dict[Operation, int]:
+        """Occurrences that stay and whose value is read later; notes what is live at the start of each node's ops."""
+        stored: dict[Operation, int] = {}
+        self.live_at_start = [0] * len(self.found.graph.nodes)
+        for node in self.found.graph.nodes:
+            number = node.number
+            live = self.used.after[number] or 0
+            if self.at_end[number]:
+                live = self.insertions(self.at_end[number], self.held_at_end[number], live)[1]
+            for op, bit in reversed(self._accesses(node)):
+                if op in self.redundant:
+                    live |= 1 << bit
+                elif live >> bit & 1:
+                    stored[op] = bit
+                    live &= ~(1 << bit)
+            self.live_at_start[number] = live
+        return stored

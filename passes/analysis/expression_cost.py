@@ -1,0 +1,62 @@
+"""What an expression costs: the measure by which passes decide whether to keep a value or to compute it again.
+
+One unit is about an addition. Of containers it counts the work per element, as element-wise operations are computed
+where an element is used: `a + b * x` costs 2 whether `x` is a scalar or a vector, `exp(x)` 10, a product of matrices
+100. Reading, converting and naming constants is free.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from ulam.dialects import stan
+
+_FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp)
+_SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
+
+FUNCTION = 10
+"""A function of scalars such as `exp`, also of every element of a container."""
+
+KERNEL = 100
+"""What takes time in proportion to more than the elements of its result."""
+
+_VIEWS = frozenset(
+    """
+    abs append_array append_col append_row block ceil col cols diagonal dims fabs floor fma fmax fmin head is_inf is_nan
+    num_elements rep_array rep_matrix rep_row_vector rep_vector reverse round row rows segment size square step
+    sub_col sub_row tail to_array_1d to_array_2d to_complex to_int to_matrix to_row_vector to_vector trunc
+""".split()
+)
+"""Functions that ask for a size, pick or arrange elements, or take one operation for each."""
+
+
+def own_cost(op: Operation) -> int:
+    """The cost of an op of an expression, without that of its operands."""
+    if isinstance(op, _FREE):
+        return 0
+    if isinstance(op, stan.CallOp):
+        return _call_cost(op)
+    if isinstance(op, stan.IndexOp):
+        return FUNCTION if any(kind.data == "multiple" for kind in op.kinds) else 1
+    operands = [operand.type for operand in op.operands]
+    symbol: str | None = getattr(op, "SYMBOL", None)
+    if symbol in ("*", "/", "\\", "^") and len(operands) == 2:
+        if all(type_ not in _SCALARS for type_ in operands) or symbol == "\\":
+            return KERNEL
+        if symbol == "^":
+            return FUNCTION if op.results[0].type in _SCALARS else KERNEL
+    if symbol == ".^":
+        return FUNCTION
+    return 4 if symbol in ("/", "./", "%", "%/%") else 1
+
+
+def _call_cost(op: stan.CallOp) -> int:
+    if "user" in op.properties:
+        return KERNEL
+    if not op.operands:
+        return 0
+    if op.callee.data in _VIEWS:
+        return 1
+    if len(op.operands) == 1 or all(operand.type in _SCALARS for operand in op.operands):
+        return FUNCTION
+    return KERNEL

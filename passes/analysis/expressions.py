@@ -1,0 +1,424 @@
+"""Expressions by number: equal numbers, equal values, as long as no variable that they read is assigned.
+
+    x = exp(p) * a;  if (c) y = exp(p);        %1 and %3 are both `exp(read p)`: one number
+
+Numbered by structure: class and properties of the op, types, numbers of the operands; a read by the variable that is
+read, not by its name; a literal by its bits. Not numbered: what has other effects than to read and to throw, and what
+uses a value from an earlier statement or from outside of its region (its variables may have changed meanwhile).
+
+Candidates, the expressions that may be worth sharing, have bits, so that sets of them are ints: those that cost enough
+and occur twice or in a loop.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ulam.dialects import stan
+from ulam.dialects.stan import CallEffects, Effect
+from ulam.passes.analysis.expression_cost import own_cost
+from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
+from ulam.passes.variable_form import Variable, errors_are_retold, is_global, is_tree
+
+_FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp, stan.TupleOp)
+_EXITS = (stan.BreakOp, stan.ContinueOp, stan.ReturnOp)
+_HIGHEST_COST = 1_000_000
+
+
+@dataclass(eq=False, slots=True)
+class Expression:
+    """`operands`: numbers of the operands; from `lazy` on, those of the regions of a lazy op.
+
+    `op`: its first occurrence. `bit`: its place in sets of candidates, -1 if it is none.
+    """
+
+    number: int
+    op: Operation
+    operands: tuple[int, ...]
+    lazy: int
+    cost: int
+    throws: bool
+    occurrences: int = 0
+    in_loop: bool = False
+    bit: int = -1
+
+
+@dataclass(eq=False, slots=True)
+class Occurrence:
+    """Where an expression is computed. Positions count the ops of the graph; `first`: that of the tree's first op.
+
+    `statement`: the number of the statement that it belongs to.
+    """
+
+    expression: Expression
+    statement: int
+    position: int
+    first: int
+    size: int
+
+    @property
+    def start(self) -> int:
+        """The position where the evaluation begins, if nothing else is evaluated meanwhile; else where it ends."""
+        return self.first if self.position - self.first + 1 == self.size else self.position
+
+
+@dataclass(slots=True)
+class NodeSets:
+    """What a node does to candidates, as sets of bits.
+
+    `killed`: some variable of theirs is assigned. `exposed`: computed before that, and if they may throw, before any
+    effect whose order counts. `computed`: computed, and not killed afterwards; `kept`: and there it can be stored.
+    `ordered`: the node has an effect that expressions that throw must not cross. `barrier`: nothing moves past its end.
+    """
+
+    killed: int = 0
+    exposed: int = 0
+    computed: int = 0
+    kept: int = 0
+    ordered: bool = False
+    barrier: bool = False
+
+
+class Expressions:
+    """The expressions of a graph, and what its nodes do to them.
+
+    `statement_of`, `statement_start`, `first_ordered`: the statement that an op belongs to, its first op, and the
+    position of its first effect whose order counts. `fixed`: ops that must stay as they are.
+    """
+
+    def __init__(self, graph: FlowGraph, calls: CallEffects, least_cost: int) -> None:
+        self.graph = graph
+        self.calls = calls
+        self.least_cost = least_cost
+        self.variables = Variables(graph)
+        self.expressions: list[Expression] = []
+        self.candidates: list[Expression] = []
+        self.occurrence_of: dict[Operation, Occurrence] = {}
+        self.everything = self.throwing = 0
+        self.readers: dict[SSAValue | int, int] = {}
+        self.fixed: set[Operation] = set()
+        self._numbers: dict[object, Expression] = {}
+        self._leaf_of: dict[int, SSAValue | int] = {}
+        self._statements = 0
+        self.statement_of: dict[Operation, int] = {}
+        self.statement_start: dict[int, Operation] = {}
+        self.first_ordered: dict[int, int] = {}
+        self._first_position: list[int] = []
+        self._ordered_in: set[Block] = set()
+        self._statement_in: dict[Block, int] = {}
+        self._first_statement_in: dict[Block, int] = {}
+        self._mark_reached()
+        self._number_all()
+        self._choose_candidates()
+        self._find_readers()
+        self.sets = [self._sets_of(node) for node in graph.nodes]
+
+    def _mark_reached(self) -> None:
+        self.reached = [False] * len(self.graph.nodes)
+        pending = [self.graph.entry]
+        while pending:
+            node = pending.pop()
+            if not self.reached[node.number]:
+                self.reached[node.number] = True
+                pending += node.successors
+
+    # ------------------------------------------------------------ numbering
+
+    def _number_all(self) -> None:
+        depth = self._loop_depths()
+        position = 0
+        for node in self.graph.nodes:
+            self._first_position.append(position + 1)
+            for op in evaluated(node):
+                position += 1
+                block = op.parent
+                assert block is not None
+                if block not in self._statement_in:
+                    self._first_statement_in[block] = self._next_statement(block)
+                statement = self.statement_of[op] = self._statement_in[block]
+                self.statement_start.setdefault(statement, op)
+                if is_tree(op) and not (op.regions and not isinstance(op, LAZY)):
+                    self._number(op, block, position, depth[node.number] > 0)
+                else:
+                    if isinstance(op, stan.CheckOp) or (isinstance(op, Variable) and is_global(op)):
+                        self._fix(op)
+                    self._next_statement(block)
+
+    def _next_statement(self, block: Block) -> int:
+        self._statements += 1
+        self._statement_in[block] = self._statements
+        return self._statements
+
+    def _loop_depths(self) -> list[int]:
+        """How many loops are around each node."""
+        steps = [0] * (len(self.graph.nodes) + 1)
+        for first, end in loop_ranges(self.graph).values():
+            steps[first] += 1
+            steps[end] -= 1
+        depth = 0
+        depths: list[int] = []
+        for step in steps:
+            depth += step
+            depths.append(depth)
+        return depths
+
+    def _fix(self, op: Operation) -> None:
+        """Sizes and bounds of variables that others see stay as they are: other units compute them again."""
+        pending = [operand.owner for operand in op.operands]
+        while pending:
+            inner = pending.pop()
+            if isinstance(inner, Operation) and is_tree(inner) and inner not in self.fixed:
+                for below in inner.walk():
+                    self.fixed.add(below)
+                    pending += [operand.owner for operand in below.operands]
+
+    def _number(self, op: Operation, block: Block, position: int, in_loop: bool) -> None:
+        effects = self.calls.of(op)
+        if effects & ~(Effect.READS_VAR | Effect.THROWS) or len(op.results) != 1:
+            return
+        statement = self._statement_in[block]
+        operands: list[int] = []
+        first, size, lazy = position, 1, 0
+        key: object
+        if isinstance(op, stan.ReadOp):
+            key = ("read", self.variable_key(op.var))
+        elif isinstance(op, stan.ConstantOp):
+            key = ("constant", op.results[0].type, _bits(op.properties["value"]))
+        else:
+            for operand in op.operands:
+                found = self._operand(operand, statement)
+                if found is None:
+                    return
+                if isinstance(found, Occurrence):
+                    first, size = min(first, found.first), size + found.size
+                    found = found.expression
+                operands.append(found.number)
+            lazy = len(operands)
+            for region in op.regions:
+                number = self._region_value(region.block)
+                if number is None:
+                    return
+                operands.append(number)
+            properties = frozenset(op.properties.items())
+            key = (type(op), op.results[0].type, properties, frozenset(op.attributes.items()), *operands)
+        expression = self._numbers.get(key)
+        if expression is None:
+            parts = [self.expressions[number] for number in operands]
+            throws = bool(effects & Effect.THROWS) or "user" in op.properties or any(part.throws for part in parts)
+            cost = min(own_cost(op) + sum(part.cost for part in parts), _HIGHEST_COST)
+            expression = self._add(key, op, tuple(operands), lazy, cost, throws)
+            if isinstance(op, stan.ReadOp):
+                self._leaf_of[expression.number] = self.variable_key(op.var)
+        expression.occurrences += 1
+        expression.in_loop |= in_loop
+        self.occurrence_of[op] = Occurrence(expression, statement, position, first, size)
+
+    def _add(
+        self, key: object, op: Operation, operands: tuple[int, ...], lazy: int, cost: int, throws: bool
+    ) -> Expression:
+        expression = Expression(len(self.expressions), op, operands, lazy, cost, throws)
+        self.expressions.append(expression)
+        self._numbers[key] = expression
+        return expression
+
+    def _operand(self, value: SSAValue, statement: int) -> Occurrence | Expression | None:
+        owner = value.owner
+        if isinstance(owner, Block):
+            found = self._numbers.get(value)
+            if found is None:
+                parent = owner.parent_op()
+                assert parent is not None
+                found = self._add(value, parent, (), 0, 0, False)
+                self._leaf_of[found.number] = value
+            return found
+        occurrence = self.occurrence_of.get(owner)
+        return occurrence if occurrence is not None and occurrence.statement == statement else None
+
+    def _region_value(self, block: Block) -> int | None:
+        """The number of what a region of a lazy op yields; None if it has more than an expression."""
+        end = block.last_op
+        assert end is not None
+        first = self._first_statement_in.get(block)
+        if first is None or not isinstance(end, stan.YieldOp):
+            return None
+        found = self._operand(end.operands[0], first)
+        if isinstance(found, Occurrence):
+            found = found.expression
+        return found.number if found is not None else None
+
+    def variable_key(self, variable: SSAValue) -> SSAValue | int:
+        """What stands for a variable: its number, or for that of another block, the result of `stan.global`."""
+        number = self.variables.find(variable)
+        return variable if number is None else number
+
+    # ------------------------------------------------------------ candidates
+
+    def _choose_candidates(self) -> None:
+        for expression in self.expressions:
+            op = expression.op
+            if (
+                expression.cost < self.least_cost
+                or isinstance(op, _FREE)
+                or not (expression.occurrences > 1 or expression.in_loop)
+            ):
+                continue
+            expression.bit = len(self.candidates)
+            self.candidates.append(expression)
+            if expression.throws:
+                self.throwing |= 1 << expression.bit
+        self.everything = (1 << len(self.candidates)) - 1
+
+    def _find_readers(self) -> None:
+        """Which candidates a variable, or a block argument, is part of. Passed down from expressions to operands."""
+        above: dict[int, int] = {}
+        for expression in reversed(self.expressions):
+            bits = above.pop(expression.number, 0)
+            if expression.bit >= 0:
+                bits |= 1 << expression.bit
+            if not bits:
+                continue
+            for operand in expression.operands:
+                above[operand] = above.get(operand, 0) | bits
+            if (leaf := self._leaf_of.get(expression.number)) is not None:
+                self.readers[leaf] = bits
+
+    def parts(self, expression: Expression) -> int:
+        """The candidates that are surely computed when `expression` is, itself included."""
+        bits = 0
+        seen: set[int] = set()
+        pending = [expression.number]
+        while pending:
+            number = pending.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            part = self.expressions[number]
+            if part.bit >= 0:
+                bits |= 1 << part.bit
+            pending += part.operands[: part.lazy]
+        return bits
+
+    # ------------------------------------------------------------ sets of a node
+
+    def candidate_at(self, op: Operation) -> Occurrence | None:
+        """The occurrence of a candidate at `op`, if it may be replaced."""
+        occurrence = self.occurrence_of.get(op)
+        if occurrence is None or occurrence.expression.bit < 0 or op in self.fixed:
+            return None
+        return occurrence
+
+    def step(self, op: Operation) -> tuple[int, bool]:
+        """The candidates that `op` kills, and whether it is a barrier."""
+        if op in self.occurrence_of:
+            return 0, False
+        effects = self.calls.of(op)
+        if effects & Effect.PROFILES or _leaves_profile(op):
+            return self.everything, True
+        if not effects & Effect.WRITES_VAR and not isinstance(op, stan.GlobalOp):
+            return 0, False
+        killed = 0
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, stan.VarType):
+                killed |= self.readers.get(self.variable_key(value), 0)
+        return killed, False
+
+    def _sets_of(self, node: Node) -> NodeSets:
+        found = NodeSets()
+        if not self.reached[node.number] or not self.candidates:
+            return found
+        if node.header_of is not None:
+            for region in node.header_of.regions:
+                for argument in region.block.args:
+                    found.killed |= self.readers.get(argument, 0)
+        order = Effect.PRINTS | Effect.DRAWS | Effect.PROFILES
+        if not self.is_retold(node):
+            order |= Effect.THROWS
+        stores = stores_in(node.block)
+        lazy = is_lazy(node.block)
+        last_ordered = -1
+        for position, op in enumerate(evaluated(node), self._first_position[node.number]):
+            occurrence = self.candidate_at(op)
+            if occurrence is not None and not lazy:
+                bit = 1 << occurrence.expression.bit
+                if not found.killed & bit and not (occurrence.expression.throws and last_ordered >= occurrence.start):
+                    found.exposed |= bit
+                found.computed |= bit
+                if stores:
+                    found.kept |= bit
+            if self.calls.of(op) & order or self._has_ordered_operand(op):
+                found.ordered = True
+                last_ordered = position
+                self.first_ordered.setdefault(self.statement_of[op], position)
+                self._ordered_in.add(node.block)
+            killed, barrier = self.step(op)
+            if killed:
+                found.killed |= killed
+                found.computed &= ~killed
+                found.kept &= ~killed
+            if barrier:
+                found.ordered = found.barrier = True
+        return found
+
+    def _has_ordered_operand(self, op: Operation) -> bool:
+        return isinstance(op, LAZY) and any(region.block in self._ordered_in for region in op.regions)
+
+    def is_retold(self, node: Node) -> bool:
+        """Whether the texts of errors come from the program as it was written, so that errors may change places."""
+        parent = node.block.parent_op()
+        return parent is not None and errors_are_retold(parent)
+
+
+def evaluated(node: Node) -> Iterator[Operation]:
+    """The ops of a node where their results are known: lazy ones after their regions."""
+    if isinstance(node.after, LAZY):
+        yield node.after
+    for op in node.ops:
+        if not isinstance(op, LAZY):
+            yield op
+
+
+def loop_ranges(graph: FlowGraph) -> dict[Operation, tuple[int, int]]:
+    """Loop → number of its header, and of the node after it: what is in between is the loop."""
+    headers = {node.header_of: node.number for node in graph.nodes if node.header_of is not None}
+    return {
+        node.after: (headers[node.after], node.number)
+        for node in graph.nodes
+        if node.after is not None and isinstance(node.after, LOOPS)
+    }
+
+
+def is_lazy(block: Block) -> bool:
+    """Whether a block is a lazy operand, which is evaluated only if another operand says so."""
+    return isinstance(block.parent_op(), LAZY)
+
+
+def stores_in(block: Block) -> bool:
+    """Whether statements may stand in a block: not in lazy operands nor in the condition of a `while`."""
+    parent = block.parent_op()
+    return not isinstance(parent, LAZY) and not (isinstance(parent, stan.WhileOp) and parent.condition.block is block)
+
+
+def _leaves_profile(op: Operation) -> bool:
+    """Whether control leaves a profile after `op`."""
+    parent = op.parent_op()
+    if isinstance(op, stan.YieldOp):
+        return isinstance(parent, stan.ProfileOp)
+    if not isinstance(op, _EXITS):
+        return False
+    while parent is not None and not isinstance(parent, stan.FuncOp | stan.BlockOp):
+        if isinstance(parent, stan.ProfileOp):
+            return True
+        if isinstance(parent, LOOPS) and not isinstance(op, stan.ReturnOp):
+            return False
+        parent = parent.parent_op()
+    return False
+
+
+def _bits(value: Attribute) -> object:
+    """What tells literals apart: 0.0 and -0.0 are equal attributes, but not the same number."""
+    return struct.pack("d", value.value.data) if isinstance(value, FloatAttr) else value

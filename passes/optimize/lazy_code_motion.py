@@ -1,0 +1,262 @@
+"""Lazy code motion: expressions are computed once, outside of loops, as late as possible.
+
+    for (i in 1:10) { x = sqrt(10); y = sqrt(i); }        lcm_sym1__ = sqrt(10);
+    z = sqrt(10);                                    →     for (i in 1:10) { x = lcm_sym1__; y = sqrt(i); }
+                                                           z = lcm_sym1__;
+
+The analyses are in `analysis/code_motion.py`. Moved or shared is what costs at least `least-cost` (an addition is 1, of
+containers per element; `exp` 10; a product of matrices 100): lowering shares cheap scalars itself, and computes cheap
+elements where they are used. Of nested expressions the largest is stored, and the smaller ones only where they are
+read beside it. Bits never change: an expression is replaced by its own value, stored. So there is no difference under
+`preserve-numerics`.
+Not moved: errors past prints, draws and other errors; anything across a profile; anything into lazy operands.
+Source: optimization levels documentation, "Lazy code motion".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import stan
+from ulam.dialects.stan import CallEffects
+from ulam.passes.analysis.bodies import Body
+from ulam.passes.analysis.code_motion import CodeMotion
+from ulam.passes.analysis.expression_text import expression_text
+from ulam.passes.analysis.expressions import Expression, Expressions, evaluated
+from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Node, members
+from ulam.passes.optimize.scopes import own_bodies
+from ulam.passes.remarks import remark
+from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.variable_form import FreshNames, assign, declare, is_tree, read
+
+_BOUND_FROM_OUTSIDE = ("data", "parameters")
+
+
+@dataclass(frozen=True)
+class LazyCodeMotion(ModulePass):
+    """The pass."""
+
+    name = "lazy-code-motion"
+
+    least_cost: int = 8
+    preserve_numerics: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        calls = CallEffects(o for o in op.walk() if isinstance(o, stan.FuncOp))
+        names = FreshNames(op)
+        for body in own_bodies(op):
+            if isinstance(body, stan.FuncOp) or body.kind.data not in _BOUND_FROM_OUTSIDE:
+                _run_on(body, calls, self.least_cost, names)
+
+
+def _run_on(body: Body, calls: CallEffects, least_cost: int, names: FreshNames) -> None:
+    found = Expressions(FlowGraph(body), calls, least_cost)
+    if not found.candidates:
+        return
+    motion = CodeMotion(found)
+    _tell(motion)
+    if motion.redundant:
+        _Rewriter(motion, body.regions[0].block, names).run()
+
+
+class _Rewriter:
+    """Does what the analyses found."""
+
+    def __init__(self, motion: CodeMotion, block: Block, names: FreshNames) -> None:
+        self.motion = motion
+        self.found = motion.found
+        self.block = block
+        self.names = names
+        self.variables: dict[int, stan.DeclareOp] = {}
+        self.anchors = dict(self.found.statement_start)
+        self.in_place: set[int] = set()  # statements in the midst of which something is stored
+
+    def run(self) -> None:
+        # Inserted expressions are copies of what stands in the program: made before that changes.
+        motion, nodes = self.motion, self.found.graph.nodes
+        starts: dict[Node, tuple[list[Operation], bool]] = {}
+        ends: dict[Node, tuple[list[Operation], bool]] = {}
+        for node in nodes:
+            number = node.number
+            if bits := motion.at_start[number]:
+                starts[node] = self._copies(bits, motion.held[number], motion.live_at_start[number])
+            if bits := motion.at_end[number]:
+                ends[node] = self._copies(bits, motion.held_at_end[number], motion.used.after[number] or 0)
+        for node in nodes:
+            if node in starts:
+                self._insert_at_start(node, *starts[node])
+            for op in evaluated(node):
+                if op in motion.gone:
+                    continue
+                if op in motion.redundant:
+                    self._replace(op, motion.redundant[op])
+                elif op in motion.stored:
+                    self._store(op, motion.stored[op])
+            if node in ends:
+                self._insert_at_end(node, *ends[node])
+        left_out = [op for op in self.found.occurrence_of if op in motion.gone or op in motion.redundant]
+        for op in reversed(left_out):
+            discard(op)
+        first = self.block.first_op
+        assert first is not None
+        self.block.insert_ops_before(list(self.variables.values()), first)
+
+    def _variable(self, bit: int) -> SSAValue:
+        if bit not in self.variables:
+            expression = self.found.candidates[bit]
+            self.variables[bit] = declare(
+                self.names.fresh("lcm"), expression.op.results[0].type, expression.op.location
+            )
+        return self.variables[bit].results[0]
+
+    # ------------------------------------------------------------ what stands in the program
+
+    def _replace(self, op: Operation, bit: int) -> None:
+        """An occurrence becomes a read."""
+        new = read(self._variable(bit), op.location)
+        assert op.parent is not None
+        op.parent.insert_op_before(new, op)
+        replace_uses(op.results[0], new.results[0])
+
+    def _store(self, op: Operation, bit: int) -> None:
+        """`v = e`  →  `lcm = e; v = lcm`, stored before the statement that `e` is part of, if nothing forbids."""
+        variable = self._variable(bit)
+        block = op.parent
+        assert block is not None
+        statement = self.found.statement_of[op]
+        new = read(variable, op.location)
+        block.insert_op_after(new, op)
+        replace_uses(op.results[0], new.results[0])
+        store = assign(variable, op.results[0], op.location)
+        occurrence = self.found.occurrence_of[op]
+        ordered = self.found.first_ordered.get(statement)
+        quiet = not occurrence.expression.throws or ordered is None or ordered >= occurrence.start
+        if statement in self.in_place or not quiet:
+            self.in_place.add(statement)
+            block.insert_op_after(store, op)
+            return
+        tree = self._tree(op)
+        anchor = self.anchors[statement]
+        while anchor in tree:
+            following = anchor.next_op
+            assert following is not None
+            anchor = following
+        self.anchors[statement] = anchor
+        for part in (*tree, store):
+            if part.parent is not None:
+                part.detach()
+            block.insert_op_before(part, anchor)
+
+    @staticmethod
+    def _tree(root: Operation) -> dict[Operation, None]:
+        """The ops of an expression in the block of its root, in order."""
+        found = {root}
+        pending = [root]
+        while pending:
+            for operand in pending.pop().operands:
+                owner = operand.owner
+                if isinstance(owner, Operation) and owner.parent is root.parent and is_tree(owner):
+                    if owner not in found:
+                        found.add(owner)
+                        pending.append(owner)
+        ordered: list[Operation] = []
+        op: Operation | None = root
+        while op is not None and len(ordered) < len(found):
+            if op in found:
+                ordered.append(op)
+            op = op.prev_op
+        return dict.fromkeys(reversed(ordered))
+
+    # ------------------------------------------------------------ what is inserted
+
+    def _copies(self, bits: int, held: int, live: int) -> tuple[list[Operation], bool]:
+        """The ops that compute and store what is inserted in a place; whether one may throw."""
+        ops: list[Operation] = []
+        throws = False
+        for expression in self.motion.insertions(bits, held, live)[0]:
+            new, value = self._copy(expression, held)
+            ops += [*new, assign(self._variable(expression.bit), value, expression.op.location)]
+            held |= 1 << expression.bit
+            throws |= expression.throws
+        return ops, throws
+
+    def _copy(self, expression: Expression, held: int) -> tuple[list[Operation], SSAValue]:
+        root = expression.op
+        found = self.found.occurrence_of
+        tree = {root}
+        pending = [root]
+        stored: dict[SSAValue, int] = {}
+        while pending:
+            for operand in pending.pop().operands:
+                owner = operand.owner
+                if not isinstance(owner, Operation) or owner not in found or owner in tree:
+                    continue
+                bit = found[owner].expression.bit
+                if bit >= 0 and held >> bit & 1:
+                    stored[operand] = bit
+                else:
+                    tree.add(owner)
+                    pending.append(owner)
+        ops: list[Operation] = []
+        values: dict[SSAValue, SSAValue] = {}
+        for op in sorted(tree, key=lambda o: found[o].position):
+            for operand in op.operands:
+                if operand in stored:
+                    ops.append(read(self._variable(stored[operand]), op.location))
+                    values[operand] = ops[-1].results[0]
+            ops.append(op.clone(values))
+        return ops, ops[-1].results[0]
+
+    def _insert_at_start(self, node: Node, ops: list[Operation], throws: bool) -> None:
+        if node.ops:
+            node.block.insert_ops_before(ops, self.anchors[self.found.statement_of[node.ops[0]]])
+        else:
+            node.block.add_ops(ops)
+
+    def _insert_at_end(self, node: Node, ops: list[Operation], throws: bool) -> None:
+        last = node.ops[-1] if node.ops else None
+        if last is None or not (last.regions or last.next_op is None and not is_tree(last)):
+            node.block.add_ops(ops)
+            return
+        statement = self.found.statement_of[last]
+        alone = statement not in self.in_place and not (throws and statement in self.found.first_ordered)
+        node.block.insert_ops_before(ops, self.anchors[statement] if alone else last)
+
+
+# ---------------------------------------------------------------- remarks
+
+
+def _tell(motion: CodeMotion) -> None:
+    found = motion.found
+    reads: dict[int, int] = {}
+    for op, bit in motion.redundant.items():
+        if op not in motion.gone:
+            reads[bit] = reads.get(bit, 0) + 1
+    loops: dict[int, Operation] = {}
+    for node in found.graph.nodes:
+        if motion.at_end[node.number] and node.ops and isinstance(node.ops[-1], LOOPS):
+            for bit in members(motion.at_end[node.number]):
+                loops.setdefault(bit, node.ops[-1])
+    for bit, count in reads.items():
+        expression = found.candidates[bit]
+        times = f"read at {count} place{'s' * (count > 1)}"
+        how = "computed before the loop" if bit in loops else "computed once"
+        _remark(expression, f"{how}, {times}", done=True)
+    for loop in motion.loops:
+        number = loop.decides.number
+        body = motion.anticipated.before[loop.decides.successors[0].number] or 0
+        known = (motion.anticipated.before[loop.first] or 0) | motion.held[number]
+        for bit in members(body & found.throwing & ~loop.killed & ~known):
+            _remark(
+                found.candidates[bit], "stays in the loop: it may fail, and the loop may have no iteration", done=False
+            )
+
+
+def _remark(expression: Expression, message: str, *, done: bool) -> None:
+    op = expression.op
+    remark(LazyCodeMotion.name, op.location, expression_text(op.results[0]), message, done=done)
