@@ -6,12 +6,12 @@
 
 For each program, of `examples/` or of a posteriordb checkout, and each way to compile it: nanoseconds per gradient, how
 many times faster than level 0 that is, ops of the `stan` dialect after the passes (the program's own functions and
-blocks), ops of the lowered gradient, milliseconds of the passes and of compiling all that a first gradient needs. A pass
-alone is compared with no passes, both with level 3's floating point.
+blocks), ops of the lowered gradient, milliseconds of the passes and of compiling all that a first gradient needs. A
+pass alone is compared with no passes, both with level 3's floating point.
 
 All ways of a program are measured by turns in one process, in batches of at least 5 ms CPU time of the thread; a round
-takes the best batch of each, a ratio is the median over the rounds. `--slower-than` measures what looks slower again, and
-again, and lists what stays. `--scale`: see `pass_scale.py`.
+takes the best batch of each, a ratio is the median over the rounds. `--slower-than` measures what looks slower again,
+and again, and lists what stays. `--scale`: see `pass_scale.py`.
 """
 
 from __future__ import annotations
@@ -264,9 +264,7 @@ def examples() -> Iterator[Posterior]:
 
 # ---------------------------------------------------------------------- what is printed
 
-HEADER = (
-    f"{'':30} {'ns':>10} {'faster':>7} {'ops':>7} {'lowered':>8} {'passes, ms':>11} {'compile, ms':>12} {'differs':>8}"
-)
+COLUMNS = f"{'ops':>8} {'lowered':>8} {'passes, ms':>11} {'compile, ms':>12}"
 
 
 def report_lines(report: Report) -> Iterator[str]:
@@ -276,7 +274,7 @@ def report_lines(report: Report) -> Iterator[str]:
             yield f"  {result.way:28} FAILED {result.problem}"
             continue
         times = f"{result.pass_ms:11.1f} {result.compile_ms:12.0f}"
-        ops = f"{result.stan_ops:7} {result.unit_ops:8}"
+        ops = f"{result.stan_ops:8} {result.unit_ops:8}"
         yield (
             f"  {result.way:28} {result.nanoseconds:10.0f} {result.ratio:7.3f} {ops} {times} {result.difference:8.0e}"
         )
@@ -286,7 +284,7 @@ def summary_lines(reports: Sequence[Report]) -> Iterator[str]:
     """Per way: the geometric mean of the ratios, the least, and sums of ops and times."""
     names = list(dict.fromkeys(result.way for report in reports for result in report.results))
     yield f"{len(reports)} programs, {sum(bool(report.problem) for report in reports)} failed"
-    yield f"{'':30} {'faster':>7} {'least':>7} {'ops':>8} {'lowered':>8} {'passes, ms':>11} {'compile, ms':>12} failed"
+    yield f"{'':30} {'faster':>7} {'least':>7} {COLUMNS} failed"
     for name in names:
         found = [result for report in reports for result in report.results if result.way == name]
         fine = [result for result in found if not result.problem and result.ratio == result.ratio]
@@ -367,7 +365,7 @@ def main() -> int:
         return 0
     ways = [*level_ways(levels), *pass_ways(passes)]
     reports: list[Report] = []
-    print(HEADER)
+    print(f"{'':30} {'ns':>10} {'faster':>7} {COLUMNS} {'differs':>8}")
     for posterior in chosen:
         reports.append(benchmark.report(posterior, ways))
         print("\n".join(report_lines(reports[-1])), flush=True)

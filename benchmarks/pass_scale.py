@@ -146,7 +146,8 @@ class Growth:
         times = " ".join(f"{1e3 * seconds:8.1f}" for seconds in self.seconds)
         verdict = f"{self.worst:6.2f}" if self.ratios else "     -"
         mark = "  ABOVE THE LIMIT" if self.worst > LIMIT else ""
-        return f"{self.kind:14} {self.what:30} {verdict}  {times}{mark}{'  FAILED ' + self.problem if self.problem else ''}"
+        failure = f"  FAILED {self.problem}" if self.problem else ""
+        return f"{self.kind:14} {self.what:30} {verdict}  {times}{mark}{failure}"
 
 
 def pass_seconds(module: ModuleOp, pipeline: str, known: KnownData) -> float:
