@@ -173,7 +173,7 @@ def test_every_pass_of_a_level_has_its_example() -> None:
     document = lists.DOCUMENT.read_text(encoding="utf-8")
     assert lists.updated(document) == document, "run python docs/list_levels.py"
     named = {name for options, _, _ in OPTIMIZED_PROGRAMS for name in re.findall(r"[a-z]+(?:-[a-z]+)+", options)}
-    assert lists.passes() <= named | {"specialize-data", "memory-pattern-optimization"}
+    assert lists.passes() <= named | {"specialize-data"}
 
 
 def test_lists_of_functions_are_current() -> None:
