@@ -41,8 +41,11 @@ def evaluate(op: Operation, operands: Sequence[Literal]) -> Literal | None:
     if isinstance(op, stan.PromoteOp):
         return float(operands[0]) if op.results[0].type == stan.REAL else None
     symbol: str | None = getattr(op, "SYMBOL", None)
-    if symbol is None:
-        return None
+    return None if symbol is None else evaluate_operator(symbol, operands)
+
+
+def evaluate_operator(symbol: str, operands: Sequence[Literal]) -> Literal | None:
+    """The value of an operator, as it is written, of one or two literals; None if it is not to be evaluated."""
     result = _unary(symbol, operands[0]) if len(operands) == 1 else _binary(symbol, *operands)
     if isinstance(result, float) and not math.isfinite(result):
         return None

@@ -1,0 +1,67 @@
+/* Densities as a rewrite means them (passes/optimize/rewrite_rules.txt): the value of a density that the program could
+ * have called, with the requirements and the constants of the one that it did call. No program can call them. */
+
+
+/* binomial(N, inv_logit(alpha)), which takes infinite log odds: theta is then 0 or 1. */
+real binomial_of_log_odds_lpmf(int n, int N, real alpha) {
+  require_in_interval(n, 0, N);
+  require_nonnegative(N);
+  require_not_nan(alpha);
+  return (n == 0 ? 0 : -n * log1p_exp(-alpha)) - (n == N ? 0 : (N - n) * log1p_exp(alpha)) + lchoose(N, n);
+}
+
+/* categorical(softmax(beta)), which takes log odds of minus infinity unless all are. */
+real categorical_of_log_odds_lpmf(int y, vector beta) {
+  require_in_interval(y, 1, num_elements(beta));
+  require_nonempty(num_elements(beta));
+  require_finite(log_sum_exp(beta));
+  return beta[y] - log_sum_exp(beta);
+}
+
+/* neg_binomial_2(exp(eta), phi), which refuses a mean that overflows, or is 0. */
+real neg_binomial_2_of_log_mean_lpmf(int n, real eta, real phi) {
+  require_nonnegative(n);
+  require_positive_finite(exp(eta));
+  require_positive_finite(phi);
+  return neg_binomial_log_coefficient(n, phi) + n * eta - neg_binomial_2_log_mass(n, eta, phi);
+}
+
+/* neg_binomial_2_log(alpha + x * beta, phi): the GLM of the language drops other constants. */
+real neg_binomial_2_log_of_product_lpmf(array[] int y, matrix x, real alpha, vector beta, real phi) {
+  return neg_binomial_2_log_lupmf(y | alpha + x * beta, phi);
+}
+
+real neg_binomial_2_log_of_product_lpmf(array[] int y, matrix x, real alpha, vector beta, vector phi) {
+  return neg_binomial_2_log_lupmf(y | alpha + x * beta, phi);
+}
+
+real neg_binomial_2_log_of_product_lpmf(array[] int y, matrix x, vector alpha, vector beta, real phi) {
+  return neg_binomial_2_log_lupmf(y | alpha + x * beta, phi);
+}
+
+real neg_binomial_2_log_of_product_lpmf(array[] int y, matrix x, vector alpha, vector beta, vector phi) {
+  return neg_binomial_2_log_lupmf(y | alpha + x * beta, phi);
+}
+
+/* neg_binomial_2(exp(alpha + x * beta), phi). */
+real neg_binomial_2_of_product_lpmf(array[] int y, matrix x, real alpha, vector beta, real phi) {
+  return neg_binomial_2_of_log_mean_lupmf(y | alpha + x * beta, phi);
+}
+
+real neg_binomial_2_of_product_lpmf(array[] int y, matrix x, real alpha, vector beta, vector phi) {
+  return neg_binomial_2_of_log_mean_lupmf(y | alpha + x * beta, phi);
+}
+
+real neg_binomial_2_of_product_lpmf(array[] int y, matrix x, vector alpha, vector beta, real phi) {
+  return neg_binomial_2_of_log_mean_lupmf(y | alpha + x * beta, phi);
+}
+
+real neg_binomial_2_of_product_lpmf(array[] int y, matrix x, vector alpha, vector beta, vector phi) {
+  return neg_binomial_2_of_log_mean_lupmf(y | alpha + x * beta, phi);
+}
+
+/* log_mix(theta, a, b) as log_sum_exp(log(theta) + a, log1m(theta) + b), which only log1m refuses: theta above 1. */
+real log_mix_of_fraction(real theta, real a, real b) {
+  require_at_most(is_nan(theta) ? 0 : theta, 1);
+  return log_sum_exp(log(theta) + a, log1m(theta) + b);
+}

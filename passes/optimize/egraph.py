@@ -1,0 +1,253 @@
+"""An e-graph: many equal forms of an expression at once, so that rules need no order.
+
+A class is a set of nodes that are known to be equal; the children of a node are classes. A rule does not replace what
+it matches: it adds its result to the class. When nothing new is found, or there are enough nodes, the cheapest node
+of each class is taken. After Willsey et al., "egg: Fast and extensible equality saturation", 2021; only what small
+expression trees need, so the graph is rebuilt as a whole after each round.
+
+    add("log", add("-", 1, x))  with  log(1 - x) -> log1m(x):   {log(1 - x), log1m(x)}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from xdsl.ir import Attribute, SSAValue
+
+from ulam.dialects import stan
+from ulam.passes.analysis.literals import Literal as Number
+from ulam.passes.analysis.literals import evaluate_operator
+from ulam.passes.optimize.rewrite_table import Apply, Literal, Name, Rule, Term
+
+LEAF, LITERAL = "leaf", "literal"
+
+Binding = dict[str, int]
+_SCALARS = (stan.INT, stan.REAL)
+_SYMBOLS = {"neg": "-", "pos": "+"}
+_SYMMETRIC = frozenset({"+", ".*", "==", "!="})
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One form of an expression. `origins`: the values of the program that have it, first one first.
+
+    A node without origin comes from `rule`; it is written as `application` says, in place of `matched`.
+    """
+
+    head: str
+    children: tuple[int, ...]
+    type: Attribute
+    detail: Hashable = None
+    """What else tells nodes apart: a literal's value, the kinds of an index, whether a density drops constants."""
+    origins: list[SSAValue] = field(default_factory=list)
+    application: Apply | None = None
+    rule: Rule | None = None
+    matched: Node | None = None
+
+
+def _key(node: Node) -> Hashable:
+    return node.head, node.children, node.type, node.detail
+
+
+def _merge(kept: Node, twin: Node) -> None:
+    """Of two equal nodes one is enough; one of the program rather than one of a rule."""
+    kept.origins += [origin for origin in twin.origins if origin not in kept.origins]
+
+
+class EGraph:
+    """The classes of one expression tree. A class is a number; `find` gives the one that stands for it now.
+
+    `triangular`: names of global variables that are known to be triangular matrices.
+    """
+
+    def __init__(self, triangular: frozenset[str] = frozenset()) -> None:
+        self.triangular = triangular
+        self._parents: list[int] = []
+        self._classes: dict[int, list[Node]] = {}
+        self._known: dict[Hashable, int] = {}
+        self.literals: dict[int, Number] = {}
+        self.size = 0
+
+    def find(self, number: int) -> int:
+        while (parent := self._parents[number]) != number:
+            self._parents[number] = self._parents[parent]
+            number = parent
+        return number
+
+    def nodes(self, number: int) -> list[Node]:
+        return self._classes[self.find(number)]
+
+    def type_of(self, number: int) -> Attribute:
+        return self.nodes(number)[0].type
+
+    def literal(self, number: int) -> Number | None:
+        return self.literals.get(self.find(number))
+
+    # ------------------------------------------------------------ growing
+
+    def add(self, node: Node) -> int:
+        """The class of a node; an equal one that is there already takes over its origins."""
+        node.children = tuple(map(self.find, node.children))
+        key = _key(node)
+        found = self._known.get(key)
+        if found is not None:
+            found = self.find(found)
+            if node.origins:
+                self._take_origins(found, node, key)
+            return found
+        number = len(self._parents)
+        self._parents.append(number)
+        self._classes[number] = [node]
+        self._known[key] = number
+        self.size += 1
+        return self._folded(number, node)
+
+    def _take_origins(self, number: int, node: Node, key: Hashable) -> None:
+        for other in self._classes[number]:
+            if _key(other) == key:
+                _merge(other, node)
+                return
+
+    def add_literal(self, value: Number, origin: SSAValue | None = None) -> int:
+        """The class of a number; reals are told apart by their bits, so that -0 is not 0."""
+        type_ = stan.INT if isinstance(value, int) else stan.REAL
+        number = self.add(Node(LITERAL, (), type_, repr(value), [] if origin is None else [origin]))
+        self.literals[number] = value
+        return number
+
+    def _folded(self, number: int, node: Node) -> int:
+        """An operator of literals is a literal, too."""
+        if not node.children or node.type not in _SCALARS or number in self.literals:
+            return number
+        values = [self.literals[child] for child in node.children if child in self.literals]
+        if len(values) < len(node.children):
+            return number
+        symbol = _SYMBOLS.get(node.head, node.head)
+        result = float(values[0]) if node.head == "promote" else evaluate_operator(symbol, values)
+        return number if result is None else self.union(number, self.add_literal(result))
+
+    def union(self, first: int, second: int) -> int:
+        """Notes that two classes are equal."""
+        first, second = self.find(first), self.find(second)
+        if first == second:
+            return first
+        self._parents[second] = first
+        self._classes[first] += self._classes.pop(second)
+        if second in self.literals:
+            self.literals[first] = self.literals[second]
+        return first
+
+    def rebuild(self) -> None:
+        """Finds the classes that have become equal, or literals, because their parts have."""
+        while True:
+            equal: list[tuple[int, int]] = []
+            self._known = {}
+            for number, nodes in self._classes.items():
+                forms: dict[Hashable, Node] = {}
+                for node in nodes:
+                    node.children = tuple(map(self.find, node.children))
+                    key = _key(node)
+                    if (twin := forms.setdefault(key, node)) is not node:
+                        _merge(twin, node)
+                    elif (other := self._known.setdefault(key, number)) != number:
+                        equal.append((other, number))
+                self._classes[number] = list(forms.values())
+            for first, second in equal:
+                self.union(first, second)
+            if not equal and not self._fold_all():
+                return
+
+    def _fold_all(self) -> bool:
+        before = len(self.literals)
+        for number, nodes in self.classes():
+            for node in nodes:
+                if number not in self.literals and self.find(number) == number:
+                    self._folded(number, node)
+        return len(self.literals) > before
+
+    # ------------------------------------------------------------ matching
+
+    def matches(self, rule: CompiledRule, node: Node) -> Iterator[Binding]:
+        """What the names of a rule stand for where its pattern is this node."""
+        return self._match_node(rule, rule.rule.pattern, node, {})
+
+    def _match(self, rule: CompiledRule, term: Term, number: int, binding: Binding) -> Iterator[Binding]:
+        number = self.find(number)
+        if isinstance(term, Name):
+            bound = binding.get(term.name)
+            if bound is not None:
+                if bound == number:
+                    yield binding
+            elif rule.guards[term.name](self, number):
+                yield {**binding, term.name: number}
+        elif isinstance(term, Literal):
+            value = self.literals.get(number)
+            if value is not None and value == term.value and not (value == 0 and str(value).startswith("-")):
+                yield binding
+        else:
+            head = term.head
+            for node in self._classes[number]:
+                if node.head == head:
+                    yield from self._match_node(rule, term, node, binding)
+
+    def _match_node(self, rule: CompiledRule, term: Apply, node: Node, binding: Binding) -> Iterator[Binding]:
+        if len(term.operands) != len(node.children):
+            return
+        yield from self._match_all(rule, term.operands, node.children, binding)
+        if len(node.children) == 2 and (term.function in _SYMMETRIC or (term.function == "*" and self._commutes(node))):
+            yield from self._match_all(rule, term.operands, node.children[::-1], binding)
+
+    def _match_all(
+        self, rule: CompiledRule, terms: Sequence[Term], numbers: Sequence[int], binding: Binding
+    ) -> Iterator[Binding]:
+        if not terms:
+            yield binding
+            return
+        for found in self._match(rule, terms[0], numbers[0], binding):
+            yield from self._match_all(rule, terms[1:], numbers[1:], found)
+
+    def _commutes(self, product: Node) -> bool:
+        return any(self.type_of(child) in _SCALARS for child in product.children)
+
+    # ------------------------------------------------------------ choosing
+
+    def cheapest(self, cost: Callable[[Node, list[Attribute]], float]) -> dict[int, Node]:
+        """The node of each class with the smallest sum of costs; of equal ones that of the program."""
+        best: dict[int, Node] = {}
+        total: dict[int, float] = {}
+        own = {
+            node: cost(node, [self.type_of(child) for child in node.children])
+            for nodes in self._classes.values()
+            for node in nodes
+        }
+        changed = True
+        while changed:
+            changed = False
+            for number, nodes in self._classes.items():
+                for node in nodes:
+                    sum_ = own[node] + sum([total.get(self.find(child), inf) for child in node.children])
+                    known = total.get(number, inf)
+                    if sum_ < known - 1e-9 or (sum_ < known + 1e-9 and self._preferred(node, best.get(number))):
+                        best[number], total[number] = node, sum_
+                        changed = changed or sum_ < known - 1e-9
+        return best
+
+    def _preferred(self, node: Node, other: Node | None) -> bool:
+        return other is not None and bool(node.origins) and not other.origins
+
+    def classes(self) -> list[tuple[int, list[Node]]]:
+        """All classes as they are now."""
+        return [(number, list(nodes)) for number, nodes in self._classes.items()]
+
+
+Guard = Callable[[EGraph, int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule whose types have become predicates of classes."""
+
+    rule: Rule
+    guards: dict[str, Guard]
