@@ -490,11 +490,8 @@ def _is_linear(value: SSAValue) -> bool:
 @cache
 def _linear_densities() -> frozenset[str]:
     """Densities that have a GLM."""
-    return frozenset(
-        rule.pattern.head
-        for rule in table().rules
-        if isinstance(rule.result, Apply) and "_glm_" in rule.result.function
-    )
+    results = [(rule.pattern.head, rule.result) for rule in table().rules]
+    return frozenset(head for head, result in results if isinstance(result, Apply) and "_glm_" in result.function)
 
 
 def _location_of(node: Node) -> LocationAttr | None:

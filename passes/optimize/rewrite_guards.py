@@ -39,9 +39,7 @@ def guard(words: tuple[str, ...]) -> Guard:
     if words == ("literal",):
         return lambda graph, number: graph.literal(number) is not None
     if words == ("triangular",):
-        return lambda graph, number: any(
-            node.head == LEAF and _is_cholesky(node.origins) for node in graph.nodes(number)
-        )
+        return _is_triangular
     types = frozenset(map(type_named, words))
     return lambda graph, number: graph.type_of(number) in types
 

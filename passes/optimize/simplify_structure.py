@@ -1,6 +1,6 @@
 """Simplifications of one op that need no table: lazy operands, tuples and indices.
 
-    1 ? f(x) : g(x)  →  f(x)        0 && f(x)  →  0        1 && i  →  i != 0        (a, b).1  →  a        x[i, :]  →  x[i]
+    1 ? f(x) : g(x)  →  f(x)      0 && f(x)  →  0      1 && i  →  i != 0      (a, b).1  →  a      x[i, :]  →  x[i]
 
 Of `?:`, `&&` and `||` only the left operand has to be known, and the arm that is not taken goes, errors and all: it
 would not have been evaluated. The elements of a tuple that are not asked for stay where they are evaluated.
