@@ -80,8 +80,11 @@ class Library:
         found = library_calls.types().call_types(name, tuple(types))
         if found is None or found[1] != result:
             return False
-        symbol = self._definitions.symbol(name, tuple(types))
-        return symbol == (op.definition.data if op.definition is not None else None)
+        return self.symbol(name, types) == (op.definition.data if op.definition is not None else None)
+
+    def symbol(self, name: str, types: Sequence[Attribute]) -> str | None:
+        """The definition that a call means; None if the conversion to loops knows the function."""
+        return self._definitions.symbol(name, tuple(types))
 
     def definition(self, op: stan.CallOp) -> stan.FuncOp | None:
         """The function of the library that is called, if it is written in Stan."""

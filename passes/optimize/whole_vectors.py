@@ -62,9 +62,11 @@ class WholeVectors:
         return self.emit(op_class.create(operands=operands, result_types=(result,), location=self.location))
 
     def call(self, name: str, result: Attribute, *operands: SSAValue) -> SSAValue:
-        """A call of a function that the conversion to loops knows itself."""
+        """A call of a function of the library that is not written in the program."""
         bits = DenseArrayBase.from_list(i8, [int(self.is_autodiff(operand)) for operand in operands])
         properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
+        if (symbol := self.library.symbol(name, [operand.type for operand in operands])) is not None:
+            properties["definition"] = StringAttr(symbol)
         op = stan.CallOp.create(
             operands=operands, result_types=(result,), properties=properties, location=self.location
         )
