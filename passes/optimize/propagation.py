@@ -27,7 +27,7 @@ from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Variables
 from ulam.passes.optimize.scopes import graphs
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.variable_form import read, visible_at
+from ulam.passes.variable_form import is_global, read, visible_at
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 
@@ -168,7 +168,9 @@ class _Propagation:
 
     def _can_name(self, variable: SSAValue, use: Operation) -> bool:
         declaration = self.variables.declarations[self.variables.number(variable)]
-        return visible_at(declaration, use) or _program_block(declaration) is not _program_block(use)
+        return visible_at(declaration, use) or (
+            is_global(declaration) and _program_block(declaration) is not _program_block(use)
+        )
 
     def _variable(self, variable: SSAValue, use: Operation) -> SSAValue:
         """The variable as it is named in the block of `use`: its declaration, or a `stan.global`."""

@@ -94,3 +94,20 @@ transformed data {
 }
 // CHECK-LABEL: transformed data {
 // CHECK:           print(k);
+
+// -----
+// Not a variable that only its own block sees.
+transformed data {
+  real t;
+  {
+    real inner = 2;
+    t = inner;
+  }
+}
+generated quantities {
+  real u = t;
+}
+// CHECK-LABEL: transformed data {
+// CHECK:         t = inner;
+// CHECK-LABEL: generated quantities {
+// CHECK-NEXT:    real u = t;
