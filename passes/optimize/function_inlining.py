@@ -60,8 +60,8 @@ class FunctionInlining(ModulePass):
 
     name = "function-inlining"
 
-    limit: int = 500
-    budget: int = 20_000
+    limit: int = 300
+    budget: int = 5_000
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in op.body.block.ops:
@@ -101,10 +101,13 @@ def _dependences(function: stan.FuncOp) -> dict[int, Bits]:
 
     Calls that are never reached have no entry.
     """
-    for n, call in enumerate(_calls(function.body.block)):
+    calls = list(_calls(function.body.block))
+    if not calls:
+        return {}
+    for n, call in enumerate(calls):
         call.attributes[_NUMBER] = IntAttr(n)
     values = function.clone()
-    for call in _calls(function.body.block):
+    for call in calls:
         del call.attributes[_NUMBER]
     structure_exits.run_on(values)
     promote_variables.run_on(values)
@@ -123,7 +126,7 @@ def _calls(block: Block) -> Iterator[stan.CallOp]:
     """All calls in a block, in program order."""
     for op in block.ops:
         for inner in ops_within(op):
-            if isinstance(inner, stan.CallOp):
+            if type(inner) is stan.CallOp:
                 yield inner
 
 
@@ -300,11 +303,11 @@ class _Inliner:
         while op is not None:
             for region in op.regions:
                 self.run(region.block)
-            if isinstance(op, stan.DeclareOp):
+            if type(op) is stan.DeclareOp:
                 opened = _assigned_at_once(op)
             elif opened is not None and op is opened.assignment:
                 opened = None
-            elif isinstance(op, stan.CallOp):
+            elif type(op) is stan.CallOp:
                 if self._stays(op):
                     self.program.note_left(op)
                 else:
@@ -364,7 +367,7 @@ class _Inliner:
         """Gives the calls in an inlined body their autodiff arguments and whether they drop constants."""
         outer = self._bits(call)
         drops = body_drops_constants(template.function, call.unnormalized is not None)
-        inner = (op for top in body for op in ops_within(top) if isinstance(op, stan.CallOp))
+        inner = (op for top in body for op in ops_within(top) if type(op) is stan.CallOp)
         for op, formals in zip(inner, template.bits, strict=True):
             bits = self.bits[op] = [_through(argument, outer) for argument in formals]
             op.properties["autodiff"] = DenseArrayBase.from_list(i8, [int(bit != 0) for bit in bits])
@@ -466,7 +469,7 @@ class _Writer:
         """Gives what the body declares names of its own; messages keep those of the source."""
         for top in self.body:
             for op in ops_within(top):
-                if not isinstance(op, stan.DeclareOp):
+                if type(op) is not stan.DeclareOp:
                     continue
                 old = op.var_name.data
                 if op.source_name is None and not old.endswith("__") and op.res.type.element not in _SCALARS:
