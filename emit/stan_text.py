@@ -196,8 +196,10 @@ class BodyPrinter(ExpressionPrinter):
         definition = _definition_of(op)
         if definition is not None:
             self._merged[definition] = text
-        else:
-            self.statement(op, f"{text};")
+            return
+        # What was evaluated before cannot be about this variable: only the check of sizes comes between.
+        self.flush_before(self.calls.of(op) & ~Effect.WRITES_VAR)
+        self.line(f"{text};")
 
     def uninitialized(self, op: stan.UninitializedOp) -> None:
         sizes = [t.text for t in self.take_all(op.operands)]
@@ -220,7 +222,10 @@ class BodyPrinter(ExpressionPrinter):
         variable, value, *indices = op.operands
         *written, right = self.take_all([*indices, value])
         target = self.take(variable).text + (self.index_text(op.kinds.data, written) if op.kinds.data else "")
-        self.statement(op, f"{self._merged.pop(op, target)} = {right.text};")
+        declaration = self._merged.pop(op, None)
+        effects = self.calls.of(op)
+        self.flush_before(effects if declaration is None else effects & ~Effect.WRITES_VAR)
+        self.line(f"{declaration or target} = {right.text};")
 
     def define_global(self, op: stan.DefineOp) -> None:
         (value,) = self.take_all(op.operands)

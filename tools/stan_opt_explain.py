@@ -6,17 +6,20 @@
                 done      loop-vectorization: 2 statements became whole-vector statements
                 not done  static-loop-unrolling: the number of iterations is not known
 
-The remarks come from the passes (`ulam.passes.remarks`). The same remark is told once, however often it was made.
-`--explain=json` prints a line per remark, for programs.
+The remarks come from the passes (`ulam.passes.remarks`). The same remark is told once, however often it was made; those
+about variables that passes made (`lcm_sym3__`) are left out. `--explain=json` prints every remark, a line each.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from ulam.passes.remarks import Remark
+
+_OF_A_PASS = re.compile(r"\b\w+_sym\d+__")
 
 LineOf = Callable[[str, int], "str | None"]
 """(file, line) → the text of the line, None if it is not known."""
@@ -27,7 +30,10 @@ _GREEN, _YELLOW, _BOLD, _RESET = "\033[32m", "\033[33m", "\033[1m", "\033[0m"
 def explain(remarks: Iterable[Remark], line_of: LineOf, *, form: str = "text", styled: bool = False) -> str:
     """The report, in `form` `text` or `json`; `styled` for terminals."""
     ordered = _in_order(remarks)
-    lines = map(_json, ordered) if form == "json" else _report(ordered, line_of, styled)
+    if form == "json":
+        lines = map(_json, ordered)
+    else:
+        lines = _report([r for r in ordered if not _OF_A_PASS.search(r.subject)], line_of, styled)
     return "".join(f"{line}\n" for line in lines)
 
 

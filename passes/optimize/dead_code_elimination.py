@@ -5,8 +5,9 @@
 * A branch, a `while` or a range whose condition or bounds are literals: only what is executed stays.
 * Statements that nothing needs (see `needed_ops`): assignments that are not read, loops and branches without effect.
 
-Declarations stay. What prints, throws, draws, adds to the target or is profiled stays, too, used or not; so does an
-assignment that checks sizes. Source: optimization levels documentation, "Dead code elimination".
+Declarations stay, but for those of variables that passes made. What prints, throws, draws, adds to the target or is
+profiled stays, too, used or not; so does an assignment that checks sizes. Source: optimization levels documentation,
+"Dead code elimination".
 """
 
 from __future__ import annotations
@@ -112,7 +113,11 @@ def _erase(op: Operation) -> None:
 def _remove(graph: FlowGraph, variables: Variables, needed: set[Operation]) -> None:
     for node in reversed(graph.nodes):
         for op in reversed(node.ops):
-            if op in needed or op.parent is None or isinstance(op, Variable) or op.has_trait(IsTerminator):
+            if op in needed or op.parent is None or op.has_trait(IsTerminator):
+                continue
+            if isinstance(op, Variable):
+                if op.results[0].first_use is None and op.var_name.data.endswith("__"):
+                    discard(op)
                 continue
             if isinstance(op, stan.GlobalOp) and op.res.first_use is not None:
                 continue

@@ -292,7 +292,8 @@ def test_explanation() -> None:
     first, second = made(2, True, "variable n", "replaced by 3"), made(1, False, "loop over i", "its bounds are data")
     included = made(1, True, "variable k", "replaced by 2", "k.stan")
     unknown = Remark("repeat", False, "passes", "limit reached", UnknownLoc())
-    remarks = [first, unknown, included, second, first]
+    temporary = made(2, True, "variable lcm_sym1__", "needs no gradient")
+    remarks = [first, unknown, included, second, first, temporary]
     lines = {("m.stan", 1): "for (i in 1 : N) {", ("m.stan", 2): "  int n = 3;"}
     text = explain(remarks, lambda file, line: lines.get((file, line)))
     assert text.splitlines() == [
@@ -313,7 +314,7 @@ def test_explanation() -> None:
     ]
     assert "\033" in explain(remarks, lambda *_: None, styled=True)
     records = [json.loads(line) for line in explain(remarks, lambda *_: None, form="json").splitlines()]
-    assert [r["line"] for r in records] == [1, 2, 1, None]
+    assert [r["line"] for r in records] == [1, 2, 2, 1, None]
     assert records[1] == {
         "file": "m.stan", "line": 2, "column": 3, "subject": "variable n", "pass": "constant-propagation",
         "done": True, "message": "replaced by 3",
