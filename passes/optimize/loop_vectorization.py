@@ -142,7 +142,8 @@ class _Loop:
     def _keep_bounds(self) -> list[Operation]:
         """Variables for those bounds that cannot just be written again, and the assignments to them."""
         found: list[Operation] = []
-        again = _reads_just_before(self.loop)
+        self.bounds = _expressions_before(self.loop)
+        again = set(self.bounds)
         for bound in (self.loop.lower, self.loop.upper):
             if bound in self.span.bounds or self._is_plain(bound, again):
                 continue
@@ -388,17 +389,18 @@ class _Loop:
         left = [*front, *behind]
         stays = len(left) < len(self.statements)
         block.insert_ops_before(self.kept, loop)
-        body = block
-        before: Operation | None = loop
+        # The expressions of the bounds stay right before the loop, unless variables keep their values.
+        moved = [loop] if self.kept else [*self.bounds, loop]
+        body, before, after = block, moved[0], loop.next_op
         if any(self.wholes[s].guarded for s in left) and not self.span.is_nonempty:
-            body, before = self._guard(location)
+            body, before = self._guard(location, moved[0])
+            after = before
+            for op in moved:
+                op.detach()
+            body.insert_ops_before(moved, before)
+            before = moved[0]
         for statement in front:
             _move(self.wholes[statement].block, body, before)
-        after = before.next_op if body is block and before is not None else before
-        if body is not block:
-            loop.detach()
-            assert before is not None
-            body.insert_op_before(loop, before)
         for statement in behind:
             _move(self.wholes[statement].block, body, after)
         for statement in left:
@@ -409,8 +411,8 @@ class _Loop:
             form.erase_unused(bounds)
         self._tell_done(front, behind, stays)
 
-    def _guard(self, location: LocationAttr) -> tuple[Block, Operation]:
-        """`if (u >= l) { }` in front of the loop; the block of its branch, and the end of that."""
+    def _guard(self, location: LocationAttr, place: Operation) -> tuple[Block, Operation]:
+        """`if (u >= l) { }` in front of `place`; the block of its branch, and the end of that."""
         vectors = WholeVectors(self.span, self.calls, self.library, {}, False, location)
         condition = vectors.operator(
             _GE, stan.INT, vectors.bound(self.loop.upper), vectors.bound(self.loop.lower)
@@ -421,9 +423,8 @@ class _Loop:
         vectors.block.add_op(
             stan.IfOp.create(operands=(condition,), regions=[Region(then), Region(otherwise)], location=location)
         )
-        block = self.loop.parent
-        assert block is not None
-        _move(vectors.block, block, self.loop)
+        assert place.parent is not None
+        _move(vectors.block, place.parent, place)
         return then, end
 
     def _tell_done(self, front: Sequence[Statement], behind: Sequence[Statement], stays: bool) -> None:
@@ -439,14 +440,17 @@ class _Loop:
 # ---------------------------------------------------------------- questions about statements
 
 
-def _reads_just_before(loop: stan.ForOp) -> set[Operation]:
-    """The expressions right before a loop: what they read has not changed when it starts."""
-    found: set[Operation] = set()
+def _expressions_before(loop: stan.ForOp) -> list[Operation]:
+    """The expressions right before a loop that are its bounds: what they read has not changed when it starts."""
+    found: list[Operation] = []
+    users: set[Operation] = {loop}
     op = loop.prev_op
     while op is not None and form.is_tree(op):
-        found.add(op)
+        if all(use.operation in users for result in op.results for use in result.uses):
+            found.append(op)
+            users.add(op)
         op = op.prev_op
-    return found
+    return found[::-1]
 
 
 def _summand(root: stan.AssignOp) -> SSAValue | None:

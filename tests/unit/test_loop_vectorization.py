@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from xdsl.context import Context
 
@@ -277,8 +278,8 @@ model {{ for (n in 1:N) {{ y[n] ~ normal(X[n] * b, {scale}); }} }}
 """
     data = {"N": 0, "y": [], "X": []}
     assert not validation.compare(program, data, PASS, numerics=validation.CLOSE)
-    assert math.isfinite(StanModel(program, data).log_density([0.1, 0.2, 0.3, 0.4, 0.5]))
+    assert math.isfinite(StanModel(program, data).log_density(np.array([0.1, 0.2, 0.3, 0.4, 0.5])))
     with pytest.raises(Rejection):
         StanModel(program.replace("X[n] * b", "0"), {"N": 1, "y": [1.0], "X": [[1, 2]]}).log_density(
-            [0.1, -1e6, 0.3, 0.4, 0.5]
+            np.array([0.1, -1e6, 0.3, 0.4, 0.5])
         )
