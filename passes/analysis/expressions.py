@@ -13,7 +13,7 @@ and occur twice or in a loop.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FloatAttr
@@ -24,9 +24,11 @@ from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.analysis.expression_cost import own_cost
 from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
 from ulam.passes.variable_form import Variable, errors_are_retold, is_global, is_tree
+from ulam.passes.walk import ops_within
 
 _FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp, stan.TupleOp)
 _EXITS = (stan.BreakOp, stan.ContinueOp, stan.ReturnOp)
+_DENSITY_SUFFIXES = ("_lpdf", "_lpmf", "_lcdf", "_lccdf")
 _HIGHEST_COST = 1_000_000
 
 
@@ -34,7 +36,8 @@ _HIGHEST_COST = 1_000_000
 class Expression:
     """`operands`: numbers of the operands; from `lazy` on, those of the regions of a lazy op.
 
-    `op`: its first occurrence. `bit`: its place in sets of candidates, -1 if it is none.
+    `op`: its first occurrence. `term`: a density, or a sum that has one as a summand (`DensityTerms`). `bit`: its place
+    in sets of candidates, -1 if it is none.
     """
 
     number: int
@@ -43,6 +46,7 @@ class Expression:
     lazy: int
     cost: int
     throws: bool
+    term: bool
     occurrences: int = 0
     in_loop: bool = False
     bit: int = -1
@@ -84,6 +88,46 @@ class NodeSets:
     barrier: bool = False
 
 
+class DensityTerms:
+    """Densities, calls that may return one, and sums that have such a summand.
+
+    Lowering adds the summands of a density to the target one by one if its value goes there and nowhere else. A value
+    that is stored and read twice is summed up first: other last bits.
+    """
+
+    def __init__(self, functions: Iterable[stan.FuncOp]) -> None:
+        callers: dict[str, list[str]] = {}
+        pending: list[str] = []
+        for function in functions:
+            if function.library is not None:
+                continue
+            name = function.sym_name.data
+            for op in ops_within(function):
+                if isinstance(op, stan.CallOp):
+                    if _is_density(op):
+                        pending.append(name)
+                    elif op.user is not None:
+                        callers.setdefault(op.callee.data, []).append(name)
+        self._functions: set[str] = set()
+        while pending:
+            name = pending.pop()
+            if name not in self._functions:
+                self._functions.add(name)
+                pending += callers.get(name, ())
+
+    def is_term(self, op: Operation, parts: Sequence[Expression]) -> bool:
+        """Whether an op with these operands is such a term."""
+        if op.results[0].type != stan.REAL:
+            return False
+        if isinstance(op, stan.CallOp):
+            return _is_density(op) or (op.user is not None and op.callee.data in self._functions)
+        return isinstance(op, stan.BINARY_OPERATORS["+"]) and any(part.term for part in parts)
+
+
+def _is_density(call: stan.CallOp) -> bool:
+    return call.definition is not None and call.callee.data.endswith(_DENSITY_SUFFIXES)
+
+
 class Expressions:
     """The expressions of a graph, and what its nodes do to them.
 
@@ -91,8 +135,11 @@ class Expressions:
     position of its first effect whose order counts. `fixed`: ops that must stay as they are.
     """
 
-    def __init__(self, graph: FlowGraph, calls: CallEffects, least_cost: int) -> None:
+    def __init__(
+        self, graph: FlowGraph, calls: CallEffects, least_cost: int, terms: DensityTerms | None = None
+    ) -> None:
         self.graph = graph
+        self._terms = terms
         self.calls = calls
         self.least_cost = least_cost
         self.variables = Variables(graph)
@@ -211,17 +258,17 @@ class Expressions:
             parts = [self.expressions[number] for number in operands]
             throws = bool(effects & Effect.THROWS) or "user" in op.properties or any(part.throws for part in parts)
             cost = min(own_cost(op) + sum(part.cost for part in parts), _HIGHEST_COST)
-            expression = self._add(key, op, tuple(operands), lazy, cost, throws)
+            term = self._terms is not None and self._terms.is_term(op, parts)
+            expression = self._add(
+                key, Expression(len(self.expressions), op, tuple(operands), lazy, cost, throws, term)
+            )
             if isinstance(op, stan.ReadOp):
                 self._leaf_of[expression.number] = self.variable_key(op.var)
         expression.occurrences += 1
         expression.in_loop |= in_loop
         self.occurrence_of[op] = Occurrence(expression, statement, position, first, size)
 
-    def _add(
-        self, key: object, op: Operation, operands: tuple[int, ...], lazy: int, cost: int, throws: bool
-    ) -> Expression:
-        expression = Expression(len(self.expressions), op, operands, lazy, cost, throws)
+    def _add(self, key: object, expression: Expression) -> Expression:
         self.expressions.append(expression)
         self._numbers[key] = expression
         return expression
@@ -233,7 +280,7 @@ class Expressions:
             if found is None:
                 parent = owner.parent_op()
                 assert parent is not None
-                found = self._add(value, parent, (), 0, 0, False)
+                found = self._add(value, Expression(len(self.expressions), parent, (), 0, 0, False, False))
                 self._leaf_of[found.number] = value
             return found
         occurrence = self.occurrence_of.get(owner)
@@ -264,6 +311,7 @@ class Expressions:
             if (
                 expression.cost < self.least_cost
                 or isinstance(op, _FREE)
+                or expression.term
                 or not (expression.occurrences > 1 or expression.in_loop)
             ):
                 continue

@@ -6,10 +6,10 @@
 
 The analyses are in `analysis/code_motion.py`. Moved or shared is what costs at least `least-cost` (an addition is 1, of
 containers per element; `exp` 10; a product of matrices 100): lowering shares cheap scalars itself, and computes cheap
-elements where they are used. Of nested expressions the largest is stored, and the smaller ones only where they are
-read beside it. Bits never change: an expression is replaced by its own value, stored. So there is no difference under
-`preserve-numerics`.
-Not moved: errors past prints, draws and other errors; anything across a profile; anything into lazy operands.
+elements where they are used. Of nested expressions the largest is stored; a smaller one only where it is read beside
+it. Not moved: errors past prints, draws and other errors; anything across a profile; anything into lazy operands.
+With `preserve-numerics` densities are not shared, nor sums of them: the target gets their summands one by one, which
+makes other last bits than their sum. Nothing else changes a bit.
 Source: optimization levels documentation, "Lazy code motion".
 """
 
@@ -27,12 +27,13 @@ from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
-from ulam.passes.analysis.expressions import Expression, Expressions, evaluated
+from ulam.passes.analysis.expressions import DensityTerms, Expression, Expressions, evaluated
 from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Node, members
 from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import FreshNames, assign, declare, is_tree, read
+from ulam.passes.walk import ops_within
 
 _BOUND_FROM_OUTSIDE = ("data", "parameters")
 
@@ -47,15 +48,16 @@ class LazyCodeMotion(ModulePass):
     preserve_numerics: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        calls = CallEffects(o for o in op.walk() if isinstance(o, stan.FuncOp))
+        functions = [o for o in ops_within(op) if isinstance(o, stan.FuncOp)]
+        calls = CallEffects(functions)
+        terms = DensityTerms(functions) if self.preserve_numerics else None
         names = FreshNames(op)
         for body in own_bodies(op):
             if isinstance(body, stan.FuncOp) or body.kind.data not in _BOUND_FROM_OUTSIDE:
-                _run_on(body, calls, self.least_cost, names)
+                _run_on(body, Expressions(FlowGraph(body), calls, self.least_cost, terms), names)
 
 
-def _run_on(body: Body, calls: CallEffects, least_cost: int, names: FreshNames) -> None:
-    found = Expressions(FlowGraph(body), calls, least_cost)
+def _run_on(body: Body, found: Expressions, names: FreshNames) -> None:
     if not found.candidates:
         return
     motion = CodeMotion(found)
@@ -101,7 +103,8 @@ class _Rewriter:
                 self._insert_at_end(node, *ends[node])
         left_out = [op for op in self.found.occurrence_of if op in motion.gone or op in motion.redundant]
         for op in reversed(left_out):
-            discard(op)
+            if op.parent is not None:  # else it went with the lazy op around it
+                discard(op)
         first = self.block.first_op
         assert first is not None
         self.block.insert_ops_before(list(self.variables.values()), first)
