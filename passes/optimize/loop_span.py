@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,12 +11,14 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
-from ulam.passes.analysis.sizes import ONE, SizeFacts
+from ulam.passes.analysis.sizes import ONE, Form, SizeFacts
 from ulam.passes.optimize import library_calls
 from ulam.passes.walk import ops_within
 
 if TYPE_CHECKING:
     from ulam.frontend.library_calls import LibraryDefinitions
+
+_SHORT = 32
 
 
 class Prevented(Exception):
@@ -51,15 +53,27 @@ class Span:
 
     @property
     def is_nonempty(self) -> bool:
-        """Whether there is an iteration for sure."""
-        lower, upper = self.facts.form(self.loop.lower), self.facts.form(self.loop.upper)
-        return self.facts.is_at_least(upper, lower)
+        """Whether there is an iteration for sure: by the bounds, or since a loop around has one."""
+        zero, gap = Form(0), _gap(self.facts, self.loop)
+        return any(self.facts.is_at_least(gap, known) for known in (zero, *self._gaps_around()))
+
+    def _gaps_around(self) -> Iterator[Form]:
+        parent = self.loop.parent_op()
+        while parent is not None:
+            if isinstance(parent, stan.ForOp):
+                yield _gap(self.facts, parent)
+            parent = parent.parent_op()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has few iterations, and another loop around: better unrolled."""
+        gap = _gap(self.facts, self.loop)
+        return not gap.terms and gap.constant < _SHORT and any(True for _ in self._gaps_around())
 
     @property
     def has_size(self) -> bool:
         """Whether `upper - lower + 1` is not negative for sure."""
-        lower, upper = self.facts.form(self.loop.lower), self.facts.form(self.loop.upper)
-        return self.facts.is_at_least(upper.plus(ONE), lower)
+        return self.is_nonempty or self.facts.is_at_least(_gap(self.facts, self.loop).plus(ONE), Form(0))
 
 
 @dataclass
@@ -125,3 +139,8 @@ class Covered:
 
 def _has_container(op: Operation) -> bool:
     return any(stan.dimensions(operand.type) for operand in op.operands)
+
+
+def _gap(facts: SizeFacts, loop: stan.ForOp) -> Form:
+    """`upper - lower`."""
+    return facts.form(loop.upper).plus(facts.form(loop.lower), -1)

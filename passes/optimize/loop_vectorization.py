@@ -118,6 +118,11 @@ class _Loop:
             return False
         written = frozenset(v for s in self.statements for v in s.written)
         self.span = Span(loop, self.facts, written)
+        if self.span.is_short:
+            _tell(
+                loop, loop.variable.data, "it has few iterations and is inside of another loop: unrolled, it is faster"
+            )
+            return False
         self.kept = self._keep_bounds()
         self._write_wholes()
         front, behind = self._distribute()
