@@ -455,7 +455,14 @@ def container_literal(low: Lowering, op: Operation) -> None:
         if isinstance(element, Container):
             assert isinstance(first, Container)
             low.check_equal_sizes("container literal", first, element)
-            _store_slice(builder, template, n, element)
+            if (entries := _written_entries(op.operands[n])) is None:
+                _store_slice(builder, template, n, element)
+                continue
+            for k, entry in enumerate(entries):
+                value = low.scalar(entry)
+                value = builder.to_real(value) if template.element_type == f64 else value
+                where = position(builder, template.type, template.dims, [builder.i64(n), builder.i64(k)])
+                builder.store(value, buffer, where, initial=True)
         elif isinstance(element, SSAValue):
             value = builder.to_real(element) if template.element_type == f64 else element
             builder.store(value, buffer, builder.i64(n), initial=True)
@@ -463,6 +470,16 @@ def container_literal(low: Lowering, op: Operation) -> None:
             raise NotSupportedError("arrays of tuples are not supported yet", op.location)
     template.data_only = _data_only(low, *elements)
     low.define(op.results[0], template)
+
+
+def _written_entries(value: SSAValue) -> Sequence[SSAValue] | None:
+    """The scalars of a container of one dimension that is itself written as a literal: they need no copy of it."""
+    op = value.owner
+    if isinstance(op, stan.UNARY_OPERATORS["'"]):
+        op = op.operands[0].owner
+    if isinstance(op, (stan.ArrayOp, stan.RowVectorOp)) and op.operands and not stan.dimensions(op.operands[0].type):
+        return op.operands
+    return None
 
 
 def _store_slice(builder: Builder, target: Container, n: int, element: Container) -> None:
