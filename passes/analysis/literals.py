@@ -45,8 +45,13 @@ def evaluate(op: Operation, operands: Sequence[Literal]) -> Literal | None:
 
 
 def evaluate_operator(symbol: str, operands: Sequence[Literal]) -> Literal | None:
-    """The value of an operator, as it is written, of one or two literals; None if it is not to be evaluated."""
-    result = _unary(symbol, operands[0]) if len(operands) == 1 else _binary(symbol, *operands)
+    """The value of an operator, as it is written, of literals; None if it is no operator, or not to be evaluated."""
+    if len(operands) == 1:
+        result = _unary(symbol, operands[0])
+    elif len(operands) == 2:
+        result = _binary(symbol, *operands)
+    else:
+        return None
     if isinstance(result, float) and not math.isfinite(result):
         return None
     return result
