@@ -15,8 +15,9 @@ from ulam.dialects import stan
 from ulam.frontend import ast, signatures
 from ulam.frontend.lowering import FunctionLowering
 from ulam.frontend.lowering_builder import dialect_type
-from ulam.frontend.lowering_library import LibraryFunction, checked, resolve
+from ulam.frontend.lowering_library import LibraryFunction, checked, overloads, resolve
 from ulam.frontend.types import BASIC_TYPES, VOID, ArrayType, StanType, TupleType
+from ulam.library.derivatives import has_primitive
 
 Types = tuple[Attribute, ...]
 
@@ -40,6 +41,8 @@ def call_types(name: str, arguments: Types) -> tuple[Types, Attribute] | None:
     types = tuple(map(stan_type, arguments))
     signature = signatures.unique_cheapest(name, types)
     if signature is not None:
+        if overloads(name) and resolve(name, types) is None and not has_primitive(name):
+            return None  # the library does not define it for these types yet
         return tuple(map(dialect_type, signature.arguments)), dialect_type(signature.result)
     function = None if signatures.exists(name) else resolve(name, types)
     if function is None or function.definition.result == VOID:

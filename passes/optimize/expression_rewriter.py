@@ -20,7 +20,7 @@ from ulam.dialects.stan import Effect, effects_of
 from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, Node
 from ulam.passes.optimize.rewrite_guards import compiled_rules
-from ulam.passes.optimize.rewrite_table import OPERATOR_FUNCTIONS, Apply, Literal, Name, Term, head_of, table
+from ulam.passes.optimize.rewrite_table import OPERATOR_FUNCTIONS, Apply, Literal, Name, Rule, Term, head_of, table
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
@@ -230,6 +230,8 @@ def cost(node: Node, operands: list[Attribute]) -> float:
     if unit == _DENSITY_COST:
         return unit
     types = (*operands, node.type)
+    if node.head == "*" and not any(type_ in _SCALARS for type_ in operands):
+        unit *= 2  # products are summed, too
     if stan.MATRIX in types:
         return unit * (1000.0 if node.head == "*" and operands[0] == operands[1] else 100.0)
     return unit if all(type_ in _SCALARS for type_ in types) else unit * 10.0
@@ -251,6 +253,7 @@ class _Tree:
     _operands: list[tuple[Operation, int, SSAValue]] = field(default_factory=list)
     _written: dict[Node, tuple[float, SSAValue]] = field(default_factory=dict)
     _kept: set[Operation] = field(default_factory=set)
+    _collapsed: dict[SSAValue, Rule] = field(default_factory=dict)  # values that a part of them is equal to
 
     def build(self, heads: Sequence[str]) -> None:
         """Makes the e-graph of the tree as it is."""
@@ -299,6 +302,8 @@ class _Tree:
                 if result is not None and graph.type_of(result) == graph.type_of(number):
                     changed = changed or graph.find(result) != graph.find(number)
                     graph.union(number, result)
+                    if isinstance(rule.rule.result, Name):
+                        self._collapsed |= dict.fromkeys(node.origins, rule.rule)
             if not changed:
                 return None
             graph.rebuild()
@@ -364,6 +369,8 @@ class _Tree:
     def _value(self, number: int, before: Operation, wanted: SSAValue | None, best: Mapping[int, Node]) -> SSAValue:
         """The value of a class for use by `before`: of equal ones in the program the one that stood there."""
         node = best[self.graph.find(number)]
+        if wanted is not None and wanted not in node.origins and (rule := self._collapsed.get(wanted)) is not None:
+            remark(PASS, before.location, "expression", rule.text, done=True)
         if node.head in (LEAF, LITERAL):
             if wanted is not None and wanted in node.origins:
                 return wanted
@@ -373,7 +380,9 @@ class _Tree:
         if not node.origins:
             return self._application(node, before, best)
         if wanted not in node.origins:
-            wanted = min(node.origins, key=lambda value: self._order(value))
+            wanted = min(node.origins, key=self._order)
+            if not self._is_available(wanted, before):
+                return self._application(node, before, best)
         assert wanted is not None
         op = wanted.owner
         assert isinstance(op, Operation)
@@ -384,14 +393,17 @@ class _Tree:
                 new = self._value(child, op, operand, best)
                 if new is not operand:
                     self._operands.append((op, index, new))
-        return self._available(wanted, before)
+        return wanted
 
     def _order(self, value: SSAValue) -> float:
         place = self.places.get(value.owner) if isinstance(value.owner, Operation) else None
         return -1.0 if place is None else place.order
 
+    def _is_available(self, value: SSAValue, before: Operation) -> bool:
+        return value.owner is before or self._order(value) < self.places[before].order
+
     def _available(self, value: SSAValue, before: Operation) -> SSAValue:
-        if value.owner is not before and self._order(value) >= self.places[before].order:
+        if not self._is_available(value, before):
             raise _CannotPlaceError
         return value
 
@@ -404,20 +416,26 @@ class _Tree:
         return self.graph.add(Node(node.head, (), node.type, node.detail))
 
     def _application(self, node: Node, before: Operation, best: Mapping[int, Node]) -> SSAValue:
-        """A new op for a node that a rule has made."""
+        """A new op: for a node that a rule has made, or a copy of one that stands further down."""
         order = self.places[before].order
         known = self._written.get(node)
         if known is not None and known[0] <= order:
             return known[1]
         operands = [self._value(child, before, None, best) for child in node.children]
-        assert node.application is not None and node.rule is not None
         location = _location_of(node) or before.location
-        op = self._op(node, node.application, operands, location)
+        if node.application is None:
+            original = node.origins[0].owner
+            assert isinstance(original, Operation)
+            op = type(original).create(
+                operands=operands, result_types=(node.type,), properties=original.properties, location=location
+            )
+        else:
+            op = self._op(node, node.application, operands, location)
         self._new.append((op, before))
         self.places[op] = Place(order - 0.5, self.places[before].barrier)
         self._written[node] = (order, op.results[0])
-        subject = node.application.function
-        remark(PASS, location, f"'{subject}'", node.rule.text, done=True)
+        if node.application is not None and node.rule is not None:
+            remark(PASS, location, f"'{node.application.function}'", node.rule.text, done=True)
         return op.results[0]
 
     def _op(self, node: Node, term: Apply, operands: Sequence[SSAValue], location: LocationAttr) -> Operation:
