@@ -70,21 +70,29 @@ PASSES: dict[str, tuple[str, str]] = {
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
 }
 
-# Constants, copies and what they decide feed each other: to a fixpoint, bounded.
-_KEEPING_BITS = (
-    'repeat{passes="constant-propagation{preserve-numerics=true},copy-propagation,dead-code-elimination" max=4}'
+# Constants, copies, what they decide and what then is dead feed each other: to a fixpoint, bounded.
+_FIXPOINT_OF_INTS = (
+    'repeat{passes="constant-propagation{preserve-numerics=true},copy-propagation,'
+    'partial-evaluation{preserve-numerics=true},dead-code-elimination" max=4}'
 )
-_ANY_BITS = 'repeat{passes="constant-propagation,copy-propagation,dead-code-elimination" max=4}'
-# Level 3. Vectorisation wants whole loops, so it comes before unrolling; expression propagation duplicates what
-# lazy-code-motion shares again.
+_FIXPOINT = (
+    'repeat{passes="constant-propagation,copy-propagation,'
+    'partial-evaluation{preserve-numerics=true},dead-code-elimination" max=4}'
+)
+# Vectorisation wants whole loops and expressions as they were written, so it comes before unrolling and before rules
+# that change bits. Expression propagation shows these rules whole expressions; lazy-code-motion, after it, shares again
+# what it duplicated, and the temporaries of both end as copies and dead assignments.
 _EVERYTHING = (
     "function-inlining",
-    _ANY_BITS,
+    _FIXPOINT,
     "loop-vectorization",
     "static-loop-unrolling{when=useful}",
     "one-step-loop-unrolling{when=useful}",
+    _FIXPOINT,
     "expression-propagation",
-    _ANY_BITS,
+    "partial-evaluation",
+    "lazy-code-motion",
+    'repeat{passes="constant-propagation,copy-propagation,dead-code-elimination" max=2}',
     "memory-pattern-optimization",
     "ad-level-optimization",
 )
@@ -94,11 +102,14 @@ LEVELS: dict[int, tuple[str, ...]] = {
     1: ("dead-code-elimination", "ad-level-optimization"),
     2: (
         "function-inlining",
-        _KEEPING_BITS,
+        _FIXPOINT_OF_INTS,
         "static-loop-unrolling{when=useful}",
         "one-step-loop-unrolling{when=useful}",
         "expression-propagation{preserve-numerics=true}",
-        _KEEPING_BITS,
+        _FIXPOINT_OF_INTS,
+        "lazy-code-motion{preserve-numerics=true}",
+        "copy-propagation",
+        "dead-code-elimination",
         "ad-level-optimization",
     ),
     3: _EVERYTHING,
