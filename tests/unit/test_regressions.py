@@ -38,7 +38,7 @@ PROGRAMS = sorted(FOLDER.glob("*.stan"))
 UNITS = ("setup", "value_propto", "value_full", "gradient_full", "unconstrain", "locate")
 
 
-def _expectations(text: str) -> dict[str, str]:
+def expectations(text: str) -> dict[str, str]:
     return dict(
         re.findall(r"^\s*// (data|point|error|rejects|value|outputs|prints|generates|fails): (.*)$", text, re.MULTILINE)
     )
@@ -70,7 +70,7 @@ def _differences(model: ulam.StanModel, point: npt.NDArray[np.float64]) -> npt.N
 def test_program(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
     path = Path(path.name)
-    expected = _expectations(path.read_text())
+    expected = expectations(path.read_text())
     if "error" in expected:
         with pytest.raises(CompileError, match=re.escape(expected["error"])) as raised:
             _use_everything(path, expected)
@@ -95,13 +95,13 @@ def _point(model: ulam.StanModel, expected: dict[str, str]) -> npt.NDArray[np.fl
     return np.random.default_rng(1).uniform(-1, 1, model.param_unc_num())
 
 
-_TOLD = [path for path in PROGRAMS if not {"error", "rejects"} & _expectations(path.read_text()).keys()]
+_TOLD = [path for path in PROGRAMS if not {"error", "rejects"} & expectations(path.read_text()).keys()]
 
 
 @pytest.mark.parametrize("level", sorted(LEVELS))
 @pytest.mark.parametrize("path", _TOLD, ids=lambda path: path.stem)
 def test_what_a_program_does_at_every_level(path: Path, level: int, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = _expectations(path.read_text())
+    expected = expectations(path.read_text())
     model = ulam.StanModel(path, expected.get("data"), cache=False, opt_level=level)
     point = _point(model, expected)
     if "value" in expected:

@@ -24,13 +24,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property, lru_cache
+from itertools import zip_longest
 from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.printer import Printer
+from xdsl.ir import SSAValue
 
 from ulam.emit import jit
 from ulam.passes import verify_dominance
@@ -229,16 +230,39 @@ class _Build(Compiler):
 def _run(module: ModuleOp, pipeline: str) -> None:
     from xdsl.context import Context
 
-    for entry in parse_pipeline(pipeline):
+    passes = parse_pipeline(pipeline)
+    for entry in passes:
         entry.apply(Context(), module)
+    if passes:
         module.verify()
         verify_dominance.run_on(module)
 
 
-def _text_of(module: ModuleOp) -> str:
-    stream = io.StringIO()
-    Printer(stream, print_generic_format=True, print_debuginfo=True).print_op(module)
-    return stream.getvalue()
+def same_module(first: ModuleOp, second: ModuleOp) -> bool:
+    """Whether two modules are equal: ops, their attributes and places, how values connect them."""
+    numbers: dict[SSAValue, int] = {}
+    for one, other in zip_longest(first.walk(), second.walk()):
+        if one is None or other is None or one.name != other.name or one.location != other.location:
+            return False
+        if one.properties != other.properties or one.attributes != other.attributes:
+            return False
+        if len(one.operands) != len(other.operands) or len(one.results) != len(other.results):
+            return False
+        if any(numbers.get(a) != numbers.get(b) for a, b in zip(one.operands, other.operands, strict=True)):
+            return False
+        if [len(region.blocks) for region in one.regions] != [len(region.blocks) for region in other.regions]:
+            return False
+        defined = [(*one.results,), (*other.results,)]
+        for region, counterpart in zip(one.regions, other.regions, strict=True):
+            for block, twin in zip(region.blocks, counterpart.blocks, strict=True):
+                if len(block.args) != len(twin.args) or len([*block.ops]) != len([*twin.ops]):
+                    return False
+                defined = [defined[0] + block.args, defined[1] + twin.args]
+        for value, twin_value in zip(*defined, strict=True):
+            if value.type != twin_value.type:
+                return False
+            numbers[value] = numbers[twin_value] = len(numbers)
+    return True
 
 
 @dataclass
@@ -274,10 +298,6 @@ class Subject:
     def written(self) -> ModuleOp:
         """The module before all passes. Raises what is wrong with the program."""
         return Compiler(self.text, self.filename, CompileOptions(0)).module
-
-    @cached_property
-    def _written_text(self) -> str:
-        return _text_of(self.written)
 
     def code(self, llvm: str) -> bytes:
         """Object code of LLVM IR."""
@@ -335,7 +355,7 @@ class Subject:
         exact = (numerics or numerics_of(pipeline)) == EXACT
         build = _Build(self, options)
         try:
-            changed = options.wants_data or _text_of(build.module) != self._written_text
+            changed = options.wants_data or not same_module(build.module, self.written)
         except Exception as error:  # a pass failed
             return Comparison([f"{type(error).__name__}: {error}\n{_last_frames(error)}"])
         if not changed and level < 3:  # emission is that of level 0
@@ -347,16 +367,16 @@ class Subject:
             return result
         for position, (old, new) in enumerate(zip(before, after, strict=True)):
             found = event_differences(old, new, EXACT if exact else CLOSE)
-            if found and not exact and self._hangs(position, units):
+            if found and not exact and self.hangs(position, units):
                 result.discarded += 1
             else:
                 result.differences += found
         return result
 
-    def _hangs(self, position: int, units: Sequence[str]) -> bool:
+    def hangs(self, position: int, units: Sequence[str] = ALL_UNITS) -> bool:
         """Whether an event at level 0 changes with the perturbed parameters or data."""
         before = self.expected(units)[position]
-        for events in self._perturbed(units):
+        for events in self.perturbed(units):
             if position >= len(events):
                 return True
             after = events[position]
@@ -367,7 +387,7 @@ class Subject:
                 return True
         return False
 
-    def _perturbed(self, units: Sequence[str]) -> Iterator[list[Event]]:
+    def perturbed(self, units: Sequence[str] = ALL_UNITS) -> Iterator[list[Event]]:
         for number in range(1, 5):
             yield self.observe(self.unoptimised, units, perturb=number)
         for sign in (-1, 1):
