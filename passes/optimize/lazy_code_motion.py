@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -30,6 +30,7 @@ from ulam.passes.analysis.expression_text import expression_text
 from ulam.passes.analysis.expressions import DensityTerms, Expression, Expressions, evaluated
 from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Node, members
 from ulam.passes.optimize.scopes import own_bodies
+from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import FreshNames, assign, declare, is_tree, read
@@ -77,6 +78,10 @@ class _Rewriter:
         self.variables: dict[int, stan.DeclareOp] = {}
         self.anchors = dict(self.found.statement_start)
         self.in_place: set[int] = set()  # statements in the midst of which something is stored
+        body = block.parent_op()
+        program = body.parent_op() if body is not None else None
+        static = StaticAutodiff(program) if isinstance(program, stan.ProgramOp) else None
+        self.has_gradient = [static is None or static.of(e.op.results[0]) for e in self.found.candidates]
 
     def run(self) -> None:
         # Inserted expressions are copies of what stands in the program: made before that changes.
@@ -112,9 +117,10 @@ class _Rewriter:
     def _variable(self, bit: int) -> SSAValue:
         if bit not in self.variables:
             expression = self.found.candidates[bit]
-            self.variables[bit] = declare(
-                self.names.fresh("lcm"), expression.op.results[0].type, expression.op.location
-            )
+            variable = declare(self.names.fresh("lcm"), expression.op.results[0].type, expression.op.location)
+            if not self.has_gradient[bit]:
+                variable.properties["data_only"] = UnitAttr()
+            self.variables[bit] = variable
         return self.variables[bit].results[0]
 
     # ------------------------------------------------------------ what stands in the program

@@ -13,8 +13,12 @@ model {
   z = sqrt(10);
 }
 // CHECK-LABEL: log_prob {
-// CHECK:         [[L:lcm_sym\d+__]] = sqrt(10);
-// CHECK:         for(i in 1:10) {
+// CHECK-NEXT:    data real [[L:lcm_sym\d+__]];
+// CHECK-NEXT:    real x;
+// CHECK-NEXT:    real y;
+// CHECK-NEXT:    real z;
+// CHECK-NEXT:    [[L]] = sqrt(10);
+// CHECK-NEXT:    for(i in 1:10) {
 // CHECK-NEXT:      x = [[L]];
 // CHECK-NEXT:      y = sqrt(i);
 // CHECK-NEXT:    }
