@@ -156,15 +156,13 @@ def test_mistakes_are_seen(what: str, seen: str) -> None:
     if what == "number":
         assert not compare(MUTATED, None, pipeline, numerics=CLOSE, points=4)
     if what == "text":
-        assert any("error 'Rejection: positive!" in difference for difference in found), found
+        assert any("Rejection: positive!" in difference for difference in found), found
 
 
 def test_a_branch_that_hangs_on_little_is_discarded() -> None:
-    text = "parameters { real a; } model { real b = a * 3 + 0.1; if (b - a * 3 - 0.1 > -1e-17) target += 5; target += -square(a); }"
-    rounded = Subject(text, None, points=[[0.7]])
-    before = rounded.expected()[1].values["log density"][0]
-    assert any(event.values["log density"][0] != before for events in rounded.perturbed() for event in events[1:3])
-    assert rounded.hangs(1) and not Subject(MUTATED, None, points=[[0.7]]).hangs(1)
+    text = "parameters { real a; } model { if (a > 0.7) target += 5; target += -square(a); }"
+    assert Subject(text, points=[[0.7]]).hangs(1)
+    assert not Subject(text, points=[[0.7001]]).hangs(1)
 
 
 def test_numbers_in_texts() -> None:

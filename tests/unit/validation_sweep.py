@@ -102,12 +102,10 @@ def check(seed: int, pipelines: Sequence[str | int], reduce_seconds: float) -> O
 
 
 def units_for(seed: int, pipeline: str | int) -> Sequence[str]:
-    """All units at a level; for single passes two densities, by turns with and without constants."""
+    """All units at a level; for single passes gradients (with their value), by turns with and without constants."""
     if isinstance(pipeline, int):
         return ALL_UNITS
-    return (
-        ("value_full", "gradient_propto", "constrain") if seed % 2 else ("value_propto", "gradient_full", "constrain")
-    )
+    return ("gradient_propto" if seed % 2 else "gradient_full", "constrain")
 
 
 def kind_of(difference: str) -> str:
