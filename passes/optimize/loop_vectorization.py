@@ -47,6 +47,9 @@ _EXITS = {
     stan.Effect.READS_TARGET: "it reads the target",
 }
 _SEEN = stan.Effect.PRINTS | stan.Effect.DRAWS
+_ROUNDS = 4
+"""How often statements are divided anew, after some were found to stay."""
+
 _CARRIED = "is carried from one iteration to the next"
 
 
@@ -104,6 +107,7 @@ class _Loop:
     names: form.FreshNames
     wholes: dict[Statement, _Whole] = field(default_factory=dict)
     reasons: dict[Statement, str] = field(default_factory=dict)
+    users: dict[SSAValue, list[Statement]] = field(default_factory=dict)  # of each variable, in order
 
     def run(self) -> bool:
         """Takes out of the loop what can leave it; whether anything could."""
@@ -116,6 +120,9 @@ class _Loop:
         if self.statements is None:
             _tell(loop, loop.variable.data, "an expression in it is evaluated ahead of its statement")
             return False
+        for statement in self.statements:
+            for variable in statement.touched:
+                self.users.setdefault(variable, []).append(statement)
         written = frozenset(v for s in self.statements for v in s.written)
         self.span = Span(loop, self.facts, written)
         if self.span.is_short:
@@ -202,11 +209,10 @@ class _Loop:
 
     def _is_sum(self, statement: Statement, variable: SSAValue) -> bool:
         """Whether `s = s + e` is all that the loop does to `s`."""
-        assert self.statements is not None
         root = statement.root
         if not isinstance(root, stan.AssignOp) or root.operands[0] is not variable or len(root.operands) != 2:
             return False
-        if any(variable in other.touched for other in self.statements if other is not statement):
+        if self.users[variable] != [statement]:
             return False
         if self._is_declared_inside(variable) or root.value.type not in (stan.REAL, stan.INT):
             return False
@@ -268,9 +274,10 @@ class _Loop:
     def _is_read_next(self, statement: Statement, variable: SSAValue) -> bool:
         """Whether the statement that follows is the only one to read a local variable, and reads it once."""
         assert self.statements is not None
-        users = [s for s in self.statements if variable in s.touched and not s.is_declaration]
-        following = self.statements[statement.number + 1 : statement.number + 2]
-        return users == [statement, *following] and users[-1].accesses[variable] == 1
+        users = self.users[variable][-2:]
+        if len(self.users[variable]) != 3 or not self.users[variable][0].is_declaration:
+            return False
+        return users == self.statements[statement.number : statement.number + 2] and users[-1].accesses[variable] == 1
 
     def _assign_sum(self, root: stan.AssignOp, vectors: WholeSums) -> None:
         """`s = s + e`  →  `s = s + sum(e)`."""
@@ -334,54 +341,58 @@ class _Loop:
         """The statements that go in front of what stays, and those that go behind it."""
         assert self.statements is not None
         leaving = set(self.wholes)
-        changed = True
-        while changed:
-            changed = self._keep_with_locals(leaving)
+        self._keep_with_locals([s for s in self.statements if s not in leaving], leaving)
+        for _ in range(_ROUNDS):
             front, behind = self._sides(leaving)
-            stuck = leaving.difference(front, behind)
+            stuck = [s for s in self.statements if s in leaving.difference(front, behind)]
+            if not stuck:
+                return front, behind
             for statement in stuck:
                 self._keep(statement, leaving, "other statements of the loop come both before and after it")
-            changed |= bool(stuck)
-        return front, behind  # pyright: ignore[reportPossiblyUnboundVariable]
+            self._keep_with_locals(stuck, leaving)
+        for statement in self.statements:
+            self._keep(statement, leaving, "it is woven into the others")
+        return [], []
 
     def _keep(self, statement: Statement, leaving: set[Statement], reason: str) -> None:
         leaving.discard(statement)
         self.reasons.setdefault(statement, reason)
 
-    def _keep_with_locals(self, leaving: set[Statement]) -> bool:
+    def _keep_with_locals(self, staying: list[Statement], leaving: set[Statement]) -> None:
         """A local scalar stays if anything that reads or assigns it does."""
-        assert self.statements is not None
-        staying = {v for s in self.statements if s not in leaving for v in s.touched if self._is_declared_inside(v)}
-        found = [s for s in self.statements if s in leaving and any(v in staying for v in s.touched)]
-        for statement in found:
-            name = next(name_of(v) for v in statement.touched if v in staying)
-            self._keep(statement, leaving, f"a statement on {name} stays in the loop")
-        return bool(found)
+        seen: set[SSAValue] = set()
+        pending = list(staying)
+        while pending:
+            for variable in pending.pop().touched:
+                if variable in seen or not self._is_declared_inside(variable):
+                    continue
+                seen.add(variable)
+                for statement in self.users[variable]:
+                    if statement in leaving:
+                        reason = f"a statement on {name_of(variable)} stays in the loop"
+                        self._keep(statement, leaving, reason)
+                        pending.append(statement)
 
     def _sides(self, leaving: set[Statement]) -> tuple[list[Statement], list[Statement]]:
         """Leaving statements that need nothing of those that stay, and of the others those that these do not need."""
         assert self.statements is not None
-        late: dict[SSAValue, bool] = {}  # touched by a statement that comes with or behind the loop: whether assigned
+        late: dict[SSAValue, bool] = {}  # touched by what comes with or behind the loop: whether assigned
         front: list[Statement] = []
-        behind: list[Statement] = []
+        rest: list[Statement] = []
         for statement in self.statements:
             if statement in leaving and not statement.depends_on(late):
                 front.append(statement)
-                continue
-            if statement in leaving:
+            else:
+                rest.append(statement)
+                statement.note(late)
+        early: dict[SSAValue, bool] = {}  # the same, backwards, of what stays
+        behind: list[Statement] = []
+        for statement in reversed(rest):
+            if statement in leaving and not statement.depends_on(early):
                 behind.append(statement)
-            statement.note(late)
-        early: dict[SSAValue, bool] = {}  # the same, backwards, for what stays
-        found: list[Statement] = []
-        in_front = set(front)
-        for statement in reversed(self.statements):
-            if statement in leaving and statement not in in_front:
-                if not statement.depends_on(early):
-                    found.append(statement)
-                    continue
-            if statement not in leaving:
+            else:
                 statement.note(early)
-        return front, found[::-1]
+        return front, behind[::-1]
 
     # ------------------------------------------------------------ replacement
 
