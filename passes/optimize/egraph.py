@@ -10,7 +10,8 @@ expression trees need, so the graph is rebuilt as a whole after each round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf
 
@@ -66,8 +67,11 @@ class EGraph:
         self.triangular = triangular
         self._parents: list[int] = []
         self._classes: dict[int, list[Node]] = {}
+        self._types: list[Attribute] = []
+        self._heads: dict[int, set[str]] = {}
         self._known: dict[Hashable, int] = {}
         self.literals: dict[int, Number] = {}
+        self.changed: set[int] = set()
         self.size = 0
 
     def find(self, number: int) -> int:
@@ -80,7 +84,7 @@ class EGraph:
         return self._classes[self.find(number)]
 
     def type_of(self, number: int) -> Attribute:
-        return self.nodes(number)[0].type
+        return self._types[number]
 
     def literal(self, number: int) -> Number | None:
         return self.literals.get(self.find(number))
@@ -100,6 +104,9 @@ class EGraph:
         number = len(self._parents)
         self._parents.append(number)
         self._classes[number] = [node]
+        self._types.append(node.type)
+        self._heads[number] = {node.head}
+        self.changed.add(number)
         self._known[key] = number
         self.size += 1
         return self._folded(number, node)
@@ -135,6 +142,8 @@ class EGraph:
             return first
         self._parents[second] = first
         self._classes[first] += self._classes.pop(second)
+        self._heads[first] |= self._heads.pop(second)
+        self.changed.add(first)
         if second in self.literals:
             self.literals[first] = self.literals[second]
         return first
@@ -169,9 +178,41 @@ class EGraph:
 
     # ------------------------------------------------------------ matching
 
-    def matches(self, rule: CompiledRule, node: Node) -> Iterator[Binding]:
-        """What the names of a rule stand for where its pattern is this node."""
-        return self._match_node(rule, rule.rule.pattern, node, {})
+    def all_matches(self, rules: Mapping[str, Sequence[CompiledRule]]) -> list[Match]:
+        """Where rules match now, as far as a class or a part of it has changed since the last time."""
+        changed = self._with_users(self.changed)
+        self.changed = set()
+        found: list[Match] = []
+        for number, nodes in self._classes.items():
+            if number not in changed:
+                continue
+            for node in nodes:
+                candidates = rules.get(node.head)
+                if candidates is None:
+                    continue
+                heads = [self._heads[self.find(child)] for child in node.children]
+                for rule in candidates:
+                    if rule.may_match(heads):
+                        found += [
+                            Match(number, node, rule, binding)
+                            for binding in self._match_node(rule, rule.rule.pattern, node, {})
+                        ]
+        return found
+
+    def _with_users(self, numbers: set[int]) -> set[int]:
+        """These classes, and all that have one of them as a part."""
+        users: dict[int, set[int]] = {}
+        for number, nodes in self._classes.items():
+            for node in nodes:
+                for child in node.children:
+                    users.setdefault(self.find(child), set()).add(number)
+        pending = list({self.find(number) for number in numbers})
+        found = set(pending)
+        while pending:
+            new = users.get(pending.pop(), set()) - found
+            found |= new
+            pending += new
+        return found
 
     def _match(self, rule: CompiledRule, term: Term, number: int, binding: Binding) -> Iterator[Binding]:
         number = self.find(number)
@@ -195,8 +236,13 @@ class EGraph:
     def _match_node(self, rule: CompiledRule, term: Apply, node: Node, binding: Binding) -> Iterator[Binding]:
         if len(term.operands) != len(node.children):
             return
-        yield from self._match_all(rule, term.operands, node.children, binding)
-        if len(node.children) == 2 and (term.function in _SYMMETRIC or (term.function == "*" and self._commutes(node))):
+        found = False
+        for match in self._match_all(rule, term.operands, node.children, binding):
+            found = True
+            yield match
+        if len(node.children) != 2 or (found and all([isinstance(operand, Name) for operand in term.operands])):
+            return  # two names may be swapped, which gives nothing new
+        if term.function in _SYMMETRIC or (term.function == "*" and self._commutes(node)):
             yield from self._match_all(rule, term.operands, node.children[::-1], binding)
 
     def _match_all(
@@ -247,7 +293,29 @@ Guard = Callable[[EGraph, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule whose types have become predicates of classes."""
+    """A rule whose types have become predicates of classes. `parts`: heads that its operands must have, if any."""
 
     rule: Rule
     guards: dict[str, Guard]
+    parts: tuple[str | None, ...]
+
+    def may_match(self, heads: Sequence[AbstractSet[str | None]]) -> bool:
+        """Whether operands with these heads may be those of the pattern, in one order or the other."""
+        parts = self.parts
+        if len(parts) != len(heads):
+            return False
+        if all([part is None or part in found for part, found in zip(parts, heads, strict=True)]):
+            return True
+        if len(parts) != 2:
+            return False
+        return (parts[0] is None or parts[0] in heads[1]) and (parts[1] is None or parts[1] in heads[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A rule that matches a node of a class; what its names stand for."""
+
+    number: int
+    node: Node
+    rule: CompiledRule
+    binding: Binding

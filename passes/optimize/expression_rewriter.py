@@ -7,7 +7,7 @@ evaluates once, as values are shared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, cast
@@ -32,15 +32,20 @@ if TYPE_CHECKING:
 PASS = "partial-evaluation"
 DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
 ROUNDS = 8
+_LITERAL_PART: set[str | None] = {LITERAL}
 
 _SCALARS = (stan.INT, stan.REAL)
 _UNARY_HEADS = {"-": "neg", "+": "pos", "!": "!", "'": "'"}
 _UNARY = {head: stan.UNARY_OPERATORS[symbol] for symbol, head in _UNARY_HEADS.items()}
 _BINARY = stan.BINARY_OPERATORS
-_INNER = (
+_SYMBOLS: dict[type[Operation], str] = {
+    **{op_class: symbol for symbol, op_class in _BINARY.items()},
+    **{op_class: head for head, op_class in _UNARY.items()},
+}
+_INNER: frozenset[type[Operation]] = frozenset((
     *_BINARY.values(), *_UNARY.values(), stan.PromoteOp, stan.CallOp, stan.IndexOp, stan.FieldOp, stan.TupleOp,
     stan.ArrayOp, stan.RowVectorOp,
-)  # fmt: skip
+))  # fmt: skip
 _SILENT = Effect.THROWS | Effect.READS_VAR
 _CALL_COST, _DENSITY_COST = 20.0, 100.0
 
@@ -62,7 +67,7 @@ class Place:
 
 def is_inner(op: Operation) -> bool:
     """Whether an op may be part of a tree: it has no effect whose order counts, other than that it may throw."""
-    if not isinstance(op, _INNER) or effects_of(op) & ~_SILENT:
+    if type(op) not in _INNER or effects_of(op) & ~_SILENT:
         return False
     return not isinstance(op, stan.CallOp) or (op.user is None and op.callback is None and op.res is not None)
 
@@ -100,13 +105,13 @@ class Rewriter:
             return
         rules = compiled_rules(self.preserve_numerics, retold)
         ops = _ops_of(root, places)
-        heads = [_head(op) for op in ops]
-        if not any(head in rules or _is_literal_op(op) for head, op in zip(heads, ops, strict=True)):
-            return
+        heads = {op: _head(op) for op in ops}
         tree = _Tree(self, root, ops, places, retold)
-        tree.build(heads)
-        tree.saturate(rules)
-        tree.write_back()
+        if any(_may_match(op, heads, rules) or _is_of_literals(op) for op in ops):
+            tree.build(heads.values())
+            tree.saturate(rules)
+            tree.write_back()
+        tree.near_miss()
 
     def definition(self, name: str, types: tuple[Attribute, ...]) -> str | None:
         """The symbol of the definition that a call means; it becomes part of the program."""
@@ -150,7 +155,7 @@ def _values_within(value: SSAValue) -> set[SSAValue]:
     pending = [value]
     while pending:
         owner = pending.pop().owner
-        if isinstance(owner, Operation) and isinstance(owner, _INNER):
+        if isinstance(owner, Operation) and type(owner) in _INNER:
             pending += [operand for operand in owner.operands if operand not in found]
             found.update(owner.operands)
     return found
@@ -168,17 +173,19 @@ def _ops_of(root: Operation, places: Mapping[Operation, Place]) -> list[Operatio
     return sorted(found, key=lambda op: places[op].order)
 
 
-def _is_literal_op(op: Operation) -> bool:
-    return (
-        bool(op.operands)
-        and op.results[0].type in _SCALARS
-        and not isinstance(op, stan.CallOp)
-        and all(isinstance(v.owner, stan.ConstantOp | stan.PromoteOp) or _literal_like(v) for v in op.operands)
-    )
+def _may_match(
+    op: Operation, heads: Mapping[Operation, str], rules: Mapping[str, Sequence[CompiledRule]]
+) -> bool:  # fmt: skip
+    """Whether an op is of the kind of some rule's pattern, and its operands are of the kind of its operands."""
+    candidates = rules.get(heads[op])
+    if candidates is None:
+        return False
+    parts = [_LITERAL_PART if literal_of(v) is not None else {heads.get(v.owner)} for v in op.operands]  # type: ignore[arg-type]
+    return any(rule.may_match(parts) for rule in candidates)
 
 
-def _literal_like(value: SSAValue) -> bool:
-    return literal_of(value) is not None
+def _is_of_literals(op: Operation) -> bool:
+    return bool(op.operands) and op.results[0].type in _SCALARS and all(literal_of(v) is not None for v in op.operands)
 
 
 def _head(op: Operation) -> str:
@@ -188,14 +195,12 @@ def _head(op: Operation) -> str:
         name = OPERATOR_FUNCTIONS.get(name, name)
         meaning = None if op.definition is None else op.definition.data.partition(".")[0]
         return head_of(name, op.unchecked is not None, None if meaning in (None, op.callee.data) else meaning)
-    if isinstance(op, tuple(_BINARY.values())):
-        symbol: str = op.SYMBOL  # type: ignore[attr-defined]
-        if symbol == ".^" or (symbol == "^" and op.operands[0].type != stan.MATRIX):
-            return "pow"
-        return symbol
-    if isinstance(op, tuple(_UNARY.values())):
-        return _UNARY_HEADS[op.SYMBOL]  # type: ignore[attr-defined]
-    return op.name.removeprefix("stan.")
+    symbol = _SYMBOLS.get(type(op))
+    if symbol is None:
+        return op.name.removeprefix("stan.")
+    if symbol == ".^" or (symbol == "^" and op.operands[0].type != stan.MATRIX):
+        return "pow"
+    return symbol
 
 
 def _detail(op: Operation) -> object:
@@ -255,7 +260,7 @@ class _Tree:
     _kept: set[Operation] = field(default_factory=set)
     _collapsed: dict[SSAValue, Rule] = field(default_factory=dict)  # values that a part of them is equal to
 
-    def build(self, heads: Sequence[str]) -> None:
+    def build(self, heads: Iterable[str]) -> None:
         """Makes the e-graph of the tree as it is."""
         self.graph = EGraph(self.rewriter.triangular)
         for op, head in zip(self.ops, heads, strict=True):
@@ -286,19 +291,14 @@ class _Tree:
         """Adds what the rules say until nothing changes, or there are enough nodes."""
         graph = self.graph
         for _ in range(ROUNDS):
-            found = [
-                (number, node, rule, binding)
-                for number, nodes in graph.classes()
-                for node in nodes
-                for rule in rules.get(node.head, ())
-                for binding in graph.matches(rule, node)
-            ]
+            found = graph.all_matches(rules)
             changed = False
-            for number, node, rule, binding in found:
+            for match in found:
+                number, node, rule = match.number, match.node, match.rule
                 if graph.size > self.rewriter.budget:
                     remark(PASS, self.root.location, "expression", "it has too many forms to try all", done=False)
                     return graph.rebuild()
-                result = self._instance(rule.rule.result, binding, rule, node)
+                result = self._instance(rule.rule.result, match.binding, rule, node)
                 if result is not None and graph.type_of(result) == graph.type_of(number):
                     changed = changed or graph.find(result) != graph.find(number)
                     graph.union(number, result)
@@ -364,7 +364,6 @@ class _Tree:
             replace_uses(value, new)
         if self._new or self._operands or new is not value:
             self._erase_replaced()
-        self._near_miss()
 
     def _value(self, number: int, before: Operation, wanted: SSAValue | None, best: Mapping[int, Node]) -> SSAValue:
         """The value of a class for use by `before`: of equal ones in the program the one that stood there."""
@@ -474,7 +473,7 @@ class _Tree:
 
     # ------------------------------------------------------------ what was not done
 
-    def _near_miss(self) -> None:
+    def near_miss(self) -> None:
         """Tells why a density of a product is no GLM."""
         for op in self.ops:
             if op.parent is None or not isinstance(op, stan.CallOp) or _head(op) not in _linear_densities():

@@ -7,8 +7,8 @@ from functools import cache
 from xdsl.ir import Attribute
 
 from ulam.dialects import stan
-from ulam.passes.optimize.egraph import LEAF, CompiledRule, EGraph, Guard
-from ulam.passes.optimize.rewrite_table import table
+from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, Guard
+from ulam.passes.optimize.rewrite_table import Apply, Literal, Term, table
 
 _TYPES: dict[str, Attribute] = {
     "int": stan.INT, "real": stan.REAL, "vector": stan.VECTOR, "row_vector": stan.ROW_VECTOR, "matrix": stan.MATRIX,
@@ -22,8 +22,15 @@ def compiled_rules(preserve_numerics: bool, retold: bool) -> dict[str, list[Comp
     for rule in table().rules:
         if (rule.same_bits or not preserve_numerics) and (retold or not rule.changes_texts):
             guards = {name: guard(types) for name, types in rule.guards.items()}
-            found.setdefault(rule.pattern.head, []).append(CompiledRule(rule, guards))
+            parts = tuple(_head(operand) for operand in rule.pattern.operands)
+            found.setdefault(rule.pattern.head, []).append(CompiledRule(rule, guards, parts))
     return found
+
+
+def _head(term: Term) -> str | None:
+    if isinstance(term, Apply):
+        return term.head
+    return LITERAL if isinstance(term, Literal) else None
 
 
 def type_named(word: str) -> Attribute:

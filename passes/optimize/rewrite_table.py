@@ -53,11 +53,11 @@ class Apply:
     operands: tuple[Term, ...]
     unchecked: bool = False
     meaning: str | None = None
+    head: str = field(init=False)
+    """What tells different functions apart: one that is checked, and one that is not, are two."""
 
-    @property
-    def head(self) -> str:
-        """What tells different functions apart: one that is checked, and one that is not, are two."""
-        return head_of(self.function, self.unchecked, self.meaning)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", head_of(self.function, self.unchecked, self.meaning))
 
 
 Term = Name | Literal | Apply
