@@ -25,7 +25,7 @@ from xdsl.ir import Operation
 
 from ulam.dialects import stan
 from ulam.passes.analysis.data_flow import Solution, solve_sets
-from ulam.passes.analysis.expressions import Expression, Expressions, evaluated, is_lazy, loop_ranges, stores_in
+from ulam.passes.analysis.expressions import Expression, Expressions, is_lazy, loop_ranges, stores_in
 from ulam.passes.analysis.flow_graph import Node, members
 from ulam.passes.variable_form import literal_of
 
@@ -219,8 +219,7 @@ class CodeMotion:
     def _first_occurrence(self, expression: Expression, node: Node) -> Operation | None:
         if is_lazy(node.block):
             return None
-        for op in evaluated(node):
-            occurrence = self.found.candidate_at(op)
+        for op, occurrence, _ in self.found.sets[node.number].events:
             if occurrence is not None and occurrence.expression is expression:
                 return op
         return None
@@ -229,7 +228,7 @@ class CodeMotion:
 
     def _find_held(self) -> None:
         found = self.found
-        self._parts: dict[int, int] = {}
+        self._parts: dict[int, int] = {0: 0}
         starts = [self.parts(bits) for bits in self.at_start]
         ends = [self.parts(bits) for bits in self.at_end]
         gen = [s.kept | start & ~s.killed | end for s, start, end in zip(found.sets, starts, ends, strict=True)]
@@ -241,12 +240,9 @@ class CodeMotion:
 
     def parts(self, bits: int) -> int:
         """The candidates that are computed when those of a set are."""
-        result = 0
-        for bit in members(bits):
-            if bit not in self._parts:
-                self._parts[bit] = self.found.parts(self.found.candidates[bit])
-            result |= self._parts[bit]
-        return result
+        if bits not in self._parts:
+            self._parts[bits] = self.found.parts(bits)
+        return self._parts[bits]
 
     def _find_redundant(self) -> None:
         found = self.found
@@ -257,15 +253,14 @@ class CodeMotion:
                 continue
             held = self.held[node.number] | self.parts(self.at_start[node.number])
             stores = stores_in(node.block)
-            for op in evaluated(node):
-                occurrence = found.candidate_at(op)
+            for op, occurrence, killed in found.sets[node.number].events:
                 if occurrence is not None:
                     bit = occurrence.expression.bit
                     if held >> bit & 1:
                         self.redundant[op] = bit
                     elif stores:
                         held |= 1 << bit
-                held &= ~found.step(op)[0]
+                held &= ~killed
             self.held_at_end[node.number] = held
         for op in self.redundant:
             if op not in self.gone:
@@ -352,12 +347,9 @@ class CodeMotion:
 
     def _accesses(self, node: Node) -> list[tuple[Operation, int]]:
         """The occurrences of candidates that read or could store their value."""
-        if not self.found.reached[node.number]:
-            return []
         stores = stores_in(node.block)
         accesses: list[tuple[Operation, int]] = []
-        for op in evaluated(node):
-            occurrence = self.found.candidate_at(op)
+        for op, occurrence, _ in self.found.sets[node.number].events:
             if occurrence is not None and op not in self.gone and (stores or op in self.redundant):
                 accesses.append((op, occurrence.expression.bit))
         return accesses

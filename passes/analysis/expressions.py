@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -22,11 +22,15 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.analysis.expression_cost import own_cost
-from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
+from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables, members
 from ulam.passes.variable_form import Variable, errors_are_retold, is_global, is_tree
 from ulam.passes.walk import ops_within
 
 _FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp, stan.TupleOp)
+_LAZY = frozenset[type](LAZY)
+_DECLARE = frozenset[type]((stan.DeclareOp, stan.ParameterOp, stan.GlobalOp))
+_PURE_OR_THROWS = int(Effect.READS_VAR | Effect.THROWS)
+_THROWS = int(Effect.THROWS)
 _EXITS = (stan.BreakOp, stan.ContinueOp, stan.ReturnOp)
 _DENSITY_SUFFIXES = ("_lpdf", "_lpmf", "_lcdf", "_lccdf")
 _HIGHEST_COST = 1_000_000
@@ -64,11 +68,19 @@ class Occurrence:
     position: int
     first: int
     size: int
+    effects: int
 
     @property
     def start(self) -> int:
         """The position where the evaluation begins, if nothing else is evaluated meanwhile; else where it ends."""
         return self.first if self.position - self.first + 1 == self.size else self.position
+
+
+@dataclass(eq=False, slots=True)
+class _Argument:
+    """A block argument as an operand."""
+
+    expression: Expression
 
 
 @dataclass(slots=True)
@@ -78,6 +90,7 @@ class NodeSets:
     `killed`: some variable of theirs is assigned. `exposed`: computed before that, and if they may throw, before any
     effect whose order counts. `computed`: computed, and not killed afterwards; `kept`: and there it can be stored.
     `ordered`: the node has an effect that expressions that throw must not cross. `barrier`: nothing moves past its end.
+    `events`: occurrences of candidates that may be replaced, and ops that kill some, with these.
     """
 
     killed: int = 0
@@ -86,6 +99,25 @@ class NodeSets:
     kept: int = 0
     ordered: bool = False
     barrier: bool = False
+    events: list[tuple[Operation, Occurrence | None, int]] = field(
+        default_factory=list["tuple[Operation, Occurrence | None, int]"]
+    )
+
+    def compute(self, occurrence: Occurrence, last_ordered: int, stores: bool) -> None:
+        """A candidate is computed; `last_ordered`: the position of the last effect before it whose order counts."""
+        expression = occurrence.expression
+        bit = 1 << expression.bit
+        if not self.killed & bit and not (expression.throws and last_ordered >= occurrence.start):
+            self.exposed |= bit
+        self.computed |= bit
+        if stores:
+            self.kept |= bit
+
+    def kill(self, bits: int) -> None:
+        """Variables of candidates are assigned."""
+        self.killed |= bits
+        self.computed &= ~bits
+        self.kept &= ~bits
 
 
 class DensityTerms:
@@ -150,6 +182,7 @@ class Expressions:
         self.readers: dict[SSAValue | int, int] = {}
         self.fixed: set[Operation] = set()
         self._numbers: dict[object, Expression] = {}
+        self._arguments: dict[SSAValue, _Argument] = {}
         self._leaf_of: dict[int, SSAValue | int] = {}
         self._statements = 0
         self.statement_of: dict[Operation, int] = {}
@@ -163,7 +196,7 @@ class Expressions:
         self._number_all()
         self._choose_candidates()
         self._find_readers()
-        self.sets = [self._sets_of(node) for node in graph.nodes]
+        self.sets = [self._sets_of(node) for node in graph.nodes] if self.candidates else []
 
     def _mark_reached(self) -> None:
         self.reached = [False] * len(self.graph.nodes)
@@ -189,10 +222,11 @@ class Expressions:
                     self._first_statement_in[block] = self._next_statement(block)
                 statement = self.statement_of[op] = self._statement_in[block]
                 self.statement_start.setdefault(statement, op)
-                if is_tree(op) and not (op.regions and not isinstance(op, LAZY)):
-                    self._number(op, block, position, depth[node.number] > 0)
+                cls = type(op)
+                if op.results and cls not in _DECLARE and (cls in _LAZY or not op.regions):
+                    self._number(op, cls, block, position, depth[node.number] > 0)
                 else:
-                    if isinstance(op, stan.CheckOp) or (isinstance(op, Variable) and is_global(op)):
+                    if cls is stan.CheckOp or (isinstance(op, Variable) and is_global(op)):
                         self._fix(op)
                     self._next_statement(block)
 
@@ -224,27 +258,26 @@ class Expressions:
                     self.fixed.add(below)
                     pending += [operand.owner for operand in below.operands]
 
-    def _number(self, op: Operation, block: Block, position: int, in_loop: bool) -> None:
-        effects = self.calls.of(op)
-        if effects & ~(Effect.READS_VAR | Effect.THROWS) or len(op.results) != 1:
+    def _number(self, op: Operation, cls: type[Operation], block: Block, position: int, in_loop: bool) -> None:
+        effects = int(self.calls.of(op))
+        if effects & ~_PURE_OR_THROWS:
             return
         statement = self._statement_in[block]
         operands: list[int] = []
         first, size, lazy = position, 1, 0
         key: object
-        if isinstance(op, stan.ReadOp):
-            key = ("read", self.variable_key(op.var))
-        elif isinstance(op, stan.ConstantOp):
+        if cls is stan.ReadOp:
+            key = ("read", self.variable_key(op.operands[0]))
+        elif cls is stan.ConstantOp:
             key = ("constant", op.results[0].type, _bits(op.properties["value"]))
         else:
             for operand in op.operands:
                 found = self._operand(operand, statement)
                 if found is None:
                     return
-                if isinstance(found, Occurrence):
+                if type(found) is Occurrence:
                     first, size = min(first, found.first), size + found.size
-                    found = found.expression
-                operands.append(found.number)
+                operands.append(found.expression.number)
             lazy = len(operands)
             for region in op.regions:
                 number = self._region_value(region.block)
@@ -252,51 +285,50 @@ class Expressions:
                     return
                 operands.append(number)
             properties = frozenset(op.properties.items())
-            key = (type(op), op.results[0].type, properties, frozenset(op.attributes.items()), *operands)
+            key = (cls, op.results[0].type, properties, frozenset(op.attributes.items()), *operands)
         expression = self._numbers.get(key)
         if expression is None:
             parts = [self.expressions[number] for number in operands]
-            throws = bool(effects & Effect.THROWS) or "user" in op.properties or any(part.throws for part in parts)
+            throws = bool(effects & _THROWS) or "user" in op.properties or any(part.throws for part in parts)
             cost = min(own_cost(op) + sum(part.cost for part in parts), _HIGHEST_COST)
             term = self._terms is not None and self._terms.is_term(op, parts)
             expression = self._add(
                 key, Expression(len(self.expressions), op, tuple(operands), lazy, cost, throws, term)
             )
-            if isinstance(op, stan.ReadOp):
-                self._leaf_of[expression.number] = self.variable_key(op.var)
+            if cls is stan.ReadOp:
+                self._leaf_of[expression.number] = self.variable_key(op.operands[0])
         expression.occurrences += 1
         expression.in_loop |= in_loop
-        self.occurrence_of[op] = Occurrence(expression, statement, position, first, size)
+        self.occurrence_of[op] = Occurrence(expression, statement, position, first, size, effects)
 
     def _add(self, key: object, expression: Expression) -> Expression:
         self.expressions.append(expression)
         self._numbers[key] = expression
         return expression
 
-    def _operand(self, value: SSAValue, statement: int) -> Occurrence | Expression | None:
+    def _operand(self, value: SSAValue, statement: int) -> Occurrence | _Argument | None:
         owner = value.owner
-        if isinstance(owner, Block):
-            found = self._numbers.get(value)
-            if found is None:
-                parent = owner.parent_op()
-                assert parent is not None
-                found = self._add(value, Expression(len(self.expressions), parent, (), 0, 0, False, False))
-                self._leaf_of[found.number] = value
-            return found
-        occurrence = self.occurrence_of.get(owner)
-        return occurrence if occurrence is not None and occurrence.statement == statement else None
+        if type(owner) is not Block:
+            assert isinstance(owner, Operation)
+            occurrence = self.occurrence_of.get(owner)
+            return occurrence if occurrence is not None and occurrence.statement == statement else None
+        argument = self._arguments.get(value)
+        if argument is None:
+            parent = owner.parent_op()
+            assert parent is not None
+            expression = self._add(value, Expression(len(self.expressions), parent, (), 0, 0, False, False))
+            self._leaf_of[expression.number] = value
+            argument = self._arguments[value] = _Argument(expression)
+        return argument
 
     def _region_value(self, block: Block) -> int | None:
         """The number of what a region of a lazy op yields; None if it has more than an expression."""
         end = block.last_op
-        assert end is not None
         first = self._first_statement_in.get(block)
         if first is None or not isinstance(end, stan.YieldOp):
             return None
         found = self._operand(end.operands[0], first)
-        if isinstance(found, Occurrence):
-            found = found.expression
-        return found.number if found is not None else None
+        return found.expression.number if found is not None else None
 
     def variable_key(self, variable: SSAValue) -> SSAValue | int:
         """What stands for a variable: its number, or for that of another block, the result of `stan.global`."""
@@ -335,11 +367,11 @@ class Expressions:
             if (leaf := self._leaf_of.get(expression.number)) is not None:
                 self.readers[leaf] = bits
 
-    def parts(self, expression: Expression) -> int:
-        """The candidates that are surely computed when `expression` is, itself included."""
+    def parts(self, candidates: int) -> int:
+        """The candidates that are surely computed when those of a set are, themselves included."""
         bits = 0
+        pending = [self.candidates[bit].number for bit in members(candidates)]
         seen: set[int] = set()
-        pending = [expression.number]
         while pending:
             number = pending.pop()
             if number in seen:
@@ -353,67 +385,56 @@ class Expressions:
 
     # ------------------------------------------------------------ sets of a node
 
-    def candidate_at(self, op: Operation) -> Occurrence | None:
-        """The occurrence of a candidate at `op`, if it may be replaced."""
-        occurrence = self.occurrence_of.get(op)
-        if occurrence is None or occurrence.expression.bit < 0 or op in self.fixed:
-            return None
-        return occurrence
-
-    def step(self, op: Operation) -> tuple[int, bool]:
-        """The candidates that `op` kills, and whether it is a barrier."""
-        if op in self.occurrence_of:
-            return 0, False
-        effects = self.calls.of(op)
+    def _killed_by(self, op: Operation) -> tuple[int, bool]:
+        """The candidates that an op that is no expression kills, and whether it is a barrier."""
+        effects = int(self.calls.of(op))
         if effects & Effect.PROFILES or _leaves_profile(op):
             return self.everything, True
-        if not effects & Effect.WRITES_VAR and not isinstance(op, stan.GlobalOp):
+        if not effects & Effect.WRITES_VAR and type(op) is not stan.GlobalOp:
             return 0, False
         killed = 0
         for value in (*op.operands, *op.results):
-            if isinstance(value.type, stan.VarType):
+            if type(value.type) is stan.VarType:
                 killed |= self.readers.get(self.variable_key(value), 0)
         return killed, False
 
     def _sets_of(self, node: Node) -> NodeSets:
         found = NodeSets()
-        if not self.reached[node.number] or not self.candidates:
+        if not self.reached[node.number]:
             return found
         if node.header_of is not None:
             for region in node.header_of.regions:
                 for argument in region.block.args:
                     found.killed |= self.readers.get(argument, 0)
-        order = Effect.PRINTS | Effect.DRAWS | Effect.PROFILES
-        if not self.is_retold(node):
-            order |= Effect.THROWS
-        stores = stores_in(node.block)
-        lazy = is_lazy(node.block)
+        order = int(Effect.PRINTS | Effect.DRAWS | Effect.PROFILES | (0 if self.is_retold(node) else Effect.THROWS))
+        stores, lazy = stores_in(node.block), is_lazy(node.block)
         last_ordered = -1
         for position, op in enumerate(evaluated(node), self._first_position[node.number]):
-            occurrence = self.candidate_at(op)
-            if occurrence is not None and not lazy:
-                bit = 1 << occurrence.expression.bit
-                if not found.killed & bit and not (occurrence.expression.throws and last_ordered >= occurrence.start):
-                    found.exposed |= bit
-                found.computed |= bit
-                if stores:
-                    found.kept |= bit
-            if self.calls.of(op) & order or self._has_ordered_operand(op):
+            occurrence = self.occurrence_of.get(op)
+            if occurrence is not None:
+                effects = occurrence.effects
+                if occurrence.expression.bit >= 0 and op not in self.fixed:
+                    found.events.append((op, occurrence, 0))
+                    if not lazy:
+                        found.compute(occurrence, last_ordered, stores)
+            else:
+                effects = int(self.calls.of(op))
+            if effects & order or (type(op) in _LAZY and self._has_ordered_operand(op)):
                 found.ordered = True
                 last_ordered = position
                 self.first_ordered.setdefault(self.statement_of[op], position)
                 self._ordered_in.add(node.block)
-            killed, barrier = self.step(op)
-            if killed:
-                found.killed |= killed
-                found.computed &= ~killed
-                found.kept &= ~killed
-            if barrier:
-                found.ordered = found.barrier = True
+            if occurrence is None:
+                killed, barrier = self._killed_by(op)
+                if killed:
+                    found.events.append((op, None, killed))
+                    found.kill(killed)
+                if barrier:
+                    found.ordered = found.barrier = True
         return found
 
     def _has_ordered_operand(self, op: Operation) -> bool:
-        return isinstance(op, LAZY) and any(region.block in self._ordered_in for region in op.regions)
+        return any(region.block in self._ordered_in for region in op.regions)
 
     def is_retold(self, node: Node) -> bool:
         """Whether the texts of errors come from the program as it was written, so that errors may change places."""
@@ -423,10 +444,10 @@ class Expressions:
 
 def evaluated(node: Node) -> Iterator[Operation]:
     """The ops of a node where their results are known: lazy ones after their regions."""
-    if isinstance(node.after, LAZY):
+    if node.after is not None and type(node.after) in _LAZY:
         yield node.after
     for op in node.ops:
-        if not isinstance(op, LAZY):
+        if type(op) not in _LAZY:
             yield op
 
 
@@ -453,11 +474,11 @@ def stores_in(block: Block) -> bool:
 
 def _leaves_profile(op: Operation) -> bool:
     """Whether control leaves a profile after `op`."""
-    parent = op.parent_op()
-    if isinstance(op, stan.YieldOp):
-        return isinstance(parent, stan.ProfileOp)
-    if not isinstance(op, _EXITS):
+    if type(op) is stan.YieldOp:
+        return isinstance(op.parent_op(), stan.ProfileOp)
+    if type(op) not in _EXITS:
         return False
+    parent = op.parent_op()
     while parent is not None and not isinstance(parent, stan.FuncOp | stan.BlockOp):
         if isinstance(parent, stan.ProfileOp):
             return True

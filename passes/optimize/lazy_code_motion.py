@@ -27,7 +27,7 @@ from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
-from ulam.passes.analysis.expressions import DensityTerms, Expression, Expressions, evaluated
+from ulam.passes.analysis.expressions import DensityTerms, Expression, Expressions
 from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Node, members
 from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
@@ -97,7 +97,7 @@ class _Rewriter:
         for node in nodes:
             if node in starts:
                 self._insert_at_start(node, *starts[node])
-            for op in evaluated(node):
+            for op, _, _ in self.found.sets[node.number].events:
                 if op in motion.gone:
                     continue
                 if op in motion.redundant:
