@@ -50,6 +50,9 @@ def _table() -> list[str]:
 
 
 def _order(level: int) -> list[str]:
+    before = LEVELS[level - 1] if level else ()
+    if before and LEVELS[level][-len(before) :] == before:
+        return [f"{level}  {', '.join(LEVELS[level][: -len(before)])}, then those of level {level - 1}"]
     text = pipeline_text(parse_pipeline(level_pipeline(level))) or "(no passes)"
     wrapped = textwrap.wrap(text.replace(",", ", "), 112, break_long_words=False, break_on_hyphens=False)
     return [f"{level}  {wrapped[0]}", *(f"   {line}" for line in wrapped[1:])]
@@ -58,7 +61,15 @@ def _order(level: int) -> list[str]:
 def text() -> str:
     """What stands between the markers."""
     orders = [line for level in LEVELS for line in _order(level)]
-    return "\n".join([*_table(), "\nIn this order:\n", "```text", *orders, "```"])
+    return "\n".join(
+        [
+            *_table(),
+            "\nIn this order; `stan-opt -O3 --print-pipeline` prints it as `-p` takes it:\n",
+            "```text",
+            *orders,
+            "```",
+        ]
+    )
 
 
 def updated(document: str) -> str:
