@@ -50,9 +50,8 @@ def _table() -> list[str]:
 
 
 def _order(level: int) -> list[str]:
-    before = LEVELS[level - 1] if level else ()
-    if before and LEVELS[level][-len(before) :] == before:
-        return [f"{level}  {', '.join(LEVELS[level][: -len(before)])}, then those of level {level - 1}"]
+    if level and LEVELS[level][1:] == LEVELS[level - 1] != ():
+        return [f"{level}  {LEVELS[level][0]}, then the passes of level {level - 1}"]
     text = pipeline_text(parse_pipeline(level_pipeline(level))) or "(no passes)"
     wrapped = textwrap.wrap(text.replace(",", ", "), 112, break_long_words=False, break_on_hyphens=False)
     return [f"{level}  {wrapped[0]}", *(f"   {line}" for line in wrapped[1:])]
