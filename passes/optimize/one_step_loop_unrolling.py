@@ -20,7 +20,8 @@ module may grow by: it ends the growth of deep nests, inner loops having been se
 `when=useful`, for the levels, peels only where the first iteration enables something, since peeling doubles the code:
 
 * the body surely evaluates an expression that does not change in the loop, may fail (else it is hoisted without
-  peeling), and is worth hoisting: a call, or an operation on containers;
+  peeling), and is worth hoisting: an operation on containers, a call that takes containers, or one of a function of the
+  program (what a density of scalars computes, the lowering takes out of the lowered loop, though not its checks);
 * the body compares the loop variable with the lower bound.
 
 Source: optimization levels documentation, "One step loop unrolling".
@@ -313,6 +314,7 @@ def _invariant_that_throws(loop: stan.ForOp | stan.WhileOp, calls: CallEffects) 
 
 
 def _is_worth_hoisting(op: Operation) -> bool:
+    on_containers = any(stan.dimensions(operand.type) for operand in op.operands)
     if isinstance(op, stan.CallOp):
-        return bool(op.results)
-    return isinstance(op, _OPERATORS) and any(stan.dimensions(operand.type) for operand in op.operands)
+        return bool(op.results) and (on_containers or "user" in op.properties or "callback" in op.properties)
+    return isinstance(op, _OPERATORS) and on_containers

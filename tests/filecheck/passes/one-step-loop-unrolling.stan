@@ -140,7 +140,7 @@ model {
     target += i <= 1 ? 0.5 : 1.5;
   }
   for (i in 1 : n) {
-    target += i * sqrt(n);
+    target += i * sqrt(n) + exponential_lpdf(0.5 | n);
   }
   for (i in 1 : n) {
     if (S[i, i] > 0) {
@@ -159,7 +159,7 @@ model {
 // USEFUL-NEXT:      for (i in 1 + 1:n) {
 // USEFUL-NEXT:        target += 0 ? 0.5 : 1.5;
 // USEFUL:         for (i in 1:n) {
-// USEFUL-NEXT:      target += i * sqrt(n);
+// USEFUL-NEXT:      target += i * sqrt(n) + exponential_lpdf(0.5 | n);
 // USEFUL-NEXT:    }
 // USEFUL-NEXT:    for (i in 1:n) {
 // USEFUL-NEXT:      if (S[i, i] > 0) {
