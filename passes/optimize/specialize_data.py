@@ -294,12 +294,14 @@ class _Specialization:
         """`size(x)` and the like."""
         if len(op.operands) != 1 or stan.dimensions(op.operands[0].type) == 0:
             return False
+        if stan.scalar_of(op.operands[0].type) not in (stan.INT, stan.REAL):
+            return False
         dims = self._dims_of(op.operands[0])
         if dims is None or op.res is None:
             return False
         name = op.callee.data
         if name == "dims":
-            return self._dims_array(op, dims)
+            return self._dims_array(op, _with_columns(op.operands[0].type, dims))
         number = _SIZES[name](op.operands[0].type, dims)
         return number is not None and _replace(op, number, op.res.type)
 
@@ -315,6 +317,14 @@ class _Specialization:
         replace_uses(op.res, array.res)
         _erase(op)
         return True
+
+
+def _with_columns(type_: Attribute, dims: tuple[int, ...]) -> tuple[int, ...]:
+    """What `dims` gives: a vector has one column, a row vector one row."""
+    inner = type_.element if isinstance(type_, stan.ArrayType) else type_
+    if inner == stan.VECTOR:
+        return (*dims, 1)
+    return (*dims[:-1], 1, dims[-1]) if inner == stan.ROW_VECTOR else dims
 
 
 def _rows(type_: Attribute, dims: tuple[int, ...]) -> int | None:

@@ -279,3 +279,19 @@ def test_data_as_json_text_and_as_mapping_are_one_data_set() -> None:
 def test_progressions(values: list[Any], expected: Progression | None) -> None:
     kind = np.float64 if np.asarray(values).dtype == np.float64 and len(values) else np.int32
     assert progression_of(np.asarray(values, kind)) == expected
+
+
+def test_dims_have_the_column_of_a_vector_and_the_row_of_a_row_vector() -> None:
+    text = """
+    data { vector[2] v; row_vector[3] r; array[4] vector[2] a; array[4, 5] row_vector[3] b; matrix[2, 3] m; }
+    parameters { real x; }
+    model { x ~ normal(0, 1); }
+    generated quantities {
+      array[2] int dims_v = dims(v); array[2] int dims_r = dims(r); array[3] int dims_a = dims(a);
+      array[4] int dims_b = dims(b); array[2] int dims_m = dims(m);
+      array[4] int sizes = {size(a), num_elements(a), size(b), num_elements(b)};
+    }
+    """
+    data = {"v": np.ones(2), "r": np.ones(3), "a": np.ones((4, 2)), "b": np.ones((4, 5, 3)), "m": np.ones((2, 3))}
+    assert_same(text, data)
+    assert "dims(" not in specialized(text, data)
