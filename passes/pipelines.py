@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
@@ -68,6 +70,15 @@ PASSES: dict[str, tuple[str, str]] = {
     "repeat": ("optimize.repeat", "Repeat"),
     "specialize-data": ("optimize.specialize_data", "SpecializeData"),
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
+}
+
+_LOOPS = ("stan.for", "stan.foreach", "stan.while")
+# Passes that do nothing unless the program has one of these ops: importing them would take longer than a small program.
+WORKS_ON: dict[str, tuple[str, ...]] = {
+    "function-inlining": ("stan.func",),
+    "loop-vectorization": _LOOPS,
+    "static-loop-unrolling": _LOOPS,
+    "one-step-loop-unrolling": _LOOPS,
 }
 
 # Constants, copies, what they decide and what then is dead feed each other: to a fixpoint, bounded.
@@ -133,8 +144,8 @@ def pass_class(name: str) -> type[ModulePass]:
     return getattr(import_module(f"ulam.passes.{module}"), class_name)
 
 
-def parse_pipeline(text: str) -> list[ModulePass]:
-    """The passes that `name{option=value ...},name,...` stands for. Raises PipelineError."""
+def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: False) -> list[ModulePass]:
+    """The passes that `name{option=value ...},name,...` stands for, but for idle ones. Raises PipelineError."""
     from xdsl.utils.arg_spec import parse_pipeline as parse_specs
     from xdsl.utils.exceptions import ArgSpecParseError
 
@@ -149,6 +160,8 @@ def parse_pipeline(text: str) -> list[ModulePass]:
             close = get_close_matches(spec.name, PASSES, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
             raise PipelineError(f"unknown pass '{spec.name}'{hint}")
+        if is_idle(spec.name):
+            continue
         try:
             passes.append(pass_class(spec.name).from_spec(spec))
         except (ValueError, TypeError) as error:
@@ -157,12 +170,25 @@ def parse_pipeline(text: str) -> list[ModulePass]:
 
 
 def run_pipeline(module: ModuleOp, text: str) -> None:
-    """Runs the passes of a pipeline on a module."""
+    """Runs the passes of a pipeline on a module, but for those that have nothing to work on."""
     from xdsl.context import Context
 
+    names = _op_names(module)
+
+    def is_idle(name: str) -> bool:
+        return not names.intersection(WORKS_ON.get(name, names))
+
     context = Context()
-    for entry in parse_pipeline(text):
+    for entry in parse_pipeline(text, is_idle):
         entry.apply(context, module)
+
+
+def _op_names(module: ModuleOp) -> frozenset[str]:
+    """The names of the ops of the user's functions and of the blocks."""
+    from ulam.passes.optimize.scopes import own_bodies
+    from ulam.passes.walk import ops_within
+
+    return frozenset(op.name for body in own_bodies(module) for op in ops_within(body))
 
 
 def pipeline_text(passes: list[ModulePass]) -> str:
