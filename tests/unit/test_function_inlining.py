@@ -3,11 +3,14 @@
 # ruff: noqa: E501  (Stan text)
 from __future__ import annotations
 
+import io
 import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -21,6 +24,7 @@ from ulam.dialects import stan  # noqa: E402
 from ulam.passes.optimize.function_inlining import FunctionInlining  # noqa: E402
 from ulam.passes.remarks import collect_remarks  # noqa: E402
 from ulam.runtime.compiler import CompileOptions, Compiler, compiling  # noqa: E402
+from ulam.runtime.model import StanModel  # noqa: E402
 
 PASS = "function-inlining"
 REGRESSIONS = Path(__file__).parent.parent / "regressions"
@@ -359,14 +363,9 @@ def test_terms_of_the_target_do_not_wait_for_what_is_seen() -> None:
     text = """functions { real f(real x) { print("in f"); return normal_lpdf(x | 0, 1) + x; } }
         parameters { real a; }
         model { real r = f(a); print("after"); vector[1] v; v[1] = a; real s = std_normal_lpdf(v); v[1] = 7; target += r + s; }"""
-    from ulam.runtime.model import StanModel
-
     for level in (0, 2):
-        import io
-        from contextlib import redirect_stdout
-
         out = io.StringIO()
         with redirect_stdout(out):
-            value = StanModel(text, {}, opt_level=level).log_density([0.5], propto=False)
+            value = StanModel(text, {}, opt_level=level).log_density(np.array([0.5]), propto=False)
         assert out.getvalue() == "in f\nafter\n"
         assert value == pytest.approx(-2 * 0.9189385332046728 - 0.25 + 0.5, abs=1e-12)
