@@ -91,10 +91,14 @@ class Library:
     def has(self, op: stan.CallOp, types: Sequence[Attribute], result: Attribute) -> bool:
         """Whether Stan has this call with arguments of these types, and it means the same definition."""
         name = op.callee.data
-        found = library_calls.types().call_types(name, tuple(types))
-        if found is None or found[1] != result:
+        if not self.gives(name, types, result):
             return False
         return self.symbol(name, types) == (op.definition.data if op.definition is not None else None)
+
+    def gives(self, name: str, types: Sequence[Attribute], result: Attribute) -> bool:
+        """Whether Stan has a function for arguments of these types, with this result."""
+        found = library_calls.types().call_types(name, tuple(types))
+        return found is not None and found[1] == result
 
     def symbol(self, name: str, types: Sequence[Attribute]) -> str | None:
         """The definition that a call means; None if the conversion to loops knows the function."""

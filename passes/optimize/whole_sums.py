@@ -19,6 +19,8 @@ from ulam.passes.optimize.loop_span import Prevented
 from ulam.passes.optimize.whole_vectors import ADD, DIV, MUL, NEG, SUB, SUMMED, WholeVectors, call_like
 from ulam.passes.walk import ops_within
 
+_SCALARS = {stan.INT, stan.REAL}
+
 
 @dataclass
 class WholeSums(WholeVectors):
@@ -74,12 +76,20 @@ class WholeSums(WholeVectors):
             raise Prevented(f"{name} may be an error, which this block tells in its own order")
         wholes: list[SSAValue] = []
         elementwise: set[int] = set()
-        for number, argument in enumerate(op.operands):
+        formals = function.function_type.inputs
+        scalars = all(formal in _SCALARS for formal in formals)
+        for number, (argument, formal) in enumerate(zip(op.operands, formals, strict=True)):
+            vectorised = stan.dimensions(argument.type) > stan.dimensions(formal)
+            if vectorised and not (scalars and self.varies(argument)):
+                raise Prevented(f"{name} is vectorised in each iteration")
             if not self.varies(argument):
                 wholes.append(self.same(argument))
                 continue
             elementwise.add(number)
             wholes.append(self.each(argument))
+        if scalars and all(wholes[n].type == stan.MATRIX for n in elementwise):
+            # Entry by entry over all rows: one long vector.
+            wholes = [self.call("to_vector", stan.VECTOR, w) if w.type == stan.MATRIX else w for w in wholes]
         types = [whole.type for whole in wholes]
         if not self.library.has(op, types, stan.REAL):
             shown = ", ".join(_type_text(type_) for type_ in types)

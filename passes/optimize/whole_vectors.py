@@ -63,9 +63,12 @@ class WholeVectors:
 
     def call(self, name: str, result: Attribute, *operands: SSAValue) -> SSAValue:
         """A call of a function of the library that is not written in the program."""
+        types = [operand.type for operand in operands]
+        if not self.library.gives(name, types, result):
+            raise Prevented(f"{name} has no form for these arguments")
         bits = DenseArrayBase.from_list(i8, [int(self.is_autodiff(operand)) for operand in operands])
         properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
-        if (symbol := self.library.symbol(name, [operand.type for operand in operands])) is not None:
+        if (symbol := self.library.symbol(name, types)) is not None:
             properties["definition"] = StringAttr(symbol)
         op = stan.CallOp.create(
             operands=operands, result_types=(result,), properties=properties, location=self.location
@@ -435,6 +438,12 @@ class WholeVectors:
 
     # ------------------------------------------------------------ functions
 
+    def _is_elementwise(self, op: stan.CallOp) -> bool:
+        """Whether a function is one of scalars, called with scalars, or with rows and giving a row."""
+        if not _is_container(op.results[0]):
+            return not any(_is_container(operand) for operand in op.operands)
+        return self.library.gives(op.callee.data, [stan.REAL] * len(op.operands), stan.REAL)
+
     def _called(self, op: stan.CallOp) -> SSAValue:
         """A function of scalars that Stan also has element-wise."""
         name = op.callee.data
@@ -451,11 +460,12 @@ class WholeVectors:
             raise Prevented(f"{name} gives an int")
         if self.strict and self.calls.of(op) & stan.Effect.THROWS:
             raise Prevented(f"{name} may be an error, which this block tells in its own order")
+        if not self._is_elementwise(op):
+            raise Prevented(f"{name} has no element-wise form for these arguments")
         wholes = [self.linear(v) if self.varies(v) else self.same(v) for v in op.operands]
         wanted = next(whole.type for whole, v in zip(wholes, op.operands, strict=True) if self.varies(v))
-        types = [whole.type for whole in wholes]
         fits = not _is_container(op.results[0]) or wanted == stan.MATRIX
-        if not fits or not self.library.has(op, types, wanted):
+        if not fits or not self.library.has(op, [whole.type for whole in wholes], wanted):
             raise Prevented(f"{name} has no element-wise form for these arguments")
         return self.emit(call_like(op, wholes, wanted))
 
