@@ -32,45 +32,52 @@ from ulam.passes.variable_form import literal_of
 _FAR = 64  # nodes that are looked at to find where an inserted expression would have been computed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Loop:
-    """`first` to `end`: its nodes. `decides`: the one that goes on to the body or past the loop."""
+    """`first` to `end`: its nodes. `decides`: the one that goes on to the body or past the loop.
+
+    `changed`: candidates that an iteration kills, `blocked`: also those that must not move across it because of errors.
+    `hoistable`: what each iteration surely computes and what may be computed once before them, even if there is none.
+    """
 
     op: Operation
     first: int
     end: int
     decides: Node
-    killed: int  # candidates that an iteration changes
+    changed: int
+    blocked: int
+    leaves_elsewhere: bool
+    hoistable: int = 0
 
 
-def anticipated(found: Expressions, loops: list[Loop]) -> Solution[int]:
-    """Candidates that are surely computed later."""
+def find_loops(found: Expressions) -> list[Loop]:
+    """The loops of a graph, inner ones first."""
+    loops: list[Loop] = []
     nodes = found.graph.nodes
-    everything, throwing = found.everything, found.throwing
-    passing = {loop.decides.number: _hoistable(found, loop) for loop in loops}
-    blocked = [sets.killed | (throwing if sets.ordered else 0) for sets in found.sets]
-    before, after = [everything] * len(nodes), [everything] * len(nodes)
-    changed = True
-    while changed:
-        changed = False
-        for node in reversed(nodes):
-            number = node.number
-            state = everything if node.successors else 0
-            extra = passing.get(number, 0)
-            for position, successor in enumerate(node.successors):
-                state &= before[successor.number] | (extra if position else 0)
-            after[number] = state
-            state = found.sets[number].exposed | state & ~blocked[number]
-            if state != before[number]:
-                before[number] = state
-                changed = True
-    return Solution(list(before), list(after))
+    for op, (first, end) in sorted(loop_ranges(found.graph).items(), key=lambda item: item[1][1] - item[1][0]):
+        decides = nodes[first]
+        if isinstance(op, stan.WhileOp):
+            condition = op.condition.block
+            decides = next(n for n in nodes[first:end] if n.ops and n.ops[-1] is condition.last_op)
+        changed = blocked = 0
+        elsewhere = False
+        for node in nodes[first:end]:
+            changed |= found.sets[node.number].killed
+            blocked |= _blocked(found, node)
+            elsewhere |= any(not first <= successor.number <= end for successor in node.successors)
+        loops.append(Loop(op, first, end, decides, changed, blocked, elsewhere))
+    inner: dict[int, Loop] = {}
+    for loop in loops:
+        kinds = found.everything if _surely_iterates(loop.op) else ~found.throwing
+        loop.hoistable = _computed_by_iteration(found, loop, inner) & kinds & ~loop.changed
+        inner[loop.end - 1] = loop
+    return loops
 
 
-def _hoistable(found: Expressions, loop: Loop) -> int:
-    """What may be computed before a loop though it has no iteration; all, if it has one for certain."""
-    kinds = found.everything if _surely_iterates(loop.op) else ~found.throwing
-    return kinds & ~loop.killed & found.everything
+def _blocked(found: Expressions, node: Node) -> int:
+    """The candidates that cannot be computed before a node instead of after it."""
+    sets = found.sets[node.number]
+    return sets.killed | (found.throwing if sets.ordered else 0)
 
 
 def _surely_iterates(op: Operation) -> bool:
@@ -80,20 +87,49 @@ def _surely_iterates(op: Operation) -> bool:
     return lower is not None and upper is not None and lower <= upper
 
 
-def find_loops(found: Expressions) -> list[Loop]:
-    """The loops of a graph."""
-    loops: list[Loop] = []
+def _computed_by_iteration(found: Expressions, loop: Loop, inner: dict[int, Loop]) -> int:
+    """What an iteration surely computes; `inner`: the loops inside, by the number of their last node."""
     nodes = found.graph.nodes
-    for op, (first, end) in loop_ranges(found.graph).items():
-        decides = nodes[first]
-        killed = 0
-        for node in nodes[first:end]:
-            killed |= found.sets[node.number].killed
-        if isinstance(op, stan.WhileOp):
-            condition = op.condition.block
-            decides = next(n for n in nodes[first:end] if n.ops and n.ops[-1] is condition.last_op)
-        loops.append(Loop(op, first, end, decides, killed))
-    return loops
+    before: dict[int, int] = {}
+    number = loop.end - 1
+    while number > loop.decides.number:
+        within = inner.get(number)
+        if within is not None and within.decides.number > loop.decides.number:
+            # Not its body: what is computed after the loop is still to come before it, unless it can be left elsewhere.
+            number = within.decides.number
+            state = 0 if within.leaves_elsewhere else before.get(within.end, 0) & ~within.blocked
+            state |= within.hoistable
+        else:
+            state = found.everything if nodes[number].successors else 0
+            for successor in nodes[number].successors:
+                state &= before.get(successor.number, 0)  # the next iteration and what follows the loop do not count
+        before[number] = found.sets[number].exposed | state & ~_blocked(found, nodes[number])
+        number -= 1
+    return before.get(loop.decides.successors[0].number, 0)
+
+
+def anticipated(found: Expressions, loops: list[Loop]) -> Solution[int]:
+    """Candidates that are surely computed later."""
+    nodes = found.graph.nodes
+    everything = found.everything
+    hoistable = {loop.decides.number: loop.hoistable for loop in loops}
+    blocked = [_blocked(found, node) for node in nodes]
+    before, after = [everything] * len(nodes), [everything] * len(nodes)
+    changed = True
+    while changed:
+        changed = False
+        for node in reversed(nodes):
+            number = node.number
+            state = everything if node.successors else 0
+            extra = hoistable.get(number, 0)
+            for position, successor in enumerate(node.successors):
+                state &= before[successor.number] | (extra if position else 0)
+            after[number] = state
+            state = found.sets[number].exposed | state & ~blocked[number]
+            if state != before[number]:
+                before[number] = state
+                changed = True
+    return Solution(list(before), list(after))
 
 
 def available(found: Expressions) -> Solution[int]:
@@ -131,8 +167,7 @@ class CodeMotion:
     # ------------------------------------------------------------ where to insert
 
     def _earliest(self, node: Node, successor: Node) -> int:
-        sets = self.found.sets[node.number]
-        blocked = sets.killed | (self.found.throwing if sets.ordered else 0)
+        blocked = _blocked(self.found, node)
         movable = self.anticipated.after[node.number] or 0
         here = self.anticipated.before[successor.number] or 0
         return here & ~(self.available.after[node.number] or 0) & (blocked | ~movable)

@@ -103,11 +103,13 @@ class NodeSets:
         default_factory=list["tuple[Operation, Occurrence | None, int]"]
     )
 
-    def compute(self, occurrence: Occurrence, last_ordered: int, stores: bool) -> None:
-        """A candidate is computed; `last_ordered`: the position of the last effect before it whose order counts."""
+    def compute(self, occurrence: Occurrence, first_ordered: int | None, stores: bool) -> None:
+        """A candidate is computed; `first_ordered`: the position of the first effect before that whose order counts."""
         expression = occurrence.expression
         bit = 1 << expression.bit
-        if not self.killed & bit and not (expression.throws and last_ordered >= occurrence.start):
+        if not self.killed & bit and not (
+            expression.throws and first_ordered is not None and first_ordered < occurrence.start
+        ):
             self.exposed |= bit
         self.computed |= bit
         if stores:
@@ -408,7 +410,7 @@ class Expressions:
                     found.killed |= self.readers.get(argument, 0)
         order = int(Effect.PRINTS | Effect.DRAWS | Effect.PROFILES | (0 if self.is_retold(node) else Effect.THROWS))
         stores, lazy = stores_in(node.block), is_lazy(node.block)
-        last_ordered = -1
+        first_ordered: int | None = None
         for position, op in enumerate(evaluated(node), self._first_position[node.number]):
             occurrence = self.occurrence_of.get(op)
             if occurrence is not None:
@@ -416,12 +418,12 @@ class Expressions:
                 if occurrence.expression.bit >= 0 and op not in self.fixed:
                     found.events.append((op, occurrence, 0))
                     if not lazy:
-                        found.compute(occurrence, last_ordered, stores)
+                        found.compute(occurrence, first_ordered, stores)
             else:
                 effects = int(self.calls.of(op))
             if effects & order or (type(op) in _LAZY and self._has_ordered_operand(op)):
                 found.ordered = True
-                last_ordered = position
+                first_ordered = position if first_ordered is None else first_ordered
                 self.first_ordered.setdefault(self.statement_of[op], position)
                 self._ordered_in.add(node.block)
             if occurrence is None:

@@ -24,7 +24,6 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
-from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
 from ulam.passes.analysis.expressions import DensityTerms, Expression, Expressions
@@ -53,50 +52,54 @@ class LazyCodeMotion(ModulePass):
         calls = CallEffects(functions)
         terms = DensityTerms(functions) if self.preserve_numerics else None
         names = FreshNames(op)
+        static: dict[Operation, StaticAutodiff] = {}
         for body in own_bodies(op):
-            if isinstance(body, stan.FuncOp) or body.kind.data not in _BOUND_FROM_OUTSIDE:
-                _run_on(body, Expressions(FlowGraph(body), calls, self.least_cost, terms), names)
-
-
-def _run_on(body: Body, found: Expressions, names: FreshNames) -> None:
-    if not found.candidates:
-        return
-    motion = CodeMotion(found)
-    _tell(motion)
-    if motion.redundant:
-        _Rewriter(motion, body.regions[0].block, names).run()
+            if isinstance(body, stan.BlockOp) and body.kind.data in _BOUND_FROM_OUTSIDE:
+                continue
+            found = Expressions(FlowGraph(body), calls, self.least_cost, terms)
+            if not found.candidates:
+                continue
+            motion = CodeMotion(found)
+            _tell(motion)
+            if motion.redundant:
+                program = body.parent_op()
+                if isinstance(program, stan.ProgramOp) and program not in static:
+                    static[program] = StaticAutodiff(program)
+                _Rewriter(motion, body.regions[0].block, names, static.get(program) if program else None).run()
 
 
 class _Rewriter:
     """Does what the analyses found."""
 
-    def __init__(self, motion: CodeMotion, block: Block, names: FreshNames) -> None:
+    def __init__(self, motion: CodeMotion, block: Block, names: FreshNames, static: StaticAutodiff | None) -> None:
         self.motion = motion
         self.found = motion.found
         self.block = block
         self.names = names
+        self.static = static
         self.variables: dict[int, stan.DeclareOp] = {}
         self.anchors = dict(self.found.statement_start)
         self.in_place: set[int] = set()  # statements in the midst of which something is stored
-        body = block.parent_op()
-        program = body.parent_op() if body is not None else None
-        static = StaticAutodiff(program) if isinstance(program, stan.ProgramOp) else None
-        self.has_gradient = [static is None or static.of(e.op.results[0]) for e in self.found.candidates]
 
     def run(self) -> None:
-        # Inserted expressions are copies of what stands in the program: made before that changes.
         motion, nodes = self.motion, self.found.graph.nodes
-        starts: dict[Node, tuple[list[Operation], bool]] = {}
-        ends: dict[Node, tuple[list[Operation], bool]] = {}
+        at_start: dict[Node, list[Expression]] = {}
+        at_end: dict[Node, list[Expression]] = {}
         for node in nodes:
             number = node.number
             if bits := motion.at_start[number]:
-                starts[node] = self._copies(bits, motion.held[number], motion.live_at_start[number])
+                at_start[node] = motion.insertions(bits, motion.held[number], motion.live_at_start[number])[0]
             if bits := motion.at_end[number]:
-                ends[node] = self._copies(bits, motion.held_at_end[number], motion.used.after[number] or 0)
+                at_end[node] = motion.insertions(bits, motion.held_at_end[number], motion.used.after[number] or 0)[0]
+        self._declare(
+            [*motion.stored.values(), *(e.bit for found in (at_start, at_end) for v in found.values() for e in v)]
+        )
+        # Inserted expressions are copies of what stands in the program: made before that changes.
+        starts = {node: self._copies(found, motion.held[node.number]) for node, found in at_start.items() if found}
+        ends = {node: self._copies(found, motion.held_at_end[node.number]) for node, found in at_end.items() if found}
         for node in nodes:
             if node in starts:
-                self._insert_at_start(node, *starts[node])
+                self._insert_at_start(node, starts[node][0])
             for op, _, _ in self.found.sets[node.number].events:
                 if op in motion.gone:
                     continue
@@ -114,13 +117,15 @@ class _Rewriter:
         assert first is not None
         self.block.insert_ops_before(list(self.variables.values()), first)
 
-    def _variable(self, bit: int) -> SSAValue:
-        if bit not in self.variables:
-            expression = self.found.candidates[bit]
-            variable = declare(self.names.fresh("lcm"), expression.op.results[0].type, expression.op.location)
-            if not self.has_gradient[bit]:
+    def _declare(self, bits: list[int]) -> None:
+        """Makes the variables, in the order in which their expressions stand in the program."""
+        for bit in sorted(set(bits)):
+            op = self.found.candidates[bit].op
+            variable = self.variables[bit] = declare(self.names.fresh("lcm"), op.results[0].type, op.location)
+            if self.static is not None and not self.static.of(op.results[0]):
                 variable.properties["data_only"] = UnitAttr()
-            self.variables[bit] = variable
+
+    def _variable(self, bit: int) -> SSAValue:
         return self.variables[bit].results[0]
 
     # ------------------------------------------------------------ what stands in the program
@@ -183,11 +188,11 @@ class _Rewriter:
 
     # ------------------------------------------------------------ what is inserted
 
-    def _copies(self, bits: int, held: int, live: int) -> tuple[list[Operation], bool]:
+    def _copies(self, expressions: list[Expression], held: int) -> tuple[list[Operation], bool]:
         """The ops that compute and store what is inserted in a place; whether one may throw."""
         ops: list[Operation] = []
         throws = False
-        for expression in self.motion.insertions(bits, held, live)[0]:
+        for expression in expressions:
             new, value = self._copy(expression, held)
             ops += [*new, assign(self._variable(expression.bit), value, expression.op.location)]
             held |= 1 << expression.bit
@@ -221,7 +226,7 @@ class _Rewriter:
             ops.append(op.clone(values))
         return ops, ops[-1].results[0]
 
-    def _insert_at_start(self, node: Node, ops: list[Operation], throws: bool) -> None:
+    def _insert_at_start(self, node: Node, ops: list[Operation]) -> None:
         if node.ops:
             node.block.insert_ops_before(ops, self.anchors[self.found.statement_of[node.ops[0]]])
         else:
@@ -260,7 +265,7 @@ def _tell(motion: CodeMotion) -> None:
         number = loop.decides.number
         body = motion.anticipated.before[loop.decides.successors[0].number] or 0
         known = (motion.anticipated.before[loop.first] or 0) | motion.held[number]
-        for bit in members(body & found.throwing & ~loop.killed & ~known):
+        for bit in members(body & found.throwing & ~loop.changed & ~known):
             _remark(
                 found.candidates[bit], "stays in the loop: it may fail, and the loop may have no iteration", done=False
             )
