@@ -316,6 +316,7 @@ def slower(benchmark: Benchmark, chosen: Sequence[Posterior], limit: float, leve
                 print(f"{posterior.name:62} FAILED {problem}", flush=True)
                 break
             ratios.append(1 / report.of(ways[1].name).ratio)
+            print(f"# {posterior.name}: {ratios[-1]:.3f}", file=sys.stderr, flush=True)
             if ratios[-1] <= limit:
                 break
         else:

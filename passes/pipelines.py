@@ -108,6 +108,12 @@ _EVERYTHING = (
     "ad-level-optimization",
 )
 
+
+def _then_elements(name: str) -> tuple[str, ...]:
+    """A pass of level 4. Unrolled loops read index arrays at literal indices: those elements are known."""
+    return (name, "specialize-data") if name.startswith("static-loop-unrolling") else (name,)
+
+
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("dead-code-elimination", "ad-level-optimization"),
@@ -124,7 +130,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "ad-level-optimization",
     ),
     3: _EVERYTHING,
-    4: ("specialize-data", *_EVERYTHING),
+    4: ("specialize-data", *(entry for name in _EVERYTHING for entry in _then_elements(name))),
 }
 DEFAULT_LEVEL = 3
 
