@@ -21,6 +21,7 @@ from ulam.passes.lower.lowering import (
     all_scalar,
     handles,
     is_density,
+    is_requirement,
 )
 from ulam.passes.lower.operators import apply_elementwise
 from ulam.passes.lower.statements import add_value_to_target
@@ -176,11 +177,6 @@ def inline(
     return frame.result
 
 
-def is_requirement(op: Operation) -> bool:
-    """Whether an op of a library function is a `require_*` statement."""
-    return isinstance(op, stan.CallOp) and op.callee.data.startswith("require_")
-
-
 def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
     """A function of library/*.stan."""
     assert op.definition is not None
@@ -220,13 +216,17 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
 
 
 def _argument(low: Lowering, function: stan.FuncOp, n: int, argument: Value, *, unchecked: bool = False) -> Value:
-    """An actual argument of a library function: computed once if it is used more than once."""
+    """An actual argument of a library function: computed once if it is used more than once.
+
+    What an `unchecked` function uses once may be computed there even if it reads variables: nothing is assigned before.
+    """
     formal = function.body.block.args[n]
     if isinstance(argument, Container):
         if argument.cheap and not argument.variables:
             return argument
         users = [use.operation for use in formal.uses if not (unchecked and is_requirement(use.operation))]
-        if not argument.variables and len(users) == 1 and users[0].parent is function.body.block:
+        is_used_there = len(users) == 1 and users[0].parent is function.body.block
+        if is_used_there and (unchecked or not argument.variables):
             return argument
         return low.own(argument)
     if isinstance(argument, SSAValue):

@@ -23,13 +23,12 @@ from ulam.passes.lower.calls import (
     depends_on_autodiff,
     effective_autodiff,
     inline,
-    is_requirement,
     is_unnormalized,
     subject_name,
 )
 from ulam.passes.lower.indexing import Selection
 from ulam.passes.lower.indexing import select as select_part
-from ulam.passes.lower.lowering import Frame, Lowering, is_density
+from ulam.passes.lower.lowering import Frame, Lowering, is_density, is_requirement
 from ulam.passes.lower.values import (
     Container,
     Value,

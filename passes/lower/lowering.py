@@ -457,6 +457,11 @@ def is_density(op: Operation) -> bool:
     return isinstance(op, stan.CallOp) and op.definition is not None and op.callee.data.endswith(DENSITY_SUFFIXES)
 
 
+def is_requirement(op: Operation) -> bool:
+    """Whether an op of a library function is a `require_*` statement."""
+    return isinstance(op, stan.CallOp) and op.callee.data.startswith("require_")
+
+
 def all_scalar(function: stan.FuncOp) -> bool:
     """Whether all formals of a function are scalars."""
     return all(isinstance(t, stan.IntType | stan.RealType) for t in function.function_type.inputs)

@@ -12,7 +12,7 @@ from ulam.dialects import ad, stan
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.kernel_calls import buffer_of, call_kernel, mdivide_left, mdivide_right
-from ulam.passes.lower.lowering import FATAL, Lowering, all_scalar, handles, is_density
+from ulam.passes.lower.lowering import FATAL, Lowering, all_scalar, handles, is_density, is_requirement
 from ulam.passes.lower.values import (
     BLOCK,
     Container,
@@ -284,21 +284,28 @@ def is_vector(a: Container) -> bool:
     return isinstance(a.type, stan.VectorType)
 
 
-def _goes_into_density(low: Lowering, value: SSAValue) -> bool:
-    """Whether the only use of a vector, perhaps after element-wise operations, is by a density of scalars."""
-    uses = list(value.uses)
+def _goes_into_density(low: Lowering, value: SSAValue, *, unchecked: bool = False) -> bool:
+    """Whether the only use of a vector, perhaps after element-wise operations, is by a density of scalars.
+
+    It may go there through a density that passes it on, such as a GLM; of an `unchecked` one requirements do not count.
+    """
+    uses = [use for use in value.uses if not (unchecked and is_requirement(use.operation))]
     if len(uses) != 1:
         return False
     user = uses[0].operation
     if user.parent is not (value.owner.parent if isinstance(value.owner, Operation) else value.owner):
         return False
     if isinstance(user, stan.CallOp):
-        return is_density(user) and user.definition is not None and all_scalar(low.functions[user.definition.data])
+        if not is_density(user) or user.definition is None:
+            return False
+        function = low.functions[user.definition.data]
+        formal = function.body.block.args[uses[0].index]
+        return all_scalar(function) or _goes_into_density(low, formal, unchecked=user.unchecked is not None)
     elementwise_ops = (BINARY["+"], BINARY["-"], BINARY[".*"], UNARY["-"], stan.PromoteOp)
     return (
         isinstance(user, elementwise_ops)
         and isinstance(user.results[0].type, stan.VectorType)
-        and _goes_into_density(low, user.results[0])
+        and _goes_into_density(low, user.results[0], unchecked=unchecked)
     )
 
 
