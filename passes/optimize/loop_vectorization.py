@@ -151,18 +151,17 @@ class _Loop:
 
     # ------------------------------------------------------------ bounds
 
-    def _keep_bounds(self) -> list[Operation]:
-        """Variables for those bounds that cannot just be written again, and the assignments to them."""
-        found: list[Operation] = []
+    def _keep_bounds(self) -> list[stan.AssignOp]:
+        """Assignments to variables of those bounds that cannot just be written again."""
+        found: list[stan.AssignOp] = []
         self.bounds = _expressions_before(self.loop)
         again = set(self.bounds)
         for bound in (self.loop.lower, self.loop.upper):
             if bound in self.span.bounds or self._is_plain(bound, again):
                 continue
             declaration = form.declare(self.names.fresh("bound"), stan.INT, self.loop.location)
-            variable = declaration.results[0]
-            found += [declaration, form.assign(variable, bound, self.loop.location)]
-            self.span.bounds[bound] = variable
+            self.span.bounds[bound] = declaration.results[0]
+            found.append(form.assign(declaration.results[0], bound, self.loop.location))
         return found
 
     def _is_plain(self, bound: SSAValue, again: set[Operation]) -> bool:
@@ -172,6 +171,19 @@ class _Loop:
         if isinstance(op, stan.ReadOp):
             return op in again and op.operands[0] not in self.span.written
         return isinstance(op, (ADD, BINARY["-"])) and all(self._is_plain(operand, again) for operand in op.operands)
+
+    def _insert_kept(self, block: Block) -> None:
+        """Writes the variables of bounds: each is assigned right behind the expression of its value."""
+        first = self.bounds[0] if self.bounds else self.loop
+        for assignment in self.kept:
+            variable, value = assignment.operands
+            assert isinstance(variable.owner, Operation)
+            block.insert_op_before(variable.owner, first)
+            if value.owner in self.bounds:
+                assert isinstance(value.owner, Operation)
+                block.insert_op_after(assignment, value.owner)
+            else:
+                block.insert_op_before(assignment, first)
 
     # ------------------------------------------------------------ statements
 
@@ -404,7 +416,7 @@ class _Loop:
         assert block is not None
         left = [*front, *behind]
         stays = len(left) < len(self.statements)
-        block.insert_ops_before(self.kept, loop)
+        self._insert_kept(block)
         # The expressions of the bounds stay right before the loop, unless variables keep their values.
         moved = [loop] if self.kept else [*self.bounds, loop]
         body, before, after = block, moved[0], loop.next_op
