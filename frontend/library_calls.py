@@ -47,7 +47,11 @@ def call_types(name: str, arguments: Types) -> tuple[Types, Attribute] | None:
     function = None if signatures.exists(name) else resolve(name, types)
     if function is None or function.definition.result == VOID:
         return None
-    return arguments, dialect_type(function.definition.result)
+    formals = [dialect_type(a.type) for a in function.definition.arguments]
+    promoted = [
+        formal if (a, formal) == (stan.INT, stan.REAL) else a for a, formal in zip(arguments, formals, strict=True)
+    ]
+    return tuple(promoted), dialect_type(function.definition.result)
 
 
 @cache

@@ -445,8 +445,8 @@ class _Tree:
         types = tuple(operand.type for operand in operands)
         bits = self.rewriter.autodiff(operands, replaced if isinstance(replaced, stan.CallOp) else None)
         properties: dict[str, Attribute] = {
-            "callee": StringAttr(term.function),
             "autodiff": DenseArrayBase.from_list(i8, bits),
+            "callee": StringAttr(term.function),
         }
         definition = self.rewriter.definition(term.meaning or term.function, types)
         if definition is not None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, UnitAttr, i8
+from xdsl.ir import Attribute
 from xdsl.traits import is_side_effect_free
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.test_value import create_ssa_value
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, conflict, effects_of, effects_within
@@ -132,3 +135,22 @@ def test_a_read_has_the_effect_of_reading() -> None:
     module = lower("data { real d; } transformed data { print(d); }")
     read = next(op for op in block(module).walk() if isinstance(op, stan.ReadOp))
     assert effects_of(read) == Effect.READS_VAR
+
+
+def test_an_unchecked_function_of_scalars_does_not_throw() -> None:
+    def call(*types: Attribute, **more: Attribute) -> stan.CallOp:
+        operands = [create_ssa_value(type_) for type_ in types]
+        bits = DenseArrayBase.from_list(i8, [0] * len(types))
+        properties = {"callee": StringAttr("lchoose" if len(types) == 2 else "log1m"), "autodiff": bits, **more}
+        return stan.CallOp.create(operands=operands, result_types=(types[0],), properties=properties)
+
+    unchecked = {"unchecked": UnitAttr()}
+    assert effects_of(call(stan.REAL)) == Effect.THROWS
+    assert effects_of(call(stan.REAL, **unchecked)) == Effect.NONE
+    assert effects_of(call(stan.VECTOR, **unchecked)) == Effect.NONE
+    assert effects_of(call(stan.VECTOR, stan.VECTOR, **unchecked)) == Effect.THROWS  # sizes may differ
+    assert (
+        effects_of(call(stan.REAL, definition=StringAttr("log1m"), **unchecked)) == Effect.THROWS
+    )  # what it calls may
+    with pytest.raises(VerifyException, match="user's function has no requirements"):
+        call(stan.REAL, user=UnitAttr(), **unchecked).verify()
