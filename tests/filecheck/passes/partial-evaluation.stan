@@ -1,16 +1,13 @@
 // RUN: stan-opt --split-input-file --verify-each -p partial-evaluation -t stan %s | filecheck %s
 
-// The documented example; the argument of log1m is no literal, so that `1 - a` is not one either.
-data {
-  real e;
-}
+// The documented example.
 model {
   real a = 1 + 1;
-  real b = log(1 - e);
+  real b = log(1 - a);
   real c = a + b * 5;
 }
 // CHECK:       real a = 2;
-// CHECK-NEXT:  real b = log1m(e);
+// CHECK-NEXT:  real b = log1m(a);
 // CHECK-NEXT:  real c = fma(b, 5, a);
 
 // -----
