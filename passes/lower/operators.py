@@ -295,13 +295,13 @@ def _goes_into_density(low: Lowering, value: SSAValue, *, unchecked: bool = Fals
     user = uses[0].operation
     if user.parent is not (value.owner.parent if isinstance(value.owner, Operation) else value.owner):
         return False
-    if isinstance(user, stan.CallOp):
+    if isinstance(user, stan.CallOp) and (user.callee.data != "fma" or user.user is not None):
         if not is_density(user) or user.definition is None:
             return False
         function = low.functions[user.definition.data]
         formal = function.body.block.args[uses[0].index]
         return all_scalar(function) or _goes_into_density(low, formal, unchecked=user.unchecked is not None)
-    elementwise_ops = (BINARY["+"], BINARY["-"], BINARY[".*"], UNARY["-"], stan.PromoteOp)
+    elementwise_ops = (BINARY["+"], BINARY["-"], BINARY[".*"], UNARY["-"], stan.PromoteOp, stan.CallOp)
     return (
         isinstance(user, elementwise_ops)
         and isinstance(user.results[0].type, stan.VectorType)

@@ -180,7 +180,10 @@ def _may_match(
     candidates = rules.get(heads[op])
     if candidates is None:
         return False
-    parts = [_LITERAL_PART if literal_of(v) is not None else {heads.get(v.owner)} for v in op.operands]  # type: ignore[arg-type]
+    parts: list[set[str | None]] = []
+    for value in op.operands:
+        head = heads.get(value.owner) if isinstance(value.owner, Operation) else None
+        parts.append({head} if literal_of(value) is None else _LITERAL_PART)
     return any(rule.may_match(parts) for rule in candidates)
 
 
