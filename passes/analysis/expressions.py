@@ -387,7 +387,7 @@ class Expressions:
 
     # ------------------------------------------------------------ sets of a node
 
-    def _killed_by(self, op: Operation) -> tuple[int, bool]:
+    def killed_by(self, op: Operation) -> tuple[int, bool]:
         """The candidates that an op that is no expression kills, and whether it is a barrier."""
         effects = int(self.calls.of(op))
         if effects & Effect.PROFILES or _leaves_profile(op):
@@ -408,7 +408,7 @@ class Expressions:
             for region in node.header_of.regions:
                 for argument in region.block.args:
                     found.killed |= self.readers.get(argument, 0)
-        order = int(Effect.PRINTS | Effect.DRAWS | Effect.PROFILES | (0 if self.is_retold(node) else Effect.THROWS))
+        order = self.ordered_effects(node)
         stores, lazy = stores_in(node.block), is_lazy(node.block)
         first_ordered: int | None = None
         for position, op in enumerate(evaluated(node), self._first_position[node.number]):
@@ -427,7 +427,7 @@ class Expressions:
                 self.first_ordered.setdefault(self.statement_of[op], position)
                 self._ordered_in.add(node.block)
             if occurrence is None:
-                killed, barrier = self._killed_by(op)
+                killed, barrier = self.killed_by(op)
                 if killed:
                     found.events.append((op, None, killed))
                     found.kill(killed)
@@ -437,6 +437,10 @@ class Expressions:
 
     def _has_ordered_operand(self, op: Operation) -> bool:
         return any(region.block in self._ordered_in for region in op.regions)
+
+    def ordered_effects(self, node: Node) -> int:
+        """The effects in a node that expressions that may throw must not cross."""
+        return int(Effect.PRINTS | Effect.DRAWS | Effect.PROFILES | (0 if self.is_retold(node) else Effect.THROWS))
 
     def is_retold(self, node: Node) -> bool:
         """Whether the texts of errors come from the program as it was written, so that errors may change places."""

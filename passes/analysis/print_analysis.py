@@ -23,6 +23,7 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.available_assignments import AvailableAssignments
 from ulam.passes.analysis.definitions import Definitions, initialized_step, initialized_variables
+from ulam.passes.analysis.expression_facts import EXPRESSION_ANALYSES
 from ulam.passes.analysis.expression_text import expression_text, variable_name
 from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables, members
 from ulam.passes.analysis.known_constants import KnownConstants
@@ -194,5 +195,6 @@ ANALYSES: dict[str, Callable[[FlowGraph, CallEffects], Facts]] = {
     "constants": _constants,
     "available-assignments": _available_assignments,
     "needed": _needed,
+    **EXPRESSION_ANALYSES,
 }
 """Name → what it finds at each statement of a graph."""
