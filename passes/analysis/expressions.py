@@ -181,11 +181,11 @@ class Expressions:
         self.candidates: list[Expression] = []
         self.occurrence_of: dict[Operation, Occurrence] = {}
         self.everything = self.throwing = 0
-        self.readers: dict[SSAValue | int, int] = {}
+        self.readers: dict[SSAValue | str | int, int] = {}
         self.fixed: set[Operation] = set()
         self._numbers: dict[object, Expression] = {}
         self._arguments: dict[SSAValue, _Argument] = {}
-        self._leaf_of: dict[int, SSAValue | int] = {}
+        self._leaf_of: dict[int, SSAValue | str | int] = {}
         self._statements = 0
         self.statement_of: dict[Operation, int] = {}
         self.statement_start: dict[int, Operation] = {}
@@ -332,10 +332,13 @@ class Expressions:
         found = self._operand(end.operands[0], first)
         return found.expression.number if found is not None else None
 
-    def variable_key(self, variable: SSAValue) -> SSAValue | int:
-        """What stands for a variable: its number, or for that of another block, the result of `stan.global`."""
+    def variable_key(self, variable: SSAValue) -> str | int:
+        """What stands for a variable: its number, or for that of another block, its name."""
         number = self.variables.find(variable)
-        return variable if number is None else number
+        if number is not None:
+            return number
+        assert isinstance(variable.owner, stan.GlobalOp)
+        return variable.owner.var_name.data
 
     # ------------------------------------------------------------ candidates
 
@@ -392,7 +395,7 @@ class Expressions:
         effects = int(self.calls.of(op))
         if effects & Effect.PROFILES or _leaves_profile(op):
             return self.everything, True
-        if not effects & Effect.WRITES_VAR and type(op) is not stan.GlobalOp:
+        if not effects & Effect.WRITES_VAR:
             return 0, False
         killed = 0
         for value in (*op.operands, *op.results):

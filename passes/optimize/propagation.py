@@ -27,7 +27,7 @@ from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Variables
 from ulam.passes.optimize.scopes import graphs
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.variable_form import is_global, read, visible_at
+from ulam.passes.variable_form import Variable, is_global, read, visible_at
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 
@@ -180,7 +180,8 @@ class _Propagation:
         if _program_block(declaration) is block:
             return declaration.results[0]
         assert block is not None
-        if (found := self._globals.get((block, number))) is None:
+        found = self._globals.get((block, number)) or self._named_before(block, declaration)
+        if found is None:
             op = stan.GlobalOp.create(
                 result_types=(declaration.results[0].type,),
                 properties={"var_name": declaration.var_name},
@@ -189,8 +190,19 @@ class _Propagation:
             op.res.name_hint = declaration.var_name.data
             body = block.regions[0].block
             body.insert_op_before(op, body.first_op) if body.first_op is not None else body.add_op(op)
-            found = self._globals[block, number] = op.res
+            found = op.res
+        self._globals[block, number] = found
         return found
+
+    @staticmethod
+    def _named_before(block: Operation, declaration: Variable) -> SSAValue | None:
+        """The `stan.global` that a block begins with, if it has one for a variable."""
+        op = block.regions[0].block.first_op
+        while isinstance(op, stan.GlobalOp):
+            if op.var_name == declaration.var_name:
+                return op.res
+            op = op.next_op
+        return None
 
     def _tell(self, candidate: Candidate) -> None:
         if candidate.variable not in self._told:
