@@ -155,6 +155,7 @@ class CodeMotion:
         self.loops = find_loops(found)
         count = len(found.graph.nodes)
         self.at_start, self.at_end = [0] * count, [0] * count
+        self._first_in: dict[int, dict[int, Operation]] = {}
         self.anticipated = anticipated(found, self.loops)
         self.available = available(found)
         self.postponable = self._postponable()
@@ -254,10 +255,12 @@ class CodeMotion:
     def _first_occurrence(self, expression: Expression, node: Node) -> Operation | None:
         if is_lazy(node.block):
             return None
-        for op, occurrence, _ in self.found.sets[node.number].events:
-            if occurrence is not None and occurrence.expression is expression:
-                return op
-        return None
+        if node.number not in self._first_in:
+            first = self._first_in[node.number] = dict[int, Operation]()
+            for op, occurrence, _ in self.found.sets[node.number].events:
+                if occurrence is not None:
+                    first.setdefault(occurrence.expression.bit, op)
+        return self._first_in[node.number].get(expression.bit)
 
     # ------------------------------------------------------------ what is stored
 
