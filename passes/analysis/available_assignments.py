@@ -18,6 +18,7 @@ from ulam.passes.analysis.data_flow import solve_sets
 from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
 from ulam.passes.variable_form import is_tree
 
+_CHANGES = frozenset[type]((stan.AssignOp, stan.DeclareOp, stan.ProfileOp))
 _REPEATABLE = Effect.READS_VAR | Effect.THROWS
 
 
@@ -89,7 +90,7 @@ class AvailableAssignments:
         self._of_profiles = 0  # candidates that no edge of a profile lets pass
         for node in graph.nodes:
             for op in node.ops:
-                if isinstance(op, stan.AssignOp) and not op.kinds.data:
+                if type(op) is stan.AssignOp and isinstance(op, stan.AssignOp) and not op.kinds.data:
                     self._add(op, calls, limit, wanted)
         gen, kill = self._effects_of_nodes(graph)
         everything = (1 << len(self.candidates)) - 1
@@ -142,14 +143,18 @@ class AvailableAssignments:
 
     def step(self, op: Operation) -> tuple[int, int]:
         """The candidates that an op makes hold, and those that it ends."""
-        if isinstance(op, stan.AssignOp):
+        cls = type(op)
+        if cls not in _CHANGES:
+            return 0, 0
+        if cls is stan.AssignOp:
+            assert isinstance(op, stan.AssignOp)
             variable = self.variables.find(op.var)
             number = self._number.get(op)
             made = 0 if number is None else 1 << number
             return made, (self._spoiled_by[variable] if variable is not None else 0) & ~made
-        if isinstance(op, stan.DeclareOp):
+        if cls is stan.DeclareOp:
             return 0, self._spoiled_by[self.variables.number(op.results[0])]
-        return 0, self._of_profiles if isinstance(op, stan.ProfileOp) else 0
+        return 0, self._of_profiles
 
     def holding(self, node: Node) -> int:
         """Candidates that hold at the first op of a node."""

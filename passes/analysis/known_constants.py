@@ -51,9 +51,12 @@ class KnownConstants:
         for op in node.ops:
             if op.results:
                 self._expression(op, state if result is None else result)
-            if isinstance(op, stan.AssignOp):
+                if type(op) is not stan.DeclareOp:
+                    continue
+            if type(op) is stan.AssignOp:
+                assert isinstance(op, stan.AssignOp)
                 number, value = self.variables.find(op.var), self._assigned(op)
-            elif isinstance(op, stan.DeclareOp):
+            elif type(op) is stan.DeclareOp:
                 number, value = self.variables.number(op.results[0]), None
             else:
                 continue
@@ -95,15 +98,20 @@ class KnownConstants:
 
     def _expression(self, op: Operation, state: Constants) -> None:
         result = op.results[0]
-        if isinstance(op, stan.ConstantOp):
+        if type(op) is stan.ConstantOp:
             self.values[result] = literal_of(result)
-        elif isinstance(op, stan.ReadOp):
-            number = self.variables.find(op.var)
+        elif type(op) is stan.ReadOp:
+            number = self.variables.find(op.operands[0])
             self.values[result] = None if number is None else state.get(number)
         elif not op.regions:
-            operands = [self.values.get(operand) for operand in op.operands]
-            known = [operand for operand in operands if operand is not None]
-            self.values[result] = evaluate(op, known) if known and len(known) == len(operands) else None
+            known: list[Literal] = []
+            for operand in op.operands:
+                value = self.values.get(operand)
+                if value is None:
+                    self.values[result] = None
+                    return
+                known.append(value)
+            self.values[result] = evaluate(op, known) if known else None
 
     def _lazy(self, op: Operation) -> Literal | None:
         """The value of `?:`, `&&`, `||` where the first operand decides."""

@@ -14,6 +14,9 @@ from ulam.passes.variable_form import is_global
 OUTPUT_BLOCKS = ("transformed_data", "parameters", "transformed_parameters", "generated_quantities")
 
 
+_WRITES = frozenset[type]((stan.AssignOp, stan.DeclareOp))
+
+
 def outputs(variables: Variables) -> int:
     """The variables that a program puts out, as bits."""
     bits = 0
@@ -39,9 +42,11 @@ def live_variables(graph: FlowGraph, variables: Variables) -> Solution[int]:
 
 def _step(op: Operation, variables: Variables, read: int, written: int) -> tuple[int, int]:
     """What a node reads before it writes, and what it writes, with `op` put in front."""
-    if isinstance(op, stan.ReadOp):
-        if (number := variables.find(op.var)) is not None:
+    if type(op) is stan.ReadOp:
+        if (number := variables.find(op.operands[0])) is not None:
             read |= 1 << number
+    elif type(op) not in _WRITES:
+        pass
     elif isinstance(op, stan.AssignOp) and op.kinds.data and takes_any_size(op.var):
         if (number := variables.find(op.var)) is not None:
             read |= 1 << number  # it has the sizes of what was assigned before

@@ -15,9 +15,11 @@ from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.stan.effects import takes_any_size
 from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
 from ulam.passes.analysis.live_variables import outputs
-from ulam.passes.variable_form import Variable, is_tree
+from ulam.passes.variable_form import is_tree
 
-_EXITS = (stan.BreakOp, stan.ContinueOp, stan.ReturnOp)
+_EXITS = frozenset[type]((stan.BreakOp, stan.ContinueOp, stan.ReturnOp))
+_DECLARATIONS = frozenset[type]((stan.DeclareOp, stan.ParameterOp))
+_NEVER = _EXITS | _DECLARATIONS | {stan.ConstantOp, stan.ReadOp, stan.PromoteOp}  # have no effect that counts here
 _HARMLESS = Effect.READS_VAR | Effect.WRITES_VAR | Effect.READS_TARGET | Effect.LEAVES_LOOP | Effect.RETURNS
 
 
@@ -37,13 +39,14 @@ class NeededOps:
     def _start(self, graph: FlowGraph, calls: CallEffects) -> None:
         for node in graph.nodes:
             for op in node.ops:
-                if isinstance(op, _EXITS):
+                if type(op) in _EXITS:
                     self._exits.setdefault(_left_by(op), []).append(op)
         for node in graph.nodes:
             for op in node.ops:
-                if isinstance(op, stan.WhileOp) or (isinstance(op, Variable) and op.operands):
+                cls = type(op)
+                if cls is stan.WhileOp or (cls in _DECLARATIONS and op.operands):
                     self._need(op)
-                elif not isinstance(op, (*_EXITS, Variable)) and calls.of(op) & ~_HARMLESS:
+                elif cls not in _NEVER and calls.of(op) & ~_HARMLESS:
                     self._need_statement(op)
         if isinstance(graph.root, stan.FuncOp):
             for op in self._exits.get(graph.root, ()):
@@ -101,7 +104,9 @@ class NeededOps:
 
     def _through(self, node: Node, live: int) -> int:
         for op in reversed(node.ops):
-            if isinstance(op, stan.AssignOp):
+            cls = type(op)
+            if cls is stan.AssignOp:
+                assert isinstance(op, stan.AssignOp)
                 number = self.variables.find(op.var)
                 bit = 1 << number if number is not None else 0
                 if live & bit:
@@ -110,11 +115,11 @@ class NeededOps:
                     live &= ~bit
                 elif op in self.needed and takes_any_size(op.var):
                     live |= bit  # it has the sizes of what was assigned before
-            elif isinstance(op, stan.ReadOp):
-                if op in self.needed and (number := self.variables.find(op.var)) is not None:
+            elif cls is stan.ReadOp:
+                if op in self.needed and (number := self.variables.find(op.operands[0])) is not None:
                     live |= 1 << number
-            elif isinstance(op, stan.DeclareOp):
-                live &= ~(1 << self.variables.number(op.res))
+            elif cls is stan.DeclareOp:
+                live &= ~(1 << self.variables.number(op.results[0]))
         return live
 
 
