@@ -25,22 +25,18 @@ def reduce_program(text: str, still_fails: Callable[[str], bool], seconds: float
 def _first(
     text: str, candidates: Callable[[list[str]], Iterator[list[str]]], fails: Callable[[str], bool], deadline: float
 ) -> str:
-    """Takes the first smaller program that fails, until there is none."""
+    """Takes smaller programs that fail, until there is none; goes on where it was."""
     lines = [line for line in text.split("\n") if line.strip()]
-    tried: set[str] = set()
-    found = True
-    while found:
-        found = False
-        for candidate in candidates(lines):
-            smaller = "\n".join(candidate) + "\n"
-            if time.monotonic() > deadline:
-                return "\n".join(lines) + "\n"
-            if smaller in tried:
-                continue
-            tried.add(smaller)
-            if fails(smaller):
-                lines, found = candidate, True
-                break
+    position, since_success = 0, 0
+    while time.monotonic() < deadline:
+        found = list(candidates(lines))
+        if since_success >= len(found):
+            break
+        position %= len(found)
+        if fails("\n".join(found[position]) + "\n"):
+            lines, since_success = found[position], 0
+        else:
+            position, since_success = position + 1, since_success + 1
     return "\n".join(lines) + "\n"
 
 

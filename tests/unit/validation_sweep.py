@@ -24,6 +24,8 @@ from translation_validation import ALL_UNITS, Subject, single_passes  # noqa: E4
 
 from ulam.passes.pipelines import LEVELS  # noqa: E402
 
+PROGRESS = 50  # programs between lines that say how far a run is
+
 
 @dataclass
 class Outcome:
@@ -54,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for run in as_completed(runs):
             outcome = run.result()
             total += outcome.counts
+            if total["programs"] % PROGRESS == 0:
+                print(f"{total['programs']} programs, {total['differences']} differences", file=sys.stderr, flush=True)
             for pipeline, text, program in outcome.differences:
                 print(f"seed {outcome.seed}, {pipeline}:\n  {text}\n", flush=True)
                 if arguments.keep is not None:
