@@ -32,6 +32,10 @@ class Definitions:
         self.ops.append(op)
         self.variable.append(variable)
 
+    def of_variable(self, variable: int) -> int:
+        """The definitions of a variable, as bits."""
+        return self._of_variable[variable]
+
     def step(self, op: Operation) -> tuple[int, int]:
         """The definitions that an op makes, and those that it ends."""
         number = self._number.get(op)

@@ -16,7 +16,10 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.stan.effects import takes_any_size
 from ulam.passes.analysis.bodies import bodies
+from ulam.passes.analysis.linear_forms import ONE, Form, atom_of
+from ulam.passes.analysis.value_sizes import value_sizes
 from ulam.passes.variable_form import Variable, is_global, literal_of
 from ulam.passes.walk import ops_within
 
@@ -25,28 +28,6 @@ _NEG = stan.UNARY_OPERATORS["-"]
 _LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
 _MATRIX_OF_ONE_SIZE = ("cholesky_factor_corr", "cholesky_factor_cov", "corr_matrix", "cov_matrix")
 _MAX_TERMS = 16
-
-
-@dataclass(frozen=True)
-class Form:
-    """`constant + sum of count * atom`."""
-
-    constant: int
-    terms: frozenset[tuple[Hashable, int]] = frozenset()
-
-    def plus(self, other: Form, factor: int = 1) -> Form:
-        """`self + factor * other`."""
-        counts = dict(self.terms)
-        for atom, count in other.terms:
-            counts[atom] = counts.get(atom, 0) + factor * count
-        terms = frozenset((atom, count) for atom, count in counts.items() if count)
-        return Form(self.constant + factor * other.constant, terms)
-
-    def times(self, factor: int) -> Form:
-        return Form(0).plus(self, factor)
-
-
-ONE = Form(1)
 
 
 @dataclass
@@ -126,19 +107,19 @@ class SizeFacts:
         if found is None:
             found = self._form(value)
             if len(found.terms) > _MAX_TERMS:
-                found = _atom(value)
+                found = atom_of(value)
             self._forms[value] = found
         return found
 
     def _form(self, value: SSAValue) -> Form:
         op = value.owner
         if isinstance(op, Block):
-            return _atom(value)
+            return atom_of(value)
         literal = literal_of(value)
         if isinstance(literal, int):
             return Form(literal)
         if isinstance(op, stan.ReadOp):
-            return self._of_variable(op.operands[0]) or _atom(value)
+            return self._of_variable(op.operands[0]) or atom_of(value)
         if isinstance(op, (_ADD, _SUB)):
             return self.form(op.operands[0]).plus(self.form(op.operands[1]), -1 if isinstance(op, _SUB) else 1)
         if isinstance(op, _NEG):
@@ -147,10 +128,10 @@ class SizeFacts:
             left, right = self.form(op.operands[0]), self.form(op.operands[1])
             if not left.terms or not right.terms:
                 return right.times(left.constant) if not left.terms else left.times(right.constant)
-            return _atom(("*", frozenset((left, right))))
+            return atom_of(("*", frozenset((left, right))))
         if isinstance(op, stan.CallOp) and len(op.operands) == 1 and op.user is None:
-            return self._measured(op) or _atom(value)
-        return _atom(value)
+            return self._measured(op) or atom_of(value)
+        return atom_of(value)
 
     def _of_variable(self, variable: SSAValue) -> Form | None:
         """The form of a variable that has one value for as long as it is seen."""
@@ -162,11 +143,11 @@ class SizeFacts:
         found = None
         if uses is not None and uses.declaration is not None:
             if _kind(uses.declaration) == "data" and is_global(uses.declaration):
-                found = _atom(key)
+                found = atom_of(key)
             elif uses.assignments == 1 and uses.assigned is not None and _once(uses.declaration, uses.assigned):
                 found = self.form(uses.assigned.operands[1])
                 if any(isinstance(atom, SSAValue) for atom, _ in found.terms):
-                    found = _atom(key)
+                    found = atom_of(key)
         self._of_variables[key] = found
         return found
 
@@ -200,14 +181,27 @@ class SizeFacts:
     # ------------------------------------------------------------ sizes
 
     def sizes(self, container: SSAValue) -> list[Form | None]:
-        """The sizes of a value's dimensions, outermost first: None where they are not known."""
+        """The sizes of a value's dimensions, outermost first: None where they are not known.
+
+        Of an expression those that it has if it can be evaluated, see `value_sizes`.
+        """
         op = container.owner
-        if isinstance(op, stan.ReadOp):
-            return self.declared_sizes(op.operands[0])
         rank = stan.dimensions(container.type)
         if isinstance(container, BlockArgument):
-            return [_atom(("size", container, number)) for number in range(rank)]
-        return [None] * rank
+            return [atom_of(("size", container, number)) for number in range(rank)]
+        assert isinstance(op, Operation)
+        if isinstance(op, stan.ReadOp):
+            return self.declared_sizes(op.operands[0])
+        found = value_sizes(self, op) if rank else []
+        return found if len(found) == rank else [None] * rank
+
+    def fits(self, assignment: stan.AssignOp) -> bool:
+        """Whether a whole assignment surely finds the sizes that the variable has."""
+        if isinstance(stan.scalar_of(assignment.value.type), stan.TupleType):
+            return False
+        declared = self.declared_sizes(assignment.var)
+        sizes = self.sizes(assignment.value)
+        return all(one is not None and one == other for one, other in zip(declared, sizes, strict=True))
 
     def declared_sizes(self, variable: SSAValue) -> list[Form | None]:
         """The sizes of a variable, as declared."""
@@ -242,10 +236,6 @@ class SizeFacts:
         return least is not None and least >= 0
 
 
-def _atom(name: Hashable) -> Form:
-    return Form(0, frozenset(((name, 1),)))
-
-
 def _kind(declaration: Operation) -> str:
     parent = declaration.parent_op()
     return parent.kind.data if isinstance(parent, stan.BlockOp) else ""
@@ -263,3 +253,19 @@ def _loop_around(op: Operation) -> Operation | None:
     while parent is not None and not isinstance(parent, _LOOPS):
         parent = parent.parent_op()
     return parent
+
+
+class SizeFactsOnDemand:
+    """`SizeFacts.fits`, with the facts collected when first asked."""
+
+    def __init__(self, root: Operation) -> None:
+        self._root = root
+        self._facts: SizeFacts | None = None
+
+    def fits(self, assignment: stan.AssignOp) -> bool:
+        """Whether a whole assignment surely finds the sizes that the variable has."""
+        if takes_any_size(assignment.var) or stan.dimensions(assignment.value.type) == 0:
+            return not isinstance(stan.scalar_of(assignment.value.type), stan.TupleType)
+        if self._facts is None:
+            self._facts = SizeFacts(self._root)
+        return self._facts.fits(assignment)

@@ -24,6 +24,7 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.needed_ops import NeededOps
+from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.scopes import graphs, own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard
@@ -41,9 +42,10 @@ class DeadCodeElimination(ModulePass):
             for region in body.regions:
                 _decide_branches(region.block)
         calls = CallEffects(o for o in op.walk() if isinstance(o, stan.FuncOp))
+        facts = SizeFactsOnDemand(op)
         for graph in graphs(op):
             variables = Variables(graph)
-            needed = NeededOps(graph, variables, calls).needed
+            needed = NeededOps(graph, variables, calls, facts.fits).needed
             _remove(graph, variables, needed)
 
 

@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
-from ulam.passes.analysis.sizes import ONE, Form, SizeFacts
+from ulam.passes.analysis.linear_forms import ONE, Form
+from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.optimize import library_calls
 from ulam.passes.walk import ops_within
 

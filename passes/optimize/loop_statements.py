@@ -11,8 +11,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes import variable_form as form
+from ulam.passes.analysis.linear_forms import Form
 from ulam.passes.analysis.nesting import ancestor_in
-from ulam.passes.analysis.sizes import Form
 from ulam.passes.optimize.loop_span import Span
 from ulam.passes.rewriting import discard
 from ulam.passes.walk import ops_within

@@ -36,8 +36,9 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import Body
+from ulam.passes.analysis.linear_forms import ONE
+from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.lower.promote_variables import is_promotable
-from ulam.passes.optimize.equal_sizes import declared_dims, is_whole_slice, value_has_sizes
 from ulam.passes.optimize.loop_copies import LOOPS, int_literal
 from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.remarks import remark
@@ -74,9 +75,13 @@ class MemoryPattern:
 
 def run_on(op: Operation, limit: int = 64) -> None:
     """Makes containers static where it can, and marks the declarations at or below `op`."""
+    facts: SizeFacts | None = None
     for body in own_bodies(op):
-        _whole_assignments(body)
-        _element_assignments(body, limit)
+        in_part = [o for o in ops_within(body) if isinstance(o, stan.AssignOp) and o.kinds.data]
+        if in_part:
+            facts = facts or SizeFacts(op)
+            _whole_assignments(in_part, facts)
+            _element_assignments(body, limit, facts)
     for found in memory_patterns(op):
         found.declaration.properties["memory"] = StringAttr(found.pattern)
         remark(
@@ -182,16 +187,36 @@ def _around(op: Operation, declaration: Operation) -> str:
 # ---------------------------------------------------------------- slices that are the whole
 
 
-def _whole_assignments(body: Body) -> None:
+def _is_whole_slice(op: stan.AssignOp, facts: SizeFacts) -> bool:
+    """Whether the indices of an assignment provably name all elements of the variable, in order."""
+    operands = iter(op.indices)
+    for kind, size in zip(op.kinds.data, facts.declared_sizes(op.var), strict=False):
+        first = last = None
+        match kind.data:
+            case "all":
+                continue
+            case "from":
+                first, last = facts.form(next(operands)), size
+            case "to":
+                first, last = ONE, facts.form(next(operands))
+            case "between":
+                first, last = facts.form(next(operands)), facts.form(next(operands))
+            case _:
+                return False
+        if first != ONE or size is None or last != size:
+            return False
+    return True
+
+
+def _whole_assignments(in_part: Sequence[stan.AssignOp], facts: SizeFacts) -> None:
     """`v[1:N] = e`  →  `v = e`, where `N` is the size of `v`."""
-    for op in [inner for inner in ops_within(body) if isinstance(inner, stan.AssignOp)]:
-        declaration = op.var.owner
-        if not op.kinds.data or not isinstance(declaration, stan.DeclareOp) or not is_whole_slice(op, declaration):
-            continue
-        sizes_matter = bool(op.indices) and not errors_are_retold(op)
-        if sizes_matter and not value_has_sizes(op.value, declared_dims(declaration)):
+    for op in in_part:
+        if not _is_whole_slice(op, facts):
             continue
         whole = assign(op.var, op.value, op.location)
+        if op.indices and not errors_are_retold(op) and not facts.fits(whole):
+            whole.erase()
+            continue
         indices = tuple(op.indices)
         assert op.parent is not None
         op.parent.insert_op_before(whole, op)
@@ -211,12 +236,12 @@ class _Elements:
     assignments: dict[tuple[int, ...], stan.AssignOp] = field(default_factory=dict[tuple[int, ...], stan.AssignOp])
 
 
-def _element_assignments(body: Body, limit: int) -> None:
+def _element_assignments(body: Body, limit: int, facts: SizeFacts) -> None:
     """`v[1] = a; v[2] = b;`  →  `v = [a, b]'`, for a `v` of two elements."""
     place = {op: number for number, op in enumerate(ops_within(body))}
     profiles = [number for op, number in place.items() if isinstance(op, stan.ProfileOp)]
     for op in [op for op in place if isinstance(op, stan.DeclareOp)]:
-        elements = _elements(op, limit)
+        elements = _elements(op, limit, facts)
         if elements is None:
             continue
         first, last = (f(place[a] for a in elements.assignments.values()) for f in (min, max))
@@ -231,14 +256,14 @@ def _any_between(numbers: Sequence[int], first: int, last: int) -> bool:
     return bisect_right(numbers, first) != bisect_right(numbers, last)
 
 
-def _elements(declaration: stan.DeclareOp, limit: int) -> _Elements | None:
+def _elements(declaration: stan.DeclareOp, limit: int, facts: SizeFacts) -> _Elements | None:
     """The assignments to a variable, if they name each of its elements once and nothing else assigns in part."""
     assert isinstance(declaration.res.type, stan.VarType)
     type_ = declaration.res.type.element
     if stan.scalar_of(type_) not in (stan.REAL, stan.INT) or not declaration.sizes:
         return None
-    dims = [int_literal(size) for size in declared_dims(declaration)]
-    known = [size for size in dims if size is not None and size > 0]
+    dims = facts.declared_sizes(declaration.res)
+    known = [size.constant for size in dims if size is not None and not size.terms and size.constant > 0]
     if len(known) != len(dims) or len(dims) != stan.dimensions(type_) or prod(known) > limit:
         return None
     found = _Elements(declaration, known)

@@ -5,9 +5,12 @@
 
 The assignments stay; dead ones are left to dead-code-elimination. Expression propagation duplicates work so that
 partial evaluation sees whole expressions; lazy-code-motion must follow: what was substituted is available where it was
-substituted, so it can always be shared again. Not substituted: what is larger than `limit` ops; into a loop that does
-not contain the assignment, containers and calls. With `preserve-numerics` only ints.
-Source: optimization levels documentation, "Copy propagation", "Expression propagation".
+substituted, so it can always be shared again (within a block). Not substituted: what is larger than `limit` ops; into a
+loop that does not contain the assignment, containers and calls. With `preserve-numerics` only ints.
+
+`when=useful`, for the levels, never repeats work: what costs more than a few scalar operations moves to the only place
+that reads it, and its assignment goes. Source: optimization levels documentation, "Copy propagation", "Expression
+propagation".
 """
 
 from __future__ import annotations
@@ -24,11 +27,14 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.available_assignments import AvailableAssignments, Candidate, Expression
 from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Variables
+from ulam.passes.analysis.sizes import SizeFactsOnDemand
+from ulam.passes.optimize.moved_expressions import Moves, is_cheap
 from ulam.passes.optimize.scopes import graphs
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import Variable, is_global, read, visible_at
 
+WHEN = ("always", "useful")
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 
 
@@ -42,24 +48,30 @@ class CopyPropagation(ModulePass):
         def is_copy(assignment: stan.AssignOp, expression: Expression) -> bool:
             return not expression.ops or isinstance(assignment.value.owner, stan.ReadOp)
 
-        _propagate(op, self.name, 1, _Budget(None), is_copy)
+        _propagate(op, self.name, 1, _Budget(None), is_copy, None)
 
 
 @dataclass(frozen=True)
 class ExpressionPropagation(ModulePass):
-    """Substitutes expressions of at most `limit` ops; the module may grow by `budget` ops."""
+    """Substitutes expressions of at most `limit` ops; the module may grow by `budget` ops. `when`: always or useful."""
 
     name = "expression-propagation"
 
     preserve_numerics: bool = False
     limit: int = 16
     budget: int = 4000
+    when: str = "always"
+
+    def __post_init__(self) -> None:
+        if self.when not in WHEN:
+            raise ValueError(f"when is {' or '.join(WHEN)}, not {self.when}")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         def wanted(assignment: stan.AssignOp, expression: Expression) -> bool:
             return not self.preserve_numerics or assignment.value.type == stan.INT
 
-        _propagate(op, self.name, self.limit, _Budget(self.budget), wanted)
+        moves = SizeFactsOnDemand(op) if self.when == "useful" else None
+        _propagate(op, self.name, self.limit, _Budget(self.budget), wanted, moves)
 
 
 @dataclass
@@ -78,11 +90,19 @@ class _Budget:
 
 
 def _propagate(
-    module: ModuleOp, name: str, limit: int, budget: _Budget, wanted: Callable[[stan.AssignOp, Expression], bool]
+    module: ModuleOp,
+    name: str,
+    limit: int,
+    budget: _Budget,
+    wanted: Callable[[stan.AssignOp, Expression], bool],
+    sizes: SizeFactsOnDemand | None,
 ) -> None:
     calls = CallEffects(op for op in module.walk() if isinstance(op, stan.FuncOp))
     for graph in graphs(module):
-        _Propagation(graph, calls, name, limit, budget, wanted).run()
+        propagation = _Propagation(graph, calls, name, limit, budget, wanted)
+        if sizes is not None:
+            propagation.moves = Moves(graph, propagation.variables, calls, sizes)
+        propagation.run()
 
 
 class _Propagation:
@@ -103,8 +123,10 @@ class _Propagation:
         self.pass_name = pass_name
         self.limit = limit
         self.budget = budget
+        self.moves: Moves | None = None
         self._globals: dict[tuple[Operation, int], SSAValue] = {}
         self._told: set[int] = set()
+        self._moved: set[Operation] = set()
 
     def run(self) -> None:
         if not self.analysis.candidates:
@@ -118,14 +140,27 @@ class _Propagation:
                 made, ended = self.analysis.step(op)
                 held = held & ~ended | made
         for op, held in reversed(uses):
-            self._substitute(op, held, self.limit)
+            if op not in self._moved:
+                self._substitute(op, held, self.limit)
 
     def _substitute(self, op: stan.ReadOp, held: int, limit: int) -> int:
         """Replaces a read, and the reads in what replaces it; the number of ops added."""
         candidate = self.analysis.of_variable(held, op.var)
         if candidate is None or not self._fits(candidate, op, limit):
             return 0
+        moves = self.moves is not None and not is_cheap(candidate)
+        if moves and self.moves is not None and not self.moves.may_move(candidate, op):
+            return 0
         self._tell(candidate)
+        added = self._move(candidate, op) if moves else self._copy(candidate, op)
+        count = len(added)
+        for inner in added:
+            if isinstance(inner, stan.ReadOp):
+                count += self._substitute(inner, held, limit - count)
+        return count
+
+    def _copy(self, candidate: Candidate, op: stan.ReadOp) -> list[Operation]:
+        """Puts a copy of an expression in the place of a read."""
         mapping: dict[SSAValue, SSAValue] = {}
         added: list[Operation] = []
         assert op.parent is not None
@@ -142,11 +177,22 @@ class _Propagation:
         value = candidate.assignment.value
         replace_uses(op.res, mapping.get(value, value))
         discard(op)
-        count = len(added)
-        for clone in added:
-            if isinstance(clone, stan.ReadOp):
-                count += self._substitute(clone, held, limit - count)
-        return count
+        return added
+
+    def _move(self, candidate: Candidate, op: stan.ReadOp) -> list[Operation]:
+        """Moves an expression from its assignment, which goes, to the place of the only read."""
+        assert op.parent is not None
+        added = list(candidate.expression.ops)
+        for original in added:
+            original.detach()
+            op.parent.insert_op_before(original, op)
+            if isinstance(original, stan.ReadOp):
+                self._moved.add(original)
+        value = candidate.assignment.value
+        discard(candidate.assignment)
+        replace_uses(op.res, value)
+        discard(op)
+        return added
 
     def _fits(self, candidate: Candidate, use: stan.ReadOp, limit: int) -> bool:
         expression = candidate.expression

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes import variable_form as form
-from ulam.passes.analysis.sizes import ONE
+from ulam.passes.analysis.linear_forms import ONE
 from ulam.passes.optimize.loop_span import Covered, Library, Local, Prevented, Span
 from ulam.passes.walk import ops_within
 

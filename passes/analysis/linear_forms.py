@@ -1,0 +1,33 @@
+"""Linear forms of ints: `2 * N + 1`. See `sizes`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Form:
+    """`constant + sum of count * atom`."""
+
+    constant: int
+    terms: frozenset[tuple[Hashable, int]] = frozenset()
+
+    def plus(self, other: Form, factor: int = 1) -> Form:
+        """`self + factor * other`."""
+        counts = dict(self.terms)
+        for atom, count in other.terms:
+            counts[atom] = counts.get(atom, 0) + factor * count
+        terms = frozenset((atom, count) for atom, count in counts.items() if count)
+        return Form(self.constant + factor * other.constant, terms)
+
+    def times(self, factor: int) -> Form:
+        return Form(0).plus(self, factor)
+
+
+ONE = Form(1)
+
+
+def atom_of(name: Hashable) -> Form:
+    """The form that is an atom."""
+    return Form(0, frozenset(((name, 1),)))
