@@ -100,7 +100,7 @@ _EVERYTHING = (
     "static-loop-unrolling{when=useful}",
     "one-step-loop-unrolling{when=useful}",
     _FIXPOINT,
-    "expression-propagation{when=useful}",
+    'repeat{passes="expression-propagation{when=useful limit=64}" max=4}',
     "partial-evaluation",
     "lazy-code-motion",
     'repeat{passes="constant-propagation,copy-propagation,dead-code-elimination" max=2}',
