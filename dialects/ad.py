@@ -10,7 +10,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import SymbolRefAttr, f64, i64
 from xdsl.ir import Dialect
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -19,11 +18,12 @@ from xdsl.irdl import (
     var_result_def,
 )
 
+from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.rt import BufferType, expect_element
 
 
 @irdl_op_definition
-class GradientOp(IRDLOperation):
+class GradientOp(PlainOperation):
     """Asks for reverse mode of `function`, whose result is its target: it is to give the gradient with respect to its
     `ad.independent`, too. `reverse-mode` answers in place; a buffer for the gradient becomes the second argument.
     """
@@ -33,7 +33,7 @@ class GradientOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IndependentOp(IRDLOperation):
+class IndependentOp(PlainOperation):
     """Declares the first `count` elements of `buffer` as the independent variables: what the gradient is taken of."""
 
     name = "ad.independent"
@@ -42,7 +42,7 @@ class IndependentOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TargetAddOp(IRDLOperation):
+class TargetAddOp(PlainOperation):
     """Adds to the target. Its adjoint is 1 everywhere, so the reverse of what feeds it needs no waiting.
 
     `thread-target` makes an ordinary carried value of it, before emission.
@@ -53,7 +53,7 @@ class TargetAddOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TargetOp(IRDLOperation):
+class TargetOp(PlainOperation):
     """The target so far: what `ad.target_add`s have added until here. `thread-target` replaces it by that sum."""
 
     name = "ad.target"
@@ -61,7 +61,7 @@ class TargetOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AccumulateOp(IRDLOperation):
+class AccumulateOp(PlainOperation):
     """`buffer[index] += value`. The only memory additions that may be re-associated (levels 3 and 4).
 
     ad.accumulate %mu_adj[%i], %g
@@ -74,7 +74,7 @@ class AccumulateOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TakeOp(IRDLOperation):
+class TakeOp(PlainOperation):
     """Reads `buffer[index]` and clears it: the adjoint of an element that is overwritten."""
 
     name = "ad.take"
@@ -84,7 +84,7 @@ class TakeOp(IRDLOperation):
 
 
 @irdl_op_definition
-class KeepOp(IRDLOperation):
+class KeepOp(PlainOperation):
     """Keeps `value` of iteration `index` for the reverse sweep, in an array sized by the trip count."""
 
     name = "ad.keep"
@@ -97,7 +97,7 @@ class KeepOp(IRDLOperation):
 
 
 @irdl_op_definition
-class KeptOp(IRDLOperation):
+class KeptOp(PlainOperation):
     """What `ad.keep` kept for iteration `index`."""
 
     name = "ad.kept"
@@ -110,7 +110,7 @@ class KeptOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PushOp(IRDLOperation):
+class PushOp(PlainOperation):
     """Puts a record of `values` on the var stack, on top of the record `previous` (`rt.null` for the first).
 
     Used where no trip count is known: `while`, recursion, branches. The result is the new top.
@@ -123,7 +123,7 @@ class PushOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PopOp(IRDLOperation):
+class PopOp(PlainOperation):
     """Reads the record `record`; results: the record below it, then the values."""
 
     name = "ad.pop"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -23,6 +22,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
+
+from ulam.dialects.plain_operation import PlainOperation
 
 
 @irdl_attr_definition
@@ -50,7 +51,7 @@ def expect_element(buffer: Attribute, value: Attribute) -> None:
 
 
 @irdl_op_definition
-class AllocOp(IRDLOperation):
+class AllocOp(PlainOperation):
     """Takes `count` elements from the arena; all zero if `zero` is set, else undefined.
 
     The memory lives until the function's entry point returns, or until `rt.release` of an earlier mark.
@@ -67,7 +68,7 @@ class AllocOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MarkOp(IRDLOperation):
+class MarkOp(PlainOperation):
     """The arena's present position."""
 
     name = "rt.mark_arena"
@@ -75,7 +76,7 @@ class MarkOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReleaseOp(IRDLOperation):
+class ReleaseOp(PlainOperation):
     """Gives back all that was allocated since `mark`."""
 
     name = "rt.release"
@@ -83,7 +84,7 @@ class ReleaseOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BoundOp(IRDLOperation):
+class BoundOp(PlainOperation):
     """Slot `slot` of the bound table: data, transformed data and whatever was computed once when data were bound.
 
     Never changes while an evaluation runs; what a bound buffer holds does not change either.
@@ -96,7 +97,7 @@ class BoundOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SetBoundOp(IRDLOperation):
+class SetBoundOp(PlainOperation):
     """Writes slot `slot` of the bound table. Only in functions that run when data are bound.
 
     A buffer stored here must not come from the arena of an evaluation: see `persistent` of `rt.alloc_bound`.
@@ -108,7 +109,7 @@ class SetBoundOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AllocBoundOp(IRDLOperation):
+class AllocBoundOp(PlainOperation):
     """As `rt.alloc`, but the memory lives as long as the bound data."""
 
     name = "rt.alloc_bound"
@@ -117,7 +118,7 @@ class AllocBoundOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(PlainOperation):
     """`buffer[index]`."""
 
     name = "rt.load"
@@ -130,7 +131,7 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(PlainOperation):
     """`buffer[index] = value`."""
 
     name = "rt.store"
@@ -145,7 +146,7 @@ class StoreOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ViewOp(IRDLOperation):
+class ViewOp(PlainOperation):
     """The part of `buffer` that begins at element `offset`; shares its memory."""
 
     name = "rt.view"
@@ -160,7 +161,7 @@ class ViewOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CopyOp(IRDLOperation):
+class CopyOp(PlainOperation):
     """Copies `count` elements; the two ranges do not overlap."""
 
     name = "rt.copy"
@@ -176,7 +177,7 @@ class CopyOp(IRDLOperation):
 
 
 @irdl_op_definition
-class FillOp(IRDLOperation):
+class FillOp(PlainOperation):
     """Sets `count` elements to `value`."""
 
     name = "rt.fill"
@@ -191,7 +192,7 @@ class FillOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MathOp(IRDLOperation):
+class MathOp(PlainOperation):
     """A pure function of scalars, by Stan's name (`exp`, `lgamma`, `inv_logit`, ...).
 
     What is known of each is data: its LLVM form in `emit/primitives.py`, its derivative in
@@ -206,7 +207,7 @@ class MathOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CheckOp(IRDLOperation):
+class CheckOp(PlainOperation):
     """Goes on if `ok`; else leaves the function with an error: site `site` of the program's site table, and `values`
     (up to four; f64 or integers) for its message.
     """
@@ -224,7 +225,7 @@ class CheckOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StackGuardOp(IRDLOperation):
+class StackGuardOp(PlainOperation):
     """Leaves the function with a fatal error if the thread's stack is nearly full. At the start of recursive functions.
 
     rt.stack_guard {site = 3 : i64}
@@ -235,7 +236,7 @@ class StackGuardOp(IRDLOperation):
 
 
 @irdl_op_definition
-class KernelOp(IRDLOperation):
+class KernelOp(PlainOperation):
     """A call of the C function `ulam_<function>(context, arguments...)` of the runtime.
 
     `throws`: the C function returns a status (0 fine), which is tested; an error takes site `site`. Such a kernel
@@ -255,7 +256,7 @@ class KernelOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StringOp(IRDLOperation):
+class StringOp(PlainOperation):
     """A constant text, zero-terminated UTF-8."""
 
     name = "rt.string"
@@ -265,7 +266,7 @@ class StringOp(IRDLOperation):
 
 
 @irdl_op_definition
-class NullOp(IRDLOperation):
+class NullOp(PlainOperation):
     """The buffer that points nowhere: the end of a list of records."""
 
     name = "rt.null"
@@ -274,7 +275,7 @@ class NullOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IsNullOp(IRDLOperation):
+class IsNullOp(PlainOperation):
     """Whether a buffer is `rt.null`."""
 
     name = "rt.is_null"

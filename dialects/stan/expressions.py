@@ -7,7 +7,6 @@ from typing import ClassVar, cast
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -20,6 +19,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan.effects import (
     AddsJacobian,
     AddsTarget,
@@ -44,7 +44,7 @@ from ulam.dialects.stan.types import (
 
 
 @irdl_op_definition
-class ConstantOp(IRDLOperation):
+class ConstantOp(PlainOperation):
     """A literal: `2 : i32` is an int, `2.5 : f64` a real, a string only as an argument of print and reject."""
 
     name = "stan.constant"
@@ -59,13 +59,13 @@ class ConstantOp(IRDLOperation):
             raise VerifyException(f"a constant {value} has type {expected}, not {self.results[0].type}")
 
 
-class _Unary(IRDLOperation):
+class _Unary(PlainOperation):
     SYMBOL: ClassVar[str] = ""
     operand = operand_def()
     res = result_def()
 
 
-class _Binary(IRDLOperation):
+class _Binary(PlainOperation):
     """Operands and result as in Stan's operator of the same name, containers and broadcasting included.
 
     Throws where Stan throws (sizes differ, integer division by zero). An int beside a real is promoted before.
@@ -93,7 +93,7 @@ class _Binary(IRDLOperation):
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
-def _operator(base: type[IRDLOperation], mnemonic: str, symbol: str, throws: bool) -> type[IRDLOperation]:
+def _operator(base: type[PlainOperation], mnemonic: str, symbol: str, throws: bool) -> type[PlainOperation]:
     """An operator op: class `AddOp` of `stan.add`, with `SYMBOL` as written in Stan."""
     class_name = "".join(part.capitalize() for part in mnemonic.split("_")) + "Op"
     namespace = {
@@ -104,7 +104,7 @@ def _operator(base: type[IRDLOperation], mnemonic: str, symbol: str, throws: boo
         "__module__": __name__,
         "traits": traits_def(ThrowsOnMismatch() if throws else Pure()),
     }
-    return irdl_op_definition(cast("type[IRDLOperation]", type(class_name, (base,), namespace)))
+    return irdl_op_definition(cast("type[PlainOperation]", type(class_name, (base,), namespace)))
 
 
 BINARY_OPERATORS = {
@@ -149,7 +149,7 @@ def _promotes(source: Attribute, target: Attribute) -> bool:
 
 
 @irdl_op_definition
-class CallOp(IRDLOperation):
+class CallOp(PlainOperation):
     """A call of a function. `callee` is its name in Stan for library functions (`normal_lpdf`, never `normal_lupdf`),
     the symbol of its `stan.func` if `user` is set.
 
@@ -192,7 +192,7 @@ class CallOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ArrayOp(IRDLOperation):
+class ArrayOp(PlainOperation):
     """`{a, b, c}`. Elements that are containers must have equal sizes."""
 
     name = "stan.array"
@@ -207,7 +207,7 @@ class ArrayOp(IRDLOperation):
 
 
 @irdl_op_definition
-class RowVectorOp(IRDLOperation):
+class RowVectorOp(PlainOperation):
     """`[a, b, c]`: a row vector of scalars, or a matrix of row vectors."""
 
     name = "stan.row_vector"
@@ -223,7 +223,7 @@ class RowVectorOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TupleOp(IRDLOperation):
+class TupleOp(PlainOperation):
     """`(a, b)`."""
 
     name = "stan.tuple"
@@ -238,7 +238,7 @@ class TupleOp(IRDLOperation):
 
 
 @irdl_op_definition
-class FieldOp(IRDLOperation):
+class FieldOp(PlainOperation):
     """`t.1`; `field` counts from 1."""
 
     name = "stan.field"
@@ -260,7 +260,7 @@ class FieldOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TargetAddOp(IRDLOperation):
+class TargetAddOp(PlainOperation):
     """`target += value`, the sum of the entries if `value` is a container. `tilde`: written as `y ~ d(...)`."""
 
     name = "stan.target_add"
@@ -273,7 +273,7 @@ class TargetAddOp(IRDLOperation):
 
 
 @irdl_op_definition
-class JacobianAddOp(IRDLOperation):
+class JacobianAddOp(PlainOperation):
     """`jacobian += value`: added to the target only where the Jacobian adjustment is asked for."""
 
     name = "stan.jacobian_add"
@@ -290,7 +290,7 @@ def _verify_increment(type_: Attribute) -> None:
 
 
 @irdl_op_definition
-class TargetOp(IRDLOperation):
+class TargetOp(PlainOperation):
     """`target()`: the log density accumulated so far."""
 
     name = "stan.target"
@@ -299,7 +299,7 @@ class TargetOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PrintOp(IRDLOperation):
+class PrintOp(PlainOperation):
     """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`)."""
 
     name = "stan.print"

@@ -14,7 +14,6 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -29,6 +28,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan.effects import IsLoop, LeavesLoop, Profiles, Returns
 from ulam.dialects.stan.types import INT, element_of
 
@@ -57,7 +57,7 @@ def _verify_end(region: Region, expected: Sequence[Attribute], leaves: bool) -> 
         raise VerifyException(f"a region ends in {last.name if last else 'nothing'} instead of stan.yield")
 
 
-def _verify_inside(op: IRDLOperation, *parents: type[IRDLOperation]) -> None:
+def _verify_inside(op: PlainOperation, *parents: type[PlainOperation]) -> None:
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, parents):
         if isinstance(parent, (FuncOp, BlockOp)):
@@ -76,7 +76,7 @@ def _verify_loop(initial: Sequence[SSAValue], results: Sequence[SSAValue]) -> li
 
 
 @irdl_op_definition
-class ProgramOp(IRDLOperation):
+class ProgramOp(PlainOperation):
     """A Stan program: `stan.func`s, then `stan.block`s in program order."""
 
     name = "stan.program"
@@ -97,7 +97,7 @@ class ProgramOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BlockOp(IRDLOperation):
+class BlockOp(PlainOperation):
     """One block of the program; `kind` is `data`, `transformed_data`, `parameters`, `transformed_parameters`,
     `model` or `generated_quantities`. Variables declared in it at its top level are global: other blocks refer to
     them with `stan.global`.
@@ -113,7 +113,7 @@ class BlockOp(IRDLOperation):
 
 
 @irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(PlainOperation):
     """A function, of the program or of the library.
 
     Block arguments of `body` are the formals, as plain values (formals cannot be assigned). `data_only` has a 1
@@ -149,7 +149,7 @@ class FuncOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IfOp(IRDLOperation):
+class IfOp(PlainOperation):
     """`if (condition) then else otherwise`. The condition is an int (non-zero is true).
 
     Value form: both regions yield the values of `results`. Regions end in `stan.yield`, or, in the variable form,
@@ -169,7 +169,7 @@ class IfOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ForOp(IRDLOperation):
+class ForOp(PlainOperation):
     """`for (i in lower:upper) body`; bounds are evaluated once, lower then upper, before the first iteration.
 
     Block arguments of `body`: the loop variable (int), then one for each of `initial`; `stan.yield` passes the
@@ -192,7 +192,7 @@ class ForOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ForEachOp(IRDLOperation):
+class ForEachOp(PlainOperation):
     """`for (x in container) body`: elements of an array, entries of a vector or matrix (column-major).
 
     Block arguments as for `stan.for`, the first being the element.
@@ -216,7 +216,7 @@ class ForEachOp(IRDLOperation):
 
 
 @irdl_op_definition
-class WhileOp(IRDLOperation):
+class WhileOp(PlainOperation):
     """`while (condition) body`. The condition is a region, evaluated before every iteration.
 
     Block arguments of both regions: one for each of `initial`. `condition` ends in `stan.condition %c, %carried...`
@@ -241,7 +241,7 @@ class WhileOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SelectOp(IRDLOperation):
+class SelectOp(PlainOperation):
     """`condition ? then : otherwise`: only the chosen region is evaluated; each ends in `stan.yield %value`."""
 
     name = "stan.select"
@@ -257,7 +257,7 @@ class SelectOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AndOp(IRDLOperation):
+class AndOp(PlainOperation):
     """`left && right`: `right` is a region, evaluated only if `left` is not 0. The result is 0 or 1."""
 
     name = "stan.and"
@@ -271,7 +271,7 @@ class AndOp(IRDLOperation):
 
 
 @irdl_op_definition
-class OrOp(IRDLOperation):
+class OrOp(PlainOperation):
     """`left || right`: `right` is a region, evaluated only if `left` is 0. The result is 0 or 1."""
 
     name = "stan.or"
@@ -285,7 +285,7 @@ class OrOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ScopeOp(IRDLOperation):
+class ScopeOp(PlainOperation):
     """`{ ... }`: a local block, for passes that build one; the frontend puts its statements into the region around it
     (see `stan.declare`, `local`). The value form has none.
     """
@@ -299,7 +299,7 @@ class ScopeOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ProfileOp(IRDLOperation):
+class ProfileOp(PlainOperation):
     """`profile("name") { ... }`. Nothing moves across its edges. Value form: yields `results`."""
 
     name = "stan.profile"
@@ -314,7 +314,7 @@ class ProfileOp(IRDLOperation):
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(PlainOperation):
     """Ends a region, with the values it passes on."""
 
     name = "stan.yield"
@@ -323,7 +323,7 @@ class YieldOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConditionOp(IRDLOperation):
+class ConditionOp(PlainOperation):
     """Ends the condition of a `stan.while`: continue while `condition` is not 0, passing `arguments` on."""
 
     name = "stan.condition"
@@ -337,7 +337,7 @@ class ConditionOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BreakOp(IRDLOperation):
+class BreakOp(PlainOperation):
     """`break;` Variable form only."""
 
     name = "stan.break"
@@ -348,7 +348,7 @@ class BreakOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ContinueOp(IRDLOperation):
+class ContinueOp(PlainOperation):
     """`continue;` Variable form only."""
 
     name = "stan.continue"
@@ -359,7 +359,7 @@ class ContinueOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(PlainOperation):
     """`return e;` Value form: only as the last op of a function's body."""
 
     name = "stan.return"

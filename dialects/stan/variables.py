@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -22,6 +21,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan.effects import DeclaresVariable, DefinesVariable, ReadsVariable, Throws, WritesVariable
 from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed
 
@@ -42,7 +42,7 @@ MEMORY_PATTERNS = ("static", "dynamic")
 CONSTRAINTS = ("none", "bounds", "offset_multiplier", *CONSTRAINED_TYPES)
 
 
-def _verify_constraint(op: IRDLOperation) -> str:
+def _verify_constraint(op: PlainOperation) -> str:
     """The constraint's name, after checking that `op` has only the operands that go with it."""
     constraint = cast(StringAttr, op.properties["constraint"]).data
     if constraint not in CONSTRAINTS:
@@ -67,7 +67,7 @@ def _verify_indices(kinds: Sequence[StringAttr], operands: Sequence[SSAValue]) -
     return names
 
 
-class _Declaration(IRDLOperation):
+class _Declaration(PlainOperation):
     """What declarations share.
 
     `sizes`: sizes of the array dimensions, outermost first, then those of the base type as written (`simplex[K]`
@@ -148,7 +148,7 @@ class ParameterOp(_Declaration):
 
 
 @irdl_op_definition
-class GlobalOp(IRDLOperation):
+class GlobalOp(PlainOperation):
     """The variable `var_name` that another block declares at its top level."""
 
     name = "stan.global"
@@ -158,7 +158,7 @@ class GlobalOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CheckOp(IRDLOperation):
+class CheckOp(PlainOperation):
     """Checks `value` against the constraint that `var_name` was declared with; throws if it does not hold.
 
     The frontend puts one after each constrained variable of data (after its declaration), and at the end of
@@ -180,7 +180,7 @@ class CheckOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReadOp(IRDLOperation):
+class ReadOp(PlainOperation):
     """The whole value of a variable at this point of the program."""
 
     name = "stan.read"
@@ -194,7 +194,7 @@ class ReadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AssignOp(IRDLOperation):
+class AssignOp(PlainOperation):
     """`var[indices] = value`; without indices the whole variable. Throws if sizes differ or an index is out of range.
 
     `kinds` has an entry for each index (see INDEX_KINDS); their operands are `indices`, in order.
@@ -216,7 +216,7 @@ class AssignOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IndexOp(IRDLOperation):
+class IndexOp(PlainOperation):
     """`value[indices]`, fewer indices than dimensions allowed. Throws if an index is out of range."""
 
     name = "stan.index"
@@ -234,7 +234,7 @@ class IndexOp(IRDLOperation):
 
 
 @irdl_op_definition
-class UninitializedOp(IRDLOperation):
+class UninitializedOp(PlainOperation):
     """The value of a variable that is declared but not yet assigned: NaN, or the smallest int. Value form only."""
 
     name = "stan.uninitialized"
@@ -244,7 +244,7 @@ class UninitializedOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AssertShapeOp(IRDLOperation):
+class AssertShapeOp(PlainOperation):
     """`value`, once its sizes are found to be those that `var_name` was declared with: `sizes`, as in declarations.
 
     Throws if they differ. What is left of a whole assignment to a sized variable when the variable becomes a value.
@@ -264,7 +264,7 @@ class AssertShapeOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DefineOp(IRDLOperation):
+class DefineOp(PlainOperation):
     """The final value of the global variable `var_name`, at the end of the block that declares it.
 
     What other blocks read through `stan.global`. Value form only; a variable that is assigned in part has none.

@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.passes.analysis.constants import constant_integer
 from ulam.passes.analysis.nesting import terminator
+from ulam.passes.lower.checks import HARMLESS
 from ulam.passes.lower.tables import is_costly_function
 
 _SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp)
@@ -54,9 +55,8 @@ def _has_costly_rest(loop: scf.ForOp) -> bool:
 
 def _is_serial(loop: scf.ForOp) -> bool:
     body = loop.body.block
-    for op in body.ops:
-        if op.regions or isinstance(op, _SERIAL_OPS):
-            return True
+    if any(isinstance(op, _SERIAL_OPS) or (op.regions and not _only_branches(op)) for op in body.ops):
+        return True
     end = terminator(body)
     return any(
         argument.type == f64 and not _is_sum(argument, yielded)
@@ -64,18 +64,44 @@ def _is_serial(loop: scf.ForOp) -> bool:
     )
 
 
+def _only_branches(op: Operation) -> bool:
+    """Whether an op with regions is a branch that computes values, and does nothing else, on either side."""
+    kinds = (*_SERIAL_OPS, rt.StoreOp, ad.AccumulateOp, scf.ForOp, scf.WhileOp)
+    return isinstance(op, scf.IfOp) and not any(
+        isinstance(inner, kinds) and HARMLESS not in inner.attributes for inner in op.walk()
+    )
+
+
 def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
-    """`argument + ...` and nothing else, with re-association allowed; or a value that is merely passed on."""
-    if yielded is argument:
-        return True
-    uses = list(argument.uses)
-    current = argument
-    while len(uses) == 1 and isinstance(add := uses[0].operation, arith.AddfOp) and _may_reassociate(add):
-        current = add.result
-        uses = list(current.uses)
-        if current is yielded:
-            return all(isinstance(use.operation, scf.YieldOp) for use in uses)
-    return False
+    """`argument + ...` and nothing else, also in branches, with re-association allowed; or merely passed on."""
+    chain: dict[SSAValue, Operation | None] = {}
+    if not _sums_up(argument, yielded, chain):
+        return False
+    steps = set(chain.values())
+    return all(
+        use.operation in steps or isinstance(use.operation, scf.YieldOp) for value in chain for use in value.uses
+    )
+
+
+def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None]) -> bool:
+    """Whether `value` is `argument` plus something; `chain`: the values on the way → the additions and branches."""
+    found: Operation | None = None
+    if value is not argument:
+        op = value.owner
+        if isinstance(op, arith.AddfOp) and _may_reassociate(op):
+            if not any(_sums_up(argument, operand, chain) for operand in op.operands):
+                return False
+            found = op
+        elif isinstance(op, scf.IfOp):
+            position = op.results.index(value)
+            ends = [terminator(region.block) for region in op.regions if region.blocks]
+            if len(ends) < 2 or not all(_sums_up(argument, end.operands[position], chain) for end in ends):
+                return False
+            found = op
+        else:
+            return False
+    chain[value] = found
+    return True
 
 
 def _may_reassociate(op: arith.AddfOp) -> bool:
