@@ -37,7 +37,8 @@ class Moves:
         self._variables = variables
         self._calls = calls
         self._sizes = sizes
-        self._readers: dict[Operation, list[Operation]] = {}
+        self._readers: dict[Operation, set[Operation]] = {}
+        self._read_by: dict[Operation, list[Operation]] = {}
         self._assigned_in_part: set[int] = set()
         definitions = Definitions(graph, variables)
         reaching = definitions.reaching().before
@@ -45,12 +46,26 @@ class Moves:
             state = reaching[node.number] or 0
             for op in node.ops:
                 if isinstance(op, stan.ReadOp) and (number := variables.find(op.var)) is not None:
-                    for definition in members(state & definitions.of_variable(number)):
-                        self._readers.setdefault(definitions.ops[definition], []).append(op)
+                    found = members(state & definitions.of_variable(number))
+                    self._note(op, [definitions.ops[definition] for definition in found])
                 elif isinstance(op, stan.AssignOp) and op.kinds.data:
                     self._assigned_in_part.add(variables.number(op.var))
                 made, ended = definitions.step(op)
                 state = state & ~ended | made
+
+    def _note(self, read: Operation, definitions: list[Operation]) -> None:
+        self._read_by[read] = definitions
+        for definition in definitions:
+            self._readers.setdefault(definition, set()).add(read)
+
+    def copied(self, read: Operation, copy: Operation) -> None:
+        """Notes that `copy` reads what `read` does."""
+        self._note(copy, self._read_by[read])
+
+    def replaced(self, read: Operation) -> None:
+        """Notes that a read is no more."""
+        for definition in self._read_by.pop(read):
+            self._readers[definition].discard(read)
 
     def may_move(self, candidate: Candidate, use: stan.ReadOp) -> bool:
         """Whether `use` alone reads what was assigned, and evaluating it there changes no order that can be seen."""
@@ -58,7 +73,7 @@ class Moves:
         number = self._variables.number(assignment.var)
         if is_global(self._variables.declarations[number]) or number in self._assigned_in_part:
             return False
-        if self._readers.get(assignment) != [use] or use.parent is not assignment.parent:
+        if self._readers.get(assignment) != {use} or use.parent is not assignment.parent:
             return False
         if not _is_only_for(candidate.expression.ops, assignment):
             return False

@@ -167,6 +167,8 @@ class _Propagation:
         for original in candidate.expression.ops:
             if isinstance(original, stan.ReadOp):
                 clone: Operation = read(self._variable(original.var, op), op.location)
+                if self.moves is not None:
+                    self.moves.copied(original, clone)
             else:
                 clone = original.clone(mapping)
                 clone.location = op.location
@@ -175,8 +177,7 @@ class _Propagation:
             op.parent.insert_op_before(clone, op)
             added.append(clone)
         value = candidate.assignment.value
-        replace_uses(op.res, mapping.get(value, value))
-        discard(op)
+        self._replace(op, mapping.get(value, value))
         return added
 
     def _move(self, candidate: Candidate, op: stan.ReadOp) -> list[Operation]:
@@ -190,9 +191,14 @@ class _Propagation:
                 self._moved.add(original)
         value = candidate.assignment.value
         discard(candidate.assignment)
+        self._replace(op, value)
+        return added
+
+    def _replace(self, op: stan.ReadOp, value: SSAValue) -> None:
+        if self.moves is not None:
+            self.moves.replaced(op)
         replace_uses(op.res, value)
         discard(op)
-        return added
 
     def _fits(self, candidate: Candidate, use: stan.ReadOp, limit: int) -> bool:
         expression = candidate.expression

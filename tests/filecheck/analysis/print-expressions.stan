@@ -38,7 +38,7 @@ model {
 // AVAILABLE-NEXT: target_add: {exp(v), sum(exp(v)), (A * v), sum((A * v))}
 
 // POSTPONABLE:      postponable-expressions of model
-// POSTPONABLE:      if: {}
+// POSTPONABLE:      if: {exp(v), sum(exp(v))}
 // POSTPONABLE-NEXT: assign x: {exp(v), sum(exp(v))}
 // POSTPONABLE-NEXT: assign x: {exp(v), sum(exp(v))}
 // POSTPONABLE-NEXT: print: {}
