@@ -23,17 +23,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
-from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
 from ulam.passes.analysis.expressions import DensityTerms, Expression, Expressions
 from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Node, members
-from ulam.passes.optimize.scopes import own_bodies
+from ulam.passes.optimize.scopes import call_effects, functions, own_bodies
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import FreshNames, assign, declare, is_tree, read
-from ulam.passes.walk import ops_within
 
 _BOUND_FROM_OUTSIDE = ("data", "parameters")
 
@@ -48,9 +46,8 @@ class LazyCodeMotion(ModulePass):
     preserve_numerics: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = [o for o in ops_within(op) if isinstance(o, stan.FuncOp)]
-        calls = CallEffects(functions)
-        terms = DensityTerms(functions) if self.preserve_numerics else None
+        calls = call_effects(op)
+        terms = DensityTerms(functions(op)) if self.preserve_numerics else None
         names = FreshNames(op)
         static: dict[Operation, StaticAutodiff] = {}
         for body in own_bodies(op):
@@ -80,6 +77,7 @@ class _Rewriter:
         self.variables: dict[int, stan.DeclareOp] = {}
         self.anchors = dict(self.found.statement_start)
         self.in_place: set[int] = set()  # statements in the midst of which something is stored
+        self.settled: set[Operation] = set()  # what stands before the anchor of its statement; shared values, too
 
     def run(self) -> None:
         motion, nodes = self.motion, self.found.graph.nodes
@@ -161,10 +159,12 @@ class _Rewriter:
             assert following is not None
             anchor = following
         self.anchors[statement] = anchor
-        for part in (*tree, store):
-            if part.parent is not None:
+        for part in tree:
+            if part not in self.settled and self.found.statement_of.get(part, statement) == statement:
                 part.detach()
-            block.insert_op_before(part, anchor)
+                block.insert_op_before(part, anchor)
+        block.insert_op_before(store, anchor)
+        self.settled.update(tree)
 
     @staticmethod
     def _tree(root: Operation) -> dict[Operation, None]:
