@@ -38,6 +38,9 @@ class Effect(IntFlag):
     LEAVES_LOOP = 512  # break, continue: what follows in the loop's body is not executed
     RETURNS = 1024
 
+    if not TYPE_CHECKING:  # sets of effects are plain ints: to make a member of every combination takes much longer
+        __and__, __or__, __invert__ = int.__and__, int.__or__, int.__invert__
+
 
 _EXITS = Effect.LEAVES_LOOP | Effect.RETURNS
 _ORDERED = Effect.PRINTS | Effect.THROWS | Effect.DRAWS | Effect.PROFILES | _EXITS
@@ -259,7 +262,7 @@ def conflict(first: Effect, second: Effect) -> bool:
 
 
 class CallEffects:
-    """Effects of the functions of one program, from their bodies: a fixpoint over the call graph.
+    """Effects of the functions of one program, from their bodies, which are looked at when first asked for.
 
     Formals are values and locals are private, so reading and writing variables, and exits, do not leave a function.
     """
@@ -268,32 +271,79 @@ class CallEffects:
 
     def __init__(self, functions: Iterable[Operation]) -> None:
         self._known: dict[str, Effect] = {}
-        bodies: dict[str, Operation] = {}
+        self._bodies: dict[str, Operation] = {}
         for function in functions:
             name = function.properties["sym_name"]
             assert isinstance(name, StringAttr)
             if function.regions[0].blocks:
-                bodies[name.data] = function
-                self._known[name.data] = Effect.NONE
+                self._bodies[name.data] = function
+
+    def _of_body(self, name: str) -> Effect:
+        """The effects of a function: a fixpoint over those that it calls, directly or not."""
+        if (found := self._known.get(name)) is not None:
+            return found
+        own: dict[str, Effect] = {}
+        calls: dict[str, list[Operation]] = {}
+        pending = [name]
+        while pending:
+            current = pending.pop()
+            if current in self._known:
+                continue
+            self._known[current] = Effect.NONE
+            own[current], calls[current] = _split(self._bodies[current])
+            for call in calls[current]:
+                pending += [called for called in _names_called(call) if called in self._bodies]
         changed = True
         while changed:
             changed = False
-            for name, function in bodies.items():
-                summary = effects_within(function, self) & ~self._PRIVATE
-                if summary != self._known[name]:
-                    self._known[name] = summary
+            for current in reversed(own):  # what was found last is called by what was found before
+                summary = own[current]
+                for call in calls[current]:
+                    summary |= self.of(call)
+                summary &= ~self._PRIVATE
+                if summary != self._known[current]:
+                    self._known[current] = summary
                     changed = True
+        return self._known[name]
 
     def of(self, op: Operation) -> Effect:
         """Effects of `op` itself; of a call, those of the body it calls."""
-        properties = op.properties
-        symbol = properties.get("definition") or ("user" in properties and properties.get("callee"))
-        if not isinstance(symbol, StringAttr) or symbol.data not in self._known:
+        if op.name != "stan.call":
+            return effects_of(op)
+        symbol, callback = _names_called(op)
+        if symbol not in self._bodies:
             own = effects_of(op)
         else:
             # A vectorised library call compares sizes before its body runs.
-            own = self._known[symbol.data] | (Effect.THROWS if "definition" in properties else Effect.NONE)
-        callback = properties.get("callback")
-        if isinstance(callback, StringAttr) and callback.data in self._known:
-            own = (own & ~Effect.PRINTS) | self._known[callback.data]
+            own = self._of_body(symbol) | (Effect.THROWS if "definition" in op.properties else Effect.NONE)
+        if callback in self._bodies:
+            own = (own & ~Effect.PRINTS) | self._of_body(callback)
         return own
+
+
+def _names_called(call: Operation) -> tuple[str, str]:
+    """The symbols of the function with a body that a call means, and of the one that it passes on; '' for none."""
+    properties = call.properties
+    symbol = properties.get("definition") or ("user" in properties and properties.get("callee"))
+    callback = properties.get("callback")
+    return (
+        symbol.data if isinstance(symbol, StringAttr) else "",
+        callback.data if isinstance(callback, StringAttr) else "",
+    )
+
+
+def _split(function: Operation) -> tuple[Effect, list[Operation]]:
+    """The effects of the ops in a function, but for its calls; and these."""
+    found = Effect.NONE
+    calls: list[Operation] = []
+    pending = [function]
+    while pending:
+        op = pending.pop()
+        if op.name == "stan.call":
+            calls.append(op)
+        else:
+            found |= effects_of(op)
+        for region in op.regions:
+            for block in region.blocks:
+                pending += block.ops
+    return found, calls

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntFlag
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, func, scf
 from xdsl.ir import Block, Operation, SSAValue
@@ -27,6 +28,9 @@ class Effect(IntFlag):
     TRAP = 16  # undefined for some operands: must not run where the program would not have run it
     ORDERED = 32  # prints, random numbers, the target, the bound table, the arena: never removed nor moved
     CONTROL = 64  # ends a region
+
+    if not TYPE_CHECKING:  # sets of effects are plain ints: to make a member of every combination takes much longer
+        __and__, __or__, __invert__ = int.__and__, int.__or__, int.__invert__
 
 
 ANYTHING = Effect.READ | Effect.WRITE | Effect.LEAVE | Effect.ORDERED

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.stan.effects import takes_any_size
 from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
 from ulam.passes.analysis.live_variables import outputs
-from ulam.passes.variable_form import is_tree
 
 _EXITS = frozenset[type]((stan.BreakOp, stan.ContinueOp, stan.ReturnOp))
 _DECLARATIONS = frozenset[type]((stan.DeclareOp, stan.ParameterOp))
+_NO_TREES = frozenset[type]((*_DECLARATIONS, stan.GlobalOp, Block))  # owners of values that are not part of expressions
+_ROOTS = frozenset[type]((stan.BlockOp, stan.FuncOp, stan.ProgramOp))
+_YIELDS_TO_ITSELF = frozenset[type]((stan.WhileOp, *LAZY))
 _NEVER = _EXITS | _DECLARATIONS | {stan.ConstantOp, stan.ReadOp, stan.PromoteOp}  # have no effect that counts here
 _HARMLESS = Effect.READS_VAR | Effect.WRITES_VAR | Effect.READS_TARGET | Effect.LEAVES_LOOP | Effect.RETURNS
 
@@ -74,30 +76,34 @@ class NeededOps:
         while pending:
             current = pending.pop()
             self._need(current)
-            if is_tree(current):
+            if current.results and type(current) not in _NO_TREES:
                 pending += [use.operation for result in current.results for use in result.uses]
-            parent = current.parent_op()
-            if isinstance(parent, LAZY) and isinstance(current, stan.YieldOp):
+            elif type(current) is stan.YieldOp and isinstance(parent := current.parent_op(), LAZY):
                 pending.append(parent)
 
     def _need(self, op: Operation) -> None:
         """Marks an op, what computes its operands, and the control flow that it stands in."""
+        needed = self.needed
+        if op in needed:
+            return
         pending = [op]
         while pending:
             current = pending.pop()
-            if current in self.needed:
+            if current in needed:
                 continue
-            self.needed.add(current)
-            pending += self._exits.get(current, ())
+            needed.add(current)
             for operand in current.operands:
-                if isinstance(operand.owner, Operation) and is_tree(operand.owner):
-                    pending.append(operand.owner)
-            if isinstance(current, (stan.WhileOp, *LAZY)):
-                for region in current.regions:
-                    if isinstance(region.block.last_op, stan.YieldOp | stan.ConditionOp):
-                        pending.append(region.block.last_op)
+                owner = operand.owner
+                if type(owner) not in _NO_TREES and isinstance(owner, Operation):
+                    pending.append(owner)
+            if current.regions:
+                pending += self._exits.get(current, ())
+                if type(current) in _YIELDS_TO_ITSELF:
+                    for region in current.regions:
+                        if isinstance(region.block.last_op, stan.YieldOp | stan.ConditionOp):
+                            pending.append(region.block.last_op)
             parent = current.parent_op()
-            if parent is not None and not isinstance(parent, stan.BlockOp | stan.FuncOp | stan.ProgramOp):
+            if parent is not None and parent not in needed and type(parent) not in _ROOTS:
                 pending.append(parent)
 
     # ------------------------------------------------------------ live variables of what is needed

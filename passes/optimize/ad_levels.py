@@ -31,7 +31,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.analysis.bodies import Body
-from ulam.passes.optimize.scopes import own_bodies
+from ulam.passes.optimize.scopes import call_effects, own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.variable_form import is_global
 from ulam.passes.walk import ops_within
@@ -52,7 +52,7 @@ class AdLevelOptimization(ModulePass):
 
 def run_on(op: Operation) -> None:
     """Marks the variables of all programs and functions at or below `op`; marks of an earlier run go first."""
-    calls = CallEffects(f for f in ops_within(op) if isinstance(f, stan.FuncOp))
+    calls = call_effects(op)
     with_gradient: dict[str, str] = {}
     for body in own_bodies(op):
         if isinstance(body, stan.FuncOp):

@@ -21,11 +21,10 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
-from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.needed_ops import NeededOps
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
-from ulam.passes.optimize.scopes import graphs, own_bodies
+from ulam.passes.optimize.scopes import call_effects, graphs, own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard
 from ulam.passes.variable_form import Variable, erase_unused, literal_of, mark_local
@@ -41,7 +40,7 @@ class DeadCodeElimination(ModulePass):
         for body in own_bodies(op):
             for region in body.regions:
                 _decide_branches(region.block)
-        calls = CallEffects(o for o in op.walk() if isinstance(o, stan.FuncOp))
+        calls = call_effects(op)
         facts = SizeFactsOnDemand(op)
         for graph in graphs(op):
             variables = Variables(graph)

@@ -47,7 +47,7 @@ from ulam.passes.optimize.loop_copies import (
     without_end,
     write_copies,
 )
-from ulam.passes.optimize.scopes import own_bodies
+from ulam.passes.optimize.scopes import call_effects, own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import constant, erase_unused, is_statement, literal_of, read, yield_
@@ -84,7 +84,7 @@ class OneStepLoopUnrolling(ModulePass):
 
 def run_on(op: Operation, budget: int = 2_000, *, only_useful: bool = False) -> None:
     """Peels the loops of the program's own functions and blocks at or below `op`."""
-    calls = CallEffects(f for f in ops_within(op) if isinstance(f, stan.FuncOp)) if only_useful else None
+    calls = call_effects(op) if only_useful else None
     peeler = _Peeler(budget, calls)
     for body in own_bodies(op):
         peeler.block(body.regions[0].blocks[0])

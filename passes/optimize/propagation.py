@@ -29,7 +29,7 @@ from ulam.passes.analysis.available_assignments import AvailableAssignments, Can
 from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Variables
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
-from ulam.passes.optimize.scopes import graphs
+from ulam.passes.optimize.scopes import call_effects, graphs
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import Variable, is_global, read, visible_at
@@ -97,7 +97,7 @@ def _propagate(
     wanted: Callable[[stan.AssignOp, Expression], bool],
     sizes: SizeFactsOnDemand | None,
 ) -> None:
-    calls = CallEffects(op for op in module.walk() if isinstance(op, stan.FuncOp))
+    calls = call_effects(module)
     for graph in graphs(module):
         propagation = _Propagation(graph, calls, name, limit, budget, wanted)
         if sizes is not None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.passes.optimize.scopes import own_bodies
@@ -31,36 +30,27 @@ class Repeat(ModulePass):
         parse_pipeline(self.passes)  # wrong names are told before anything runs
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        before = fingerprint(op)
+        entries = parse_pipeline(self.passes)
+        now = _state(op)
+        done: dict[int, State] = {}  # what each pass has left behind, if it does nothing more to it
         for _ in range(self.max):
-            for entry in parse_pipeline(self.passes):
+            before = now
+            for number, entry in enumerate(entries):
+                if done.get(number) == now and len(entries) > 1:
+                    continue
                 entry.apply(ctx, op)
-            after = fingerprint(op)
-            if after == before:
+                now = done[number] = _state(op)
+            if now == before:
                 break
-            before = after
 
 
-def fingerprint(module: ModuleOp) -> int:
-    """A hash of the user's functions and the blocks: ops, their properties, and how values connect them."""
-    numbers: dict[SSAValue, int] = {}
-    parts: list[object] = []
+State = list[object]
+"""The ops of the user's functions and of the blocks in order, with what may change about them."""
+
+
+def _state(module: ModuleOp) -> State:
+    state: State = []
     for body in own_bodies(module):
         for op in ops_within(body):
-            parts.append(_signature(op, numbers))
-    return hash(tuple(parts))
-
-
-def _signature(op: Operation, numbers: dict[SSAValue, int]) -> object:
-    for region in op.regions:
-        for block in region.blocks:
-            for argument in block.args:
-                numbers[argument] = len(numbers)
-    for result in op.results:
-        numbers[result] = len(numbers)
-    return (
-        op.name,
-        op.parent_op() is not None and len(op.regions),
-        tuple(op.properties.items()),
-        tuple(numbers.get(operand, -1) for operand in op.operands),
-    )
+            state += (op, tuple(op.operands), tuple(op.properties.values()))
+    return state

@@ -26,3 +26,19 @@ def graphs(module: Operation) -> Iterator[FlowGraph]:
     for op in module.regions[0].block.ops:
         if isinstance(op, stan.ProgramOp):
             yield FlowGraph(op)
+
+
+def call_effects(module: Operation) -> stan.CallEffects:
+    """The effects of all functions of a module, those of the library included."""
+    return stan.CallEffects(functions(module))
+
+
+def functions(op: Operation) -> Iterator[stan.FuncOp]:
+    """All functions at or below `op`: they stand in programs, or alone in a module (tests)."""
+    if isinstance(op, stan.FuncOp):
+        yield op
+    elif not isinstance(op, stan.BlockOp):
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    yield from functions(inner)
