@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect
 
-CONDITIONAL, OR, AND, ADDITIVE, UNARY, POWER, POSTFIX, ATOM = 1, 2, 3, 6, 9, 10, 11, 12
+CONDITIONAL, OR, AND, ADDITIVE, UNARY, POWER, TRANSPOSE, POSTFIX, ATOM = 1, 2, 3, 6, 9, 10, 11, 12, 13
 
 PRECEDENCE = {
     "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7, ".*": 7, "./": 7,
@@ -166,7 +166,7 @@ def binary_text(symbol: str, left: Text, right: Text) -> Text:
 
 def unary_text(symbol: str, operand: Text) -> Text:
     if symbol == "'":
-        return Text(f"{operand.within(POSTFIX)}'", POSTFIX)
+        return Text(f"{operand.within(TRANSPOSE)}'", TRANSPOSE)
     return Text(f"{symbol}{operand.within(POWER)}", UNARY)
 
 

@@ -69,6 +69,14 @@ def test_programs_survive_printing_and_parsing(path: Path) -> None:
     assert str(lower(print_module(module))) == str(module)
 
 
+def test_an_index_behind_a_transpose_has_parentheses() -> None:
+    text = "data { matrix[2, 2] A; } generated quantities { real a = (A')[1, 2]; matrix[2, 2] b = A[{1, 2}]''; }"
+    module = lower(text)
+    printed = print_module(module)
+    assert "(A')[1, 2]" in printed and "A[{1, 2}]''" in printed
+    assert str(lower(printed)) == str(module)
+
+
 def expressions() -> st.SearchStrategy[str]:
     leaves = st.sampled_from(["x", "y", "i", "j", "1", "2", "0.5", "1e10", "v[1]", "exp(x)", "f(i)"])
 
