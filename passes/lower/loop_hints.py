@@ -55,25 +55,34 @@ def _has_costly_rest(loop: scf.ForOp) -> bool:
 
 def _is_serial(loop: scf.ForOp) -> bool:
     body = loop.body.block
-    if any(isinstance(op, _SERIAL_OPS) or (op.regions and not _only_branches(op)) for op in body.ops):
+    if any(isinstance(op, _SERIAL_OPS) or (op.regions and not _only_adds(op)) for op in body.ops):
         return True
-    end = terminator(body)
+    return _carries_chain(loop)
+
+
+def _carries_chain(loop: scf.ForOp) -> bool:
+    """Whether a real goes from one iteration to the next in another way than as a sum."""
+    body = loop.body.block
     return any(
         argument.type == f64 and not _is_sum(argument, yielded)
-        for argument, yielded in zip(body.args[1:], end.operands, strict=True)
+        for argument, yielded in zip(body.args[1:], terminator(body).operands, strict=True)
     )
 
 
-def _only_branches(op: Operation) -> bool:
-    """Whether an op with regions is a branch that computes values, and does nothing else, on either side."""
-    kinds = (*_SERIAL_OPS, rt.StoreOp, ad.AccumulateOp, scf.ForOp, scf.WhileOp)
-    return isinstance(op, scf.IfOp) and not any(
-        isinstance(inner, kinds) and HARMLESS not in inner.attributes for inner in op.walk()
-    )
+def _only_adds(op: Operation) -> bool:
+    """Whether a branch or loop computes values and sums, and does nothing else."""
+    for inner in op.walk():
+        if isinstance(inner, (*_SERIAL_OPS, rt.StoreOp, scf.WhileOp)) and HARMLESS not in inner.attributes:
+            return False
+        if isinstance(inner, scf.ForOp) and _carries_chain(inner):
+            return False
+    return True
 
 
 def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
     """`argument + ...` and nothing else, also in branches, with re-association allowed; or merely passed on."""
+    if yielded is argument:
+        return True
     chain: dict[SSAValue, Operation | None] = {}
     if not _sums_up(argument, yielded, chain):
         return False
@@ -96,6 +105,10 @@ def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operatio
             position = op.results.index(value)
             ends = [terminator(region.block) for region in op.regions if region.blocks]
             if len(ends) < 2 or not all(_sums_up(argument, end.operands[position], chain) for end in ends):
+                return False
+            found = op
+        elif isinstance(op, scf.ForOp):  # which carries nothing but sums, see `_only_adds`
+            if not _sums_up(argument, op.iter_args[op.results.index(value)], chain):
                 return False
             found = op
         else:
