@@ -148,15 +148,6 @@ def erase_unused(values: Iterable[SSAValue]) -> None:
         pending += operands
 
 
-def visible_at(declaration: Operation, op: Operation) -> bool:
-    """Whether what `declaration` defines may be named at `op`: it stands before it, in its block or around it."""
-    block = declaration.parent
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current is not None and current is not declaration and declaration.is_before_in_block(current)
-
-
 def last_statement(block: Block) -> Operation:
     """The terminator of a region, which it must have."""
     end = block.last_op

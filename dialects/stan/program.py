@@ -119,7 +119,8 @@ class FuncOp(PlainOperation):
     Block arguments of `body` are the formals, as plain values (formals cannot be assigned). `data_only` has a 1
     for each formal declared `data`. A function without result has no output in `function_type`.
     `stan_name` is the name in the source (`sym_name` is made unique where functions are overloaded).
-    `body` is empty (no block) for library functions that the lowering knows itself.
+    `body` is empty (no block) for library functions that the lowering knows itself. `inlined`: nothing calls it any
+    more, and no pass has to look at it.
     """
 
     name = "stan.func"
@@ -129,6 +130,7 @@ class FuncOp(PlainOperation):
     argument_names = prop_def(ArrayAttr[StringAttr])
     data_only = prop_def(DenseArrayBase)
     library = opt_prop_def(UnitAttr)
+    inlined = opt_prop_def(UnitAttr)
     body = region_def()
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
 

@@ -1,8 +1,8 @@
 """Data-flow analysis: the fixpoint of transfer functions over a flow graph, forward or backward.
 
 An analysis says what holds at the boundary, how facts of several paths are joined, and what a node does to them.
-`None` stands for a place that no path has reached yet. Nodes are visited in program order (backward: in reverse) until
-nothing changes, which for structured control flow takes the depth of the loops plus two sweeps.
+`None` stands for a place that no path has reached yet. Nodes are visited in program order (backward: in reverse), again
+if what comes into them has changed: a loop is done with before what follows it.
 
 Sets are bits of an int (`solve_sets`); anything else is an `Analysis`. Source: Kam and Ullman 1977; Aho, Lam, Sethi,
 Ullman, "Compilers", section 9.3.
@@ -10,8 +10,9 @@ Ullman, "Compilers", section 9.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 from ulam.passes.analysis.flow_graph import FlowGraph, Node
@@ -47,46 +48,56 @@ class Solution(Generic[State]):
     after: list[State | None]
 
 
-def solve(graph: FlowGraph, analysis: Analysis[State], *, backward: bool = False) -> Solution[State]:
-    """The greatest fixpoint."""
+def solve(
+    graph: FlowGraph, analysis: Analysis[State], users: Sequence[Collection[int]] = (), *, backward: bool = False
+) -> Solution[State]:
+    """The greatest fixpoint. `users`: of each node those that look at more of it than the state behind it."""
     count = len(graph.nodes)
-    before: list[State | None] = [None] * count
-    after: list[State | None] = [None] * count
-    entering, leaving = (after, before) if backward else (before, after)
+    entering: list[State | None] = [None] * count
+    leaving: list[State | None] = [None] * count
+    passed: list[list[State | None]] = [[None] * len(_following(node, backward)) for node in graph.nodes]  # by edge
     start = graph.exit if backward else graph.entry
-    order = list(reversed(graph.nodes)) if backward else graph.nodes
-    changed = True
-    while changed:
-        changed = False
-        for node in order:
-            state = analysis.boundary() if node is start else None
-            for incoming in _incoming(node, analysis, leaving, backward):
+    sources = _edges_into(graph, backward)
+    pending = [-start.number if backward else start.number]  # the nodes to visit, in the order of the analysis
+    waits = {start.number}
+    while pending:
+        number = abs(heappop(pending))
+        waits.discard(number)
+        node = graph.nodes[number]
+        state = analysis.boundary() if node is start else None
+        for source, position in sources[number]:
+            if (incoming := passed[source][position]) is not None:
                 state = incoming if state is None else analysis.join(state, incoming)
-            if state is None:
+        assert state is not None
+        entering[number] = state
+        leaving[number] = result = analysis.transfer(node, state)
+        changed = [user for user in users[number] if entering[user] is not None] if users else []
+        edges = passed[number]
+        for position, following in enumerate(_following(node, backward)):
+            new = result if backward else analysis.along(node, position, result)
+            if new is None or new == edges[position]:
                 continue
-            entering[node.number] = state
-            result = analysis.transfer(node, state)
-            if result != leaving[node.number]:
-                leaving[node.number] = result
-                changed = True
+            edges[position] = new
+            changed.append(following.number)
+        for other in changed:
+            if other not in waits:
+                waits.add(other)
+                heappush(pending, -other if backward else other)
+    before, after = (leaving, entering) if backward else (entering, leaving)
     return Solution(before, after)
 
 
-def _incoming(node: Node, analysis: Analysis[State], leaving: Sequence[State | None], backward: bool) -> list[State]:
-    found: list[State] = []
-    if backward:
-        for successor in node.successors:
-            if (state := leaving[successor.number]) is not None:
-                found.append(state)
-        return found
-    for predecessor in node.predecessors:
-        state = leaving[predecessor.number]
-        if state is None:
-            continue
-        for position, successor in enumerate(predecessor.successors):
-            if successor is node and (passed := analysis.along(predecessor, position, state)) is not None:
-                found.append(passed)
-    return found
+def _following(node: Node, backward: bool) -> list[Node]:
+    return node.predecessors if backward else node.successors
+
+
+def _edges_into(graph: FlowGraph, backward: bool) -> list[list[tuple[int, int]]]:
+    """Of each node, the nodes that states come from, with the position of the edge among theirs."""
+    sources: list[list[tuple[int, int]]] = [[] for _ in graph.nodes]
+    for node in graph.nodes:
+        for position, following in enumerate(_following(node, backward)):
+            sources[following.number].append((node.number, position))
+    return sources
 
 
 def solve_sets(

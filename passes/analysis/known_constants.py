@@ -6,7 +6,7 @@ Zadeck 1991, on structured control flow instead of SSA edges.
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes.analysis.data_flow import Solution, solve
@@ -32,7 +32,7 @@ class KnownConstants:
         self._live = live_variables(graph, variables).after
 
     def solve(self) -> Solution[Constants]:
-        return solve(self.graph, self)
+        return solve(self.graph, self, _users_of_values(self.graph))
 
     # ------------------------------------------------------------ the analysis
 
@@ -49,17 +49,16 @@ class KnownConstants:
         if node.after is not None and node.after.results:
             self.values[node.after.results[0]] = self._lazy(node.after)
         for op in node.ops:
-            if op.results:
-                self._expression(op, state if result is None else result)
-                if type(op) is not stan.DeclareOp:
-                    continue
-            if type(op) is stan.AssignOp:
+            cls = type(op)
+            if cls is not stan.AssignOp and cls is not stan.DeclareOp:
+                if op.results:
+                    self._expression(op, state if result is None else result)
+                continue
+            if cls is stan.AssignOp:
                 assert isinstance(op, stan.AssignOp)
                 number, value = self.variables.find(op.var), self._assigned(op)
-            elif type(op) is stan.DeclareOp:
-                number, value = self.variables.number(op.results[0]), None
             else:
-                continue
+                number, value = self.variables.number(op.results[0]), None
             if number is None:
                 continue
             known = state if result is None else result
@@ -133,6 +132,27 @@ class KnownConstants:
 
     def _assigned(self, op: stan.AssignOp) -> Literal | None:
         """The value that a scalar variable gets."""
-        if op.indices or op.value.type not in self.types:
+        operands = op.operands
+        if len(operands) > 2 or operands[1].type not in self.types:
             return None
-        return self.values.get(op.value)
+        return self.values.get(operands[1])
+
+
+def _users_of_values(graph: FlowGraph) -> list[set[int]]:
+    """Of each node the others that look at the values of its expressions: where lazy operands and loops end a node."""
+    home: dict[Operation | Block, Node] = {op: node for node in graph.nodes for op in node.ops if op.results}
+    home |= {node.after: node for node in graph.nodes if node.after is not None and node.after.results}
+    users: list[set[int]] = [set() for _ in graph.nodes]
+    for node in graph.nodes:
+        looking = list(node.ops)
+        if node.header_of is not None:
+            looking.append(node.header_of)
+        if node.after is not None and node.after.results:
+            looking.append(node.after)
+            looking += [region.block.last_op for region in node.after.regions if region.block.last_op is not None]
+        for op in looking:
+            for operand in op.operands:
+                source = home.get(operand.owner)
+                if source is not None and source is not node:
+                    users[source.number].add(node.number)
+    return users

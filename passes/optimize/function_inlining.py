@@ -17,12 +17,12 @@ What stays a call, with a remark:
 
 * recursive functions, direct or mutual, and functions that are declared but not defined;
 * a function of more than `limit` ops that is called from several places, and what goes beyond `budget`, the number of
-  ops that the program may grow by;
+  ops that the program may grow by (as many as it has, and at least 1000): lowering writes such bodies in place, too;
 * calls in data and parameters, whose blocks hold no statements, and those that sizes of output variables come from:
   they are evaluated apart from their block.
 
-Functions whose calls are all inlined stay as they are, unused. In the others, and in functions that are passed to
-functions, calls are inlined unless that changes which arguments depend on autodiff formals.
+Functions whose calls are all inlined stay as they are, unused and marked as `inlined`. In the others, and in functions
+that are passed to functions, calls are inlined unless that changes which arguments depend on autodiff formals.
 
 Source: optimization levels documentation, "Function inlining".
 """
@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, LocationAttr, ModuleOp, StringAttr, i8
+from xdsl.dialects.builtin import DenseArrayBase, IntAttr, LocationAttr, ModuleOp, StringAttr, UnitAttr, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -48,6 +48,7 @@ from ulam.passes.walk import ops_within
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 _WITHOUT_STATEMENTS = ("data", "parameters")
+_LEAST_BUDGET = 1_000
 _REREAD_DISTANCE = 256  # ops between a variable's read and the call that are looked at for assignments
 
 Bits = list[int]
@@ -56,12 +57,15 @@ Bits = list[int]
 
 @dataclass(frozen=True)
 class FunctionInlining(ModulePass):
-    """The pass. `limit`: ops of a body that is inlined at several places; `budget`: ops that the module may grow by."""
+    """The pass. `limit`: ops of a body that is inlined at several places; `budget`: ops that the module may grow by.
+
+    Without a budget: as many as the program has itself, so that what follows takes time in proportion to it.
+    """
 
     name = "function-inlining"
 
-    limit: int = 300
-    budget: int = 5_000
+    limit: int = 200
+    budget: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in op.body.block.ops:
@@ -140,8 +144,8 @@ def _size(block: Block) -> int:
 class _Program:
     """The functions of a program, and which of them are inlined."""
 
-    def __init__(self, program: stan.ProgramOp, limit: int, budget: int) -> None:
-        self.limit, self.budget = limit, budget
+    def __init__(self, program: stan.ProgramOp, limit: int, budget: int | None) -> None:
+        self.limit = limit
         ops = list(program.body.block.ops)
         functions = {op.sym_name.data: op for op in ops if isinstance(op, stan.FuncOp)}
         self.blocks = [op for op in ops if isinstance(op, stan.BlockOp)]
@@ -151,6 +155,10 @@ class _Program:
         self._templates: dict[str, _Template] = {}
         self._sizes: dict[str, int] = {}
         self.left: dict[str, None] = {}  # functions that are called or passed on after inlining
+        if budget is None:
+            bodies = (*(f.body for f in self.functions.values() if f.body.blocks), *(b.body for b in self.blocks))
+            budget = max(_LEAST_BUDGET, sum(_size(body.block) for body in bodies))
+        self.budget = budget
 
     def run(self) -> None:
         if not any(f.body.blocks for f in self.functions.values()):
@@ -184,6 +192,9 @@ class _Program:
                 continue
             done.add(name)
             self._function(function)
+        for name, function in self.functions.items():
+            if self.places[name] and name not in done:
+                function.properties["inlined"] = UnitAttr()
 
     def _function(self, function: stan.FuncOp) -> None:
         if not any(call.user is not None for call in _calls(function.body.block)):

@@ -32,7 +32,7 @@ from ulam.passes.optimize.moved_expressions import Moves, is_cheap
 from ulam.passes.optimize.scopes import call_effects, graphs
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.variable_form import Variable, is_global, read, visible_at
+from ulam.passes.variable_form import Variable, is_global, read
 
 WHEN = ("always", "useful")
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
@@ -127,26 +127,33 @@ class _Propagation:
         self._globals: dict[tuple[Operation, int], SSAValue] = {}
         self._told: set[int] = set()
         self._moved: set[Operation] = set()
+        self._declared: dict[Operation, int] = {}  # declarations → place in program order
 
     def run(self) -> None:
         if not self.analysis.candidates:
             return
-        uses: list[tuple[stan.ReadOp, int]] = []
+        uses: list[tuple[stan.ReadOp, int, int]] = []
+        place = 0
         for node in self.graph.nodes:
             held = self.analysis.holding(node)
             for op in node.ops:
-                if isinstance(op, stan.ReadOp) and held:
-                    uses.append((op, held))
+                place += 1
+                if isinstance(op, stan.ReadOp):
+                    if held:
+                        uses.append((op, held, place))
+                    continue
+                if isinstance(op, Variable):
+                    self._declared[op] = place
                 made, ended = self.analysis.step(op)
                 held = held & ~ended | made
-        for op, held in reversed(uses):
+        for op, held, place in reversed(uses):
             if op not in self._moved:
-                self._substitute(op, held, self.limit)
+                self._substitute(op, held, place, self.limit)
 
-    def _substitute(self, op: stan.ReadOp, held: int, limit: int) -> int:
+    def _substitute(self, op: stan.ReadOp, held: int, place: int, limit: int) -> int:
         """Replaces a read, and the reads in what replaces it; the number of ops added."""
-        candidate = self.analysis.of_variable(held, op.var)
-        if candidate is None or not self._fits(candidate, op, limit):
+        candidate = self.analysis.of_variable(held, op.operands[0])
+        if candidate is None or not self._fits(candidate, op, place, limit):
             return 0
         moves = self.moves is not None and not is_cheap(candidate)
         if moves and self.moves is not None and not self.moves.may_move(candidate, op):
@@ -156,7 +163,7 @@ class _Propagation:
         count = len(added)
         for inner in added:
             if isinstance(inner, stan.ReadOp):
-                count += self._substitute(inner, held, limit - count)
+                count += self._substitute(inner, held, place, limit - count)
         return count
 
     def _copy(self, candidate: Candidate, op: stan.ReadOp) -> list[Operation]:
@@ -200,7 +207,7 @@ class _Propagation:
         replace_uses(op.res, value)
         discard(op)
 
-    def _fits(self, candidate: Candidate, use: stan.ReadOp, limit: int) -> bool:
+    def _fits(self, candidate: Candidate, use: stan.ReadOp, place: int, limit: int) -> bool:
         expression = candidate.expression
         if len(expression.ops) > limit:
             return False
@@ -209,7 +216,7 @@ class _Propagation:
             if not _is_around(value.owner, use):
                 return False
         for original in expression.ops:
-            if isinstance(original, stan.ReadOp) and not self._can_name(original.var, use):
+            if isinstance(original, stan.ReadOp) and not self._can_name(original.operands[0], use, place):
                 return False
         if not all(isinstance(op, stan.ReadOp | stan.ConstantOp | stan.PromoteOp) for op in expression.ops) and (
             candidate.assignment.value.type not in _SCALARS or any(isinstance(op, stan.CallOp) for op in expression.ops)
@@ -218,11 +225,13 @@ class _Propagation:
                 return False
         return self.budget.take(len(expression.ops))
 
-    def _can_name(self, variable: SSAValue, use: Operation) -> bool:
+    def _can_name(self, variable: SSAValue, use: Operation, place: int) -> bool:
+        """Whether a variable is visible at `use`: declared before it, in its block or around it, or global."""
         declaration = self.variables.declarations[self.variables.number(variable)]
-        return visible_at(declaration, use) or (
-            is_global(declaration) and _program_block(declaration) is not _program_block(use)
-        )
+        assert declaration.parent is not None
+        if self._declared[declaration] < place and _is_around(declaration.parent, use):
+            return True
+        return is_global(declaration) and _program_block(declaration) is not _program_block(use)
 
     def _variable(self, variable: SSAValue, use: Operation) -> SSAValue:
         """The variable as it is named in the block of `use`: its declaration, or a `stan.global`."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.pipelines import PipelineError, parse_pipeline
-from ulam.passes.walk import ops_within
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,15 @@ State = list[object]
 def _state(module: ModuleOp) -> State:
     state: State = []
     for body in own_bodies(module):
-        for op in ops_within(body):
-            state += (op, tuple(op.operands), tuple(op.properties.values()))
+        _add_state(body.regions[0].block, state)
     return state
+
+
+def _add_state(block: Block, state: State) -> None:
+    op = block.first_op
+    while op is not None:
+        state += (op, *op.operands, *op.properties.values())
+        for region in op.regions:
+            for inner in region.blocks:
+                _add_state(inner, state)
+        op = op.next_op

@@ -12,9 +12,9 @@ from ulam.passes.analysis.flow_graph import FlowGraph
 
 
 def own_bodies(module: Operation) -> Iterator[Body]:
-    """The user's functions and the program's blocks, in program order."""
+    """The user's functions, but for those whose calls have all been inlined, and the program's blocks, in order."""
     for body in bodies(module):
-        if not (isinstance(body, stan.FuncOp) and body.library is not None):
+        if "library" not in body.properties and "inlined" not in body.properties:
             yield body
 
 
