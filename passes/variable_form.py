@@ -102,14 +102,16 @@ class FreshNames:
 def literal_of(value: SSAValue) -> int | float | None:
     """The number that an expression is: a literal, perhaps promoted, else None."""
     op = value.owner
-    if isinstance(op, stan.PromoteOp) and op.results[0].type == stan.REAL:
+    cls = type(op)
+    if cls is stan.ConstantOp:
+        assert isinstance(op, stan.ConstantOp)
+        number = op.properties["value"]
+        return number.value.data if isinstance(number, (IntegerAttr, FloatAttr)) else None
+    if cls is stan.PromoteOp and value.type == stan.REAL:
+        assert isinstance(op, stan.PromoteOp)
         inner = literal_of(op.operands[0])
         return float(inner) if inner is not None else None
-    if not isinstance(op, stan.ConstantOp) or isinstance(op.properties["value"], StringAttr):
-        return None
-    number = op.properties["value"]
-    assert isinstance(number, IntegerAttr | FloatAttr)
-    return number.value.data
+    return None
 
 
 def is_statement(op: Operation) -> bool:

@@ -17,6 +17,8 @@ def ops_within(root: Operation) -> Iterator[Operation]:
     while pending:
         op = pending.pop()
         yield op
+        if not op.regions:
+            continue
         for region in reversed(op.regions):
             for block in reversed(region.blocks):
                 inner = block.last_op

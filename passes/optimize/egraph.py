@@ -293,11 +293,15 @@ Guard = Callable[[EGraph, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule whose types have become predicates of classes. `parts`: heads that its operands must have, if any."""
+    """A rule whose types have become predicates of classes. `parts`: heads that its operands must have, if any.
+
+    `types`: which types an expression may have to be what a name stands for; names of any type are not there.
+    """
 
     rule: Rule
     guards: dict[str, Guard]
     parts: tuple[str | None, ...]
+    types: dict[str, frozenset[Attribute]]
 
     def may_match(self, heads: Sequence[AbstractSet[str | None]]) -> bool:
         """Whether operands with these heads may be those of the pattern, in one order or the other."""

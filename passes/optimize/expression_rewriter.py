@@ -184,7 +184,49 @@ def _may_match(
     for value in op.operands:
         head = heads.get(value.owner) if isinstance(value.owner, Operation) else None
         parts.append({head} if literal_of(value) is None else _LITERAL_PART)
-    return any(rule.may_match(parts) for rule in candidates)
+    return any(rule.may_match(parts) and _fits(rule, rule.rule.pattern, op, heads, {}) for rule in candidates)
+
+
+def _fits(
+    rule: CompiledRule, pattern: Apply, op: Operation, heads: Mapping[Operation, str], bound: dict[str, SSAValue]
+) -> bool:
+    """Whether the operands of an op may be what a rule's pattern has, as they are; `bound`: what names stand for."""
+    terms, values = pattern.operands, op.operands
+    if len(terms) != len(values):
+        return False
+    swapped = dict(bound) if len(terms) == 2 else {}
+    if all([_is_like(rule, term, value, heads, bound) for term, value in zip(terms, values, strict=True)]):
+        return True
+    return len(terms) == 2 and all(
+        [_is_like(rule, term, value, heads, swapped) for term, value in zip(terms, reversed(values), strict=True)]
+    )
+
+
+def _is_like(
+    rule: CompiledRule, term: Term, value: SSAValue, heads: Mapping[Operation, str], bound: dict[str, SSAValue]
+) -> bool:
+    if isinstance(term, Name):
+        types = rule.types.get(term.name)
+        known = bound.setdefault(term.name, value)
+        return (types is None or value.type in types) and (known is value or _may_be_equal(known, value))
+    if isinstance(term, Literal):
+        return literal_of(value) == term.value
+    owner = value.owner
+    return isinstance(owner, Operation) and heads.get(owner) == term.head and _fits(rule, term, owner, heads, bound)
+
+
+def _may_be_equal(one: SSAValue, other: SSAValue) -> bool:
+    """Whether two expressions have the same form; reads are taken to be equal if they read the same variable."""
+    if one is other:
+        return True
+    first, second = one.owner, other.owner
+    if type(first) is not type(second) or not isinstance(first, Operation) or not isinstance(second, Operation):
+        return literal_of(one) is not None and literal_of(one) == literal_of(other)
+    if not first.operands or first.regions:
+        return first.properties == second.properties
+    return len(first.operands) == len(second.operands) and all(
+        [_may_be_equal(a, b) for a, b in zip(first.operands, second.operands, strict=True)]
+    )
 
 
 def _is_of_literals(op: Operation) -> bool:

@@ -33,8 +33,10 @@ from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
 from ulam.passes.optimize.expression_rewriter import Place, Rewriter, is_inner, joins_its_user
 from ulam.passes.optimize.scopes import own_bodies
-from ulam.passes.optimize.simplify_structure import simplified
+from ulam.passes.optimize.simplify_structure import SIMPLIFIED, simplified
 from ulam.passes.variable_form import errors_are_retold
+
+_LEAVES = frozenset[type]((stan.ReadOp, stan.ConstantOp))
 
 
 @dataclass(frozen=True)
@@ -72,20 +74,24 @@ class _Walk:
         self._barriers += 1
         op = block.first_op
         while op is not None:
-            simpler, op = simplified(op)
-            if simpler:
-                continue
-            assert op is not None
+            cls = type(op)
+            if cls in SIMPLIFIED:
+                simpler, op = simplified(op)
+                if simpler:
+                    continue
+                assert op is not None
             following = op.next_op
             place = self._places[op] = Place(len(self._places), self._barriers)
-            if is_inner(op):
+            if cls in _LEAVES:
+                pass
+            elif is_inner(op):
                 self._join(op, place)
             elif op.regions or effects_of(op) & ~(Effect.THROWS | Effect.READS_VAR):
                 self._barriers += 1
-            for region in op.regions:
-                for inner in region.blocks:
-                    self.block(inner)
             if op.regions:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self.block(inner)
                 self._barriers += 1
             op = following
 

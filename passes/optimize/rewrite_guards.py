@@ -15,6 +15,9 @@ _TYPES: dict[str, Attribute] = {
 }  # fmt: skip
 
 
+_NO_TYPES = (("literal",), ("triangular",))
+
+
 @cache
 def compiled_rules(preserve_numerics: bool, retold: bool) -> dict[str, list[CompiledRule]]:
     """The rules that may be applied, by the head of the pattern."""
@@ -23,7 +26,8 @@ def compiled_rules(preserve_numerics: bool, retold: bool) -> dict[str, list[Comp
         if (rule.same_bits or not preserve_numerics) and (retold or not rule.changes_texts):
             guards = {name: guard(types) for name, types in rule.guards.items()}
             parts = tuple(_head(operand) for operand in rule.pattern.operands)
-            found.setdefault(rule.pattern.head, []).append(CompiledRule(rule, guards, parts))
+            types = {name: _types(words) for name, words in rule.guards.items() if words not in _NO_TYPES}
+            found.setdefault(rule.pattern.head, []).append(CompiledRule(rule, guards, parts, types))
     return found
 
 
@@ -47,8 +51,13 @@ def guard(words: tuple[str, ...]) -> Guard:
         return lambda graph, number: graph.literal(number) is not None
     if words == ("triangular",):
         return _is_triangular
-    types = frozenset(map(type_named, words))
+    types = _types(words)
     return lambda graph, number: graph.type_of(number) in types
+
+
+@cache
+def _types(words: tuple[str, ...]) -> frozenset[Attribute]:
+    return frozenset(map(type_named, words))
 
 
 def _is_triangular(graph: EGraph, number: int) -> bool:

@@ -22,6 +22,8 @@ _NOT_EQUAL = stan.BINARY_OPERATORS["!="]
 _NOT = stan.UNARY_OPERATORS["!"]
 _TRUTHS = (*(stan.BINARY_OPERATORS[s] for s in ("==", "!=", "<", "<=", ">", ">=")), _NOT, stan.AndOp, stan.OrOp)
 PASS = "partial-evaluation"
+SIMPLIFIED = frozenset[type]((stan.SelectOp, stan.AndOp, stan.OrOp, stan.FieldOp, stan.IndexOp))
+"""The ops that `simplified` knows."""
 
 
 def simplified(op: Operation) -> tuple[bool, Operation | None]:
