@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.passes.analysis.bodies import bodies
 from ulam.passes.walk import ops_within
 
 _NO_KINDS = {"kinds": ArrayAttr[StringAttr](())}
@@ -79,15 +80,16 @@ class FreshNames:
     """Names of variables that a pass makes: `lcm_sym3__`. No name of the program ends in `__`, none is given twice."""
 
     def __init__(self, root: Operation) -> None:
-        self._taken = {
-            name.data
-            for op in ops_within(root)
-            if isinstance(op, Variable) and (name := op.var_name).data.endswith("__")
-        }
+        self._root = root
+        self._taken: set[str] | None = None  # found when the first name is asked for
         self._count = 0
 
     def fresh(self, prefix: str) -> str:
         """The next free `<prefix>_sym<n>__`."""
+        if self._taken is None:
+            own = (body for body in bodies(self._root) if "library" not in body.properties)
+            variables = (op for body in own for op in ops_within(body) if isinstance(op, Variable))
+            self._taken = {op.var_name.data for op in variables if op.var_name.data.endswith("__")}
         while True:
             self._count += 1
             name = f"{prefix}_sym{self._count}__"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -27,10 +28,10 @@ class Repeat(ModulePass):
             raise PipelineError("repeat: there are no passes to repeat")
         if self.max < 1:
             raise PipelineError(f"repeat: max is {self.max}, but must be at least 1")
-        parse_pipeline(self.passes)  # wrong names are told before anything runs
+        _entries(self.passes)  # wrong names are told before anything runs
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        entries = parse_pipeline(self.passes)
+        entries = _entries(self.passes)
         now = _state(op)
         done: dict[int, State] = {}  # what each pass has left behind, if it does nothing more to it
         for _ in range(self.max):
@@ -42,6 +43,11 @@ class Repeat(ModulePass):
                 now = done[number] = _state(op)
             if now == before:
                 break
+
+
+@cache
+def _entries(passes: str) -> list[ModulePass]:
+    return parse_pipeline(passes)
 
 
 State = list[object]
