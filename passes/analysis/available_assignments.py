@@ -8,7 +8,7 @@ error, it gives the same value again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -22,8 +22,7 @@ _CHANGES = frozenset[type]((stan.AssignOp, stan.DeclareOp, stan.ProfileOp))
 _REPEATABLE = Effect.READS_VAR | Effect.THROWS
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(NamedTuple):
     """A right-hand side: its ops in order of evaluation, the variables that it reads, the values from outside."""
 
     ops: tuple[Operation, ...]
@@ -31,8 +30,7 @@ class Expression:
     outside: tuple[SSAValue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """An assignment that may be substituted."""
 
     assignment: stan.AssignOp
@@ -92,6 +90,7 @@ class AvailableAssignments:
             for op in node.ops:
                 if type(op) is stan.AssignOp and isinstance(op, stan.AssignOp) and not op.kinds.data:
                     self._add(op, calls, limit, wanted)
+        self._reached = graph.reached()
         gen, kill = self._effects_of_nodes(graph)
         everything = (1 << len(self.candidates)) - 1
         self.before = solve_sets(graph, gen, kill, intersect=True, everything=everything).before
@@ -157,7 +156,9 @@ class AvailableAssignments:
         return 0, self._of_profiles
 
     def holding(self, node: Node) -> int:
-        """Candidates that hold at the first op of a node."""
+        """Candidates that hold at the first op of a node; none where control never comes."""
+        if node.number not in self._reached:
+            return 0
         state = self.before[node.number]
         assert state is not None
         return state & ~self.ended_at_entry(node)

@@ -32,7 +32,7 @@ from ulam.passes.variable_form import literal_of
 _FAR = 64  # nodes that are looked at to find where an inserted expression would have been computed
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Loop:
     """`first` to `end`: its nodes. `decides`: the one that goes on to the body or past the loop.
 

@@ -36,7 +36,7 @@ _DENSITY_SUFFIXES = ("_lpdf", "_lpmf", "_lcdf", "_lccdf")
 _HIGHEST_COST = 1_000_000
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Expression:
     """`operands`: numbers of the operands; from `lazy` on, those of the regions of a lazy op.
 
@@ -56,7 +56,7 @@ class Expression:
     bit: int = -1
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Occurrence:
     """Where an expression is computed. Positions count the ops of the graph; `first`: that of the tree's first op.
 
@@ -76,7 +76,7 @@ class Occurrence:
         return self.first if self.position - self.first + 1 == self.size else self.position
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Argument:
     """A block argument as an operand."""
 

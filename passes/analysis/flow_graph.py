@@ -87,6 +87,17 @@ class FlowGraph:
             self.entry = last = self._new(program.body.block)
         return ends or [last]
 
+    def reached(self) -> set[int]:
+        """The numbers of the nodes that some path leads to: none does behind a `return` in a scope, for one."""
+        found = {self.entry.number}
+        pending = [self.entry]
+        while pending:
+            for successor in pending.pop().successors:
+                if successor.number not in found:
+                    found.add(successor.number)
+                    pending.append(successor)
+        return found
+
     # ------------------------------------------------------------ one region
 
     def _new(self, block: Block, *predecessors: Node | None) -> Node:

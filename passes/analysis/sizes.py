@@ -30,7 +30,7 @@ _MATRIX_OF_ONE_SIZE = ("cholesky_factor_corr", "cholesky_factor_cov", "corr_matr
 _MAX_TERMS = 16
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Uses:
     """How the program uses one variable."""
 
@@ -39,7 +39,7 @@ class _Uses:
     assigned: stan.AssignOp | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SizeFacts:
     """The ints and sizes of one program (or of loose functions and blocks), as it is when this is made.
 

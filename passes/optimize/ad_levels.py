@@ -76,7 +76,7 @@ class _Origin:
     assignment: Operation | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Gradients:
     """The values of one function or block that carry a gradient. `globals`: variables of other blocks that do, with
     the parameter that they depend on."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -30,7 +31,7 @@ _SYMBOLS = {"neg": "-", "pos": "+"}
 _SYMMETRIC = frozenset({"+", ".*", "==", "!="})
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """One form of an expression. `origins`: the values of the program that have it, first one first.
 
@@ -291,8 +292,7 @@ class EGraph:
 Guard = Callable[[EGraph, int], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledRule:
+class CompiledRule(NamedTuple):
     """A rule whose types have become predicates of classes. `parts`: heads that its operands must have, if any.
 
     `types`: which types an expression may have to be what a name stands for; names of any type are not there.
@@ -315,8 +315,7 @@ class CompiledRule:
         return (parts[0] is None or parts[0] in heads[1]) and (parts[1] is None or parts[1] in heads[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A rule that matches a node of a class; what its names stand for."""
 
     number: int

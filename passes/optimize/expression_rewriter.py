@@ -50,7 +50,7 @@ _SILENT = Effect.THROWS | Effect.READS_VAR
 _CALL_COST, _DENSITY_COST = 20.0, 100.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Place:
     """Where an op stands. `order` counts ops, `barrier` those before it with an effect that has an order.
 
@@ -84,7 +84,7 @@ class _CannotPlaceError(Exception):
     """A form would need a value before it is there."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Rewriter:
     """Rewrites the trees of one program."""
 
@@ -290,7 +290,7 @@ def cost(node: Node, operands: list[Attribute]) -> float:
 # ---------------------------------------------------------------- one tree
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Tree:
     rewriter: Rewriter
     root: Operation

@@ -31,9 +31,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, LocationAttr, ModuleOp, StringAttr, UnitAttr, i8
+from xdsl.dialects.builtin import DenseArrayBase, IntAttr, IntegerType, LocationAttr, ModuleOp, StringAttr, UnitAttr, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -76,7 +77,7 @@ class FunctionInlining(ModulePass):
 # ---------------------------------------------------------------- functions that are inlined
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Template:
     """A function ready for copying: one exit, at the end.
 
@@ -121,7 +122,7 @@ def _dependences(function: stan.FuncOp) -> dict[int, Bits]:
     found: dict[int, Bits] = {}
     for op in _calls(values.body.block):
         if isinstance(number := op.attributes.get(_NUMBER), IntAttr):
-            pairs = zip(op.arguments, op.autodiff.get_values(), strict=True)
+            pairs = zip(op.arguments, _autodiff_bits(op), strict=True)
             found[number.data] = [dependence(argument, known, anything) if bit else 0 for argument, bit in pairs]
     return found
 
@@ -132,6 +133,10 @@ def _calls(block: Block) -> Iterator[stan.CallOp]:
         for inner in ops_within(op):
             if type(inner) is stan.CallOp:
                 yield inner
+
+
+def _autodiff_bits(call: stan.CallOp) -> Bits:
+    return [int(bit) for bit in cast("DenseArrayBase[IntegerType]", call.autodiff).get_values()]
 
 
 def _size(block: Block) -> int:
@@ -288,7 +293,7 @@ def _calls_behind_sizes(block: stan.BlockOp) -> list[stan.CallOp]:
 # ---------------------------------------------------------------- calls of one body
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Declaration:
     """A sized variable that is assigned at once: inlined statements must not come in between, so it moves along."""
 
@@ -296,7 +301,7 @@ class _Declaration:
     assignment: stan.AssignOp
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Inliner:
     """Inlines the calls in one block or function."""
 
@@ -387,7 +392,7 @@ class _Inliner:
 
     def _bits(self, call: stan.CallOp) -> Bits:
         if (found := self.bits.get(call)) is None:
-            found = [int(bit) for bit in call.autodiff.get_values()]
+            found = _autodiff_bits(call)
         return found
 
 
@@ -532,8 +537,9 @@ def _result_of_exits(end: stan.ReturnOp) -> stan.DeclareOp | None:
     if end.value is None or not isinstance(end.value.owner, stan.ReadOp):
         return None
     variable = end.value.owner.var.owner
-    is_made = isinstance(variable, stan.DeclareOp) and variable.var_name.data == structure_exits.RESULT
-    return variable if is_made else None
+    if isinstance(variable, stan.DeclareOp) and variable.var_name.data == structure_exits.RESULT:
+        return variable
+    return None
 
 
 def _literal_ops(op: Operation) -> list[Operation] | None:

@@ -39,7 +39,7 @@ class Local:
     variable: SSAValue | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Span:
     """The iterations: `for (n in lower:upper)`."""
 
@@ -77,7 +77,7 @@ class Span:
         return self.is_nonempty or self.facts.is_at_least(_gap(self.facts, self.loop).plus(ONE), Form(0))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Library:
     """The functions of a program by their symbols, and what vectorised calls of the library's mean."""
 

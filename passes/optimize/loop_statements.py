@@ -21,7 +21,7 @@ _Place = tuple[int, Form]
 """A dimension, and the `c` of the `n + c` that it is indexed by."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Statement:
     """One statement: `root` with the expressions that it alone uses, which stand before it."""
 

@@ -88,7 +88,7 @@ def _tell(op: Operation, variable: str, message: str, *, done: bool = False) -> 
     remark(LoopVectorization.name, op.location, f"loop over {variable}", message, done=done)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Whole:
     """A statement written for all iterations: the ops that take its place."""
 
@@ -96,7 +96,7 @@ class _Whole:
     guarded: bool
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Loop:
     """One loop."""
 

@@ -227,7 +227,7 @@ def _whole_assignments(in_part: Sequence[stan.AssignOp], facts: SizeFacts) -> No
 # ---------------------------------------------------------------- elements that make a literal
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Elements:
     """What happens to a variable whose elements are assigned one by one."""
 

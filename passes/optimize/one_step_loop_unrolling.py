@@ -90,7 +90,7 @@ def run_on(op: Operation, budget: int = 2_000, *, only_useful: bool = False) -> 
         peeler.block(body.regions[0].blocks[0])
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Peeler:
     """`calls`: effects of functions, where only useful peeling is asked for."""
 

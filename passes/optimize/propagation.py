@@ -74,7 +74,7 @@ class ExpressionPropagation(ModulePass):
         _propagate(op, self.name, self.limit, _Budget(self.budget), wanted, moves)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Budget:
     """How many ops may still be added; None: any number."""
 

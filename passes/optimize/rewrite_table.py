@@ -9,9 +9,9 @@ and `+`), and functions that are operators by another name have become those.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 TABLE = Path(__file__).with_name("rewrite_rules.txt")
 
@@ -31,33 +31,30 @@ _COST = re.compile(r"(?P<names>\S+(?: \S+)*): (?P<cost>[\d.]+)$")
 CLASSES = ("same-bits", "last-bits")
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(NamedTuple):
     """An expression that the rule leaves as it is."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(NamedTuple):
     """A number, int or real."""
 
     value: int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(NamedTuple):
     """An operator or a call. `meaning`: the definition that a call means, if not that of its own name."""
 
     function: str
     operands: tuple[Term, ...]
     unchecked: bool = False
     meaning: str | None = None
-    head: str = field(init=False)
-    """What tells different functions apart: one that is checked, and one that is not, are two."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "head", head_of(self.function, self.unchecked, self.meaning))
+    @property
+    def head(self) -> str:
+        """What tells different functions apart: one that is checked, and one that is not, are two."""
+        return head_of(self.function, self.unchecked, self.meaning)
 
 
 Term = Name | Literal | Apply
@@ -70,8 +67,7 @@ def head_of(function: str, unchecked: bool, meaning: str | None) -> str:
     return function if meaning is None else f"{function} as {meaning}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One row. `guards`: the types that each name may have, as words."""
 
     text: str
@@ -80,11 +76,10 @@ class Rule:
     same_bits: bool
     changes_texts: bool
     comment: str
-    guards: dict[str, tuple[str, ...]] = field(hash=False)
+    guards: dict[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """Rows under one heading; a section without rows has `notes`."""
 
     title: str
@@ -93,8 +88,7 @@ class Section:
     guards: dict[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     sections: tuple[Section, ...]
     costs: dict[str, float]
 

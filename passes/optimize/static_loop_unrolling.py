@@ -88,7 +88,7 @@ class _Found:
     has_loops: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Unroller:
     limit: int
     budget: int

@@ -22,7 +22,7 @@ from ulam.passes.walk import ops_within
 _SCALARS = {stan.INT, stan.REAL}
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class WholeSums(WholeVectors):
     """Rewrites what statements add to the target or to a variable."""
 

@@ -36,7 +36,7 @@ _REALS = stan.array_of(stan.REAL, 1)
 _LINEAR = (stan.VECTOR, stan.ROW_VECTOR)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class WholeVectors:
     """Rewrites the expressions of one statement. `strict`: nothing of it may throw."""
 
