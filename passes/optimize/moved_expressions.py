@@ -31,7 +31,11 @@ def is_cheap(candidate: Candidate) -> bool:
 
 
 class Moves:
-    """The uses of each definition of a graph, and what lies between them."""
+    """The uses of each definition of a graph, and what lies between them.
+
+    A definition that reaches a read together with others stays: of these pairs, of which there may be as many as the
+    square of a program's length, only the definitions are noted.
+    """
 
     def __init__(self, graph: FlowGraph, variables: Variables, calls: CallEffects, sizes: SizeFactsOnDemand) -> None:
         self._variables = variables
@@ -42,16 +46,21 @@ class Moves:
         self._assigned_in_part: set[int] = set()
         definitions = Definitions(graph, variables)
         reaching = definitions.reaching().before
+        shared = 0
         for node in graph.nodes:
             state = reaching[node.number] or 0
             for op in node.ops:
                 if isinstance(op, stan.ReadOp) and (number := variables.find(op.var)) is not None:
-                    found = members(state & definitions.of_variable(number))
-                    self._note(op, [definitions.ops[definition] for definition in found])
+                    found = state & definitions.of_variable(number)
+                    if found & (found - 1):
+                        shared |= found
+                        found = 0
+                    self._note(op, [definitions.ops[definition] for definition in members(found)])
                 elif isinstance(op, stan.AssignOp) and op.kinds.data:
                     self._assigned_in_part.add(variables.number(op.var))
                 made, ended = definitions.step(op)
                 state = state & ~ended | made
+        self._shared = {definitions.ops[definition] for definition in members(shared)}
 
     def _note(self, read: Operation, definitions: list[Operation]) -> None:
         self._read_by[read] = definitions
@@ -73,7 +82,9 @@ class Moves:
         number = self._variables.number(assignment.var)
         if is_global(self._variables.declarations[number]) or number in self._assigned_in_part:
             return False
-        if self._readers.get(assignment) != {use} or use.parent is not assignment.parent:
+        if self._readers.get(assignment) != {use} or assignment in self._shared:
+            return False
+        if use.parent is not assignment.parent:
             return False
         if not _is_only_for(candidate.expression.ops, assignment):
             return False
