@@ -17,7 +17,7 @@ What stays a call, with a remark:
 
 * recursive functions, direct or mutual, and functions that are declared but not defined;
 * a function of more than `limit` ops that is called from several places, and what goes beyond `budget`, the number of
-  ops that the program may grow by (as many as it has, and at least 1000): lowering writes such bodies in place, too;
+  ops that the program may grow by (half of what it has, and at least 1000): lowering writes such bodies in place, too;
 * calls in data and parameters, whose blocks hold no statements, and those that sizes of output variables come from:
   they are evaluated apart from their block.
 
@@ -60,7 +60,7 @@ Bits = list[int]
 class FunctionInlining(ModulePass):
     """The pass. `limit`: ops of a body that is inlined at several places; `budget`: ops that the module may grow by.
 
-    Without a budget: as many as the program has itself, so that what follows takes time in proportion to it.
+    Without a budget: half as many as the program has itself, so that what follows takes time in proportion to it.
     """
 
     name = "function-inlining"
@@ -162,7 +162,7 @@ class _Program:
         self.left: dict[str, None] = {}  # functions that are called or passed on after inlining
         if budget is None:
             bodies = (*(f.body for f in self.functions.values() if f.body.blocks), *(b.body for b in self.blocks))
-            budget = max(_LEAST_BUDGET, sum(_size(body.block) for body in bodies))
+            budget = max(_LEAST_BUDGET, sum(_size(body.block) for body in bodies) // 2)
         self.budget = budget
 
     def run(self) -> None:
