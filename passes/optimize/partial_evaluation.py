@@ -45,13 +45,13 @@ class PartialEvaluation(ModulePass):
 
     name = "partial-evaluation"
     preserve_numerics: bool = False
-    budget: int = 800
+    budget: int = 200
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         run_on(op, preserve_numerics=self.preserve_numerics, budget=self.budget)
 
 
-def run_on(op: Operation, *, preserve_numerics: bool = False, budget: int = 800) -> None:
+def run_on(op: Operation, *, preserve_numerics: bool = False, budget: int = 200) -> None:
     """Rewrites the expressions of all programs below `op`, their own functions included."""
     for program in op.regions[0].block.ops:
         if isinstance(program, stan.ProgramOp):
