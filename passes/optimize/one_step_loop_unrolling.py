@@ -48,12 +48,11 @@ from ulam.passes.optimize.loop_copies import (
     write_copies,
 )
 from ulam.passes.optimize.scopes import call_effects, own_bodies
+from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import constant, erase_unused, is_statement, literal_of, read, yield_
 from ulam.passes.walk import ops_within
-
-WHEN = ("always", "useful")
 
 _PEELED = UnitAttr()
 _EXTRA_OPS = 8
@@ -75,11 +74,10 @@ class OneStepLoopUnrolling(ModulePass):
     when: str = "always"
 
     def __post_init__(self) -> None:
-        if self.when not in WHEN:
-            raise ValueError(f"when is {' or '.join(WHEN)}, not {self.when}")
+        check_when(self.when)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op, self.budget, only_useful=self.when == "useful")
+        run_on(op, self.budget, only_useful=self.when == USEFUL)
 
 
 def run_on(op: Operation, budget: int = 2_000, *, only_useful: bool = False) -> None:

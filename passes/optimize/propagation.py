@@ -30,11 +30,11 @@ from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Variables
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
 from ulam.passes.optimize.scopes import call_effects, graphs
+from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import Variable, is_global, read
 
-WHEN = ("always", "useful")
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 
 
@@ -63,14 +63,13 @@ class ExpressionPropagation(ModulePass):
     when: str = "always"
 
     def __post_init__(self) -> None:
-        if self.when not in WHEN:
-            raise ValueError(f"when is {' or '.join(WHEN)}, not {self.when}")
+        check_when(self.when)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         def wanted(assignment: stan.AssignOp, expression: Expression) -> bool:
             return not self.preserve_numerics or assignment.value.type == stan.INT
 
-        moves = SizeFactsOnDemand(op) if self.when == "useful" else None
+        moves = SizeFactsOnDemand(op) if self.when == USEFUL else None
         _propagate(op, self.name, self.limit, _Budget(self.budget), wanted, moves)
 
 

@@ -35,11 +35,10 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.passes.optimize.loop_copies import LOOPS, int_literal, never_ends, spread_literal, without_end, write_copies
 from ulam.passes.optimize.scopes import own_bodies
+from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.variable_form import constant, erase_unused
 from ulam.passes.walk import ops_within
-
-WHEN = ("always", "useful")
 
 _FEW_ITERATIONS = 4
 _FEW_OPS = 24
@@ -64,11 +63,10 @@ class StaticLoopUnrolling(ModulePass):
     when: str = "always"
 
     def __post_init__(self) -> None:
-        if self.when not in WHEN:
-            raise ValueError(f"when is {' or '.join(WHEN)}, not {self.when}")
+        check_when(self.when)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op, self.limit, self.budget, only_useful=self.when == "useful")
+        run_on(op, self.limit, self.budget, only_useful=self.when == USEFUL)
 
 
 def run_on(op: Operation, limit: int = 32, budget: int = 4_000, *, only_useful: bool = False) -> None:

@@ -155,5 +155,6 @@ double ulam_inc_beta(double a, double b, double x) {
   double y = 1 - x;
   if (x * (b + 1) <= (a + 1) * y) return beta_fraction(a, b, x, y);
   double upper = beta_fraction(b, a, y, x);
-  return upper < 0.75 ? 1 - upper : beta_fraction(a, b, x, y); /* slower, but nothing cancels */
+  /* Else the fraction, slower, where nothing cancels; close to 1 its terms fall too slowly to tell when to stop. */
+  return upper < 0.75 || y < 1e-3 ? 1 - upper : beta_fraction(a, b, x, y);
 }

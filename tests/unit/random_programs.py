@@ -175,6 +175,12 @@ def random_program(seed: int) -> str:
     text = Generator(seed).program()
     if seed % 2:
         text = text.replace("real b; vector[3] th; matrix[3, 3] M;", "real b; vector[N] th; matrix[N, N] M;")
-        text = text.replace("  vector[3] u = th; vector[3] v = x; matrix[3, 3] W", "  vector[N] u = th; vector[N] v = x; matrix[N, N] W")
-        text = text.replace("array[2] vector[3] A", "array[2] vector[N] A").replace("in 1:3)", "in 1:N)").replace("in 2:3)", "in 2:N)")
+        text = text.replace(
+            "  vector[3] u = th; vector[3] v = x; matrix[3, 3] W", "  vector[N] u = th; vector[N] v = x; matrix[N, N] W"
+        )
+        text = (
+            text.replace("array[2] vector[3] A", "array[2] vector[N] A")
+            .replace("in 1:3)", "in 1:N)")
+            .replace("in 2:3)", "in 2:N)")
+        )
     return text

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ulam.runtime import native
@@ -98,6 +98,7 @@ def test_gamma_p_and_q_are_complements(a: float, x: float) -> None:
 
 
 @given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1))
+@example(0.0078125, 1.0, 1e-9)
 def test_inc_beta_symmetry(a: float, b: float, x: float) -> None:
     complement = 1 - x
     x = 1 - complement  # both exact
