@@ -220,8 +220,14 @@ class StanModel:
         context = space.context
         located = self._program.unit("locate")
         status = context.run_value(space.address, located.entry, located.bound, space.theta_address, jacobian)
-        context.take_output()  # shown already
+        self._show_again(unit, context)
         return located.error(status, context) if status else unit.error_of(failure)
+
+    def _show_again(self, unit: Unit, context: Context) -> None:
+        """Takes what a program printed when run once more; shows it if it had not run before: its `bind` failed."""
+        output = context.take_output()
+        if output and unit.failure is not None:
+            self._show(output)
 
     def _constrain_error(self, unit: Unit, failure: Failure, space: _Workspace, beyond: bool) -> ProgramError:
         """The same for `param_constrain`. Generated quantities, which draw, are not run again and keep their errors."""
@@ -231,7 +237,7 @@ class StanModel:
         status = context.run_constrain(
             located.entry, located.bound, space.theta_address, written.ctypes.data, beyond, False
         )
-        context.take_output()  # shown already
+        self._show_again(unit, context)
         return located.error(status, context) if status else unit.error_of(failure)
 
     def log_density_hessian(

@@ -15,7 +15,7 @@ from ulam.dialects import stan
 from ulam.passes import pipelines
 from ulam.runtime.cached_compiler import CachedCompiler
 from ulam.runtime.compiler import CompileOptions, Compiler
-from ulam.runtime.errors import Rejection
+from ulam.runtime.errors import ProgramError, Rejection
 from ulam.runtime.model import StanModel
 
 PROGRAM = """parameters { real a; }
@@ -104,3 +104,18 @@ def test_a_pipeline_takes_the_place_of_the_levels_passes() -> None:
     assert len(keys) == 4
     written = Compiler(PROGRAM, options=CompileOptions(3, pipeline="")).module
     assert '"small a "' in str(written) and '"SMALL A "' in str(Compiler(PROGRAM, options=CompileOptions(3)).module)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_what_was_printed_before_an_error_in_work_on_data_is_shown(
+    level: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error is found when data are bound, ahead of all evaluations; each evaluation prints what comes before it."""
+    text = """data { int n; } transformed data { vector[2] v = [1, 2]'; } parameters { real p; }
+      model { print("first"); target += p * v[n]; print("never"); }"""
+    model = StanModel(text, {"n": 3}, opt_level=level)
+    for _ in range(2):
+        for evaluate in (model.log_density, model.log_density_gradient):
+            with pytest.raises(ProgramError, match="index"):
+                evaluate(np.array([0.5]))
+            assert capsys.readouterr().out == "first\n"
