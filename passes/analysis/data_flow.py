@@ -119,11 +119,15 @@ def solve_sets(
     count = len(graph.nodes)
     entering, leaving = [top] * count, [top] * count
     start = graph.exit if backward else graph.entry
+    waiting = bytearray(b"\1") * count  # nodes whose neighbours have changed since they were visited
     changed = True
     while changed:
         changed = False
         for node in reversed(graph.nodes) if backward else graph.nodes:
             number = node.number
+            if not waiting[number]:
+                continue
+            waiting[number] = 0
             neighbours = node.successors if backward else node.predecessors
             if node is start:
                 state = boundary
@@ -143,5 +147,7 @@ def solve_sets(
             if result != leaving[number]:
                 leaving[number] = result
                 changed = True
+                for neighbour in node.predecessors if backward else node.successors:
+                    waiting[neighbour.number] = 1
     before, after = (leaving, entering) if backward else (entering, leaving)
     return Solution(list(before), list(after))
