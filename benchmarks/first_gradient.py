@@ -27,7 +27,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 IMPORTS = (
     "numpy", "llvmlite.binding", "ulam.runtime.model", "ulam.runtime.cached_compiler", "ulam.runtime.compiler",
-    "ulam.frontend.parser", "ulam.frontend.typechecker", "ulam.frontend.lowering", "ulam.passes.lower.pipeline",
+    "ulam.frontend.parser", "ulam.frontend.typechecker", "ulam.frontend.lowering", "ulam.passes.pipelines",
+    "ulam.passes.lower.pipeline",
     "ulam.passes.autodiff.reverse_mode", "ulam.emit.llvm_text",
 )  # fmt: skip
 """What a compile imports; a cached start imports the first four only, when it comes to them."""
@@ -36,6 +37,7 @@ STAGES = (
     ("parse", "ulam.frontend.parser", "parse_program"),
     ("type check", "ulam.frontend.typechecker", "check_program"),
     ("to stan dialect", "ulam.frontend.lowering", "lower_program"),
+    ("passes of the level", "ulam.passes.pipelines", "run_pipeline"),
     ("value form", "ulam.passes.lower.pipeline", "to_value_form"),
     ("lowering", "ulam.passes.lower.pipeline", "lower"),
     ("differentiation", "ulam.passes.autodiff.reverse_mode", "reverse_mode"),
