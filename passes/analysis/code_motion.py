@@ -161,9 +161,16 @@ class CodeMotion:
         self.postponable = self._postponable()
         self._place_all()
         self._find_held()
-        self._find_redundant()
-        self.used = self._used()
-        self.stored = self._find_stored()
+        self._computed_again: set[Operation] = set()
+        while True:
+            self._find_redundant()
+            self.used = self._used()
+            self.stored = self._find_stored()
+            # What another one left out does not store anything: who would read that computes it again.
+            missing = set(self.redundant.values()) - set(self.stored.values()) - self._inserted()
+            if not missing:
+                break
+            self._computed_again.update(op for op, bit in self.redundant.items() if bit in missing)
 
     # ------------------------------------------------------------ where to insert
 
@@ -294,7 +301,7 @@ class CodeMotion:
             for op, occurrence, killed in found.sets[node.number].events:
                 if occurrence is not None:
                     bit = occurrence.expression.bit
-                    if held >> bit & 1:
+                    if held >> bit & 1 and op not in self._computed_again:
                         self.redundant[op] = bit
                     elif stores:
                         held |= 1 << bit
@@ -382,6 +389,19 @@ class CodeMotion:
                     before[number] = state
                     changed = True
         return Solution(list(before), list(after))
+
+    def _inserted(self) -> set[int]:
+        """The candidates that insertions store."""
+        found: set[int] = set()
+        for node in self.found.graph.nodes:
+            number = node.number
+            if bits := self.at_start[number]:
+                inserted = self.insertions(bits, self.held[number], self.live_at_start[number])[0]
+                found.update(expression.bit for expression in inserted)
+            if bits := self.at_end[number]:
+                inserted = self.insertions(bits, self.held_at_end[number], self.used.after[number] or 0)[0]
+                found.update(expression.bit for expression in inserted)
+        return found
 
     def _accesses(self, node: Node) -> list[tuple[Operation, int]]:
         """The occurrences of candidates that read or could store their value."""
