@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ulam.runtime.errors import UlamError as UlamError
     from ulam.runtime.model import StanModel as StanModel
     from ulam.runtime.native import Rng as Rng
-    from ulam.runtime.optimize import OptimizationInterrupted as OptimizationInterrupted
-    from ulam.runtime.optimize import OptimizationResult as OptimizationResult
+    from ulam.runtime.optimizers.result import OptimizationInterrupted as OptimizationInterrupted
+    from ulam.runtime.optimizers.result import OptimizationResult as OptimizationResult
 
 __version__ = "0.1.0"
 
@@ -26,8 +26,8 @@ _HOMES = {
     "DataError": "ulam.runtime.errors",
     "FatalError": "ulam.runtime.errors",
     "InitializationError": "ulam.runtime.errors",
-    "OptimizationInterrupted": "ulam.runtime.optimize",
-    "OptimizationResult": "ulam.runtime.optimize",
+    "OptimizationInterrupted": "ulam.runtime.optimizers.result",
+    "OptimizationResult": "ulam.runtime.optimizers.result",
     "Rejection": "ulam.runtime.errors",
     "Rng": "ulam.runtime.native",
     "StanModel": "ulam.runtime.model",

@@ -33,7 +33,7 @@ from ulam.runtime.program import BoundProgram, Failure, Unit
 if TYPE_CHECKING:
     from ulam.runtime.cached_compiler import CachedCompiler
     from ulam.runtime.compiler import Compiler
-    from ulam.runtime.optimize import OptimizationResult
+    from ulam.runtime.optimizers.result import OptimizationResult
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -400,8 +400,8 @@ class StanModel:
     # ------------------------------------------------------------ estimates
 
     def optimize(self, algorithm: str = "lbfgs", **options: Any) -> OptimizationResult:
-        """The mode of the log density: see `ulam.runtime.optimize.optimize` for the options."""
-        from ulam.runtime.optimize import optimize
+        """The mode of the log density: see `ulam.runtime.optimizers.optimize.optimize` for the options."""
+        from ulam.runtime.optimizers.optimize import optimize
 
         return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from ulam.runtime.lbfgs import Iteration
-    from ulam.runtime.line_search import Vector
-    from ulam.runtime.optimize import OptimizationResult
+    from ulam.runtime.optimizers.line_search import Vector
+    from ulam.runtime.optimizers.quasi_newton import Iteration
+    from ulam.runtime.optimizers.result import OptimizationResult
 
 SHOWN_ROWS = 50
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ulam.runtime.lbfgs import Iteration, Termination
 from ulam.runtime.model import StanModel
-from ulam.runtime.optimize import OptimizationInterrupted, OptimizationResult
+from ulam.runtime.optimizers.quasi_newton import Iteration
+from ulam.runtime.optimizers.result import OptimizationInterrupted, OptimizationResult
+from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import PROGRESS_HEADER, print_optimization, progress_line
 from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ulam.runtime.lbfgs import Iteration, LBFGSOptions, Termination, minimize
-from ulam.runtime.line_search import LineSearchOptions, Point, Vector, WolfeSearch, cubic_minimum
+from ulam.runtime.optimizers.line_search import LineSearchOptions, Point, Vector, WolfeSearch, cubic_minimum
+from ulam.runtime.optimizers.quasi_newton import Iteration, LBFGSOptions, minimize
+from ulam.runtime.optimizers.termination import Termination
 
 Function = Callable[[Vector], tuple[float, Vector]]
 

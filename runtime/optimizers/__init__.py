@@ -1,0 +1,1 @@
+"""Modes of the log density: optimizers, initial values, results."""
