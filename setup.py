@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 from setuptools import Extension, setup
 
-sources = sorted(str(path) for path in Path("runtime/c").glob("*.c"))
+sources = sorted(str(path) for path in Path("runtime/c").rglob("*.c"))
 headers = sorted(str(path) for path in Path("runtime/c").glob("*.h"))
 numpy_random = Path(numpy.__file__).parent / "random" / "lib"
 
@@ -27,6 +27,7 @@ setup(
                 "-g0",
                 "-fno-math-errno",
                 "-ffp-contract=off",  # the same bits on every CPU
+                "-fcx-limited-range",  # complex numbers are dual numbers: no care for infinities
                 "-fvisibility=hidden",
             ],
         )

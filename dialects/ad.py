@@ -1,8 +1,9 @@
-"""The `ad` dialect: reverse-mode differentiation, at compile time.
+"""The `ad` dialect: differentiation at compile time.
 
 `ad.gradient` asks for a gradient; the pass `reverse-mode` answers with an ordinary function in which only the ops
-below remain. Terms: the *primal* is the original value, the *adjoint* of a value is the derivative of the target
-with respect to it, the *shadow* of a buffer is the buffer of its adjoints.
+below remain, and which `forward-mode` can differentiate again. Terms: the *primal* is the original value, the
+*adjoint* of a value is the derivative of the target with respect to it, the *shadow* of a buffer is the buffer of its
+adjoints, the *tangent* of a value is its derivative along a direction.
 """
 
 from __future__ import annotations
@@ -29,6 +30,16 @@ class GradientOp(PlainOperation):
     """
 
     name = "ad.gradient"
+    function = prop_def(SymbolRefAttr)
+
+
+@irdl_op_definition
+class HessianVectorOp(PlainOperation):
+    """Asks for forward mode of the gradient of `function`: for the product of its Hessian with a direction, too.
+    `forward-mode` answers in place; the direction becomes the second argument, a buffer for the product the fourth.
+    """
+
+    name = "ad.hessian_vector"
     function = prop_def(SymbolRefAttr)
 
 
@@ -132,5 +143,10 @@ class PopOp(PlainOperation):
 
 
 AD = Dialect(
-    "ad", [GradientOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp, PopOp], []
-)
+    "ad",
+    [
+        GradientOp, HessianVectorOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp,
+        PopOp,
+    ],
+    [],
+)  # fmt: skip

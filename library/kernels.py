@@ -14,6 +14,8 @@ A kernel with a `pullback` is differentiable. The pullback is the C function `ul
 arguments..., adjoints...)`, returns nothing and does not throw. It has one adjoint for each f64 buffer (in, out, kept),
 in order, of the buffer's size: adjoints of inputs are added to, those of outputs only read. Any of them may be null:
 an input then needs no derivative, an output has none. Adjoints of two inputs may be the same buffer.
+The pullback of a `dual` kernel has a version `ulam_<pullback>_dual`, too. Dual numbers are pairs of doubles, value and
+tangent times `DUAL_STEP`, one beside the other.
 Where only one triangle of an argument is read (`cholesky_decompose`, triangular solves), the adjoint goes there.
 """
 
@@ -22,6 +24,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+
+DUAL_STEP = 2.0**-332
+"""Its square is far below what a double has room for beside 1 (see runtime/c/dense.h)."""
 
 _ARGUMENT = re.compile(r"(\w+):(\w+)(?:\[(.*)\])?")
 
@@ -49,6 +54,11 @@ class Kernel:
     arguments: str
     throws: bool = False
     pullback: str | None = None
+    tangent: str = "dual"
+    """How the derivative of a differentiable kernel along a direction is found. `dual`: by `ulam_<name>_dual`, the same
+    with dual numbers in place of reals, as it is for all pullbacks but that of sorting; `order`: a result's element has
+    the tangent of the element that it was; else the C function `ulam_<tangent>(context, the same arguments,
+    tangents...)`, with a tangent for each f64 buffer, those of outputs written (null: not wanted)."""
     effects: str = ""
     """`""`: its result depends on its inputs only; `"rng"`: draws, ordered; `"print"`: prints, ordered."""
 
@@ -69,8 +79,8 @@ class Kernel:
         return tuple(i for i, p in enumerate(self.parameters) if p.is_buffer and p.element == "f64")
 
 
-def _differentiable(arguments: str, pullback: str, throws: bool = False) -> Kernel:
-    return Kernel(arguments, throws=throws, pullback=pullback)
+def _differentiable(arguments: str, pullback: str, throws: bool = False, tangent: str = "dual") -> Kernel:
+    return Kernel(arguments, throws=throws, pullback=pullback, tangent=tangent)
 
 
 _SQUARE = "in:f64[n*n] n:i64 out:f64[n*n]"
@@ -100,16 +110,16 @@ _DENSE: dict[str, Kernel] = {
     "log_determinant": _differentiable(_SQUARE_TO_SCALAR, "log_determinant_pullback"),
     "log_determinant_spd": _differentiable(_SQUARE_TO_SCALAR, "log_determinant_spd_pullback", throws=True),
     "eigenvalues_sym": _differentiable(
-        "in:f64[n*n] n:i64 out:f64[n] kept:f64[n*n]", "eigenvalues_sym_pullback", throws=True
+        "in:f64[n*n] n:i64 out:f64[n] kept:f64[n*n]", "eigenvalues_sym_pullback", True, "eigenvalues_sym_tangent"
     ),
     "eigenvectors_sym": _differentiable(
-        _VECTORS_THEN_VALUES.format("kept"), "eigendecompose_sym_pullback", throws=True
+        _VECTORS_THEN_VALUES.format("kept"), "eigendecompose_sym_pullback", True, "eigendecompose_sym_tangent"
     ),
     "eigendecompose_sym": _differentiable(
-        _VECTORS_THEN_VALUES.format("out"), "eigendecompose_sym_pullback", throws=True
+        _VECTORS_THEN_VALUES.format("out"), "eigendecompose_sym_pullback", True, "eigendecompose_sym_tangent"
     ),
-    "singular_values": _differentiable(_SVD.format("kept"), "svd_pullback", throws=True),
-    "svd": _differentiable(_SVD.format("out"), "svd_pullback", throws=True),
+    "singular_values": _differentiable(_SVD.format("kept"), "svd_pullback", True, "svd_tangent"),
+    "svd": _differentiable(_SVD.format("out"), "svd_pullback", True, "svd_tangent"),
     "qr_thin": _differentiable(
         "in:f64[m*n] m:i64 n:i64 out:f64[m*min(m,n)] out:f64[min(m,n)*n]", "qr_thin_pullback"
     ),
@@ -118,8 +128,8 @@ _DENSE: dict[str, Kernel] = {
 
 # `kept` is the order: out[i] is in[order[i]], from 0.
 _SORTING: dict[str, Kernel] = {
-    "sort_asc": _differentiable("in:f64[n] n:i64 out:f64[n] kept:i32[n]", "sort_pullback", throws=True),
-    "sort_desc": _differentiable("in:f64[n] n:i64 out:f64[n] kept:i32[n]", "sort_pullback", throws=True),
+    "sort_asc": _differentiable("in:f64[n] n:i64 out:f64[n] kept:i32[n]", "sort_pullback", True, "order"),
+    "sort_desc": _differentiable("in:f64[n] n:i64 out:f64[n] kept:i32[n]", "sort_pullback", True, "order"),
     "sort_asc_int": Kernel("in:i32[n] n:i64 out:i32[n]"),
     "sort_desc_int": Kernel("in:i32[n] n:i64 out:i32[n]"),
     "sort_indices_asc": Kernel("in:f64[n] n:i64 out:i32[n]", throws=True),
@@ -185,3 +195,6 @@ _PRINTING: dict[str, Kernel] = {
 }
 
 KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **_RANDOM, **_PRINTING}
+
+PULLBACKS: dict[str, Kernel] = {kernel.pullback: kernel for kernel in KERNELS.values() if kernel.pullback is not None}
+"""Pullback → a kernel that it is of; all that share one have the same arguments."""

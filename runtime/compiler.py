@@ -142,7 +142,7 @@ class Compiler:
         from ulam.emit import jit
 
         text, sites, n_slots = self._lower(name)
-        hot = name.startswith(("value", "gradient"))
+        hot = name.startswith(("value", "gradient", "hessian_vector"))
         return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.ONCE), sites, n_slots)
 
 

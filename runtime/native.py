@@ -17,7 +17,7 @@ from typing import Any
 
 STATUS_OK, STATUS_REJECT, STATUS_FATAL = 0, 1, 2
 
-ABI = 1
+ABI = 2
 """As ULAM_ABI in c/ulam.h: the layout of a context and the meaning of kernels. Part of the key of cached objects."""
 
 # Offsets of the public fields of `struct ulam_context`, as in c/ulam.h.
@@ -43,6 +43,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_run_dims": (_I32, (_POINTER, _POINTER, _POINTER, _I64, _POINTER)),
     "ulam_run_value": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _I32)),
     "ulam_run_gradient": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32)),
+    "ulam_run_hessian_vector": (_I32, (*[_POINTER] * 7, _I32)),
+    "ulam_run_hessian": (_I32, (*[_POINTER] * 4, _I64, *[_POINTER] * 3, _I32)),
     "ulam_run_constrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32, _I32)),
     "ulam_run_unconstrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER)),
     "ulam_set_print_sink": (_NOTHING, (_POINTER, _PrintSink)),
@@ -173,6 +175,22 @@ class Context:
         dims = (ctypes.c_int64 * (rank + 1))()  # after the sizes: how many unconstrained values
         status = self._library.ulam_run_dims(self.address, entry, bound, variable, ctypes.addressof(dims))
         return status, list(dims[:rank])
+
+    def run_hessian_vector(
+        self, entry: int, bound: int, theta: int, direction: int, gradient: int, product: int, jacobian: bool
+    ) -> int:
+        """Status; the gradient and the product of the Hessian with `direction` go to the addresses given."""
+        return self._library.ulam_run_hessian_vector(
+            self.address, entry, bound, theta, direction, gradient, product, jacobian
+        )
+
+    def run_hessian(
+        self, entry: int, bound: int, theta: int, n: int, direction: int, gradient: int, hessian: int, jacobian: bool
+    ) -> int:
+        """The same for all n directions; the address `direction` is scratch."""
+        return self._library.ulam_run_hessian(
+            self.address, entry, bound, theta, n, direction, gradient, hessian, jacobian
+        )
 
     def run_constrain(self, entry: int, bound: int, theta: int, out: int, include_tp: bool, include_gq: bool) -> int:
         return self._library.ulam_run_constrain(self.address, entry, bound, theta, out, include_tp, include_gq)

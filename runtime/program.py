@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ulam.passes.known_data import KnownData
+from ulam.passes.pipelines import UNITS
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
 from ulam.runtime.errors import (
     INTERNAL_ERROR_HELP,
@@ -31,7 +32,9 @@ from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng
 
 # Units that have a `bind` entry; `setup` has `prepare` instead, the others need nothing computed beforehand.
-UNITS_WITH_BIND = frozenset({"value_propto", "value_full", "gradient_propto", "gradient_full", "constrain"})
+UNITS_WITH_BIND = frozenset(
+    unit for unit in UNITS if unit.startswith(("value", "gradient", "hessian_vector")) or unit == "constrain"
+)
 
 
 class CompiledUnit(Protocol):

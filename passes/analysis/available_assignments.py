@@ -14,11 +14,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
-from ulam.passes.analysis.data_flow import solve_sets
-from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
-from ulam.passes.variable_form import is_tree
+from ulam.passes.analysis.data_flow import composed, solve_sets
+from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables, members
+from ulam.passes.variable_form import LAZY, LOOPS, is_tree
 
-_CHANGES = frozenset[type]((stan.AssignOp, stan.DeclareOp, stan.ProfileOp))
 _REPEATABLE = Effect.READS_VAR | Effect.THROWS
 
 
@@ -88,12 +87,12 @@ class AvailableAssignments:
         self._of_profiles = 0  # candidates that no edge of a profile lets pass
         for node in graph.nodes:
             for op in node.ops:
-                if type(op) is stan.AssignOp and isinstance(op, stan.AssignOp) and not op.kinds.data:
+                if not op.results and isinstance(op, stan.AssignOp) and not op.kinds.data:
                     self._add(op, calls, limit, wanted)
         self._reached = graph.reached()
-        gen, kill = self._effects_of_nodes(graph)
+        effects = [composed(node.ops, self.step, self.ended_at_entry(node)) for node in graph.nodes]
         everything = (1 << len(self.candidates)) - 1
-        self.before = solve_sets(graph, gen, kill, intersect=True, everything=everything).before
+        self.before = solve_sets(graph, effects, intersect=True, everything=everything).before
 
     def _add(
         self, op: stan.AssignOp, calls: CallEffects, limit: int, wanted: Callable[[stan.AssignOp, Expression], bool]
@@ -110,30 +109,14 @@ class AvailableAssignments:
         self._number[op] = len(self.candidates)
         self.candidates.append(Candidate(op, variable, expression))
         self._spoiled_by[variable] |= bit
-        reads = expression.reads
-        while reads:
-            lowest = reads & -reads
-            self._spoiled_by[lowest.bit_length() - 1] |= bit
-            reads ^= lowest
+        for read in members(expression.reads):
+            self._spoiled_by[read] |= bit
         for value in expression.outside:
             loop = value.owner.parent_op() if isinstance(value.owner, Block) else None
             if isinstance(loop, LOOPS):
                 self._of_header[loop] = self._of_header.get(loop, 0) | bit
         if any(not isinstance(inner, stan.ReadOp | stan.ConstantOp | stan.PromoteOp) for inner in expression.ops):
             self._of_profiles |= bit
-
-    def _effects_of_nodes(self, graph: FlowGraph) -> tuple[list[int], list[int]]:
-        gen: list[int] = []
-        kill: list[int] = []
-        for node in graph.nodes:
-            held, ended = 0, self.ended_at_entry(node)
-            for op in node.ops:
-                made, spoiled = self.step(op)
-                held = held & ~spoiled | made
-                ended = (ended | spoiled) & ~made
-            gen.append(held)
-            kill.append(ended)
-        return gen, kill
 
     def ended_at_entry(self, node: Node) -> int:
         """Candidates that do not pass from the predecessors into a node."""
@@ -142,18 +125,14 @@ class AvailableAssignments:
 
     def step(self, op: Operation) -> tuple[int, int]:
         """The candidates that an op makes hold, and those that it ends."""
-        cls = type(op)
-        if cls not in _CHANGES:
-            return 0, 0
-        if cls is stan.AssignOp:
-            assert isinstance(op, stan.AssignOp)
+        if op.results:
+            return 0, self._spoiled_by[self.variables.number(op.results[0])] if type(op) is stan.DeclareOp else 0
+        if isinstance(op, stan.AssignOp):
             variable = self.variables.find(op.var)
             number = self._number.get(op)
             made = 0 if number is None else 1 << number
             return made, (self._spoiled_by[variable] if variable is not None else 0) & ~made
-        if cls is stan.DeclareOp:
-            return 0, self._spoiled_by[self.variables.number(op.results[0])]
-        return 0, self._of_profiles
+        return 0, self._of_profiles if isinstance(op, stan.ProfileOp) else 0
 
     def holding(self, node: Node) -> int:
         """Candidates that hold at the first op of a node; none where control never comes."""
@@ -168,14 +147,8 @@ class AvailableAssignments:
         number = self.variables.find(variable)
         if number is None:
             return None
-        found = held & self._spoiled_by[number]
-        while found:
-            lowest = found & -found
-            candidate = self.candidates[lowest.bit_length() - 1]
-            if candidate.variable == number:
-                return candidate
-            found ^= lowest
-        return None
+        found = (self.candidates[n] for n in members(held & self._spoiled_by[number]))
+        return next((candidate for candidate in found if candidate.variable == number), None)
 
 
 def _reads_are_current(assignment: stan.AssignOp, expression: Expression) -> bool:

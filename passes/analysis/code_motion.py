@@ -136,9 +136,8 @@ def available(found: Expressions) -> Solution[int]:
     """Candidates that were computed before and have still that value, as the program stands."""
     sets = found.sets
     everything = found.everything
-    return solve_sets(
-        found.graph, [s.computed for s in sets], [s.killed for s in sets], intersect=True, everything=everything
-    )
+    effects = [(s.computed, s.killed) for s in sets]
+    return solve_sets(found.graph, effects, intersect=True, everything=everything)
 
 
 class CodeMotion:
@@ -188,7 +187,7 @@ class CodeMotion:
         earliest: dict[tuple[int, int], int] = {
             (node.number, successor.number): self._earliest(node, successor)
             for node in graph.nodes
-            if self.found.reached[node.number]
+            if node.number in self.found.reached
             for successor in node.successors
         }
         before = [self.found.everything] * len(graph.nodes)
@@ -197,7 +196,7 @@ class CodeMotion:
             changed = False
             for node in graph.nodes:
                 number = node.number
-                if not self.found.reached[number]:
+                if number not in self.found.reached:
                     continue
                 state = wanted[number]
                 if node is not graph.entry:
@@ -276,12 +275,12 @@ class CodeMotion:
         self._parts: dict[int, int] = {0: 0}
         starts = [self.parts(bits) for bits in self.at_start]
         ends = [self.parts(bits) for bits in self.at_end]
-        gen = [s.kept | start & ~s.killed | end for s, start, end in zip(found.sets, starts, ends, strict=True)]
-        solution = solve_sets(
-            found.graph, gen, [s.killed for s in found.sets], intersect=True, everything=found.everything
-        )
+        effects = [
+            (s.kept | start & ~s.killed | end, s.killed) for s, start, end in zip(found.sets, starts, ends, strict=True)
+        ]
+        solution = solve_sets(found.graph, effects, intersect=True, everything=found.everything)
         self.held = [state or 0 for state in solution.before]
-        self.held_at_end = [0] * len(gen)
+        self.held_at_end = [0] * len(effects)
 
     def parts(self, bits: int) -> int:
         """The candidates that are computed when those of a set are."""
@@ -294,7 +293,7 @@ class CodeMotion:
         self.redundant: dict[Operation, int] = {}
         self.gone: set[Operation] = set()
         for node in found.graph.nodes:
-            if not found.reached[node.number]:
+            if node.number not in found.reached:
                 continue
             held = self.held[node.number] | self.parts(self.at_start[node.number])
             stores = stores_in(node.block)

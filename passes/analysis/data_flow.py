@@ -10,12 +10,17 @@ Ullman, "Compilers", section 9.3.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
+from xdsl.ir import Operation
+
 from ulam.passes.analysis.flow_graph import FlowGraph, Node
+
+Step = Callable[[Operation], tuple[int, int]]
+"""The facts that an op makes hold, and those that it ends, as bits: behind it `facts & ~ended | made` hold."""
 
 State = TypeVar("State")
 
@@ -100,17 +105,34 @@ def _edges_into(graph: FlowGraph, backward: bool) -> list[list[tuple[int, int]]]
     return sources
 
 
+def composed(ops: Iterable[Operation], step: Step, ended: int = 0) -> tuple[int, int]:
+    """The facts that ops one after the other make hold, and those that they end; `ended`: before the first."""
+    made = 0
+    for op in ops:
+        new, old = step(op)
+        made = made & ~old | new
+        ended = (ended | old) & ~new
+    return made, ended
+
+
+def facts_along(ops: Iterable[Operation], step: Step, facts: int) -> Iterator[tuple[Operation, int]]:
+    """Each op with the facts that hold where the analysis comes to it, given those at the first."""
+    for op in ops:
+        yield op, facts
+        made, ended = step(op)
+        facts = facts & ~ended | made
+
+
 def solve_sets(
     graph: FlowGraph,
-    gen: Sequence[int],
-    kill: Sequence[int],
+    effects: Sequence[tuple[int, int]],
     *,
     backward: bool = False,
     intersect: bool = False,
     everything: int = 0,
     boundary: int = 0,
 ) -> Solution[int]:
-    """Sets as bits of an int: a node passes on `gen | (set & ~kill)`.
+    """Sets as bits of an int: a node passes on `made | (set & ~ended)`, its `effects`.
 
     With `intersect` a fact must hold on all paths; `everything` is then the set of all facts. Nodes that are never
     reached hold everything (union: nothing).
@@ -143,7 +165,8 @@ def solve_sets(
                 for neighbour in neighbours:
                     state |= leaving[neighbour.number]
             entering[number] = state
-            result = gen[number] | (state & ~kill[number])
+            made, ended = effects[number]
+            result = made | (state & ~ended)
             if result != leaving[number]:
                 leaving[number] = result
                 changed = True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from xdsl.ir import Operation
 
 from ulam.dialects import stan
-from ulam.passes.analysis.data_flow import Solution, solve_sets
+from ulam.passes.analysis.data_flow import Solution, composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.variable_form import Variable
 
@@ -46,20 +48,10 @@ class Definitions:
 
     def reaching(self) -> Solution[int]:
         """Reaching definitions, as bits: those after which, on some path, the variable was not assigned whole."""
-        gen: list[int] = []
-        kill: list[int] = []
-        for node in self.graph.nodes:
-            made = ended = 0
-            for op in node.ops:
-                new, old = self.step(op)
-                made = made & ~old | new
-                ended |= old
-            gen.append(made)
-            kill.append(ended)
-        return solve_sets(self.graph, gen, kill)
+        return solve_sets(self.graph, [composed(node.ops, self.step) for node in self.graph.nodes])
 
 
-def initialized_step(op: Operation, variables: Variables) -> tuple[int, int]:
+def initialized_step(variables: Variables, op: Operation) -> tuple[int, int]:
     """The variables that an op assigns, in part or whole, and those that it declares anew."""
     if isinstance(op, stan.AssignOp) and (number := variables.find(op.var)) is not None:
         return 1 << number, 0
@@ -77,15 +69,5 @@ def _is_data(op: Operation) -> bool:
 
 def initialized_variables(graph: FlowGraph, variables: Variables) -> Solution[int]:
     """Variables that were assigned on every path, as bits."""
-    gen: list[int] = []
-    kill: list[int] = []
-    for node in graph.nodes:
-        made = ended = 0
-        for op in node.ops:
-            new, old = initialized_step(op, variables)
-            made = made & ~old | new
-            ended = (ended | old) & ~new
-        gen.append(made)
-        kill.append(ended)
-    everything = (1 << len(variables)) - 1
-    return solve_sets(graph, gen, kill, intersect=True, everything=everything)
+    effects = [composed(node.ops, partial(initialized_step, variables)) for node in graph.nodes]
+    return solve_sets(graph, effects, intersect=True, everything=(1 << len(variables)) - 1)

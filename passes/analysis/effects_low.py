@@ -76,6 +76,7 @@ EFFECTS: dict[type[Operation], Effect] = {
     rt.NullOp: _N,
     rt.IsNullOp: _N,
     ad.GradientOp: Effect.ORDERED,
+    ad.HessianVectorOp: Effect.ORDERED,
     ad.TargetAddOp: Effect.ORDERED,
     ad.TargetOp: Effect.ORDERED,
     ad.AccumulateOp: _R | _W,

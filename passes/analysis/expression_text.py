@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Block, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.variable_form import literal_of
+from ulam.passes.variable_form import Variable, literal_of
 
 _DEEPEST = 8
 
@@ -13,7 +13,7 @@ _DEEPEST = 8
 def variable_name(variable: SSAValue) -> str:
     """The name of a declared or global variable."""
     owner = variable.owner
-    assert isinstance(owner, stan.DeclareOp | stan.ParameterOp | stan.GlobalOp)
+    assert isinstance(owner, Variable | stan.GlobalOp)
     return owner.var_name.data
 
 

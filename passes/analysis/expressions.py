@@ -22,16 +22,14 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.analysis.expression_cost import own_cost
-from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables, members
-from ulam.passes.variable_form import Variable, errors_are_retold, is_global, is_tree
+from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables, members
+from ulam.passes.variable_form import EXITS, LAZY, LOOPS, Variable, errors_are_retold, is_global, is_tree
 from ulam.passes.walk import ops_within
 
 _FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp, stan.TupleOp)
 _LAZY = frozenset[type](LAZY)
-_DECLARE = frozenset[type]((stan.DeclareOp, stan.ParameterOp, stan.GlobalOp))
 _PURE_OR_THROWS = int(Effect.READS_VAR | Effect.THROWS)
 _THROWS = int(Effect.THROWS)
-_EXITS = (stan.BreakOp, stan.ContinueOp, stan.ReturnOp)
 _DENSITY_SUFFIXES = ("_lpdf", "_lpmf", "_lcdf", "_lccdf")
 _HIGHEST_COST = 1_000_000
 
@@ -194,20 +192,11 @@ class Expressions:
         self._ordered_in: set[Block] = set()
         self._statement_in: dict[Block, int] = {}
         self._first_statement_in: dict[Block, int] = {}
-        self._mark_reached()
+        self.reached = graph.reached()
         self._number_all()
         self._choose_candidates()
         self._find_readers()
         self.sets = [self._sets_of(node) for node in graph.nodes] if self.candidates else []
-
-    def _mark_reached(self) -> None:
-        self.reached = [False] * len(self.graph.nodes)
-        pending = [self.graph.entry]
-        while pending:
-            node = pending.pop()
-            if not self.reached[node.number]:
-                self.reached[node.number] = True
-                pending += node.successors
 
     # ------------------------------------------------------------ numbering
 
@@ -225,7 +214,7 @@ class Expressions:
                 statement = self.statement_of[op] = self._statement_in[block]
                 self.statement_start.setdefault(statement, op)
                 cls = type(op)
-                if op.results and cls not in _DECLARE and (cls in _LAZY or not op.regions):
+                if is_tree(op) and (cls in _LAZY or not op.regions):
                     self._number(op, cls, block, position, depth[node.number] > 0)
                 else:
                     if cls is stan.CheckOp or (isinstance(op, Variable) and is_global(op)):
@@ -405,7 +394,7 @@ class Expressions:
 
     def _sets_of(self, node: Node) -> NodeSets:
         found = NodeSets()
-        if not self.reached[node.number]:
+        if node.number not in self.reached:
             return found
         if node.header_of is not None:
             for region in node.header_of.regions:
@@ -485,7 +474,7 @@ def _leaves_profile(op: Operation) -> bool:
     """Whether control leaves a profile after `op`."""
     if type(op) is stan.YieldOp:
         return isinstance(op.parent_op(), stan.ProfileOp)
-    if type(op) not in _EXITS:
+    if not isinstance(op, EXITS):
         return False
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, stan.FuncOp | stan.BlockOp):

@@ -24,12 +24,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.variable_form import Variable
+from ulam.passes.variable_form import DECLARATIONS, EXITS, LOOPS, Variable
 
-LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
-LAZY = (stan.SelectOp, stan.AndOp, stan.OrOp)
-_EXITS = frozenset[type]((stan.BreakOp, stan.ContinueOp, stan.ReturnOp))
-_DECLARATIONS = frozenset[type]((stan.DeclareOp, stan.ParameterOp))
 _FORKS = ("model", "generated_quantities")
 
 
@@ -113,14 +109,19 @@ class FlowGraph:
         current = node
         for op in node.block.ops:
             current.ops.append(op)
-            cls = type(op)
-            if cls in _EXITS:
-                breaks, continues = self._loops[-1] if cls is not stan.ReturnOp else ([], [])
-                {stan.BreakOp: breaks, stan.ContinueOp: continues, stan.ReturnOp: self._returns}[cls].append(current)
+            if not op.results and isinstance(op, EXITS):
+                self._ways_out(op).append(current)
                 return None
             if op.regions:
                 current = self._compound(op, current)
         return current
+
+    def _ways_out(self, op: Operation) -> list[Node]:
+        """The nodes that leave what a break, continue or return leaves, in the same way."""
+        if isinstance(op, stan.ReturnOp):
+            return self._returns
+        breaks, continues = self._loops[-1]
+        return breaks if isinstance(op, stan.BreakOp) else continues
 
     def _compound(self, op: Operation, before: Node) -> Node:
         """The nodes of an op with regions; the one after it."""
@@ -170,8 +171,8 @@ class Variables:
         globals_: dict[str, int] = {}
         for node in graph.nodes:
             for op in node.ops:
-                cls = type(op)  # isinstance takes ten times as long on ops
-                if cls in _DECLARATIONS:
+                cls = type(op)
+                if cls in DECLARATIONS:
                     assert isinstance(op, Variable)
                     number = self._numbers[op.results[0]] = len(self.declarations)
                     self.declarations.append(op)

@@ -49,16 +49,15 @@ class KnownConstants:
         if node.after is not None and node.after.results:
             self.values[node.after.results[0]] = self._lazy(node.after)
         for op in node.ops:
-            cls = type(op)
-            if cls is not stan.AssignOp and cls is not stan.DeclareOp:
-                if op.results:
-                    self._expression(op, state if result is None else result)
-                continue
-            if cls is stan.AssignOp:
-                assert isinstance(op, stan.AssignOp)
+            if not op.results:
+                if not isinstance(op, stan.AssignOp):
+                    continue
                 number, value = self.variables.find(op.var), self._assigned(op)
-            else:
+            elif type(op) is stan.DeclareOp:
                 number, value = self.variables.number(op.results[0]), None
+            else:
+                self._expression(op, state if result is None else result)
+                continue
             if number is None:
                 continue
             known = state if result is None else result
@@ -97,7 +96,7 @@ class KnownConstants:
 
     def _expression(self, op: Operation, state: Constants) -> None:
         result = op.results[0]
-        if type(op) is stan.ConstantOp:
+        if isinstance(op, stan.ConstantOp):
             self.values[result] = literal_of(result)
         elif type(op) is stan.ReadOp:
             number = self.variables.find(op.operands[0])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from functools import partial
+
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan.effects import takes_any_size
-from ulam.passes.analysis.data_flow import Solution, solve_sets
+from ulam.passes.analysis.data_flow import Solution, composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.variable_form import is_global
 
 # Transformed data count: the program as it was written reads them, too, to tell an error (unit `locate`).
 OUTPUT_BLOCKS = ("transformed_data", "parameters", "transformed_parameters", "generated_quantities")
-
-
-_WRITES = frozenset[type]((stan.AssignOp, stan.DeclareOp))
 
 
 def outputs(variables: Variables) -> int:
@@ -29,42 +28,26 @@ def outputs(variables: Variables) -> int:
 
 def live_variables(graph: FlowGraph, variables: Variables) -> Solution[int]:
     """Variables that are live at the begin and at the end of each node, as bits."""
-    gen: list[int] = []
-    kill: list[int] = []
-    for node in graph.nodes:
-        read = written = 0
-        for op in reversed(node.ops):
-            read, written = _step(op, variables, read, written)
-        gen.append(read)
-        kill.append(written)
-    return solve_sets(graph, gen, kill, backward=True, boundary=outputs(variables))
+    effects = [composed(reversed(node.ops), partial(live_step, variables)) for node in graph.nodes]
+    return solve_sets(graph, effects, backward=True, boundary=outputs(variables))
 
 
-def _step(op: Operation, variables: Variables, read: int, written: int) -> tuple[int, int]:
-    """What a node reads before it writes, and what it writes, with `op` put in front."""
-    if type(op) is stan.ReadOp:
-        if (number := variables.find(op.operands[0])) is not None:
-            read |= 1 << number
-    elif type(op) not in _WRITES:
-        pass
-    elif isinstance(op, stan.AssignOp) and op.kinds.data and takes_any_size(op.var):
-        if (number := variables.find(op.var)) is not None:
-            read |= 1 << number  # it has the sizes of what was assigned before
-    elif (bit := _written(op, variables)) != 0:
-        read &= ~bit
-        written |= bit
-    return read, written
+def live_step(variables: Variables, op: Operation) -> tuple[int, int]:
+    """The variables that an op reads, and those that it gives a new value."""
+    cls = type(op)
+    if cls is stan.ReadOp:
+        return _bit(op.operands[0], variables), 0
+    if cls is stan.DeclareOp:
+        bit = _bit(op.results[0], variables)
+    elif op.results or not isinstance(op, stan.AssignOp):
+        return 0, 0
+    elif op.kinds.data:  # in part; a variable without sizes has those of what was assigned before
+        return _bit(op.var, variables) if takes_any_size(op.var) else 0, 0
+    else:
+        bit = _bit(op.var, variables)
+    return 0, bit
 
 
-def _written(op: Operation, variables: Variables) -> int:
-    """The variable that an op gives a new value as a whole, as a bit."""
-    if isinstance(op, stan.AssignOp) and not op.kinds.data:
-        number = variables.find(op.var)
-        return 0 if number is None else 1 << number
-    return 1 << variables.number(op.res) if isinstance(op, stan.DeclareOp) else 0
-
-
-def live_step(op: Operation, variables: Variables, live: int) -> int:
-    """What is live before an op, given what is after it."""
-    read, written = _step(op, variables, 0, 0)
-    return live & ~written | read
+def _bit(variable: SSAValue, variables: Variables) -> int:
+    number = variables.find(variable)
+    return 0 if number is None else 1 << number

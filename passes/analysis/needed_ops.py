@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.stan.effects import takes_any_size
-from ulam.passes.analysis.flow_graph import LAZY, LOOPS, FlowGraph, Node, Variables
+from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables
 from ulam.passes.analysis.live_variables import outputs
+from ulam.passes.analysis.nesting import enclosing
+from ulam.passes.variable_form import DECLARATIONS, EXITS, LAZY, LOOPS, is_tree
 
-_EXITS = frozenset[type]((stan.BreakOp, stan.ContinueOp, stan.ReturnOp))
-_DECLARATIONS = frozenset[type]((stan.DeclareOp, stan.ParameterOp))
-_NO_TREES = frozenset[type]((*_DECLARATIONS, stan.GlobalOp, Block))  # owners of values that are not part of expressions
-_ROOTS = frozenset[type]((stan.BlockOp, stan.FuncOp, stan.ProgramOp))
-_YIELDS_TO_ITSELF = frozenset[type]((stan.WhileOp, *LAZY))
-_NEVER = _EXITS | _DECLARATIONS | {stan.ConstantOp, stan.ReadOp, stan.PromoteOp}  # have no effect that counts here
+_ROOTS = (stan.BlockOp, stan.FuncOp, stan.ProgramOp)
+_YIELDS_TO_ITSELF = (stan.WhileOp, *LAZY)
+# Have no effect that counts here.
+_NEVER = DECLARATIONS | {stan.ConstantOp, stan.ReadOp, stan.PromoteOp, *EXITS}
 _HARMLESS = Effect.READS_VAR | Effect.WRITES_VAR | Effect.READS_TARGET | Effect.LEAVES_LOOP | Effect.RETURNS
 
 
@@ -53,12 +53,12 @@ class NeededOps:
     def _start(self, graph: FlowGraph, calls: CallEffects) -> None:
         for node in graph.nodes:
             for op in node.ops:
-                if type(op) in _EXITS:
+                if not op.results and isinstance(op, EXITS):
                     self._exits.setdefault(_left_by(op), []).append(op)
         for node in graph.nodes:
             for op in node.ops:
                 cls = type(op)
-                if cls is stan.WhileOp or (cls in _DECLARATIONS and op.operands):
+                if cls is stan.WhileOp or (cls in DECLARATIONS and op.operands):
                     self._need(op)
                 elif cls not in _NEVER and calls.of(op) & ~_HARMLESS and not self._surely_fits(op):
                     self._need_statement(op)
@@ -76,9 +76,9 @@ class NeededOps:
         while pending:
             current = pending.pop()
             self._need(current)
-            if current.results and type(current) not in _NO_TREES:
+            if is_tree(current):
                 pending += [use.operation for result in current.results for use in result.uses]
-            elif type(current) is stan.YieldOp and isinstance(parent := current.parent_op(), LAZY):
+            elif isinstance(current, stan.YieldOp) and isinstance(parent := current.parent_op(), LAZY):
                 pending.append(parent)
 
     def _need(self, op: Operation) -> None:
@@ -94,16 +94,16 @@ class NeededOps:
             needed.add(current)
             for operand in current.operands:
                 owner = operand.owner
-                if type(owner) not in _NO_TREES and isinstance(owner, Operation):
+                if isinstance(owner, Operation) and is_tree(owner):
                     pending.append(owner)
             if current.regions:
                 pending += self._exits.get(current, ())
-                if type(current) in _YIELDS_TO_ITSELF:
+                if isinstance(current, _YIELDS_TO_ITSELF):
                     for region in current.regions:
                         if isinstance(region.block.last_op, stan.YieldOp | stan.ConditionOp):
                             pending.append(region.block.last_op)
             parent = current.parent_op()
-            if parent is not None and parent not in needed and type(parent) not in _ROOTS:
+            if parent is not None and parent not in needed and not isinstance(parent, _ROOTS):
                 pending.append(parent)
 
     # ------------------------------------------------------------ live variables of what is needed
@@ -126,9 +126,9 @@ class NeededOps:
 
     def _through(self, node: Node, live: int) -> int:
         for op in reversed(node.ops):
-            cls = type(op)
-            if cls is stan.AssignOp:
-                assert isinstance(op, stan.AssignOp)
+            if not op.results:
+                if not isinstance(op, stan.AssignOp):
+                    continue
                 number = self.variables.find(op.var)
                 bit = 1 << number if number is not None else 0
                 if live & bit:
@@ -137,18 +137,16 @@ class NeededOps:
                     live &= ~bit
                 elif op in self.needed and takes_any_size(op.var):
                     live |= bit  # it has the sizes of what was assigned before
-            elif cls is stan.ReadOp:
+            elif type(op) is stan.ReadOp:
                 if op in self.needed and (number := self.variables.find(op.operands[0])) is not None:
                     live |= 1 << number
-            elif cls is stan.DeclareOp:
+            elif type(op) is stan.DeclareOp:
                 live &= ~(1 << self.variables.number(op.results[0]))
         return live
 
 
 def _left_by(op: Operation) -> Operation:
     """The loop that a break or continue leaves; of a return the function."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, stan.FuncOp if isinstance(op, stan.ReturnOp) else LOOPS):
-        parent = parent.parent_op()
-    assert parent is not None
-    return parent
+    left = enclosing(op, stan.FuncOp if isinstance(op, stan.ReturnOp) else LOOPS)
+    assert left is not None
+    return left

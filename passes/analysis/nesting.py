@@ -18,6 +18,14 @@ def ancestor_in(op: Operation, block: Block) -> Operation | None:
     return current
 
 
+def enclosing(op: Operation, kinds: type[Operation] | tuple[type[Operation], ...]) -> Operation | None:
+    """The innermost op of some classes that `op` stands in."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, kinds):
+        parent = parent.parent_op()
+    return parent
+
+
 def is_inside(value: SSAValue, op: Operation) -> bool:
     """Whether a value is defined in the regions of `op`."""
     owner = value.owner

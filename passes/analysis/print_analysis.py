@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
@@ -22,6 +23,7 @@ from xdsl.utils.arg_spec import ArgSpec
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.available_assignments import AvailableAssignments
+from ulam.passes.analysis.data_flow import Step, facts_along
 from ulam.passes.analysis.definitions import Definitions, initialized_step, initialized_variables
 from ulam.passes.analysis.expression_facts import EXPRESSION_ANALYSES
 from ulam.passes.analysis.expression_text import expression_text, variable_name
@@ -31,7 +33,7 @@ from ulam.passes.analysis.live_variables import live_step, live_variables
 from ulam.passes.analysis.needed_ops import NeededOps
 from ulam.passes.optimize.scopes import graphs
 from ulam.passes.pipelines import PipelineError
-from ulam.passes.variable_form import is_statement
+from ulam.passes.variable_form import Variable, is_statement
 
 Facts = Iterable[tuple[Operation, list[str]]]
 """Statement → what is known there."""
@@ -92,7 +94,7 @@ def _place(op: Operation) -> str:
 
 def _describe(op: Operation) -> str:
     name = op.name.removeprefix("stan.")
-    if isinstance(op, stan.DeclareOp | stan.ParameterOp):
+    if isinstance(op, Variable):
         return f"{name} {op.var_name.data}"
     return f"{name} {variable_name(op.var)}" if isinstance(op, stan.AssignOp) else name
 
@@ -106,6 +108,10 @@ def _is_shown(op: Operation) -> bool:
 
 def _statements(node: Node) -> Iterator[Operation]:
     return (op for op in node.ops if _is_shown(op))
+
+
+def _at_statements(ops: Iterable[Operation], step: Step, facts: int | None) -> Iterator[tuple[Operation, int]]:
+    return ((op, bits) for op, bits in facts_along(ops, step, facts or 0) if _is_shown(op))
 
 
 def _names(variables: Variables, bits: int) -> list[str]:
@@ -122,37 +128,24 @@ def _reaching(graph: FlowGraph, calls: CallEffects) -> Facts:
         return f"{name}@{_place(definitions.ops[number])}"
 
     for node in graph.nodes:
-        state = before[node.number] or 0
-        for op in node.ops:
-            if _is_shown(op):
-                yield op, [text(number) for number in members(state)]
-            made, ended = definitions.step(op)
-            state = state & ~ended | made
+        for op, facts in _at_statements(node.ops, definitions.step, before[node.number]):
+            yield op, [text(number) for number in members(facts)]
 
 
 def _initialized(graph: FlowGraph, calls: CallEffects) -> Facts:
     variables = Variables(graph)
     before = initialized_variables(graph, variables).before
     for node in graph.nodes:
-        state = before[node.number] or 0
-        for op in node.ops:
-            if _is_shown(op):
-                yield op, _names(variables, state)
-            made, ended = initialized_step(op, variables)
-            state = state & ~ended | made
+        for op, facts in _at_statements(node.ops, partial(initialized_step, variables), before[node.number]):
+            yield op, _names(variables, facts)
 
 
 def _live(graph: FlowGraph, calls: CallEffects) -> Facts:
     variables = Variables(graph)
     after = live_variables(graph, variables).after
     for node in graph.nodes:
-        state = after[node.number] or 0
-        found: list[tuple[Operation, list[str]]] = []
-        for op in reversed(node.ops):
-            if _is_shown(op):
-                found.append((op, _names(variables, state)))
-            state = live_step(op, variables, state)
-        yield from reversed(found)
+        known = _at_statements(reversed(node.ops), partial(live_step, variables), after[node.number])
+        yield from reversed([(op, _names(variables, facts)) for op, facts in known])
 
 
 def _constants(graph: FlowGraph, calls: CallEffects) -> Facts:
@@ -172,13 +165,9 @@ def _available_assignments(graph: FlowGraph, calls: CallEffects) -> Facts:
     variables = Variables(graph)
     analysis = AvailableAssignments(graph, variables, calls, 16, lambda op, expression: True)
     for node in graph.nodes:
-        held = analysis.holding(node)
-        for op in node.ops:
-            if _is_shown(op):
-                found = [analysis.candidates[number].assignment for number in members(held)]
-                yield op, [f"{variable_name(a.var)} = {expression_text(a.value)}" for a in found]
-            made, ended = analysis.step(op)
-            held = held & ~ended | made
+        for op, facts in _at_statements(node.ops, analysis.step, analysis.holding(node)):
+            found = [analysis.candidates[number].assignment for number in members(facts)]
+            yield op, [f"{variable_name(a.var)} = {expression_text(a.value)}" for a in found]
 
 
 def _needed(graph: FlowGraph, calls: CallEffects) -> Facts:

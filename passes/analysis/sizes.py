@@ -19,13 +19,13 @@ from ulam.dialects import stan
 from ulam.dialects.stan.effects import takes_any_size
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.linear_forms import ONE, Form, atom_of
+from ulam.passes.analysis.nesting import enclosing
 from ulam.passes.analysis.value_sizes import value_sizes
-from ulam.passes.variable_form import Variable, is_global, literal_of
+from ulam.passes.variable_form import LOOPS, Variable, is_global, literal_of
 from ulam.passes.walk import ops_within
 
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in "+-*")
 _NEG = stan.UNARY_OPERATORS["-"]
-_LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
 _MATRIX_OF_ONE_SIZE = ("cholesky_factor_corr", "cholesky_factor_cov", "corr_matrix", "cov_matrix")
 _MAX_TERMS = 16
 
@@ -245,14 +245,7 @@ def _once(declaration: Operation, assigned: stan.AssignOp) -> bool:
     """Whether one assignment is executed once in the life of its variable: no loop is between them."""
     kinds = assigned.properties["kinds"]
     assert isinstance(kinds, ArrayAttr)
-    return not kinds.data and _loop_around(declaration) is _loop_around(assigned)
-
-
-def _loop_around(op: Operation) -> Operation | None:
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, _LOOPS):
-        parent = parent.parent_op()
-    return parent
+    return not kinds.data and enclosing(declaration, LOOPS) is enclosing(assigned, LOOPS)
 
 
 class SizeFactsOnDemand:

@@ -6,7 +6,7 @@ The derivatives of `rt.math` are rows of `library/derivatives.txt`; those of ker
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import StringAttr, f64
@@ -20,8 +20,17 @@ from ulam.passes.autodiff.calls import reverse_call
 if TYPE_CHECKING:
     from ulam.passes.autodiff.frames import Frame
     from ulam.passes.autodiff.sweeps import ReverseMode
+    from ulam.passes.builder import Builder
 
 Reverse = Callable[["ReverseMode", "Frame", Operation], None]
+
+
+class Values(Protocol):
+    """Where the derivative of a function finds values of the original computation: either mode of differentiation."""
+
+    builder: Builder
+
+    def need(self, value: SSAValue, frame: Any, /) -> SSAValue: ...
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -90,13 +99,13 @@ def _math(r: ReverseMode, frame: Frame, op: rt.MathOp) -> None:
     row = rule(op.function.data)
     for operand, partial in zip(op.arguments, row.partials, strict=True):
         if r.is_active(operand):
-            contribution = _times(r, frame, op, g, partial, row.arguments)
+            contribution = times_partial(r, frame, op, g, partial, row.arguments)
             if contribution is not None:
                 r.add(frame, operand, contribution)
 
 
-def _times(
-    r: ReverseMode, frame: Frame, op: rt.MathOp, g: SSAValue, partial: Term, names: tuple[str, ...]
+def times_partial(
+    r: Values, frame: Frame | None, op: rt.MathOp, g: SSAValue, partial: Term, names: tuple[str, ...]
 ) -> SSAValue | None:
     """`g * partial`; None if the partial is 0."""
     builder = r.builder
@@ -111,7 +120,7 @@ def _times(
 _COMPARISONS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 
 
-def _term(r: ReverseMode, frame: Frame, op: rt.MathOp, term: Term, names: tuple[str, ...]) -> SSAValue:
+def _term(r: Values, frame: Frame | None, op: rt.MathOp, term: Term, names: tuple[str, ...]) -> SSAValue:
     builder = r.builder
     if isinstance(term, Number):
         return builder.f64(term.value)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import rt
 from ulam.library.kernels import KERNELS
+from ulam.passes.kernel_buffers import buffer_size
 from ulam.passes.lower.lowering import REJECTION, Lowering
 from ulam.passes.lower.values import Container, in_buffer, materialize, rank_of
 
@@ -33,7 +33,7 @@ def call_kernel(
         if parameter.kind == "size":
             arguments.append(sizes[parameter.size])
         elif parameter.kind in ("out", "kept"):
-            count = buffer_size(low, parameter.size, sizes)
+            count = buffer_size(builder, parameter.size, sizes)
             type_ = rt.BufferType(_ELEMENT[parameter.element])
             buffer = builder.value(rt.AllocOp, (count,), type_, {"stack": _UNIT} if scratch else None)
             arguments.append(buffer)
@@ -46,19 +46,6 @@ def call_kernel(
         properties["site"] = IntegerAttr(low.new_site(REJECTION, "{text}"), i64)
     builder.emit(rt.KernelOp, arguments, (), properties)
     return filled
-
-
-def buffer_size(low: Lowering, text: str, sizes: dict[str, SSAValue]) -> SSAValue:
-    """A buffer's size: a product of size names and minima."""
-    builder = low.builder
-    result = builder.i64(1)
-    for factor in text.replace("min(m,n)", "min").split("*"):
-        if factor == "min":
-            value = builder.value(arith.MinSIOp, (sizes["m"], sizes["n"]), i64)
-        else:
-            value = sizes[factor] if factor in sizes else builder.i64(int(factor))
-        result = builder.mul(result, value)
-    return result
 
 
 def buffer_of(low: Lowering, value: Container) -> SSAValue:

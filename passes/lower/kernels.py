@@ -11,12 +11,12 @@ from xdsl.ir import Attribute, SSAValue
 from ulam.dialects import stan
 from ulam.library.kernels import KERNELS, Kernel
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.kernel_buffers import buffer_size
 from ulam.passes.lower.indexing import Selection
 from ulam.passes.lower.indexing import select as select_part
 from ulam.passes.lower.intrinsics import INTRINSICS
 from ulam.passes.lower.kernel_calls import (
     buffer_of,
-    buffer_size,
     call_kernel,
     check_square,
     mdivide_left,
@@ -82,7 +82,7 @@ def _of_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     if not row.shape:
         return builder.load(result, builder.i64(0))
     if not row.square:
-        sizes["min"] = buffer_size(low, "min(m,n)", sizes)
+        sizes["min"] = buffer_size(low.builder, "min(m,n)", sizes)
     dims = [sizes[name] for name in row.shape.split()]
     return in_buffer(builder, op.res.type, dims, result, data_only=a.data_only)
 

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.passes.autodiff.forward_mode import ForwardModePass
 from ulam.passes.autodiff.reverse_mode import ReverseModePass
 from ulam.passes.lower import (
     cse,
@@ -35,7 +36,8 @@ from ulam.passes.lower.thread_target import ThreadTarget
 from ulam.passes.lower.units import lower_unit, take_apart
 from ulam.passes.pipelines import DEFAULT_UNIT
 
-_HOT = ("value", "gradient")
+_DIFFERENTIATED = ("gradient", "hessian_vector")
+_HOT = ("value", *_DIFFERENTIATED)
 _HOISTED = (*_HOT, "constrain")
 
 
@@ -48,10 +50,12 @@ def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
     if unit.startswith(_HOT):
         passes += [LightenLoops(), FuseLoops(before_reverse_mode=True, reassociate=reassociate)]
     passes.append(ReverseModePass())
-    if unit.startswith("gradient"):
+    if unit.startswith(_DIFFERENTIATED):
         passes += [cse.CommonSubexpressionElimination(), FuseLoops(reassociate=reassociate)]
     passes += [ThreadTarget(reassociate), dead_code_elimination.DeadCodeElimination()]
-    if unit.startswith("gradient"):
+    if unit.startswith("hessian_vector"):
+        passes += [ForwardModePass(), Simplify()]
+    if unit.startswith(_DIFFERENTIATED):
         passes.append(SplitScatters())
     return [
         *passes,

@@ -1,9 +1,9 @@
 """From a `stan.program` in value form to the functions of one unit of a compiled program.
 
 Units: `setup` (sizes, data checks, transformed data), `value_propto`, `value_full`, `gradient_propto`,
-`gradient_full`, `constrain`, `unconstrain`, `locate` (the log density with every check where the program has it) and
-`locate_constrain` (`constrain` again): made of the program as it was written, they tell which error comes first. Each
-is a module of its own, compiled when it is first needed.
+`gradient_full`, `hessian_vector_propto`, `hessian_vector_full`, `constrain`, `unconstrain`, `locate` (the log density
+with every check where the program has it) and `locate_constrain` (`constrain` again): made of the program as it was
+written, they tell which error comes first. Each is a module of its own, compiled when it is first needed.
 """
 
 from __future__ import annotations
@@ -386,12 +386,14 @@ def lower_unit(program: Program, name: str) -> Unit:
     elif name == "locate":
         functions = [log_density(program, sites, propto=False, precise=True, differentiated=True)]
     else:
-        gradient = name.startswith("gradient")
+        gradient = name.startswith(("gradient", "hessian_vector"))
         functions = [log_density(program, sites, propto=name.endswith("_propto"), differentiated=gradient)]
     module = ModuleOp([*functions, *program.outlined.written])
     target_as_value(module)
-    if name.startswith("gradient"):
+    if name.startswith(("gradient", "hessian_vector")):
         module.body.block.add_op(ad.GradientOp.create(properties={"function": SymbolRefAttr("evaluate")}))
+    if name.startswith("hessian_vector"):
+        module.body.block.add_op(ad.HessianVectorOp.create(properties={"function": SymbolRefAttr("evaluate")}))
     return Unit(name, module, sites, program.n_slots)
 
 

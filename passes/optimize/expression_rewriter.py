@@ -24,7 +24,7 @@ from ulam.passes.optimize.rewrite_table import OPERATOR_FUNCTIONS, Apply, Litera
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.variable_form import constant, erase_unused, literal_of
+from ulam.passes.variable_form import Variable, constant, erase_unused, literal_of
 
 if TYPE_CHECKING:
     from ulam.frontend.library_calls import LibraryDefinitions
@@ -140,7 +140,7 @@ def _cholesky_factors(program: stan.ProgramOp) -> frozenset[str]:
         for block in program.body.block.ops
         if isinstance(block, stan.BlockOp) and block.kind.data in ("data", "parameters")
         for op in block.body.block.ops
-        if isinstance(op, stan.DeclareOp | stan.ParameterOp)
+        if isinstance(op, Variable)
         and op.constraint.data.startswith("cholesky_factor")
         and op.results[0].type == stan.VarType(stan.MATRIX)
     )

@@ -26,12 +26,12 @@ from ulam.dialects import stan
 from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
 from ulam.passes.analysis.expressions import DensityTerms, Expression, Expressions
-from ulam.passes.analysis.flow_graph import LOOPS, FlowGraph, Node, members
+from ulam.passes.analysis.flow_graph import FlowGraph, Node, members
 from ulam.passes.optimize.scopes import call_effects, functions, own_bodies
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.variable_form import FreshNames, assign, declare, is_tree, read
+from ulam.passes.variable_form import LOOPS, FreshNames, assign, declare, is_tree, read
 
 _BOUND_FROM_OUTSIDE = ("data", "parameters")
 

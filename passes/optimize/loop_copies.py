@@ -14,8 +14,6 @@ from ulam.dialects import stan
 from ulam.passes.rewriting import copies
 from ulam.passes.variable_form import constant, literal_of, mark_local
 
-LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
-
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 _ARITHMETIC: dict[type[Operation], Callable[[int, int], int]] = {
     stan.BINARY_OPERATORS["+"]: int.__add__,

@@ -495,7 +495,7 @@ def _summand(root: stan.AssignOp) -> SSAValue | None:
 
 def _what_it_is(root: Operation) -> str:
     """Why a statement that is no assignment and no addition to the target stays."""
-    if isinstance(root, stan.ForOp | stan.ForEachOp | stan.WhileOp):
+    if isinstance(root, LOOPS):
         return "a loop stays inside of it"
     if isinstance(root, stan.IfOp):
         return "a branch is taken or not in each iteration"

@@ -35,17 +35,18 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.stan.variables import MEMORY_PATTERNS
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.linear_forms import ONE
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.lower.promote_variables import is_promotable
-from ulam.passes.optimize.loop_copies import LOOPS, int_literal
+from ulam.passes.optimize.loop_copies import int_literal
 from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.remarks import remark
-from ulam.passes.variable_form import Variable, assign, erase_unused, errors_are_retold
+from ulam.passes.variable_form import LOOPS, Variable, assign, erase_unused, errors_are_retold
 from ulam.passes.walk import ops_within
 
-STATIC, DYNAMIC = "static", "dynamic"
+STATIC, DYNAMIC = MEMORY_PATTERNS
 
 _GIVEN = {"data": "it is data", "parameters": "it is a parameter"}
 
@@ -164,12 +165,9 @@ def _value_text(value: SSAValue) -> str:
         return value.name_hint or "..."
     if isinstance(op, stan.ConstantOp) and not isinstance(op.value, StringAttr):
         return f"{op.value.value.data:g}" if op.results[0].type == stan.REAL else str(op.value.value.data)
-    if isinstance(op, stan.ReadOp) and isinstance(op.var.owner, (*_VARIABLES, stan.GlobalOp)):
+    if isinstance(op, stan.ReadOp) and isinstance(op.var.owner, Variable | stan.GlobalOp):
         return op.var.owner.var_name.data
     return "..."
-
-
-_VARIABLES = (stan.DeclareOp, stan.ParameterOp)
 
 
 def _around(op: Operation, declaration: Operation) -> str:

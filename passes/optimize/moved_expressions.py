@@ -9,11 +9,12 @@ from xdsl.ir import Operation
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
 from ulam.passes.analysis.available_assignments import Candidate
+from ulam.passes.analysis.data_flow import facts_along
 from ulam.passes.analysis.definitions import Definitions
 from ulam.passes.analysis.expression_cost import own_cost
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables, members
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
-from ulam.passes.variable_form import errors_are_retold, is_global
+from ulam.passes.variable_form import Variable, errors_are_retold, is_global
 
 _CHEAP = 8  # what lowering shares by itself, or computes again as fast as it would load it
 _SCALARS = (stan.INT, stan.REAL)
@@ -48,8 +49,7 @@ class Moves:
         reaching = definitions.reaching().before
         shared = 0
         for node in graph.nodes:
-            state = reaching[node.number] or 0
-            for op in node.ops:
+            for op, state in facts_along(node.ops, definitions.step, reaching[node.number] or 0):
                 if isinstance(op, stan.ReadOp) and (number := variables.find(op.var)) is not None:
                     found = state & definitions.of_variable(number)
                     if found & (found - 1):
@@ -58,8 +58,6 @@ class Moves:
                     self._note(op, [definitions.ops[definition] for definition in members(found)])
                 elif isinstance(op, stan.AssignOp) and op.kinds.data:
                     self._assigned_in_part.add(variables.number(op.var))
-                made, ended = definitions.step(op)
-                state = state & ~ended | made
         self._shared = {definitions.ops[definition] for definition in members(shared)}
 
     def _note(self, read: Operation, definitions: list[Operation]) -> None:
@@ -113,7 +111,7 @@ def _throws(assignment: stan.AssignOp, calls: CallEffects) -> bool:
     pending = [assignment.value.owner]
     while pending:
         op = pending.pop()
-        if not isinstance(op, Operation) or isinstance(op, stan.DeclareOp | stan.ParameterOp | stan.GlobalOp):
+        if not isinstance(op, Operation) or isinstance(op, Variable | stan.GlobalOp):
             continue
         if calls.of(op) & Effect.THROWS:
             return True

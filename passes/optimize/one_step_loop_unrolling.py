@@ -40,7 +40,6 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.optimize.loop_copies import (
     INT_MAX,
-    LOOPS,
     int_literal,
     never_ends,
     spread_literal,
@@ -51,7 +50,7 @@ from ulam.passes.optimize.scopes import call_effects, own_bodies
 from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.variable_form import constant, erase_unused, is_statement, literal_of, read, yield_
+from ulam.passes.variable_form import LOOPS, constant, erase_unused, is_statement, literal_of, read, yield_
 from ulam.passes.walk import ops_within
 
 _PEELED = UnitAttr()

@@ -14,9 +14,10 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from ulam.dialects import stan
+from ulam.passes.analysis.nesting import terminator
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.variable_form import constant, erase_unused, last_statement, literal_of
+from ulam.passes.variable_form import LAZY, constant, erase_unused, literal_of
 
 _NOT_EQUAL = stan.BINARY_OPERATORS["!="]
 _NOT = stan.UNARY_OPERATORS["!"]
@@ -28,7 +29,7 @@ SIMPLIFIED = frozenset[type]((stan.SelectOp, stan.AndOp, stan.OrOp, stan.FieldOp
 
 def simplified(op: Operation) -> tuple[bool, Operation | None]:
     """Whether `op` could be simplified, and the op to go on with: `op` itself, or the first in place of it."""
-    if isinstance(op, stan.SelectOp | stan.AndOp | stan.OrOp):
+    if isinstance(op, LAZY):
         return _lazy(op)
     if isinstance(op, stan.FieldOp) and isinstance(op.operands[0].owner, stan.TupleOp):
         number = op.field.value.data
@@ -73,7 +74,7 @@ def _arm(op: Operation, arm: Region, message: str, *, is_truth: bool) -> tuple[b
     """Puts the ops of an arm in place of `op`; of `&&` and `||` as 0 or 1."""
     block, outer = arm.block, op.parent
     assert outer is not None
-    end = last_statement(block)
+    end = terminator(block)
     value = end.operands[0]
     discard(end)
     first: Operation | None = None

@@ -39,7 +39,7 @@ from ulam.dialects import stan
 from ulam.passes.known_data import KnownData, data_to_specialize_on
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import replace_uses
-from ulam.passes.variable_form import constant, erase_unused, literal_of
+from ulam.passes.variable_form import Variable, constant, erase_unused, literal_of
 from ulam.passes.walk import ops_within
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -120,7 +120,7 @@ class _Specialization:
         for op in list(ops_within(block)):
             if op.parent is None:
                 continue  # was part of an expression that is a literal now
-            if isinstance(op, stan.DeclareOp | stan.ParameterOp):
+            if isinstance(op, Variable):
                 self._declaration(op)
             elif is_data:
                 continue
@@ -184,7 +184,7 @@ class _Specialization:
 
     # ------------------------------------------------------------ rewriting
 
-    def _declaration(self, op: stan.DeclareOp | stan.ParameterOp) -> None:
+    def _declaration(self, op: Variable) -> None:
         """Sizes of global declarations become literals; those of local ones are remembered if they are."""
         type_ = op.res.type.element
         if not op.sizes or isinstance(type_, stan.TupleType):
@@ -203,7 +203,7 @@ class _Specialization:
         if all(isinstance(size, int) and size > 0 for size in sizes):
             self._dims[op.res] = tuple(int(size) for size in sizes if size is not None)
 
-    def _set_sizes(self, op: stan.DeclareOp | stan.ParameterOp, dims: Sequence[int]) -> None:
+    def _set_sizes(self, op: Variable, dims: Sequence[int]) -> None:
         old = list(op.sizes)
         for number, (size, value) in enumerate(zip(old, dims, strict=False)):
             if literal_of(size) is None:

@@ -67,6 +67,6 @@ class StaticAutodiff:
                 for block in self._program.body.block.ops
                 if isinstance(block, stan.BlockOp)
                 for op in block.body.block.ops
-                if isinstance(op, stan.DeclareOp | stan.ParameterOp)
+                if isinstance(op, Variable)
             }
         return self._blocks.get(name, "")

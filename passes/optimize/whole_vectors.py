@@ -491,7 +491,7 @@ def _untransposed(value: SSAValue) -> SSAValue:
 
 
 def _reason_of(op: Operation) -> str:
-    if isinstance(op, stan.SelectOp | stan.AndOp | stan.OrOp):
+    if isinstance(op, LAZY):
         return "`?:`, `&&` and `||` choose anew in each iteration"
     symbol = getattr(op, "SYMBOL", "")
     return f"`{symbol}` has no form for whole containers here" if symbol else f"{op.name} has no form for containers"

@@ -4,10 +4,10 @@
 enum { BLOCK = 32, SMALL = 32 };
 static const double symmetry_tolerance = 1e-8; /* absolute, as Stan's constraint tolerance */
 
-int32_t dense_check_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n) {
+int32_t dense_check_symmetric(ulam_context *ctx, const char *name, const number *A, int64_t n) {
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = j + 1; i < n; ++i) {
-      double lower = A[i + j * n], upper = A[j + i * n];
+      double lower = value_of(A[i + j * n]), upper = value_of(A[j + i * n]);
       if (!(fabs(lower - upper) <= symmetry_tolerance))
         return ulam_fail(ctx, ULAM_REJECT, "%s: m is not symmetric. m[%lld,%lld] = %g, but m[%lld,%lld] = %g", name,
                          (long long)(j + 1), (long long)(i + 1), upper, (long long)(i + 1), (long long)(j + 1), lower);
@@ -16,23 +16,23 @@ int32_t dense_check_symmetric(ulam_context *ctx, const char *name, const double 
 }
 
 /* The diagonal block of `size` columns; returns the first column whose pivot is not positive, or -1. */
-ULAM_CLONES static int64_t factor_block(int64_t size, double *restrict L, int64_t leading) {
+ULAM_CLONES static int64_t factor_block(int64_t size, number *restrict L, int64_t leading) {
   for (int64_t j = 0; j < size; ++j) {
-    double *restrict column = L + j * leading;
+    number *restrict column = L + j * leading;
     for (int64_t k = 0; k < j; ++k) {
-      const double *restrict left = L + k * leading;
-      double factor = left[j];
+      const number *restrict left = L + k * leading;
+      number factor = left[j];
       for (int64_t i = j; i < size; ++i) column[i] -= factor * left[i];
     }
-    if (!(column[j] > 0) || isinf(column[j])) return j;
-    double pivot = sqrt(column[j]);
+    if (!(value_of(column[j]) > 0) || isinf(value_of(column[j]))) return j;
+    number pivot = sqrt(column[j]);
     column[j] = pivot;
     for (int64_t i = j + 1; i < size; ++i) column[i] /= pivot;
   }
   return -1;
 }
 
-int32_t dense_cholesky(ulam_context *ctx, const char *name, const double *A, int64_t n, double *L) {
+int32_t dense_cholesky(ulam_context *ctx, const char *name, const number *A, int64_t n, number *L) {
   dense_view whole = dense_of(L, n);
   dense_copy(L, A, n * n);
   for (int64_t j = 0; j < n; j += BLOCK) {
@@ -41,7 +41,7 @@ int32_t dense_cholesky(ulam_context *ctx, const char *name, const double *A, int
     if (bad >= 0) {
       int64_t i = j + bad;
       return ulam_fail(ctx, ULAM_REJECT, "%s: m is not positive definite (pivot %lld is %g)", name, (long long)(i + 1),
-                       L[i + i * n]);
+                       value_of(L[i + i * n]));
     }
     if (below == 0) break;
     dense_view panel = dense_block(whole, j + size, j);
@@ -57,19 +57,19 @@ int32_t dense_cholesky(ulam_context *ctx, const char *name, const double *A, int
   return ULAM_OK;
 }
 
-ULAM_API int32_t ulam_cholesky_decompose(ulam_context *ctx, const double *A, int64_t n, double *L) {
+ULAM_API int32_t KERNEL(cholesky_decompose)(ulam_context *ctx, const number *A, int64_t n, number *L) {
   int32_t status = dense_check_symmetric(ctx, "cholesky_decompose", A, n);
   return status == ULAM_OK ? dense_cholesky(ctx, "cholesky_decompose", A, n, L) : status;
 }
 
 /* For small matrices: the factorisation's statements, column by column, in reverse. */
-static void pull_back_columns(ulam_context *ctx, int64_t n, const double *L, double *A_adj, const double *L_adj) {
+static void pull_back_columns(ulam_context *ctx, int64_t n, const number *L, number *A_adj, const number *L_adj) {
   char *mark = ctx->arena_cursor;
-  double *adjoint = dense_copied(ctx, L_adj, n * n);
+  number *adjoint = dense_copied(ctx, L_adj, n * n);
   for (int64_t j = n - 1; j >= 0; --j) {
-    double diagonal = L[j + j * n], of_diagonal = adjoint[j + j * n];
+    number diagonal = L[j + j * n], of_diagonal = adjoint[j + j * n];
     for (int64_t i = n - 1; i > j; --i) {
-      double element = adjoint[i + j * n] / diagonal;
+      number element = adjoint[i + j * n] / diagonal;
       of_diagonal -= element * L[i + j * n];
       A_adj[i + j * n] += element;
       for (int64_t k = 0; k < j; ++k) {
@@ -87,8 +87,8 @@ static void pull_back_columns(ulam_context *ctx, int64_t n, const double *L, dou
 /* With P the lower triangle of L' L_adj, its diagonal halved, S = L'^-1 (P + P') L^-1 is twice the adjoint of the
  * symmetric A; as only the lower triangle of A is read, all of it goes there, but half of the diagonal. Murray (2016),
  * "Differentiation of the Cholesky decomposition", section 3; it is all matrix product and triangular solve. */
-ULAM_API void ulam_cholesky_decompose_pullback(ulam_context *ctx, const double *A, int64_t n, const double *L,
-                                               double *A_adj, const double *L_adj) {
+ULAM_API void KERNEL(cholesky_decompose_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *L,
+                                               number *A_adj, const number *L_adj) {
   (void)A;
   if (A_adj == NULL || L_adj == NULL) return;
   if (n <= SMALL) {
@@ -96,7 +96,7 @@ ULAM_API void ulam_cholesky_decompose_pullback(ulam_context *ctx, const double *
     return;
   }
   char *mark = ctx->arena_cursor;
-  double *lower_adj = dense_zeros(ctx, n * n), *S = dense_zeros(ctx, n * n);
+  number *lower_adj = dense_zeros(ctx, n * n), *S = dense_zeros(ctx, n * n);
   for (int64_t j = 0; j < n; ++j) dense_copy(lower_adj + j * n + j, L_adj + j * n + j, n - j);
   dense_view factor = dense_of(L, n), s = dense_of(S, n);
   for (int64_t i = 0; i < n; i += BLOCK) { /* block rows of P, from the diagonal to the left */
@@ -116,19 +116,19 @@ ULAM_API void ulam_cholesky_decompose_pullback(ulam_context *ctx, const double *
 }
 
 /* B := A^-1 B for A = L L'. */
-static void solve_factored(ulam_context *ctx, int64_t n, int64_t m, const double *L, dense_view B) {
+static void solve_factored(ulam_context *ctx, int64_t n, int64_t m, const number *L, dense_view B) {
   dense_solve_lower(ctx, n, m, dense_of(L, n), 0, B);
   dense_solve_upper(ctx, n, m, dense_transposed(dense_of(L, n)), 0, B);
 }
 
-static void set_identity(double *A, int64_t n) {
+static void set_identity(number *A, int64_t n) {
   dense_zero(A, n * n);
   for (int64_t i = 0; i < n; ++i) A[i + i * n] = 1;
 }
 
-int32_t dense_inverse_spd(ulam_context *ctx, const char *name, const double *A, int64_t n, double *out) {
+int32_t dense_inverse_spd(ulam_context *ctx, const char *name, const number *A, int64_t n, number *out) {
   char *mark = ctx->arena_cursor;
-  double *L = ulam_doubles(ctx, n * n);
+  number *L = dense_numbers(ctx, n * n);
   int32_t status = dense_cholesky(ctx, name, A, n, L);
   if (status == ULAM_OK) {
     set_identity(out, n);
@@ -140,16 +140,16 @@ int32_t dense_inverse_spd(ulam_context *ctx, const char *name, const double *A, 
   return status;
 }
 
-ULAM_API int32_t ulam_inverse_spd(ulam_context *ctx, const double *A, int64_t n, double *out) {
+ULAM_API int32_t KERNEL(inverse_spd)(ulam_context *ctx, const number *A, int64_t n, number *out) {
   int32_t status = dense_check_symmetric(ctx, "inverse_spd", A, n);
   return status == ULAM_OK ? dense_inverse_spd(ctx, "inverse_spd", A, n, out) : status;
 }
 
 /* X = A^-1 B for a positive definite A; B of n x m. */
-ULAM_API int32_t ulam_mdivide_left_spd(ulam_context *ctx, const double *A, const double *B, int64_t n, int64_t m,
-                                       double *X) {
+ULAM_API int32_t KERNEL(mdivide_left_spd)(ulam_context *ctx, const number *A, const number *B, int64_t n, int64_t m,
+                                       number *X) {
   char *mark = ctx->arena_cursor;
-  double *L = ulam_doubles(ctx, n * n);
+  number *L = dense_numbers(ctx, n * n);
   int32_t status = dense_check_symmetric(ctx, "mdivide_left_spd", A, n);
   if (status == ULAM_OK) status = dense_cholesky(ctx, "mdivide_left_spd", A, n, L);
   if (status == ULAM_OK) {
@@ -161,12 +161,12 @@ ULAM_API int32_t ulam_mdivide_left_spd(ulam_context *ctx, const double *A, const
 }
 
 /* B_adj += A^-1 X_adj =: W;  A_adj -= W X'. */
-ULAM_API void ulam_mdivide_left_spd_pullback(ulam_context *ctx, const double *A, const double *B, int64_t n, int64_t m,
-                                             const double *X, double *A_adj, double *B_adj, const double *X_adj) {
+ULAM_API void KERNEL(mdivide_left_spd_pullback)(ulam_context *ctx, const number *A, const number *B, int64_t n, int64_t m,
+                                             const number *X, number *A_adj, number *B_adj, const number *X_adj) {
   (void)B;
   if (X_adj == NULL) return;
   char *mark = ctx->arena_cursor;
-  double *L = ulam_doubles(ctx, n * n), *W = dense_copied(ctx, X_adj, n * m);
+  number *L = dense_numbers(ctx, n * n), *W = dense_copied(ctx, X_adj, n * m);
   if (dense_cholesky(ctx, "mdivide_left_spd", A, n, L) == ULAM_OK) { /* it was, in the forward sweep */
     solve_factored(ctx, n, m, L, dense_of(W, n));
     if (B_adj)
@@ -178,10 +178,10 @@ ULAM_API void ulam_mdivide_left_spd_pullback(ulam_context *ctx, const double *A,
 }
 
 /* X = B A^-1 for a positive definite A; B of m x n. */
-ULAM_API int32_t ulam_mdivide_right_spd(ulam_context *ctx, const double *B, const double *A, int64_t m, int64_t n,
-                                        double *X) {
+ULAM_API int32_t KERNEL(mdivide_right_spd)(ulam_context *ctx, const number *B, const number *A, int64_t m, int64_t n,
+                                        number *X) {
   char *mark = ctx->arena_cursor;
-  double *L = ulam_doubles(ctx, n * n);
+  number *L = dense_numbers(ctx, n * n);
   int32_t status = dense_check_symmetric(ctx, "mdivide_right_spd", A, n);
   if (status == ULAM_OK) status = dense_cholesky(ctx, "mdivide_right_spd", A, n, L);
   if (status == ULAM_OK) {
@@ -193,12 +193,12 @@ ULAM_API int32_t ulam_mdivide_right_spd(ulam_context *ctx, const double *B, cons
 }
 
 /* B_adj += X_adj A^-1 =: W;  A_adj -= X' W. */
-ULAM_API void ulam_mdivide_right_spd_pullback(ulam_context *ctx, const double *B, const double *A, int64_t m, int64_t n,
-                                              const double *X, double *B_adj, double *A_adj, const double *X_adj) {
+ULAM_API void KERNEL(mdivide_right_spd_pullback)(ulam_context *ctx, const number *B, const number *A, int64_t m, int64_t n,
+                                              const number *X, number *B_adj, number *A_adj, const number *X_adj) {
   (void)B;
   if (X_adj == NULL) return;
   char *mark = ctx->arena_cursor;
-  double *L = ulam_doubles(ctx, n * n), *W = dense_copied(ctx, X_adj, m * n);
+  number *L = dense_numbers(ctx, n * n), *W = dense_copied(ctx, X_adj, m * n);
   if (dense_cholesky(ctx, "mdivide_right_spd", A, n, L) == ULAM_OK) {
     solve_factored(ctx, n, m, L, dense_transposed(dense_of(W, m)));
     if (B_adj)
@@ -210,9 +210,9 @@ ULAM_API void ulam_mdivide_right_spd_pullback(ulam_context *ctx, const double *B
 }
 
 /* out = log(det(A)) for a positive definite A. */
-ULAM_API int32_t ulam_log_determinant_spd(ulam_context *ctx, const double *A, int64_t n, double *out) {
+ULAM_API int32_t KERNEL(log_determinant_spd)(ulam_context *ctx, const number *A, int64_t n, number *out) {
   char *mark = ctx->arena_cursor;
-  double *L = ulam_doubles(ctx, n * n), sum = 0;
+  number *L = dense_numbers(ctx, n * n), sum = 0;
   int32_t status = dense_check_symmetric(ctx, "log_determinant_spd", A, n);
   if (status == ULAM_OK) status = dense_cholesky(ctx, "log_determinant_spd", A, n, L);
   if (status == ULAM_OK) {
@@ -223,29 +223,29 @@ ULAM_API int32_t ulam_log_determinant_spd(ulam_context *ctx, const double *A, in
   return status;
 }
 
-ULAM_API void ulam_log_determinant_spd_pullback(ulam_context *ctx, const double *A, int64_t n, const double *out,
-                                                double *A_adj, const double *out_adj) {
+ULAM_API void KERNEL(log_determinant_spd_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out,
+                                                number *A_adj, const number *out_adj) {
   (void)out;
   if (A_adj == NULL || out_adj == NULL) return;
   char *mark = ctx->arena_cursor;
-  double *inverse = ulam_doubles(ctx, n * n);
+  number *inverse = dense_numbers(ctx, n * n);
   if (dense_inverse_spd(ctx, "log_determinant_spd", A, n, inverse) == ULAM_OK)
     for (int64_t i = 0; i < n * n; ++i) A_adj[i] += out_adj[0] * inverse[i];
   ulam_release(ctx, mark);
 }
 
 /* out = (L L')^-1 for a lower triangular L. */
-ULAM_API void ulam_chol2inv(ulam_context *ctx, const double *L, int64_t n, double *out) {
+ULAM_API void KERNEL(chol2inv)(ulam_context *ctx, const number *L, int64_t n, number *out) {
   set_identity(out, n);
   solve_factored(ctx, n, n, L, dense_of(out, n));
 }
 
 /* With R the adjoint of the result, A_adj = -C R C for C = (L L')^-1, and L_adj = lower((A_adj + A_adj') L). */
-ULAM_API void ulam_chol2inv_pullback(ulam_context *ctx, const double *L, int64_t n, const double *out, double *L_adj,
-                                     const double *out_adj) {
+ULAM_API void KERNEL(chol2inv_pullback)(ulam_context *ctx, const number *L, int64_t n, const number *out, number *L_adj,
+                                     const number *out_adj) {
   if (L_adj == NULL || out_adj == NULL) return;
   char *mark = ctx->arena_cursor;
-  double *symmetric = ulam_doubles(ctx, n * n), *left = dense_zeros(ctx, n * n), *A_adj = dense_zeros(ctx, n * n),
+  number *symmetric = dense_numbers(ctx, n * n), *left = dense_zeros(ctx, n * n), *A_adj = dense_zeros(ctx, n * n),
          *product = dense_zeros(ctx, n * n), *lower = dense_zeros(ctx, n * n);
   dense_view C = dense_of(out, n);
   for (int64_t j = 0; j < n; ++j) {

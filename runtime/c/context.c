@@ -331,6 +331,38 @@ int32_t ulam_run_gradient(ulam_context *ctx, void *entry, void *bound, const dou
   RUN(function(ctx, bound, theta, gradient, jacobian, &ctx->value));
 }
 
+typedef int32_t (*hessian_vector_function)(ulam_context *, void *, const double *, const double *, double *, double *,
+                                           int32_t, double *);
+
+int32_t ulam_run_hessian_vector(ulam_context *ctx, void *entry, void *bound, const double *theta,
+                                const double *direction, double *gradient, double *product, int32_t jacobian) {
+  hessian_vector_function function = (hessian_vector_function)entry;
+  RUN(function(ctx, bound, theta, direction, gradient, product, jacobian, &ctx->value));
+}
+
+static int32_t columns_of_hessian(ulam_context *ctx, hessian_vector_function function, void *bound, const double *theta,
+                                  int64_t n, double *direction, double *gradient, double *hessian, int32_t jacobian) {
+  int32_t status = ULAM_OK;
+  int64_t printed = 0;
+  for (int64_t i = 0; i < n; ++i) direction[i] = 0;
+  for (int64_t i = 0; i < n && status == ULAM_OK; ++i) {
+    char *mark = ctx->arena_cursor;
+    direction[i] = 1;
+    status = function(ctx, bound, theta, direction, gradient, hessian + i * n, jacobian, &ctx->value);
+    direction[i] = 0;
+    ulam_release(ctx, mark);
+    if (i == 0) printed = ctx->services->output.length;
+    ctx->output_length = ctx->services->output.length = printed; /* the program printed once, to whoever reads it */
+  }
+  return status;
+}
+
+int32_t ulam_run_hessian(ulam_context *ctx, void *entry, void *bound, const double *theta, int64_t n, double *direction,
+                         double *gradient, double *hessian, int32_t jacobian) {
+  hessian_vector_function function = (hessian_vector_function)entry;
+  RUN(columns_of_hessian(ctx, function, bound, theta, n, direction, gradient, hessian, jacobian));
+}
+
 int32_t ulam_run_constrain(ulam_context *ctx, void *entry, void *bound, const double *theta, double *out,
                            int32_t include_tp, int32_t include_gq) {
   int32_t (*function)(ulam_context *, void *, const double *, double *, int32_t, int32_t) =

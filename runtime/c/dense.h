@@ -12,6 +12,37 @@
 
 #include "ulam.h"
 
+/* What matrices consist of. Kernels that can be differentiated twice are compiled a second time, with ULAM_DUAL (see
+ * dual/), on dual numbers: a complex number whose imaginary part is the derivative along a direction times a step so
+ * small that its square vanishes. Complex arithmetic then is the arithmetic of derivatives, without cancellation
+ * (Squire and Trapp, "Using complex variables to estimate derivatives of real functions", 1998). Comparisons are of
+ * `value_of`. `KERNEL(name)` is the kernel's C function. */
+#ifdef ULAM_DUAL
+#include <tgmath.h>
+typedef double complex number;
+#define KERNEL(name) ulam_##name##_dual
+#define value_of(x) creal(x)
+#define absolute(x) (creal(x) < 0 ? -(x) : (x))
+#define dense_view dense_view_dual
+#define dense_of dense_of_dual
+#define dense_transposed dense_transposed_dual
+#define dense_block dense_block_dual
+#define dense_multiply_add dense_multiply_add_dual
+#define dense_solve_lower dense_solve_lower_dual
+#define dense_solve_upper dense_solve_upper_dual
+#define dense_cholesky dense_cholesky_dual
+#define dense_check_symmetric dense_check_symmetric_dual
+#define dense_inverse_spd dense_inverse_spd_dual
+#define dense_lu dense_lu_dual
+#define dense_lu_solve dense_lu_solve_dual
+#define dense_lu_solve_transposed dense_lu_solve_transposed_dual
+#else
+typedef double number;
+#define KERNEL(name) ulam_##name
+#define value_of(x) (x)
+#define absolute(x) fabs(x)
+#endif
+
 /* Hot loops are compiled for several generations of x86; the loader picks. Vectors are written out or element-wise and
  * nothing is contracted or re-associated, so all of them give the same bits. */
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__)
@@ -21,12 +52,12 @@
 #endif
 
 typedef struct {
-  double *data;
+  number *data;
   int64_t rows_by, columns_by; /* distance of neighbours in a column; in a row */
 } dense_view;
 
-static inline dense_view dense_of(const double *data, int64_t leading) {
-  dense_view view = {(double *)data, 1, leading};
+static inline dense_view dense_of(const number *data, int64_t leading) {
+  dense_view view = {(number *)data, 1, leading};
   return view;
 }
 static inline dense_view dense_transposed(dense_view a) {
@@ -49,32 +80,35 @@ void dense_solve_upper(ulam_context *ctx, int64_t n, int64_t m, dense_view T, in
 
 /* L := Cholesky factor of the symmetric A (of which the lower triangle is read), with a zero upper triangle; a matrix
  * that is not positive definite is a rejection. `name` is the function's, for the message. */
-int32_t dense_cholesky(ulam_context *ctx, const char *name, const double *A, int64_t n, double *L);
-int32_t dense_check_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n);
-int32_t dense_inverse_spd(ulam_context *ctx, const char *name, const double *A, int64_t n, double *out);
+int32_t dense_cholesky(ulam_context *ctx, const char *name, const number *A, int64_t n, number *L);
+int32_t dense_check_symmetric(ulam_context *ctx, const char *name, const number *A, int64_t n);
+int32_t dense_inverse_spd(ulam_context *ctx, const char *name, const number *A, int64_t n, number *out);
 
 /* LU := factors of P A in place (unit lower and upper triangle); row i was exchanged with row pivots[i], in order.
  * Returns the sign of the permutation. A singular matrix gives a zero on the diagonal of U. */
-int dense_lu(ulam_context *ctx, int64_t n, double *LU, int64_t *pivots);
+int dense_lu(ulam_context *ctx, int64_t n, number *LU, int64_t *pivots);
 /* B := A^-1 B, or A'^-1 B, from these factors. */
-void dense_lu_solve(ulam_context *ctx, int64_t n, int64_t m, const double *LU, const int64_t *pivots, dense_view B);
-void dense_lu_solve_transposed(ulam_context *ctx, int64_t n, int64_t m, const double *LU, const int64_t *pivots,
+void dense_lu_solve(ulam_context *ctx, int64_t n, int64_t m, const number *LU, const int64_t *pivots, dense_view B);
+void dense_lu_solve_transposed(ulam_context *ctx, int64_t n, int64_t m, const number *LU, const int64_t *pivots,
                                dense_view B);
 
 /* Eigenvalues in ascending order and orthonormal eigenvectors, in V's columns, of the symmetric A. */
 int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n, double *V, double *w);
 
-static inline void dense_zero(double *x, int64_t count) { memset(x, 0, (size_t)count * sizeof *x); }
-static inline void dense_copy(double *to, const double *from, int64_t count) {
+static inline void dense_zero(number *x, int64_t count) { memset(x, 0, (size_t)count * sizeof *x); }
+static inline void dense_copy(number *to, const number *from, int64_t count) {
   memcpy(to, from, (size_t)count * sizeof *to);
 }
-static inline double *dense_zeros(ulam_context *ctx, int64_t count) {
-  double *x = ulam_doubles(ctx, count);
+static inline number *dense_numbers(ulam_context *ctx, int64_t count) {
+  return ulam_alloc(ctx, count * (int64_t)sizeof(number));
+}
+static inline number *dense_zeros(ulam_context *ctx, int64_t count) {
+  number *x = dense_numbers(ctx, count);
   dense_zero(x, count);
   return x;
 }
-static inline double *dense_copied(ulam_context *ctx, const double *from, int64_t count) {
-  double *x = ulam_doubles(ctx, count);
+static inline number *dense_copied(ulam_context *ctx, const number *from, int64_t count) {
+  number *x = dense_numbers(ctx, count);
   dense_copy(x, from, count);
   return x;
 }

@@ -185,30 +185,3 @@ ULAM_API int32_t ulam_eigenvectors_sym(ulam_context *ctx, const double *A, int64
 ULAM_API int32_t ulam_eigendecompose_sym(ulam_context *ctx, const double *A, int64_t n, double *V, double *w) {
   return eigen_symmetric(ctx, "eigendecompose_sym", A, n, V, w);
 }
-
-/* A_adj += V (diag(w_adj) + F o (V' V_adj)) V', with F_ij = 1 / (w_j - w_i) off the diagonal. */
-ULAM_API void ulam_eigendecompose_sym_pullback(ulam_context *ctx, const double *A, int64_t n, const double *V,
-                                               const double *w, double *A_adj, const double *V_adj,
-                                               const double *w_adj) {
-  (void)A;
-  if (A_adj == NULL || (V_adj == NULL && w_adj == NULL)) return;
-  char *mark = ctx->arena_cursor;
-  double *inner = dense_zeros(ctx, n * n), *left = dense_zeros(ctx, n * n);
-  dense_view vectors = dense_of(V, n);
-  if (V_adj) {
-    dense_multiply_add(ctx, n, n, n, 1.0, dense_transposed(vectors), dense_of(V_adj, n), dense_of(inner, n));
-    for (int64_t j = 0; j < n; ++j)
-      for (int64_t i = 0; i < n; ++i) inner[i + j * n] = i == j ? 0 : inner[i + j * n] / (w[j] - w[i]);
-  }
-  if (w_adj)
-    for (int64_t i = 0; i < n; ++i) inner[i + i * n] = w_adj[i];
-  dense_multiply_add(ctx, n, n, n, 1.0, vectors, dense_of(inner, n), dense_of(left, n));
-  dense_multiply_add(ctx, n, n, n, 1.0, dense_of(left, n), dense_transposed(vectors), dense_of(A_adj, n));
-  ulam_release(ctx, mark);
-}
-
-/* The same, for the results in the other order. */
-ULAM_API void ulam_eigenvalues_sym_pullback(ulam_context *ctx, const double *A, int64_t n, const double *w,
-                                            const double *V, double *A_adj, const double *w_adj, const double *V_adj) {
-  ulam_eigendecompose_sym_pullback(ctx, A, n, V, w, A_adj, V_adj, w_adj);
-}

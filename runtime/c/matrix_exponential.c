@@ -1,22 +1,22 @@
 /* The exponential of a matrix: scaling and squaring with the Pade approximant of degree 13 (Higham, 2005). */
 #include "dense.h"
 
-static void multiply(ulam_context *ctx, int64_t n, const double *A, const double *B, double *C) {
+static void multiply(ulam_context *ctx, int64_t n, const number *A, const number *B, number *C) {
   dense_zero(C, n * n);
   dense_multiply_add(ctx, n, n, n, 1.0, dense_of(A, n), dense_of(B, n), dense_of(C, n));
 }
 
-static double norm_1(const double *A, int64_t n) {
+static double norm_1(const number *A, int64_t n) {
   double largest = 0;
   for (int64_t j = 0; j < n; ++j) {
     double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += fabs(A[i + j * n]);
+    for (int64_t i = 0; i < n; ++i) sum += fabs(value_of(A[i + j * n]));
     if (sum > largest || isnan(sum)) largest = sum;
   }
   return largest;
 }
 
-static void exponential(ulam_context *ctx, const double *A, int64_t n, double *out) {
+static void exponential(ulam_context *ctx, const number *A, int64_t n, number *out) {
   static const double b[] = {64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
                              129060195264000.0,   10559470521600.0,    670442572800.0,     33522128640.0,
                              1323241920.0,        40840800.0,          960960.0,           16380.0,
@@ -30,10 +30,10 @@ static void exponential(ulam_context *ctx, const double *A, int64_t n, double *o
   char *mark = ctx->arena_cursor;
   int squarings = 0;
   if (norm > 5.371920351148152) frexp(norm / 5.371920351148152, &squarings);
-  double *X = ulam_doubles(ctx, size), *X2 = ulam_doubles(ctx, size), *X4 = ulam_doubles(ctx, size),
-         *X6 = ulam_doubles(ctx, size), *odd = ulam_doubles(ctx, size), *even = ulam_doubles(ctx, size),
-         *work = ulam_doubles(ctx, size);
-  for (int64_t i = 0; i < size; ++i) X[i] = ldexp(A[i], -squarings);
+  number *X = dense_numbers(ctx, size), *X2 = dense_numbers(ctx, size), *X4 = dense_numbers(ctx, size),
+         *X6 = dense_numbers(ctx, size), *odd = dense_numbers(ctx, size), *even = dense_numbers(ctx, size),
+         *work = dense_numbers(ctx, size);
+  for (int64_t i = 0; i < size; ++i) X[i] = A[i] * ldexp(1.0, -squarings);
   multiply(ctx, n, X, X, X2);
   multiply(ctx, n, X2, X2, X4);
   multiply(ctx, n, X4, X2, X6);
@@ -62,17 +62,17 @@ static void exponential(ulam_context *ctx, const double *A, int64_t n, double *o
   ulam_release(ctx, mark);
 }
 
-ULAM_API void ulam_matrix_exp(ulam_context *ctx, const double *A, int64_t n, double *out) {
+ULAM_API void KERNEL(matrix_exp)(ulam_context *ctx, const number *A, int64_t n, number *out) {
   exponential(ctx, A, n, out);
 }
 
 /* The adjoint is the derivative of exp at A' in the direction R: the upper right block of exp([[A', R], [0, A']]). */
-ULAM_API void ulam_matrix_exp_pullback(ulam_context *ctx, const double *A, int64_t n, const double *out, double *A_adj,
-                                       const double *out_adj) {
+ULAM_API void KERNEL(matrix_exp_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out, number *A_adj,
+                                       const number *out_adj) {
   (void)out;
   if (A_adj == NULL || out_adj == NULL) return;
   char *mark = ctx->arena_cursor;
-  double *block = dense_zeros(ctx, 4 * n * n), *result = ulam_doubles(ctx, 4 * n * n);
+  number *block = dense_zeros(ctx, 4 * n * n), *result = dense_numbers(ctx, 4 * n * n);
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = 0; i < n; ++i) {
       block[i + j * 2 * n] = block[(n + i) + (n + j) * 2 * n] = A[j + i * n];

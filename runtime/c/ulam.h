@@ -48,7 +48,7 @@ _Static_assert(offsetof(ulam_context, stack_limit) == 88, "ABI");
 #endif
 
 /* Raised whenever the layout above or the meaning of a kernel changes: part of the key of cached objects. */
-#define ULAM_ABI 1
+#define ULAM_ABI 2
 ULAM_API int32_t ulam_abi(void);
 
 /* Contexts. `keep_bytes`: how much arena a context keeps between evaluations. */
@@ -99,6 +99,12 @@ ULAM_API int32_t ulam_run_dims(ulam_context *ctx, void *entry, void *bound, int6
 ULAM_API int32_t ulam_run_value(ulam_context *ctx, void *entry, void *bound, const double *theta, int32_t jacobian);
 ULAM_API int32_t ulam_run_gradient(ulam_context *ctx, void *entry, void *bound, const double *theta, double *gradient,
                                    int32_t jacobian);
+/* product := H direction, for H the second derivatives of the log density at theta; the gradient, too. */
+ULAM_API int32_t ulam_run_hessian_vector(ulam_context *ctx, void *entry, void *bound, const double *theta,
+                                         const double *direction, double *gradient, double *product, int32_t jacobian);
+/* All of H, of n x n; `direction` is scratch of length n. */
+ULAM_API int32_t ulam_run_hessian(ulam_context *ctx, void *entry, void *bound, const double *theta, int64_t n,
+                                  double *direction, double *gradient, double *hessian, int32_t jacobian);
 ULAM_API int32_t ulam_run_constrain(ulam_context *ctx, void *entry, void *bound, const double *theta, double *out,
                                     int32_t include_tp, int32_t include_gq);
 ULAM_API int32_t ulam_run_unconstrain(ulam_context *ctx, void *entry, void *bound, const double *in, double *theta);

@@ -1,0 +1,2 @@
+#define ULAM_DUAL
+#include "../matrix_exponential.c"
