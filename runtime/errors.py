@@ -75,7 +75,18 @@ class FatalError(ProgramError):
 
 
 class InitializationError(UlamError):
-    """No initial point with a finite log density and gradient was found."""
+    """No initial point with a finite log density and gradient was found.
+
+    `reasons` has a `FailureReason` (`ulam.runtime.optimizers.failed_evaluations`) for each statement that failed, the
+    most frequent first: its place, how often it did, and the message.
+    """
+
+    def __init__(self, text: str, reasons: Sequence[Any] = ()) -> None:
+        self.reasons = list(reasons)
+        super().__init__(text)
+
+    def __reduce__(self) -> tuple[type[InitializationError], tuple[Any, ...]]:
+        return (type(self), (str(self), self.reasons))
 
 
 class ArgumentError(ctypes.ArgumentError, ValueError):

@@ -1,10 +1,17 @@
-"""Where optimizers begin: drawn, given, or partly given initial values."""
+"""Where optimizers begin: drawn, given, or partly given initial values.
+
+Rules of Stan's services (`stan/services/util/initialize.hpp`): up to 100 points are drawn, and one is accepted if the
+log density with its constants is finite there, and then the log density without them and its gradient; without the
+Jacobian adjustment, whatever the optimizer's. Here the optimizer's own first evaluation must be finite, too.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +19,10 @@ import numpy.typing as npt
 
 from ulam.runtime.data import Values as DataValues
 from ulam.runtime.data import bind_values, read_data
-from ulam.runtime.errors import ArgumentError, DataError, InitializationError
+from ulam.runtime.errors import ArgumentError, DataError, InitializationError, ProgramError, Rejection
 from ulam.runtime.names import GlobalVariable
 from ulam.runtime.native import Rng
+from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.line_search import Point, Vector
 from ulam.runtime.optimizers.objective import ModelObjective
 
@@ -28,88 +36,218 @@ MAX_TRIES = 100
 INIT_STREAM = 0
 """Stream of the run's seed for initial values."""
 
+ADVICE = "Try specifying initial values, reducing ranges of constrained values, or reparameterizing the model."
+JACOBIAN_PREFIX = "with the Jacobian adjustment, "
+
 
 def initial_point(objective: ModelObjective, init: Init, seed: int) -> Point:
-    """The first point, of at most 100 drawn ones, with a finite log density and gradient.
+    """The first point that passes the checks, as evaluated by `objective`, whose counts then begin with it.
 
-    Stan's services test the density with all its constants as well; it is finite where this one is.
+    Raises InitializationError if there is none, ArgumentError or DataError if `init` itself is wrong, and what the
+    program raises other than rejections.
     """
-    radius = DEFAULT_RADIUS
-    given: DataValues | None = None
-    model = objective.model
-    if isinstance(init, (str, os.PathLike, Mapping)):
-        given = read_data(init)
-    elif isinstance(init, (int, float)):
-        radius = float(init)
-        if not (radius >= 0 and math.isfinite(radius)):
-            raise ArgumentError(f"init as a radius must be a finite number, at least 0, found {init}")
-    elif init is not None:
-        fixed = np.array(init, dtype=np.float64)
-        if fixed.shape != (model.param_unc_num(),):
-            raise ArgumentError(f"init must have shape ({model.param_unc_num()},), found {fixed.shape}")
-        return _tried(objective, fixed, "the initial point given")
-    partial = _PartialInit(model, given) if given is not None else None
-    generator = np.random.Generator(Rng(seed, INIT_STREAM).generator)
-    tries = 1 if radius == 0 or (partial is not None and partial.complete) else MAX_TRIES
-    for _ in range(tries):
-        theta = generator.uniform(-radius, radius, model.param_unc_num()) if radius else np.zeros(model.param_unc_num())
-        if partial is not None:
-            theta = partial.combine(theta)
-        point = objective(theta)
+    source = read_init(objective.model, init)
+    tally = FailureTally()
+    point: Point | None = None
+    for _ in range(source.tries(objective.model)):
+        point = _checked(objective, source, seed, tally)
         if point is not None:
-            return point
-    if tries == 1:
-        what = "the initial values given" if partial is not None else "the initial point 0"
-        raise InitializationError(f"initialization failed at {what}: {objective.last_failure}")
-    raise InitializationError(
-        f"initialization between (-{radius:g}, {radius:g}) failed after {tries} attempts; the last one: "
-        f"{objective.last_failure}. Try specifying initial values, reducing ranges of constrained values, or "
-        "reparameterizing the model."
-    )
-
-
-def _tried(objective: ModelObjective, theta: Vector, what: str) -> Point:
-    point = objective(theta)
+            break
     if point is None:
-        raise InitializationError(f"initialization failed at {what}: {objective.last_failure}")
+        raise InitializationError(_failure_text(source, tally), tally.reasons)
+    objective.n_gradients, objective.failures = 1, FailureTally()
     return point
 
 
-class _PartialInit:
+def init_text(init: Init) -> str:
+    """`init` in a few words, as the settings of a run show it."""
+    if init is None:
+        return f"{DEFAULT_RADIUS:g}"
+    if isinstance(init, Mapping):
+        return "values of " + ", ".join(map(str, init)) if init else f"{DEFAULT_RADIUS:g}"
+    if isinstance(init, (str, os.PathLike)):
+        text = os.fspath(init)
+        return "values given as JSON text" if text.lstrip().startswith("{") else text
+    return f"{init:g}" if _is_number(init) else "an unconstrained point"
+
+
+@dataclass
+class InitSource:
+    """Where initial values come from: a fixed point, or a radius with, perhaps, values for some of the parameters."""
+
+    radius: float = DEFAULT_RADIUS
+    fixed: Vector | None = None
+    given: GivenValues | None = None
+    generator: np.random.Generator | None = None
+
+    def tries(self, model: StanModel) -> int:
+        everything = self.fixed is not None or (self.given is not None and self.given.complete)
+        return 1 if everything or self.radius == 0 or model.param_unc_num() == 0 else MAX_TRIES
+
+    def describe(self) -> str:
+        if self.fixed is not None:
+            return "at the initial point given"
+        if self.given is not None and self.given.complete:
+            return "at the initial values given"
+        return "at the initial point 0" if self.radius == 0 else f"between (-{self.radius:g}, {self.radius:g})"
+
+    def draw(self, model: StanModel, seed: int) -> Vector:
+        """The next point. Raises Rejection if the values given do not fit those drawn, DataError if they never do."""
+        if self.fixed is not None:
+            return self.fixed
+        size = model.param_unc_num()
+        if self.radius:
+            self.generator = self.generator or np.random.Generator(Rng(seed, INIT_STREAM).generator)
+            theta = self.generator.uniform(-self.radius, self.radius, size)
+        else:
+            theta = np.zeros(size)
+        return theta if self.given is None else self.given.combine(theta)
+
+
+def read_init(model: StanModel, init: Init) -> InitSource:
+    """What the argument means. Raises ArgumentError or DataError if it means nothing."""
+    if init is None:
+        return InitSource()
+    if isinstance(init, (str, os.PathLike, Mapping)):
+        values = read_data(init)
+        return InitSource(given=GivenValues(model, values)) if values.values else InitSource()
+    if _is_number(init):
+        radius = float(init)  # pyright: ignore[reportArgumentType]
+        if not (radius >= 0 and math.isfinite(radius)):
+            raise ArgumentError(f"init as a radius must be a finite number, at least 0, found {init}")
+        return InitSource(radius)
+    try:
+        fixed = np.array(init, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{_init_forms(model)}, found {type(init).__name__}") from None
+    if isinstance(init, bool) or fixed.shape != (model.param_unc_num(),):
+        found = init if isinstance(init, bool) else f"shape {fixed.shape}"
+        raise ArgumentError(f"{_init_forms(model)}, found {found}")
+    if not np.isfinite(fixed).all():
+        position = int(np.flatnonzero(~np.isfinite(fixed))[0])
+        name = model.param_unc_names()[position]
+        raise ArgumentError(f"init must be finite, found {fixed[position]} for unconstrained '{name}'")
+    return InitSource(fixed=fixed)
+
+
+def _init_forms(model: StanModel) -> str:
+    return (
+        f"init must be a number (radius), an array of shape ({model.param_unc_num()},) (unconstrained point), "
+        "or constrained values by name (mapping, JSON text or path)"
+    )
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iuf":
+        return True
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _checked(objective: ModelObjective, source: InitSource, seed: int, tally: FailureTally) -> Point | None:
+    """The next point if it passes the checks; else the reason is counted."""
+    model = objective.model
+    try:
+        theta = source.draw(model, seed)
+        value = model.log_density(theta, propto=False, jacobian=False)
+    except Rejection as rejection:
+        tally.add_error(rejection)
+        return None
+    if not math.isfinite(value):
+        tally.add_value(value)
+        return None
+    plain = objective if not objective.jacobian else ModelObjective(model, jacobian=False)
+    plain.failures = tally
+    point = plain(theta)
+    if point is None or plain is objective:
+        return point
+    objective.failures = FailureTally(JACOBIAN_PREFIX)
+    point = objective(theta)
+    tally.update(objective.failures)
+    return point
+
+
+def _failure_text(source: InitSource, tally: FailureTally) -> str:
+    where = source.describe()
+    if tally.count == 1:
+        return f"initialization failed {where}: {tally.last}"
+    return f"initialization failed {where} after {tally.count} attempts:\n{tally.table(tally.count)}\n{ADVICE}"
+
+
+class GivenValues:
     """Constrained initial values for some of the parameters; the rest is drawn."""
 
     def __init__(self, model: StanModel, given: DataValues) -> None:
         self.model = model
         parameters = model.parameter_variables()
-        chosen = [variable for variable in parameters if variable.name in given.values]
+        chosen = [variable for variable in parameters if variable.name.partition(":")[0] in given.values]
         self.complete = len(chosen) == len(parameters)
+        self.source = given.name
         self.values: dict[str, npt.NDArray[Any]] = {}
-        if not chosen and given.values:
+        self._rejected: set[str] = set()
+        if not chosen:
             names = ", ".join(sorted(given.values))
-            raise DataError([f"{given.name}: no initial value is for a parameter of the model, found {names}"])
+            declared = ", ".join(variable.name for variable in parameters)
+            raise DataError(
+                [f"{given.name}: no initial value is for a parameter of the model ({declared}), found {names}"]
+            )
 
         def store(variable: GlobalVariable, array: npt.NDArray[Any]) -> None:
             self.values[variable.name] = array
 
         bind_values(chosen, given, lambda variable: variable.dims, store, stage="initialization")
+        wrong = [name for name, array in self.values.items() if not np.isfinite(array).all()]
+        if wrong:
+            raise DataError([f"{given.name}: the initial value of '{name}' is not finite" for name in wrong])
 
     def combine(self, theta: Vector) -> Vector:
-        """`theta` with the unconstrained form of the given values in their places."""
-        model = self.model
-        parameters = model.parameter_variables()
-        constrained = model.param_constrain(theta)
-        start = 0
-        for variable in parameters:
-            if variable.name in self.values:
-                values = self.values[variable.name].ravel(order="F")
-                constrained[start : start + variable.size] = values
-            start += variable.size
-        unconstrained = model.param_unconstrain(constrained)
+        """`theta` with the unconstrained form of the given values in their places.
+
+        Raises DataError, with the variable's name, where its value is outside its support whatever else is drawn;
+        Rejection where the values drawn for its bounds are to blame.
+        """
+        constrained = self.model.param_constrain(theta)
+        try:
+            unconstrained = self._unconstrain(constrained, len(self.values))
+        except Rejection as rejection:
+            name, error = self._guilty(constrained, rejection)
+            text = f"the initial value of '{name}' is not in its support: {error}"
+            # The same message for two draws: the bounds do not depend on what is drawn.
+            if self.complete or str(error) in self._rejected:
+                raise DataError([f"{self.source}: {text}"]) from None
+            self._rejected.add(str(error))
+            raise Rejection(
+                f"{self.source}: initial value of '{name}': {error.text}",
+                error.function,
+                error.file,
+                error.line,
+                error.column,
+                error.values,
+            ) from None
         combined = theta.copy()
         start = 0
-        for variable in parameters:
+        for variable in self.model.parameter_variables():
             size = math.prod(variable.unconstrained_dims)
             if variable.name in self.values:
                 combined[start : start + size] = unconstrained[start : start + size]
             start += size
         return combined
+
+    def _unconstrain(self, constrained: Vector, count: int) -> Vector:
+        """The unconstrained form of `constrained` with the first `count` of the given values in their places."""
+        merged = constrained.copy()
+        names = list(self.values)[:count]
+        start = 0
+        for variable in self.model.parameter_variables():
+            if variable.name in names:
+                merged[start : start + variable.size] = self.values[variable.name].ravel(order="F")
+            start += variable.size
+        return self.model.param_unconstrain(merged)
+
+    def _guilty(self, constrained: Vector, rejection: Rejection) -> tuple[str, ProgramError]:
+        """The first of the given values that is refused, and the error."""
+        for count, name in enumerate(self.values, 1):
+            try:
+                self._unconstrain(constrained, count)
+            except Rejection as error:
+                return name, error
+        return next(iter(self.values)), rejection

@@ -53,8 +53,9 @@ def cubic_minimum(slope0: float, step: float, value: float, slope: float, lower:
 
     End points and both stationary points are compared; one that is not a number is ignored.
     """
-    third = 6 * (step * (slope0 + slope) - 2 * value) / step**3
-    second = 6 * value / step**2 - (4 * slope0 + 2 * slope) / step
+    square, cube = step * step, step * step * step
+    third = divide(6 * (step * (slope0 + slope) - 2 * value), cube)
+    second = divide(6 * value, square) - divide(4 * slope0 + 2 * slope, step)
     discriminant = second * second - 2 * slope0 * third
 
     def cubic(s: float) -> float:
@@ -91,10 +92,12 @@ class WolfeSearch:
     def run(self) -> tuple[float, Point] | None:
         """The step and the point that satisfy the conditions, or None."""
         options = self.options
+        if not math.isfinite(self.slope):
+            return None  # so is every trial point
         previous = _Trial(options.smallest_step, self.start.value, self.slope)
         step, expansions, failures = self.first, 0, 0
         while expansions < options.max_expansions:
-            point = self.objective(self.start.x + step * self.direction)
+            point = self._at(step)
             if point is None:
                 if failures >= options.max_failures:
                     return None
@@ -116,6 +119,11 @@ class WolfeSearch:
             expansions += 1
         return None
 
+    def _at(self, step: float) -> Point | None:
+        x = np.multiply(self.direction, step)
+        x += self.start.x
+        return self.objective(x)
+
     def _zoom(self, low: _Trial, high: _Trial) -> tuple[float, Point] | None:
         """Narrows the interval between the best step so far and one on the other side of a minimum."""
         smallest = self.options.smallest_interval
@@ -126,13 +134,13 @@ class WolfeSearch:
                 return None
             middle = 0.5 * (low.step + high.step)
             step = middle if passes % 5 == 0 else _interpolate(low, high, middle)
-            point = self.objective(self.start.x + step * self.direction)
+            point = self._at(step)
             while point is None:
                 nearer = min(low.step, high.step)
                 step = 0.5 * (step + nearer)
                 if abs(nearer - step) < smallest:
                     return None
-                point = self.objective(self.start.x + step * self.direction)
+                point = self._at(step)
             trial = _Trial(step, point.value, float(point.gradient @ self.direction))
             if trial.value > self.start.value + step * self.decrease or trial.value >= low.value:
                 high = trial
@@ -159,3 +167,10 @@ def _interpolate(low: _Trial, high: _Trial, middle: float) -> float:
     left, right = sorted((low.step, high.step))
     margin = 0.01 * abs(width)
     return step if left + margin <= step <= right - margin else middle
+
+
+def divide(numerator: float, denominator: float) -> float:
+    """IEEE division (Python raises on a zero denominator)."""
+    if denominator:
+        return numerator / denominator
+    return math.nan if numerator == 0 or numerator != numerator else math.copysign(math.inf, numerator)

@@ -7,20 +7,61 @@ With `jacobian=False` (the default, as in CmdStan) the mode is that of the densi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from ulam.runtime.optimizers.initial_values import Init, initial_point
+from ulam.runtime.optimizers import diagnosis, newton, quasi_newton
+from ulam.runtime.optimizers.initial_values import Init, init_text, initial_point
+from ulam.runtime.optimizers.line_search import Point
 from ulam.runtime.optimizers.objective import ModelObjective
-from ulam.runtime.optimizers.quasi_newton import Iteration, LBFGSOptions, minimize
-from ulam.runtime.optimizers.result import OptimizationInterrupted, OptimizationResult
+from ulam.runtime.optimizers.quasi_newton import Iteration
+from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
 
-NOT_YET = {"bfgs", "newton"}
+ProgressCallback = Callable[[Iteration, int], None]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The type of an algorithm's options (whose fields are those it takes) and its iteration."""
+
+    options: type[Any]
+    iterate: Callable[[ModelObjective, Point, Any], Iterator[Iteration]]
+
+
+ALGORITHMS = {
+    "lbfgs": Algorithm(quasi_newton.LBFGSOptions, quasi_newton.minimize),
+    "bfgs": Algorithm(quasi_newton.BFGSOptions, quasi_newton.minimize),
+    "newton": Algorithm(newton.NewtonOptions, newton.minimize),
+}
+"""CmdStan's algorithms by its names."""
+
+
+def algorithm_options(algorithm: str) -> list[str]:
+    """Names of the options that an algorithm takes. Raises ValueError for an unknown algorithm."""
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm '{algorithm}'; there are {', '.join(ALGORITHMS)}")
+    return [entry.name for entry in fields(ALGORITHMS[algorithm].options)]
+
+
+def checked_options(algorithm: str, given: dict[str, Any]) -> Any:
+    """The algorithm's options. Raises ValueError for one that only others take, TypeError for an unknown one."""
+    known = algorithm_options(algorithm)
+    for name in given:
+        if name in known:
+            continue
+        takers = [other for other in ALGORITHMS if name in algorithm_options(other)]
+        if takers:
+            raise ValueError(
+                f"{name} is an option of {' and '.join(takers)}; {algorithm} takes {', '.join(known)} only"
+            )
+        raise TypeError(f"unknown option '{name}'; algorithm '{algorithm}' takes {', '.join(known)}")
+    return ALGORITHMS[algorithm].options(**given)
 
 
 def optimize(
@@ -31,55 +72,125 @@ def optimize(
     init: Init = None,
     seed: int | None = None,
     save_iterations: bool = False,
-    progress: Callable[[Iteration, int], None] | None = None,
+    refresh: int = 0,
+    progress: ProgressCallback | None = None,
+    n_starts: int = 1,
+    executor: Executor | None = None,
     **options: Any,
 ) -> OptimizationResult:
     """Runs an optimizer on the model.
 
-    `init`: None (uniform(-2, 2) on the unconstrained scale), a number (that radius instead of 2), an array (an
-    unconstrained point), or constrained values by name as a mapping, JSON text or a path; those may be a part only.
-    `seed` defaults to the model's. Further options: those of `LBFGSOptions` (`iter`, `tol_obj`, `history_size`, ...).
+    `algorithm` is "lbfgs", "bfgs" or "newton". `init`: None (uniform(-2, 2) on the unconstrained scale), a number (that
+    radius instead of 2), an array (an unconstrained point), or constrained values by name as a mapping, JSON text or a
+    path; those may be a part only. `seed` defaults to the model's.
+
+    Further options, by CmdStan's names and with its defaults: `iter`; for lbfgs and bfgs also `init_alpha`, `tol_obj`,
+    `tol_rel_obj`, `tol_grad`, `tol_rel_grad`, `tol_param` (0 switches a test off); for lbfgs `history_size`.
+
+    `refresh` shows every so many iterations; `progress` is called after each with the `Iteration` and the number of
+    gradient evaluations so far, and replaces that. If it has a method `begin`, that is called with the log density at
+    the start. `save_iterations` keeps the path in the result's `trajectory`.
+
+    With `n_starts > 1` as many runs begin at different points, in parallel if there is an `executor`, and the best
+    result has a table of the modes found: see `multi_start.run`.
+
+    Interrupting (Ctrl-C) ends the run with what it has reached: `result.termination` is then INTERRUPTED.
+
+    Raises ValueError or TypeError for wrong options, InitializationError if no initial point is found, ArgumentError
+    or DataError if `init` does not fit the model, and FatalError from the program.
     """
-    if algorithm in NOT_YET:
-        raise NotImplementedError(f"the algorithm '{algorithm}' is not there yet; use algorithm='lbfgs'")
-    if algorithm != "lbfgs":
-        raise ValueError(f"unknown algorithm '{algorithm}'; there is 'lbfgs'")
-    known = {entry.name for entry in fields(LBFGSOptions)}
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise TypeError(f"unknown option {', '.join(map(repr, unknown))}; there are {', '.join(sorted(known))}")
-    lbfgs_options = LBFGSOptions(**options)
-    if seed is None:
-        seed = model.seed
-    began = time.perf_counter() - model.compile_seconds  # units that are compiled on the way do not count
-    objective = ModelObjective(model, jacobian)
-    start = initial_point(objective, init, seed)
-    result = OptimizationResult(
-        model, algorithm, jacobian, seed, start.x, -start.value, -start.gradient,
-        Termination.RUNNING, 0, 0, 0.0, start.x, -start.value,
-    )  # fmt: skip
-    if save_iterations:
-        result.trajectory.append((-start.value, start.x))
+    algorithm_settings = checked_options(algorithm, options)
+    quasi_newton.check_count("n_starts", n_starts)
+    if refresh != 0:
+        quasi_newton.check_count("refresh", refresh)
+    if n_starts > 1:
+        from ulam.runtime.optimizers import multi_start
 
-    def record(termination: Termination) -> None:
-        result.termination = termination
-        result.n_gradients, result.n_rejections = objective.n_gradients, objective.n_rejections
-        result.seconds = time.perf_counter() - began - model.compile_seconds
+        return multi_start.run(
+            model, n_starts, executor, algorithm=algorithm, jacobian=jacobian, init=init, seed=seed,
+            save_iterations=save_iterations, refresh=refresh, progress=progress, **options,
+        )  # fmt: skip
+    run = _Run(model, algorithm, bool(jacobian), init, model.seed if seed is None else seed, save_iterations, options)
+    if progress is not None or not refresh:
+        return run.go(algorithm_settings, progress)
+    from ulam.runtime.optimizers.progress import Progress
 
-    if not start.x.size:
-        record(Termination.GRADIENT)
+    with Progress(refresh) as shown:
+        return run.go(algorithm_settings, shown)
+
+
+class _Run:
+    """One run: the objective, and the result, which is up to date after each iteration."""
+
+    def __init__(
+        self,
+        model: StanModel,
+        algorithm: str,
+        jacobian: bool,
+        init: Init,
+        seed: int,
+        save_iterations: bool,
+        options: dict[str, Any],
+    ) -> None:
+        self.began = time.perf_counter() - model.compile_seconds  # units compiled on the way do not count
+        self.objective = ModelObjective(model, jacobian)
+        self.save_iterations = save_iterations
+        self.start = start = initial_point(self.objective, init, seed)
+        self.result = OptimizationResult(
+            model, algorithm, jacobian, seed, start.x, -start.value, -start.gradient,
+            Termination.RUNNING, 0, 0, 0.0, start.x, -start.value, options=dict(options), init=init_text(init),
+        )  # fmt: skip
+        self.path = diagnosis.Path()
+        self.path.add(-start.value, start.x)
+        if save_iterations:
+            self.result.trajectory.append((-start.value, start.x))
+
+    def go(self, options: Any, progress: ProgressCallback | None) -> OptimizationResult:
+        """Iterates to the end, or to an interruption."""
+        result, objective = self.result, self.objective
+        if not self.start.x.size:
+            self._record(Termination.GRADIENT)
+            return result
+        try:
+            begin = getattr(progress, "begin", None)
+            if begin is not None:
+                begin(result.log_density)
+            for iteration in ALGORITHMS[result.algorithm].iterate(objective, self.start, options):
+                self._take(iteration)
+                if progress is not None:
+                    progress(iteration, objective.n_gradients)
+        except KeyboardInterrupt:
+            self._record(Termination.INTERRUPTED)
+        result.notes += self._notes()
         return result
-    try:
-        for iteration in minimize(objective, start, lbfgs_options):
-            point = iteration.point
-            result.unconstrained, result.log_density, result.gradient = point.x, -point.value, -point.gradient
-            result.n_iterations = iteration.number
-            if save_iterations:
-                result.trajectory.append((-point.value, point.x))
-            if progress is not None:
-                progress(iteration, objective.n_gradients)
-            record(iteration.termination)
-    except KeyboardInterrupt:
-        record(Termination.INTERRUPTED)
-        raise OptimizationInterrupted(result) from None
-    return result
+
+    def _take(self, iteration: Iteration) -> None:
+        result, point = self.result, iteration.point
+        result.unconstrained, result.log_density, result.gradient = point.x, -point.value, -point.gradient
+        result.n_iterations = iteration.number
+        self.path.add(-point.value, point.x)
+        if self.save_iterations:
+            result.trajectory.append((-point.value, point.x))
+        self._record(iteration.termination)
+
+    def _record(self, termination: Termination) -> None:
+        result = self.result
+        result.termination = termination
+        result.n_gradients, result.n_rejections = self.objective.n_gradients, self.objective.n_rejections
+        result.seconds = time.perf_counter() - self.began - result.model.compile_seconds
+
+    def _notes(self) -> list[str]:
+        result = self.result
+        return diagnosis.notes(
+            diagnosis.Run(
+                result.model,
+                result.jacobian,
+                self.path,
+                -self.start.gradient,
+                result.unconstrained,
+                result.log_density,
+                result.gradient,
+                result.termination,
+                self.objective.failures,
+            )  # fmt: skip
+        )

@@ -1,16 +1,20 @@
-"""L-BFGS with Stan's line search, step guesses, resets and order of convergence tests.
+"""BFGS and L-BFGS with Stan's line search, step guesses, resets and order of convergence tests.
 
-Minimises a function given with its gradient; `StanModel.optimize` passes minus the log density. The iterates agree
-with those of Stan's services from the same start (Stan Reference Manual, "Optimization").
+Minimises a function given with its gradient; `optimize` passes minus the log density. The iterates agree with those of
+Stan's services from the same start (Stan Reference Manual, "Optimization"). The two algorithms differ in how they keep
+the approximation of the inverse Hessian: `DenseInverseHessian` and `LimitedMemory`.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import math
+import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ulam.runtime.optimizers.line_search import (
     LineSearchOptions,
@@ -19,15 +23,21 @@ from ulam.runtime.optimizers.line_search import (
     Vector,
     WolfeSearch,
     cubic_minimum,
+    divide,
 )
 from ulam.runtime.optimizers.termination import Termination
 
 EPSILON = float(np.finfo(np.float64).eps)
 
+RESET_NOTE = "LS failed, Hessian reset"
 
-@dataclass(frozen=True, slots=True)
-class LBFGSOptions:
-    """Tolerances and limits, by CmdStan's names; relative tolerances are multiples of the machine epsilon."""
+
+@dataclass(frozen=True)
+class BFGSOptions:
+    """Tolerances and limits, by CmdStan's names and with its defaults; a tolerance of 0 switches its test off.
+
+    Relative tolerances are multiples of the machine epsilon. `init_alpha` is the first step size that is tried.
+    """
 
     iter: int = 2000
     init_alpha: float = 1e-3
@@ -36,22 +46,55 @@ class LBFGSOptions:
     tol_grad: float = 1e-8
     tol_rel_grad: float = 1e7
     tol_param: float = 1e-8
-    history_size: int = 5
 
     def __post_init__(self) -> None:
         for name in ("tol_obj", "tol_rel_obj", "tol_grad", "tol_rel_grad", "tol_param"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, found {getattr(self, name)}")
-        if not self.init_alpha > 0:
-            raise ValueError(f"init_alpha must be positive, found {self.init_alpha}")
-        for name in ("iter", "history_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, found {getattr(self, name)}")
+            check_number(name, getattr(self, name), allow_zero=True)
+        check_number("init_alpha", self.init_alpha)
+        check_count("iter", self.iter)
+
+    def inverse_hessian(self, size: int) -> InverseHessian:
+        """The approximation that the algorithm keeps."""
+        return DenseInverseHessian(size)
+
+
+@dataclass(frozen=True)
+class LBFGSOptions(BFGSOptions):
+    """The same with `history_size`: how many of the last steps approximate the inverse Hessian."""
+
+    history_size: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("history_size", self.history_size)
+
+    def inverse_hessian(self, size: int) -> InverseHessian:
+        return LimitedMemory(size, self.history_size)
+
+
+def check_number(name: str, value: object, allow_zero: bool = False) -> None:
+    """Raises ValueError unless the option is a positive number, or 0 if that is allowed."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f"{name} must be a number, found {value!r}")
+    if not (value > 0 or (allow_zero and value == 0)):
+        raise ValueError(f"{name} must {'not be negative' if allow_zero else 'be positive'}, found {value}")
+
+
+def check_count(name: str, value: object) -> None:
+    """Raises ValueError unless the option is an integer, at least 1."""
+    try:
+        count = operator.index(value)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        count = None
+    if count is None or isinstance(value, bool):
+        raise ValueError(f"{name} must be an integer, found {value!r}")
+    if count < 1:
+        raise ValueError(f"{name} must be at least 1, found {count}")
 
 
 @dataclass(slots=True)
 class Iteration:
-    """The state after one step."""
+    """The state after one step of an optimizer; `point.value` is minus the log density."""
 
     number: int
     point: Point
@@ -62,43 +105,143 @@ class Iteration:
     termination: Termination
 
 
-@dataclass(slots=True)
-class _History:
-    """The last (s, y, 1 / y.s) and the scale of the initial inverse Hessian."""
+class InverseHessian(Protocol):
+    """An approximation of the inverse Hessian, updated with each step."""
 
-    size: int
-    pairs: deque[tuple[Vector, Vector, float]] = field(init=False)
-    scale: float = 1.0
+    def update(self, old: Point, new: Point, reset: bool) -> tuple[float, float]:
+        """Takes in the step; with `reset` what was known before is forgotten.
 
-    def __post_init__(self) -> None:
-        self.pairs = deque(maxlen=self.size)
-
-    def push(self, s: Vector, y: Vector) -> None:
-        sy = float(s @ y)
-        self.pairs.append((s, y, _divide(1.0, sy)))
-        self.scale = _divide(sy, float(y @ y))
+        Returns the norm of the step, and after a reset B = y.y / y.s, the scale of the new approximation (else 1).
+        """
+        ...
 
     def direction(self, gradient: Vector) -> Vector:
-        """Minus the inverse Hessian approximation times the gradient, by the two-loop recursion."""
-        direction = -gradient
-        weights: list[float] = []
-        for s, y, rho in reversed(self.pairs):
-            weight = rho * float(s @ direction)
-            direction -= weight * y
-            weights.append(weight)
-        direction *= self.scale
-        for (s, y, rho), weight in zip(self.pairs, reversed(weights), strict=True):
-            direction += (weight - rho * float(y @ direction)) * s
+        """Minus the approximation times the gradient."""
+        ...
+
+
+class DenseInverseHessian:
+    """The matrix H of BFGS: H <- (I - rho s y') H (I - rho y s') + rho s s' with rho = 1 / y.s.
+
+    Nocedal and Wright, formula 6.17, multiplied out, so that an update takes a few passes over the matrix. After a
+    reset H is I / B before the update.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._matrix: npt.NDArray[np.float64] = np.empty((size, size))
+        self._s, self._y = np.empty(size), np.empty(size)
+
+    def update(self, old: Point, new: Point, reset: bool) -> tuple[float, float]:
+        s, y, matrix = self._s, self._y, self._matrix
+        np.subtract(new.x, old.x, out=s)
+        np.subtract(new.gradient, old.gradient, out=y)
+        ys = float(y @ s)
+        scale = 1.0
+        if reset:
+            scale = divide(float(y @ y), ys)
+            matrix.fill(0)
+            np.fill_diagonal(matrix, divide(1.0, scale))
+        rho = divide(1.0, ys)
+        product = matrix @ y
+        # H - rho (s (Hy)' + (Hy) s') + (rho^2 y'Hy + rho) s s' = H + s v' + v s'
+        v = (0.5 * rho * (rho * float(y @ product) + 1.0)) * s - rho * product
+        outer = np.multiply.outer(s, v)
+        matrix += outer
+        matrix += outer.T
+        return math.sqrt(s @ s), scale
+
+    def direction(self, gradient: Vector) -> Vector:
+        direction = self._matrix @ gradient
+        return np.negative(direction, out=direction)
+
+
+class LimitedMemory:
+    """The last steps s and changes of the gradient y of L-BFGS; the two-loop recursion in the space they span.
+
+    Nocedal and Wright, algorithm 7.4. The direction is a combination of the gradient, the s and the y; with the inner
+    products of all of these the recursion runs on its coefficients. Vectors as long as the parameters are then read
+    by matrix-vector products only: three passes over the history for each step, and no temporary vectors.
+    """
+
+    def __init__(self, size: int, history: int) -> None:
+        self._history = history
+        self._rows: npt.NDArray[np.float64] = np.zeros((2 * history, size))  # all s, then all y
+        self._order: list[int] = []  # slots in use, the oldest first
+        self._next = 0
+        self._sy = [[0.0] * history for _ in range(history)]  # s_i . y_j
+        self._yy = [[0.0] * history for _ in range(history)]
+        self._scale = 1.0
+
+    def update(self, old: Point, new: Point, reset: bool) -> tuple[float, float]:
+        history, rows = self._history, self._rows
+        if reset:
+            self._order.clear()
+            self._next = 0
+        slot = self._next
+        self._next = (slot + 1) % history
+        s, y = rows[slot], rows[history + slot]
+        np.subtract(new.x, old.x, out=s)
+        np.subtract(new.gradient, old.gradient, out=y)
+        if len(self._order) == history:
+            self._order.pop(0)
+        self._order.append(slot)
+        # With fewer steps than slots, rows not in use cost nothing.
+        used = len(self._order)
+        s_y = (rows[:used] @ y).tolist()
+        y_y = (rows[history : history + used] @ y).tolist()
+        y_s = (rows[history : history + used] @ s).tolist()
+        for i in range(used):
+            self._sy[i][slot] = s_y[i]
+            self._sy[slot][i] = y_s[i]
+            self._yy[i][slot] = self._yy[slot][i] = y_y[i]
+        self._scale = divide(s_y[slot], y_y[slot])
+        return math.sqrt(s @ s), divide(y_y[slot], s_y[slot]) if reset else 1.0
+
+    def direction(self, gradient: Vector) -> Vector:
+        history, order, scale = self._history, self._order, self._scale
+        used = len(order)
+        rows, sy, yy = self._rows, self._sy, self._yy
+        s_g = (rows[:used] @ gradient).tolist()
+        y_g = (rows[history : history + used] @ gradient).tolist()
+        # First loop: q = -g - sum of weights[j] y_j.
+        weights = [0.0] * used
+        done: list[int] = []
+        for i in reversed(order):
+            row = sy[i]
+            s_q = -s_g[i]
+            for j in done:
+                s_q -= weights[j] * row[j]
+            weights[i] = divide(s_q, row[i])
+            done.append(i)
+        # Second loop: the direction is scale q + sum of steps[j] s_j.
+        steps = [0.0] * used
+        done.clear()
+        for i in order:
+            row = yy[i]
+            y_q = -y_g[i]
+            for j in order:
+                y_q -= weights[j] * row[j]
+            y_r = scale * y_q
+            for j in done:
+                y_r += steps[j] * sy[j][i]
+            steps[i] = weights[i] - divide(y_r, sy[i][i])
+            done.append(i)
+        direction = np.multiply(gradient, -scale)
+        if used == history:  # one product instead of two
+            direction += np.array([*steps, *(-scale * weight for weight in weights)]) @ rows
+        else:
+            direction += np.array(steps) @ rows[:used]
+            direction -= np.array([scale * weight for weight in weights]) @ rows[history : history + used]
         return direction
 
 
-def minimize(objective: Objective, start: Point, options: LBFGSOptions) -> Iterator[Iteration]:
+def minimize(objective: Objective, start: Point, options: BFGSOptions) -> Iterator[Iteration]:
     """Yields the state after each step; the last one has a `termination` other than RUNNING.
 
-    If the very first search fails, the one state that is yielded is the start itself.
+    If a search fails along the gradient, too, the one more state that is yielded is the last point once more.
     """
     search_options = LineSearchOptions(first_step=options.init_alpha)
-    history = _History(options.history_size)
+    hessian = options.inverse_hessian(start.x.size)
     point, direction = start, -start.gradient
     # What the next first step is guessed from: the previous direction, step, slope and change of the value.
     previous_direction, previous_step, previous_slope, previous_change = direction, 0.0, 0.0, 0.0
@@ -113,26 +256,23 @@ def minimize(objective: Objective, start: Point, options: LBFGSOptions) -> Itera
                 previous_slope, previous_step, previous_change, slope, search_options.smallest_step, 1.0
             )
             alpha0 = min(1.0, 1.01 * guess)
-        found = WolfeSearch(objective, point, direction, alpha0, search_options).run()
+        search = WolfeSearch(objective, point, direction, alpha0, search_options)
+        found = search.run()
         if found is None and not reset:
-            reset, note = True, "LS failed, Hessian reset"
+            reset, note = True, RESET_NOTE
             direction, alpha0 = -point.gradient, options.init_alpha
-            found = WolfeSearch(objective, point, direction, alpha0, search_options).run()
+            search = WolfeSearch(objective, point, direction, alpha0, search_options)
+            found = search.run()
         if found is None:
             yield Iteration(number, point, 0.0, 0.0, alpha0, note, Termination.LINE_SEARCH_FAILED)
             return
         alpha, new = found
-        s, y = new.x - point.x, new.gradient - point.gradient
-        if reset:
-            history.pairs.clear()
-        history.push(s, y)
+        step_norm, factor = hessian.update(point, new, reset)
         # After a reset the step guess is made in units of the new scale; the product of both is unchanged.
-        factor = _divide(1.0, history.scale) if reset else 1.0
-        previous_direction, previous_step = direction / factor, alpha * factor
-        previous_slope = float(point.gradient @ previous_direction)
+        previous_direction = direction / factor if reset else direction
+        previous_step, previous_slope = alpha * factor, divide(search.slope, factor)
         previous_change = new.value - point.value
-        direction = history.direction(new.gradient)
-        step_norm = float(np.linalg.norm(s))
+        direction = hessian.direction(new.gradient)
         termination = _test(number, point, new, direction, step_norm, options)
         point = new
         yield Iteration(number, point, step_norm, alpha, alpha0, note, termination)
@@ -141,13 +281,16 @@ def minimize(objective: Objective, start: Point, options: LBFGSOptions) -> Itera
 
 
 def _test(
-    number: int, old: Point, new: Point, direction: Vector, step_norm: float, options: LBFGSOptions
+    number: int, old: Point, new: Point, direction: Vector, step_norm: float, options: BFGSOptions
 ) -> Termination:
-    """Stan's convergence tests; the first that holds decides, the limit of iterations among them."""
+    """Stan's convergence tests; the first that holds decides, the limit of iterations among them.
+
+    None holds with a tolerance of 0. Stan's last test could: its left side is negative if `direction` does not descend.
+    """
     change = abs(old.value - new.value)
     if change < options.tol_obj:
         return Termination.OBJECTIVE
-    if float(np.linalg.norm(new.gradient)) < options.tol_grad:
+    if options.tol_grad and math.sqrt(new.gradient @ new.gradient) < options.tol_grad:
         return Termination.GRADIENT
     if step_norm < options.tol_param:
         return Termination.PARAMETERS
@@ -155,12 +298,8 @@ def _test(
         return Termination.MAX_ITERATIONS
     if change / max(abs(old.value), abs(new.value), 1.0) < options.tol_rel_obj * EPSILON:
         return Termination.RELATIVE_OBJECTIVE
-    decrease = -float(direction @ new.gradient)
-    if decrease / max(abs(new.value), 1.0) < options.tol_rel_grad * EPSILON:
-        return Termination.RELATIVE_GRADIENT
+    if options.tol_rel_grad:
+        decrease = -float(direction @ new.gradient)
+        if decrease / max(abs(new.value), 1.0) < options.tol_rel_grad * EPSILON:
+            return Termination.RELATIVE_GRADIENT
     return Termination.RUNNING
-
-
-def _divide(numerator: float, denominator: float) -> float:
-    """IEEE division (Python raises on a zero denominator)."""
-    return float(np.divide(numerator, denominator)) if denominator == 0 else numerator / denominator

@@ -1,4 +1,7 @@
-"""Why an optimizer ended: Stan's codes and texts, and names for them."""
+"""Why an optimizer ended: Stan's codes and texts, and names for them.
+
+Codes from -1 to 40 and their texts are Stan's (`stan/optimization/bfgs.hpp`); those below -1 are our own.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,16 @@ class Termination(Enum):
         "Convergence detected: relative gradient magnitude is below tolerance",
     )
     MAX_ITERATIONS = (40, "max_iterations", "Maximum number of iterations hit, may not be at an optimum")
-    INTERRUPTED = (-2, "interrupted", "Interrupted")
     LINE_SEARCH_FAILED = (
         -1,
         "line_search_failed",
         "Line search failed to achieve a sufficient decrease, no more progress can be made",
+    )
+    INTERRUPTED = (-2, "interrupted", "Interrupted")
+    STEP_TOO_SMALL = (
+        -3,
+        "step_too_small",
+        "Newton step became too small without an increase of the log density, no more progress can be made",
     )
 
     def __init__(self, code: int, label: str, text: str) -> None:
@@ -41,4 +49,10 @@ class Termination(Enum):
 
     @property
     def converged(self) -> bool:
+        """Whether one of the convergence tests holds; not so for the limit of iterations (code 40)."""
         return 0 < self.code < 40
+
+    @property
+    def failed(self) -> bool:
+        """Whether the optimizer could not go on, though neither converged nor told to end."""
+        return self in (Termination.LINE_SEARCH_FAILED, Termination.STEP_TOO_SMALL)

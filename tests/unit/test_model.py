@@ -257,8 +257,6 @@ def test_initial_values(model: StanModel) -> None:
 
 
 def test_optimize_arguments(model: StanModel) -> None:
-    with pytest.raises(NotImplementedError, match="newton"):
-        model.optimize("newton")
     with pytest.raises(ValueError, match="lbgfs"):
         model.optimize("lbgfs")
     with pytest.raises(TypeError, match="tolerance"):
