@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     f64,
     i32,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import bodies
@@ -146,7 +146,7 @@ def erase_unused(values: Iterable[SSAValue]) -> None:
     pending = [value.owner for value in values]
     while pending:
         op = pending.pop()
-        if not isinstance(op, Operation) or op.parent is None or not is_tree(op):
+        if isinstance(op, Block) or op.parent is None or not is_tree(op):
             continue
         if any(result.first_use is not None for result in op.results):
             continue

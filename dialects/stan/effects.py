@@ -13,6 +13,7 @@ from enum import IntFlag
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Block
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, OpTrait
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ def _is_scalar(type_: object) -> bool:
 
 def takes_any_size(variable: SSAValue) -> bool:
     """Whether a container was declared without sizes: it takes those of what is assigned."""
-    return getattr(variable.owner, "name", "") == "stan.declare" and not variable.owner.operands  # type: ignore[union-attr]
+    declaration = variable.owner
+    return not isinstance(declaration, Block) and declaration.name == "stan.declare" and not declaration.operands
 
 
 def _by_suffix(name: str) -> Effect:

@@ -28,8 +28,6 @@ from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_o
 INDEX_OPERANDS = {"single": 1, "multiple": 1, "between": 2, "from": 1, "to": 1, "all": 0}
 """Kind of an index → how many operands it takes. That of `multiple` is an array of int, the others are ints."""
 
-INDEX_KINDS = tuple(INDEX_OPERANDS)
-
 CONSTRAINED_TYPES = {
     "simplex": 1, "ordered": 1, "positive_ordered": 1, "unit_vector": 1, "sum_to_zero_vector": 1,
     "sum_to_zero_matrix": 2, "cholesky_factor_corr": 1, "cholesky_factor_cov": 2, "corr_matrix": 1, "cov_matrix": 1,
@@ -197,7 +195,7 @@ class ReadOp(PlainOperation):
 class AssignOp(PlainOperation):
     """`var[indices] = value`; without indices the whole variable. Throws if sizes differ or an index is out of range.
 
-    `kinds` has an entry for each index (see INDEX_KINDS); their operands are `indices`, in order.
+    `kinds` has an entry for each index (see INDEX_OPERANDS); their operands are `indices`, in order.
     """
 
     name = "stan.assign"

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from ulam.dialects import stan
 from ulam.passes.analysis.data_flow import Solution, solve_sets
@@ -319,7 +319,7 @@ class CodeMotion:
                 self.gone.update(region.walk())
             for operand in op.operands:
                 owner = operand.owner
-                if isinstance(owner, Operation) and owner not in self.gone and owner in self.found.occurrence_of:
+                if not isinstance(owner, Block) and owner not in self.gone and owner in self.found.occurrence_of:
                     if all(use.operation is op for use in operand.uses):
                         self.gone.add(owner)
                         pending.append(owner)

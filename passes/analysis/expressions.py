@@ -244,7 +244,7 @@ class Expressions:
         pending = [operand.owner for operand in op.operands]
         while pending:
             inner = pending.pop()
-            if isinstance(inner, Operation) and is_tree(inner) and inner not in self.fixed:
+            if not isinstance(inner, Block) and is_tree(inner) and inner not in self.fixed:
                 for below in inner.walk():
                     self.fixed.add(below)
                     pending += [operand.owner for operand in below.operands]
@@ -299,8 +299,7 @@ class Expressions:
 
     def _operand(self, value: SSAValue, statement: int) -> Occurrence | _Argument | None:
         owner = value.owner
-        if type(owner) is not Block:
-            assert isinstance(owner, Operation)
+        if not isinstance(owner, Block):
             occurrence = self.occurrence_of.get(owner)
             return occurrence if occurrence is not None and occurrence.statement == statement else None
         argument = self._arguments.get(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
@@ -94,7 +94,7 @@ class NeededOps:
             needed.add(current)
             for operand in current.operands:
                 owner = operand.owner
-                if isinstance(owner, Operation) and is_tree(owner):
+                if not isinstance(owner, Block) and is_tree(owner):
                     pending.append(owner)
             if current.regions:
                 pending += self._exits.get(current, ())

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, LocationAttr, StringAttr, UnitAttr, i8
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
@@ -155,7 +155,7 @@ def _values_within(value: SSAValue) -> set[SSAValue]:
     pending = [value]
     while pending:
         owner = pending.pop().owner
-        if isinstance(owner, Operation) and type(owner) in _INNER:
+        if not isinstance(owner, Block) and type(owner) in _INNER:
             pending += [operand for operand in owner.operands if operand not in found]
             found.update(owner.operands)
     return found
@@ -167,7 +167,7 @@ def _ops_of(root: Operation, places: Mapping[Operation, Place]) -> list[Operatio
     while pending:
         for operand in pending.pop().operands:
             owner = operand.owner
-            if isinstance(owner, Operation) and (place := places.get(owner)) is not None and place.joined:
+            if not isinstance(owner, Block) and (place := places.get(owner)) is not None and place.joined:
                 found.append(owner)
                 pending.append(owner)
     return sorted(found, key=lambda op: places[op].order)
@@ -182,7 +182,7 @@ def _may_match(
         return False
     parts: list[set[str | None]] = []
     for value in op.operands:
-        head = heads.get(value.owner) if isinstance(value.owner, Operation) else None
+        head = heads.get(value.owner) if not isinstance(value.owner, Block) else None
         parts.append({head} if literal_of(value) is None else _LITERAL_PART)
     return any(rule.may_match(parts) and _fits(rule, rule.rule.pattern, op, heads, {}) for rule in candidates)
 
@@ -212,7 +212,7 @@ def _is_like(
     if isinstance(term, Literal):
         return literal_of(value) == term.value
     owner = value.owner
-    return isinstance(owner, Operation) and heads.get(owner) == term.head and _fits(rule, term, owner, heads, bound)
+    return not isinstance(owner, Block) and heads.get(owner) == term.head and _fits(rule, term, owner, heads, bound)
 
 
 def _may_be_equal(one: SSAValue, other: SSAValue) -> bool:
@@ -440,7 +440,7 @@ class _Tree:
         return wanted
 
     def _order(self, value: SSAValue) -> float:
-        place = self.places.get(value.owner) if isinstance(value.owner, Operation) else None
+        place = self.places.get(value.owner) if not isinstance(value.owner, Block) else None
         return -1.0 if place is None else place.order
 
     def _is_available(self, value: SSAValue, before: Operation) -> bool:

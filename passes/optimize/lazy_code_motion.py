@@ -174,7 +174,7 @@ class _Rewriter:
         while pending:
             for operand in pending.pop().operands:
                 owner = operand.owner
-                if isinstance(owner, Operation) and owner.parent is root.parent and is_tree(owner):
+                if not isinstance(owner, Block) and owner.parent is root.parent and is_tree(owner):
                     if owner not in found:
                         found.add(owner)
                         pending.append(owner)
@@ -208,7 +208,7 @@ class _Rewriter:
         while pending:
             for operand in pending.pop().operands:
                 owner = operand.owner
-                if not isinstance(owner, Operation) or owner not in found or owner in tree:
+                if isinstance(owner, Block) or owner not in found or owner in tree:
                     continue
                 bit = found[owner].expression.bit
                 if bit >= 0 and held >> bit & 1:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
@@ -128,23 +128,17 @@ def variables_in_place(statements: Sequence[Statement], span: Span) -> dict[SSAV
 def _accesses(op: Operation) -> list[tuple[SSAValue, Sequence[StringAttr], Sequence[SSAValue]]]:
     """The accesses that an op makes: of an assignment its own, of a read those of the indexing that uses it."""
     if isinstance(op, stan.AssignOp):
-        return [(op.operands[0], _kinds(op), op.operands[2:])]
+        return [(op.operands[0], op.kinds.data, op.operands[2:])]
     if not isinstance(op, stan.ReadOp):
         return []
     variable = op.operands[0]
     uses = [use.operation for use in op.results[0].uses]
     return [
-        (variable, _kinds(user), user.operands[1:])
+        (variable, user.kinds.data, user.operands[1:])
         if isinstance(user, stan.IndexOp) and user.operands[0] is op.results[0]
         else (variable, (), ())
         for user in uses
     ]
-
-
-def _kinds(op: Operation) -> Sequence[StringAttr]:
-    kinds = op.properties["kinds"]
-    assert isinstance(kinds, ArrayAttr)
-    return kinds.data  # type: ignore[return-value]
 
 
 def _place(kinds: Sequence[StringAttr], indices: Sequence[SSAValue], span: Span) -> _Place | None:

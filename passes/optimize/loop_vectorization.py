@@ -112,9 +112,10 @@ class _Loop:
     def run(self) -> bool:
         """Takes out of the loop what can leave it; whether anything could."""
         loop = self.loop
-        if loop.initial or (reason := self._obstacle()) is not None:
-            if not loop.initial:
-                _tell(loop, loop.variable.data, reason)  # pyright: ignore[reportPossiblyUnboundVariable]
+        if loop.initial:
+            return False
+        if (reason := self._obstacle()) is not None:
+            _tell(loop, loop.variable.data, reason)
             return False
         self.statements = statements_of(loop)
         if self.statements is None:
@@ -495,7 +496,7 @@ def _summand(root: stan.AssignOp) -> SSAValue | None:
 
 def _what_it_is(root: Operation) -> str:
     """Why a statement that is no assignment and no addition to the target stays."""
-    if isinstance(root, LOOPS):
+    if isinstance(root, form.LOOPS):
         return "a loop stays inside of it"
     if isinstance(root, stan.IfOp):
         return "a branch is taken or not in each iteration"

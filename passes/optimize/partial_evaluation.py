@@ -100,7 +100,7 @@ class _Walk:
         if effects_of(op) & Effect.THROWS:
             place.oldest_throw = place.barrier
         for operand in op.operands:
-            part = self._places.get(operand.owner) if isinstance(operand.owner, Operation) else None
+            part = self._places.get(operand.owner) if not isinstance(operand.owner, Block) else None
             if part is None or not part.waits:
                 continue
             part.waits = False

@@ -39,7 +39,7 @@ from ulam.dialects import stan
 from ulam.passes.known_data import KnownData, data_to_specialize_on
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import replace_uses
-from ulam.passes.variable_form import Variable, constant, erase_unused, literal_of
+from ulam.passes.variable_form import Variable, constant, erase_unused, is_global, literal_of
 from ulam.passes.walk import ops_within
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -191,12 +191,10 @@ class _Specialization:
             return
         if isinstance(type_, stan.ArrayType) and isinstance(type_.element, stan.TupleType):
             return
-        if isinstance(op.parent_op(), stan.BlockOp) and "local" not in op.properties:
-            dims = self.known.dims.get(op.var_name.data)
-            if dims is not None and "model" != op.parent_op().kind.data:  # type: ignore[union-attr]
-                self._set_sizes(op, dims)
-                self._dims[op.res] = dims
-                return
+        if is_global(op) and (dims := self.known.dims.get(op.var_name.data)) is not None:
+            self._set_sizes(op, dims)
+            self._dims[op.res] = dims
+            return
         sizes = [literal_of(size) for size in op.sizes]
         sizes += [sizes[-1]] * (stan.dimensions(type_) - len(sizes))
         # A container without elements takes the size of what is assigned to it.

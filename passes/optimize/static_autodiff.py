@@ -12,6 +12,8 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.passes.analysis.nesting import enclosing
+from ulam.passes.variable_form import Variable
 
 _AUTODIFF_BLOCKS = ("parameters", "transformed_parameters", "model")
 
@@ -46,19 +48,14 @@ class StaticAutodiff:
     def _of_argument(self, value: BlockArgument) -> bool:
         parent = value.owner.parent_op()
         if isinstance(parent, stan.FuncOp):
-            return not cast("DenseArrayBase[IntegerType]", parent.data_only).get_values()[value.index]
+            return is_autodiff_formal(parent, value.index)
         return isinstance(parent, stan.ForEachOp) and self.of(parent.container)
 
     def _of_variable(self, declaration: Operation | Block) -> bool:
         if isinstance(declaration, stan.GlobalOp):
             return self._block_of(declaration.var_name.data) in _AUTODIFF_BLOCKS
         assert isinstance(declaration, Operation)
-        parent = declaration.parent_op()
-        while parent is not None and not isinstance(parent, stan.BlockOp | stan.FuncOp):
-            parent = parent.parent_op()
-        return isinstance(parent, stan.FuncOp) or (
-            isinstance(parent, stan.BlockOp) and parent.kind.data in _AUTODIFF_BLOCKS
-        )
+        return is_autodiff_place(declaration)
 
     def _block_of(self, name: str) -> str:
         if self._blocks is None:
@@ -70,3 +67,16 @@ class StaticAutodiff:
                 if isinstance(op, Variable)
             }
         return self._blocks.get(name, "")
+
+
+def is_autodiff_formal(function: stan.FuncOp, position: int) -> bool:
+    """Whether a formal that is not int counts as autodiff: unless it is declared `data`."""
+    return not cast("DenseArrayBase[IntegerType]", function.data_only).get_values()[position]
+
+
+def is_autodiff_place(op: Operation) -> bool:
+    """Whether what is declared where `op` stands, and is not int, counts as autodiff."""
+    around = enclosing(op, (stan.BlockOp, stan.FuncOp))
+    return isinstance(around, stan.FuncOp) or (
+        isinstance(around, stan.BlockOp) and around.kind.data in _AUTODIFF_BLOCKS
+    )

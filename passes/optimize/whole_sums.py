@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.requirements import REQUIREMENTS
@@ -144,8 +144,9 @@ def _formals_behind(op: Operation, function: stan.FuncOp) -> set[int]:
         for inner in ops_within(pending.pop()):
             for operand in inner.operands:
                 owner = operand.owner
-                if operand in function.body.block.args:
-                    found.add(operand.index)  # type: ignore[attr-defined]
+                if isinstance(operand, BlockArgument):
+                    if owner is function.body.block:
+                        found.add(operand.index)
                 elif isinstance(owner, Operation) and owner not in seen:
                     seen.add(owner)
                     pending.append(owner)

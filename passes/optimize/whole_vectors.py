@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, LocationAttr, StringAttr, i8
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes import variable_form as form
-from ulam.passes.analysis.linear_forms import ONE
+from ulam.passes.analysis.linear_forms import ONE, Form
 from ulam.passes.optimize.loop_span import Covered, Library, Local, Prevented, Span
+from ulam.passes.optimize.static_autodiff import is_autodiff_formal, is_autodiff_place
 from ulam.passes.walk import ops_within
 
 BINARY, UNARY = stan.BINARY_OPERATORS, stan.UNARY_OPERATORS
@@ -82,14 +83,10 @@ class WholeVectors:
             return False
         if isinstance(op, Block):
             function = op.parent_op()
-            return isinstance(function, stan.FuncOp) and not function.data_only.get_values()[value.index]  # type: ignore[attr-defined]
+            return isinstance(function, stan.FuncOp) and is_autodiff_formal(function, op.args.index(value))
         if isinstance(op, stan.ReadOp):
             declaration = self.span.facts.declaration(op.operands[0])
-            block = declaration.parent_op() if declaration is not None else self.span.loop.parent_op()
-            while block is not None and not isinstance(block, stan.BlockOp | stan.FuncOp):
-                block = block.parent_op()
-            kinds = ("parameters", "transformed_parameters", "model")
-            return isinstance(block, stan.FuncOp) or (isinstance(block, stan.BlockOp) and block.kind.data in kinds)
+            return is_autodiff_place(declaration or self.span.loop)
         return any(self.is_autodiff(operand) for operand in op.operands)
 
     def risk(self, what: str) -> None:
@@ -127,9 +124,8 @@ class WholeVectors:
                     mapping[operand] = self._copy(operand, mapping)
         copy = op.clone(mapping)
         self.block.add_op(copy)
-        result = copy.results[value.index]  # type: ignore[attr-defined]
-        mapping[value] = result
-        return result
+        mapping[value] = copy.results[_position(value)]
+        return mapping[value]
 
     # ------------------------------------------------------------ what is the same in all iterations
 
@@ -186,7 +182,7 @@ class WholeVectors:
                     mapping[operand] = self.same(operand)
         copy = op.clone(mapping)
         self.block.add_op(copy)
-        return copy.results[value.index]  # type: ignore[attr-defined]
+        return copy.results[_position(value)]
 
     def _surely_fine(self, op: Operation) -> bool:
         """Whether an index is surely in range."""
@@ -274,7 +270,7 @@ class WholeVectors:
         )
 
     def whole_indices(
-        self, kinds: ArrayAttr[StringAttr], indices: Sequence[SSAValue], sizes: Sequence[object]
+        self, kinds: ArrayAttr[StringAttr], indices: Sequence[SSAValue], sizes: Sequence[Form | None]
     ) -> tuple[list[str], list[SSAValue]]:
         """Kinds and operands that select what all iterations together select; trailing `:` are left out."""
         remaining = iter(indices)
@@ -302,12 +298,12 @@ class WholeVectors:
             new_kinds.pop()
         return new_kinds, operands
 
-    def _unvarying_index(self, kind: str, indices: Sequence[SSAValue], size: object) -> None:
-        if kind == "all" or (kind == "single" and self.span.facts.in_range(indices[0], size)):  # type: ignore[arg-type]
+    def _unvarying_index(self, kind: str, indices: Sequence[SSAValue], size: Form | None) -> None:
+        if kind == "all" or (kind == "single" and self.span.facts.in_range(indices[0], size)):
             return
         self.risk("an index")
 
-    def _varying_index(self, index: SSAValue, size: object) -> tuple[str, list[SSAValue]]:
+    def _varying_index(self, index: SSAValue, size: Form | None) -> tuple[str, list[SSAValue]]:
         if (covered := self.covered(index, size)) is None:
             if not isinstance(index.owner, stan.IndexOp | stan.ReadOp):
                 raise Prevented("an index is neither the iteration's number plus a constant nor read from an array")
@@ -328,7 +324,7 @@ class WholeVectors:
             return self.emit(form.constant(value.constant, self.location))
         return self._copy(index, {self.span.index: self.bound(bound)})
 
-    def covered(self, index: SSAValue, size: object) -> Covered | None:
+    def covered(self, index: SSAValue, size: Form | None) -> Covered | None:
         """What `n + c` covers of a dimension of a size; None if the index is something else."""
         facts, loop = self.span.facts, self.span.loop
         number = facts.form(self.span.index)
@@ -339,7 +335,7 @@ class WholeVectors:
         if size is None:
             return Covered(False, False, index)
         whole = first == ONE and last == size
-        inside = facts.is_at_least(first, ONE) and facts.is_at_least(size, last)  # type: ignore[arg-type]
+        inside = facts.is_at_least(first, ONE) and facts.is_at_least(size, last)
         return Covered(whole, whole or inside, index)
 
     def _is_offset(self, index: SSAValue) -> bool:
@@ -426,13 +422,13 @@ class WholeVectors:
             factor = self.operator(TRANSPOSE, stan.VECTOR, factor)
         return self.oriented(self.operator(MUL, stan.VECTOR, rows, factor))
 
-    def _columns(self, row: SSAValue) -> object:
+    def _columns(self, row: SSAValue) -> Form | None:
         op = row.owner
         if isinstance(op, stan.IndexOp) and [kind.data for kind in op.kinds] in (["single"], ["single", "all"]):
             return self.span.facts.sizes(op.value)[-1]
         return None
 
-    def _size(self, vector: SSAValue) -> object:
+    def _size(self, vector: SSAValue) -> Form | None:
         sizes = self.span.facts.sizes(vector)
         return sizes[0] if sizes else None
 
@@ -482,6 +478,12 @@ def _is_defined_outside(value: SSAValue, op: Operation) -> bool:
     return not op.is_ancestor(owner)
 
 
+def _position(value: SSAValue) -> int:
+    """Which of its op's results a value is."""
+    assert isinstance(value, OpResult)
+    return value.index
+
+
 def _is_container(value: SSAValue) -> bool:
     return stan.dimensions(value.type) > 0
 
@@ -491,7 +493,7 @@ def _untransposed(value: SSAValue) -> SSAValue:
 
 
 def _reason_of(op: Operation) -> str:
-    if isinstance(op, LAZY):
+    if isinstance(op, form.LAZY):
         return "`?:`, `&&` and `||` choose anew in each iteration"
     symbol = getattr(op, "SYMBOL", "")
     return f"`{symbol}` has no form for whole containers here" if symbol else f"{op.name} has no form for containers"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
 from ulam.passes import verify_dominance
 from ulam.passes.analysis.available_assignments import AvailableAssignments
+from ulam.passes.analysis.data_flow import facts_along
 from ulam.passes.analysis.definitions import Definitions, initialized_step, initialized_variables
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables, members
 from ulam.passes.analysis.known_constants import KnownConstants
@@ -80,14 +82,10 @@ def test_definitions_reach_and_variables_are_initialized(program: list[Any]) -> 
     reach_at: dict[Operation, set[Operation]] = {}
     assigned_at: dict[Operation, set[int]] = {}
     for node in graph.nodes:
-        reach, assigned = reaching[node.number] or 0, initialized[node.number] or 0
-        for op in node.ops:
-            reach_at[op] = {definitions.ops[n] for n in members(reach)}
-            assigned_at[op] = set(members(assigned))
-            made, ended = definitions.step(op)
-            reach = reach & ~ended | made
-            made, ended = initialized_step(op, variables)
-            assigned = assigned & ~ended | made
+        for op, facts in facts_along(node.ops, definitions.step, reaching[node.number] or 0):
+            reach_at[op] = {definitions.ops[n] for n in members(facts)}
+        for op, facts in facts_along(node.ops, partial(initialized_step, variables), initialized[node.number] or 0):
+            assigned_at[op] = set(members(facts))
     last: dict[int, Operation] = {}
 
     def before(run: Watched, op: Operation) -> None:
@@ -112,10 +110,9 @@ def test_a_variable_that_is_not_live_may_be_overwritten(program: list[Any]) -> N
     after = live_variables(graph, variables).after
     live_at: dict[Operation, int] = {}
     for node in graph.nodes:
-        live = after[node.number] or 0
-        for op in reversed(node.ops):
-            live = live_step(op, variables, live)
-            live_at[op] = live
+        for op, live in facts_along(reversed(node.ops), partial(live_step, variables), after[node.number] or 0):
+            read, written = live_step(variables, op)
+            live_at[op] = live & ~written | read
     expected = execute(module, nothing)
 
     def spoil(run: Watched, op: Operation) -> None:
@@ -151,11 +148,7 @@ def test_an_available_assignment_has_the_value_of_its_variable(program: list[Any
     analysis = AvailableAssignments(graph, variables, _CALLS, 16, lambda op, expression: True)
     held_at: dict[Operation, int] = {}
     for node in graph.nodes:
-        held = analysis.holding(node)
-        for op in node.ops:
-            held_at[op] = held
-            made, ended = analysis.step(op)
-            held = held & ~ended | made
+        held_at.update(facts_along(node.ops, analysis.step, analysis.holding(node)))
 
     def before(run: Watched, op: Operation) -> None:
         for number in members(held_at[op]) if is_statement(op) else ():
