@@ -85,7 +85,7 @@ class WolfeSearch:
         self.direction = direction
         self.first = first
         self.options = options
-        self.slope = float(start.gradient @ direction)
+        self.slope = float(start.gradient.dot(direction))
         self.decrease = options.sufficient_decrease * self.slope
         self.flat = -options.curvature * self.slope
 
@@ -105,7 +105,7 @@ class WolfeSearch:
                 step = 0.5 * (previous.step + step)
                 continue
             failures = 0
-            trial = _Trial(step, point.value, float(point.gradient @ self.direction))
+            trial = _Trial(step, point.value, float(point.gradient.dot(self.direction)))
             # The bound uses the first trial step, not the present one, as Stan's does.
             too_high = trial.value > self.start.value + self.first * self.decrease
             if too_high or (expansions > 0 and trial.value >= previous.value):
@@ -134,6 +134,8 @@ class WolfeSearch:
                 return None
             middle = 0.5 * (low.step + high.step)
             step = middle if passes % 5 == 0 else _interpolate(low, high, middle)
+            if step in (low.step, high.step):
+                return None  # no number lies between them
             point = self._at(step)
             while point is None:
                 nearer = min(low.step, high.step)
@@ -141,7 +143,7 @@ class WolfeSearch:
                 if abs(nearer - step) < smallest:
                     return None
                 point = self._at(step)
-            trial = _Trial(step, point.value, float(point.gradient @ self.direction))
+            trial = _Trial(step, point.value, float(point.gradient.dot(self.direction)))
             if trial.value > self.start.value + step * self.decrease or trial.value >= low.value:
                 high = trial
                 continue

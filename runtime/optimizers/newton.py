@@ -56,7 +56,7 @@ def descent_direction(hessian: npt.NDArray[np.float64], gradient: Vector) -> Vec
     if largest == 0:
         return -gradient
     np.maximum(sizes, hessian.shape[0] * EPSILON * largest, out=sizes)
-    return -(vectors @ ((vectors.T @ gradient) / sizes))
+    return -vectors.dot(vectors.T.dot(gradient) / sizes)
 
 
 def minimize(objective: NewtonObjective, start: Point, options: NewtonOptions) -> Iterator[Iteration]:
@@ -74,7 +74,7 @@ def minimize(objective: NewtonObjective, start: Point, options: NewtonOptions) -
             direction = descent_direction(hessian, point.gradient)
         found = _step(objective, point, direction)
         if found is None:
-            gain = -0.5 * float(direction @ point.gradient)
+            gain = -0.5 * float(direction.dot(point.gradient))
             termination = Termination.OBJECTIVE if gain <= TOLERANCE else Termination.STEP_TOO_SMALL
             yield Iteration(number, point, 0.0, 0.0, 1.0, note, termination)
             return
@@ -85,7 +85,7 @@ def minimize(objective: NewtonObjective, start: Point, options: NewtonOptions) -
         elif number >= options.iter:
             termination = Termination.MAX_ITERATIONS
         point = new
-        length = step * math.sqrt(direction @ direction)
+        length = step * math.sqrt(direction.dot(direction))
         yield Iteration(number, point, length, step, 1.0, note, termination)
         if termination is not Termination.RUNNING:
             return

@@ -46,7 +46,7 @@ class ModelObjective:
             self.failures.add_value(value)
             return None
         # One pass instead of three: the sum of squares is finite only if all elements are.
-        if not math.isfinite(gradient @ gradient) and not np.isfinite(gradient).all():
+        if not math.isfinite(gradient.dot(gradient)) and not np.isfinite(gradient).all():
             self.failures.add_gradient(gradient, self.model.param_unc_names())
             return None
         return Point(theta, -value, np.negative(gradient, out=gradient))

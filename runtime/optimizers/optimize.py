@@ -12,6 +12,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ulam.runtime.optimizers import diagnosis, newton, quasi_newton
 from ulam.runtime.optimizers.initial_values import Init, init_text, initial_point
 from ulam.runtime.optimizers.line_search import Point
@@ -155,10 +157,11 @@ class _Run:
             begin = getattr(progress, "begin", None)
             if begin is not None:
                 begin(result.log_density)
-            for iteration in ALGORITHMS[result.algorithm].iterate(objective, self.start, options):
-                self._take(iteration)
-                if progress is not None:
-                    progress(iteration, objective.n_gradients)
+            with np.errstate(over="ignore", invalid="ignore"):  # far from a mode; such points are refused
+                for iteration in ALGORITHMS[result.algorithm].iterate(objective, self.start, options):
+                    self._take(iteration)
+                    if progress is not None:
+                        progress(iteration, objective.n_gradients)
         except KeyboardInterrupt:
             self._record(Termination.INTERRUPTED)
         result.notes += self._notes()

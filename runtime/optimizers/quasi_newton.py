@@ -135,23 +135,23 @@ class DenseInverseHessian:
         s, y, matrix = self._s, self._y, self._matrix
         np.subtract(new.x, old.x, out=s)
         np.subtract(new.gradient, old.gradient, out=y)
-        ys = float(y @ s)
+        ys = float(y.dot(s))
         scale = 1.0
         if reset:
-            scale = divide(float(y @ y), ys)
+            scale = divide(float(y.dot(y)), ys)
             matrix.fill(0)
             np.fill_diagonal(matrix, divide(1.0, scale))
         rho = divide(1.0, ys)
-        product = matrix @ y
+        product = matrix.dot(y)
         # H - rho (s (Hy)' + (Hy) s') + (rho^2 y'Hy + rho) s s' = H + s v' + v s'
-        v = (0.5 * rho * (rho * float(y @ product) + 1.0)) * s - rho * product
+        v = (0.5 * rho * (rho * float(y.dot(product)) + 1.0)) * s - rho * product
         outer = np.multiply.outer(s, v)
         matrix += outer
         matrix += outer.T
-        return math.sqrt(s @ s), scale
+        return math.sqrt(s.dot(s)), scale
 
     def direction(self, gradient: Vector) -> Vector:
-        direction = self._matrix @ gradient
+        direction = self._matrix.dot(gradient)
         return np.negative(direction, out=direction)
 
 
@@ -187,22 +187,22 @@ class LimitedMemory:
         self._order.append(slot)
         # With fewer steps than slots, rows not in use cost nothing.
         used = len(self._order)
-        s_y = (rows[:used] @ y).tolist()
-        y_y = (rows[history : history + used] @ y).tolist()
-        y_s = (rows[history : history + used] @ s).tolist()
+        s_y = rows[:used].dot(y).tolist()
+        y_y = rows[history : history + used].dot(y).tolist()
+        y_s = rows[history : history + used].dot(s).tolist()
         for i in range(used):
             self._sy[i][slot] = s_y[i]
             self._sy[slot][i] = y_s[i]
             self._yy[i][slot] = self._yy[slot][i] = y_y[i]
         self._scale = divide(s_y[slot], y_y[slot])
-        return math.sqrt(s @ s), divide(y_y[slot], s_y[slot]) if reset else 1.0
+        return math.sqrt(s.dot(s)), divide(y_y[slot], s_y[slot]) if reset else 1.0
 
     def direction(self, gradient: Vector) -> Vector:
         history, order, scale = self._history, self._order, self._scale
         used = len(order)
         rows, sy, yy = self._rows, self._sy, self._yy
-        s_g = (rows[:used] @ gradient).tolist()
-        y_g = (rows[history : history + used] @ gradient).tolist()
+        s_g = rows[:used].dot(gradient).tolist()
+        y_g = rows[history : history + used].dot(gradient).tolist()
         # First loop: q = -g - sum of weights[j] y_j.
         weights = [0.0] * used
         done: list[int] = []
@@ -228,10 +228,10 @@ class LimitedMemory:
             done.append(i)
         direction = np.multiply(gradient, -scale)
         if used == history:  # one product instead of two
-            direction += np.array([*steps, *(-scale * weight for weight in weights)]) @ rows
+            direction += np.array([*steps, *(-scale * weight for weight in weights)]).dot(rows)
         else:
-            direction += np.array(steps) @ rows[:used]
-            direction -= np.array([scale * weight for weight in weights]) @ rows[history : history + used]
+            direction += np.array(steps).dot(rows[:used])
+            direction -= np.array([scale * weight for weight in weights]).dot(rows[history : history + used])
         return direction
 
 
@@ -251,7 +251,7 @@ def minimize(objective: Objective, start: Point, options: BFGSOptions) -> Iterat
         reset, note = number == 1, ""
         alpha0 = options.init_alpha
         if not reset:
-            slope = float(point.gradient @ previous_direction)
+            slope = float(point.gradient.dot(previous_direction))
             guess = cubic_minimum(
                 previous_slope, previous_step, previous_change, slope, search_options.smallest_step, 1.0
             )
@@ -290,7 +290,7 @@ def _test(
     change = abs(old.value - new.value)
     if change < options.tol_obj:
         return Termination.OBJECTIVE
-    if options.tol_grad and math.sqrt(new.gradient @ new.gradient) < options.tol_grad:
+    if options.tol_grad and math.sqrt(new.gradient.dot(new.gradient)) < options.tol_grad:
         return Termination.GRADIENT
     if step_norm < options.tol_param:
         return Termination.PARAMETERS
@@ -299,7 +299,7 @@ def _test(
     if change / max(abs(old.value), abs(new.value), 1.0) < options.tol_rel_obj * EPSILON:
         return Termination.RELATIVE_OBJECTIVE
     if options.tol_rel_grad:
-        decrease = -float(direction @ new.gradient)
+        decrease = -float(direction.dot(new.gradient))
         if decrease / max(abs(new.value), 1.0) < options.tol_rel_grad * EPSILON:
             return Termination.RELATIVE_GRADIENT
     return Termination.RUNNING
