@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from ulam.runtime.errors import UlamError as UlamError
     from ulam.runtime.model import StanModel as StanModel
     from ulam.runtime.native import Rng as Rng
-    from ulam.runtime.optimizers.result import OptimizationInterrupted as OptimizationInterrupted
+    from ulam.runtime.optimizers.curvature import CurvatureError as CurvatureError
+    from ulam.runtime.optimizers.laplace import LaplaceResult as LaplaceResult
+    from ulam.runtime.optimizers.multi_start import MultiStartResult as MultiStartResult
     from ulam.runtime.optimizers.result import OptimizationResult as OptimizationResult
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "CompileError": "ulam.runtime.errors",
+    "CurvatureError": "ulam.runtime.optimizers.curvature",
     "DataError": "ulam.runtime.errors",
     "FatalError": "ulam.runtime.errors",
     "InitializationError": "ulam.runtime.errors",
-    "OptimizationInterrupted": "ulam.runtime.optimizers.result",
+    "LaplaceResult": "ulam.runtime.optimizers.laplace",
+    "MultiStartResult": "ulam.runtime.optimizers.multi_start",
     "OptimizationResult": "ulam.runtime.optimizers.result",
     "Rejection": "ulam.runtime.errors",
     "Rng": "ulam.runtime.native",
@@ -35,8 +39,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "CompileError", "DataError", "FatalError", "InitializationError", "OptimizationInterrupted", "OptimizationResult",
-    "Rejection", "Rng", "StanModel", "UlamError", "__version__",
+    "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "LaplaceResult",
+    "MultiStartResult", "OptimizationResult", "Rejection", "Rng", "StanModel", "UlamError", "__version__",
 ]  # fmt: skip
 
 

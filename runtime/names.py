@@ -113,6 +113,12 @@ def constrained_names(variable: GlobalVariable) -> Iterable[str]:
     return (f"{variable.name}.{'.'.join(map(str, reversed(index)))}" for index in product(*ranges))
 
 
+def bracket_name(name: str) -> str:
+    """`theta[2,1]` for `theta.2.1`."""
+    base, *indices = name.split(".")
+    return f"{base}[{','.join(indices)}]" if indices else base
+
+
 def unconstrained_names(variable: GlobalVariable) -> Iterable[str]:
     """Names in the order of the unconstrained vector: array elements one after the other, each column-major.
 
@@ -175,3 +181,24 @@ def from_compiled(variable: GlobalVariable, flat: npt.NDArray[Any], dims: Dims) 
 def from_output(variable: GlobalVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The slice of a vector in BridgeStan's order that belongs to the variable, in the variable's own shape."""
     return values.reshape(variable.dims, order="F")
+
+
+def by_name(variables: Sequence[GlobalVariable], values: npt.NDArray[Any]) -> dict[str, Any]:
+    """A vector in BridgeStan's order by variable: floats for scalars, else arrays of the variables' own shapes.
+
+    Leading dimensions (draws) are kept: `values` of shape (draws, n) give arrays of shape (draws, ...).
+    """
+    found: dict[str, Any] = {}
+    start = 0
+    for variable in variables:
+        part = values[..., start : start + variable.size]
+        start += variable.size
+        if variable.n_dims or values.ndim > 1:
+            # Column-major over the variable's dimensions only: reverse them, and give them back in order.
+            leading = part.ndim - 1
+            reverse = part.reshape(part.shape[:-1] + variable.dims[::-1])
+            axes = (*range(leading), *range(leading + len(variable.dims) - 1, leading - 1, -1))
+            found[variable.name] = reverse.transpose(axes)
+        else:
+            found[variable.name] = float(part[0])
+    return found

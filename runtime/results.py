@@ -1,4 +1,4 @@
-"""Results as text: a table of estimates, CmdStan-style CSV, JSON.
+"""Results as text: tables of estimates, JSON, HTML for notebooks. CmdStan's CSV is in `cmdstan_csv`.
 
 Tables are drawn by rich on a terminal; elsewhere they are plain columns, the same words without lines and colours.
 """
@@ -6,18 +6,21 @@ Tables are drawn by rich on a terminal; elsewhere they are plain columns, the sa
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ulam.runtime.names import bracket_name
 
 if TYPE_CHECKING:
-    from ulam.runtime.optimizers.line_search import Vector
-    from ulam.runtime.optimizers.quasi_newton import Iteration
+    from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
 
-SHOWN_ROWS = 50
+SHOWN_ROWS, SHOWN_MODES = 50, 20
+
+SCHEMA_VERSION = 1
+"""Version of the entries of `to_dict`. Goes up when an entry changes its meaning or disappears."""
 
 Row = Sequence[str]
 
@@ -55,6 +58,21 @@ def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None) ->
     Console(file=stream).print(table)
 
 
+def html_table(header: Row, rows: Sequence[Row]) -> str:
+    """The table for notebooks; the first column to the left, the others to the right."""
+    from html import escape
+
+    def line(cells: Row, tag: str) -> str:
+        sides = ["left", *["right"] * (len(cells) - 1)]
+        inner = "".join(
+            f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for side, cell in zip(sides, cells, strict=True)
+        )
+        return f"<tr>{inner}</tr>"
+
+    body = "\n".join(line(row, "td") for row in rows)
+    return f"<table>\n<thead>{line(header, 'th')}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
 def number_text(value: float, digits: int = 6) -> str:
     """As in tables: six significant digits."""
     return f"{value:.{digits}g}"
@@ -67,29 +85,50 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
+def shortened(rows: list[Row], limit: int | None) -> list[Row]:
+    """The first `limit` rows; one row says how many more there are."""
+    if limit is None or len(rows) <= limit:
+        return rows
+    empty = [""] * (len(rows[0]) - 1)
+    return [*rows[:limit], (f"... and {len(rows) - limit} more", *empty)]
+
+
 # ---------------------------------------------------------------- optimization
 
 
-def estimate_rows(result: OptimizationResult, limit: int | None = SHOWN_ROWS) -> list[Row]:
-    """Name and estimate of each element; beyond `limit` one row says how many more there are."""
+def estimate_table(result: OptimizationResult, limit: int | None = SHOWN_ROWS) -> tuple[Row, list[Row]]:
+    """Header and rows: name and estimate of each element, with standard errors if they were computed."""
+    errors = result.computed_standard_errors
+    columns = [result.constrained] if errors is None else [result.constrained, errors]
     rows: list[Row] = [
-        (bracket_name(name), number_text(float(value)))
-        for name, value in zip(result.names, result.constrained, strict=True)
+        (bracket_name(name), *(number_text(float(value)) for value in values))
+        for name, *values in zip(result.names, *columns, strict=True)
     ]
-    if limit is not None and len(rows) > limit:
-        rows[limit:] = [(f"... and {len(rows) - limit} more", "")]
-    return rows
+    header = ("parameter", "estimate") if errors is None else ("parameter", "estimate", "std. error")
+    return header, shortened(rows, limit)
 
 
-def bracket_name(name: str) -> str:
-    """`theta[2,1]` for `theta.2.1`."""
-    base, *indices = name.split(".")
-    return f"{base}[{','.join(indices)}]" if indices else base
+def modes_table(result: OptimizationResult, limit: int | None = SHOWN_MODES) -> tuple[Row, list[Row]] | None:
+    """Header and rows: the modes that several starts found; None for a single run."""
+    from ulam.runtime.optimizers.multi_start import MultiStartResult
+
+    if not isinstance(result, MultiStartResult):
+        return None
+    rows: list[Row] = [
+        (str(k), f"{mode.log_density:.8g}", str(len(mode.starts)), number_text(mode.distance, 3), mode.status)
+        for k, mode in enumerate(result.modes, 1)
+    ]
+    failed = sum(start.result is None for start in result.starts)
+    rows = shortened(rows, limit)
+    if failed:
+        rows.append(("none", "", str(failed), "", "failed"))
+    return ("mode", "log density", "starts", "distance", "status"), rows
 
 
-def summary_rows(result: OptimizationResult) -> list[Row]:
+def summary_rows(result: OptimizationResult) -> list[tuple[str, str]]:
+    """How the estimates were found: name and value of each fact. Notes come last."""
     kind = "MAP (density of unconstrained parameters)" if result.jacobian else "MLE (density of constrained parameters)"
-    return [
+    facts = [
         ("estimate", kind),
         ("status", f"{result.message} ({result.status})"),
         ("log density", f"{result.log_density:.8g}  (constants dropped)"),
@@ -99,70 +138,134 @@ def summary_rows(result: OptimizationResult) -> list[Row]:
         ("compile time", seconds_text(result.model.compile_seconds)),
         ("run time", seconds_text(result.seconds)),
     ]
+    facts[2:2] = [("note", note) for note in result.notes]
+    return facts
+
+
+def facts_text(facts: Sequence[tuple[str, str]]) -> str:
+    """Names and values in two columns."""
+    width = max(len(name) for name, _ in facts)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in facts)
 
 
 def optimization_summary(result: OptimizationResult) -> str:
     """The table of estimates and how they were found, as plain text."""
-    width = max(len(name) for name, _ in summary_rows(result))
-    facts = "\n".join(f"{name:<{width}}  {value}" for name, value in summary_rows(result))
-    return f"{plain_table(('parameter', 'estimate'), estimate_rows(result))}\n\n{facts}"
+    modes = modes_table(result)
+    parts = [plain_table(*estimate_table(result)), *([plain_table(*modes)] if modes else [])]
+    return "\n\n".join([*parts, facts_text(summary_rows(result))])
 
 
 def print_optimization(result: OptimizationResult, limit: int | None = SHOWN_ROWS, file: TextIO | None = None) -> None:
+    """The same, by rich on a terminal; at most `limit` rows, all for None."""
     file = file or sys.stdout
-    print_table(("parameter", "estimate"), estimate_rows(result, limit), file)
-    rows = summary_rows(result)
-    width = max(len(name) for name, _ in rows)
-    print(file=file)
-    for name, value in rows:
-        print(f"{name:<{width}}  {value}", file=file)
+    print_table(*estimate_table(result, limit), file)
+    modes = modes_table(result)
+    if modes is not None:
+        print(file=file)
+        print_table(*modes, file)
+    print(f"\n{facts_text(summary_rows(result))}", file=file)
 
 
-def write_optimization_csv(result: OptimizationResult, path: str | os.PathLike[str]) -> None:
-    """CmdStan's format: settings as comments, `lp__,converged__,...`, one row, or one for each saved iteration."""
-    settings = [
-        f"model = {result.model.name()}",
-        "method = optimize",
-        f"algorithm = {result.algorithm}",
-        f"jacobian = {int(result.jacobian)}",
-        f"seed = {result.seed}",
-        f"iterations = {result.n_iterations}",
-        f"gradients = {result.n_gradients}",
+def optimization_html(result: OptimizationResult) -> str:
+    modes = modes_table(result)
+    tables = [estimate_table(result), *([modes] if modes else []), (("", ""), summary_rows(result))]
+    return "\n".join(html_table(header, rows) for header, rows in tables)
+
+
+def optimization_record(result: OptimizationResult) -> dict[str, Any]:
+    """What `OptimizationResult.to_dict` returns."""
+    errors = None if result.computed_standard_errors is None else plain_values(result.standard_errors())
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "method": "optimize",
+        "model": result.model.name(),
+        "algorithm": result.algorithm,
+        "jacobian": result.jacobian,
+        "seed": result.seed,
+        "init": result.init,
+        "options": dict(result.options),
+        "status": result.status,
+        "code": result.code,
+        "message": result.message,
+        "converged": result.converged,
+        "log_density": result.log_density,
+        "initial_log_density": result.initial_log_density,
+        "gradient_norm": result.gradient_norm,
+        "n_iterations": result.n_iterations,
+        "n_gradients": result.n_gradients,
+        "n_rejections": result.n_rejections,
+        "seconds": result.seconds,
+        "values": plain_values(result.values()),
+        "standard_errors": errors,
+        "unconstrained_names": result.model.param_unc_names(),
+        "unconstrained": result.unconstrained.tolist(),
+        "notes": list(result.notes),  # last: computing the values may add one
+    }
+
+
+# ---------------------------------------------------------------- Laplace approximation
+
+
+def laplace_table(result: LaplaceResult, limit: int | None = SHOWN_ROWS) -> tuple[Row, list[Row]]:
+    """Header and rows: mean, standard deviation and quantiles of each element."""
+    summary = result.summary()
+    columns = list(next(iter(summary.values()), {}))
+    rows: list[Row] = [
+        (bracket_name(name), *(number_text(described[column]) for column in columns))
+        for name, described in summary.items()
     ]
-    rows: list[tuple[float, int, Vector]] = [
-        (log_density, 0, result.constrain(theta)) for log_density, theta in result.trajectory[:-1]
+    return ("parameter", *columns), shortened(rows, limit)
+
+
+def laplace_rows(result: LaplaceResult) -> list[tuple[str, str]]:
+    """How the draws were made."""
+    kind = "with" if result.jacobian else "without"
+    return [
+        ("approximation", f"normal at the mode, {kind} the change of variables"),
+        *(("note", note) for note in result.notes),
+        ("mode", result.mode_source),
+        ("draws", str(len(result))),
+        ("compile time", seconds_text(result.model.compile_seconds)),
+        ("run time", seconds_text(result.seconds)),
     ]
-    rows.append((result.log_density, result.code, result.constrained))
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.writelines(f"# {line}\n" for line in settings)
-        file.write(",".join(["lp__", "converged__", *result.names]) + "\n")
-        for log_density, code, values in rows:
-            file.write(",".join([csv_number(log_density), str(code), *map(csv_number, values)]) + "\n")
-        file.write(f"# {result.message}\n")
 
 
-def csv_number(value: float) -> str:
-    """The shortest text that reads back to the same number; `inf`, `-inf` and `nan` as CmdStan writes them."""
-    return repr(float(value)).removesuffix(".0")
+def laplace_summary(result: LaplaceResult) -> str:
+    """The table of draws and how they were made, as plain text."""
+    return f"{plain_table(*laplace_table(result))}\n\n{facts_text(laplace_rows(result))}"
 
 
-PROGRESS_HEADER = (
-    f"{'Iter':>7} {'log prob':>12} {'||dx||':>12} {'||grad||':>12} {'alpha':>10} {'alpha0':>10} {'# evals':>8}  Notes"
-)
+def print_laplace(result: LaplaceResult, limit: int | None = SHOWN_ROWS, file: TextIO | None = None) -> None:
+    """The same, by rich on a terminal; at most `limit` rows, all for None."""
+    file = file or sys.stdout
+    print_table(*laplace_table(result, limit), file)
+    print(f"\n{facts_text(laplace_rows(result))}", file=file)
 
 
-def progress_line(iteration: Iteration, n_gradients: int) -> str:
-    """A line of CmdStan's progress table."""
-    norm = math.sqrt(float(iteration.point.gradient @ iteration.point.gradient))
-    return (
-        f"{iteration.number:>7} {-iteration.point.value:>12.6g} {iteration.step_norm:>12.6g} {norm:>12.6g} "
-        f"{iteration.alpha:>10.4g} {iteration.alpha0:>10.4g} {n_gradients:>8}  {iteration.note}"
-    ).rstrip()
+def laplace_html(result: LaplaceResult) -> str:
+    return f"{html_table(*laplace_table(result))}\n{html_table(('', ''), laplace_rows(result))}"
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as nested lists, row-major, as in Stan's data files."""
+    return {name: value if isinstance(value, float) else value.tolist() for name, value in values.items()}
+
+
+def json_text(record: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> str:
+    """The record as JSON; numbers that JSON does not know are written NaN and Infinity, as in Stan's data files."""
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return text
 
 
 # ---------------------------------------------------------------- log density
 
 
 def log_density_json(log_density: float, gradient: Sequence[float]) -> str:
-    """One line of JSON; numbers that JSON does not know are written NaN and Infinity, as in Stan's data files."""
+    """One line of JSON, with the same numbers that JSON does not know."""
     return json.dumps({"log_density": log_density, "gradient": list(gradient)})

@@ -32,6 +32,11 @@ IncludePath = Annotated[
     list[Path] | None, typer.Option("--include-path", "-I", help="Where to look for included files.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random numbers.")]
+Refresh = Annotated[
+    int | None,
+    typer.Option(min=0, help="Show progress every so many iterations; 0: never (default: 100 on a terminal)."),
+]
+Rows = Annotated[int, typer.Option(min=0, help="Most rows of the table; 0: all.")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of compiled code.")]
 
 
@@ -39,8 +44,11 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill 
 def optimize(
     model: ModelFile,
     data: DataFile = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the estimate as CSV.")] = None,
-    algorithm: Annotated[str, typer.Option(help="lbfgs.")] = "lbfgs",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the estimate as CmdStan's CSV.")] = None,
+    json: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the result as JSON; -: to standard output, no table.")
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help="lbfgs, bfgs or newton.")] = "lbfgs",
     jacobian: Annotated[
         bool, typer.Option("--jacobian/--no-jacobian", help="Mode over unconstrained parameters (MAP) instead of MLE.")
     ] = False,
@@ -49,17 +57,28 @@ def optimize(
         typer.Option(help="Initial values: a radius (default 2), or a JSON file or text with some or all parameters."),
     ] = None,
     seed: Seed = 1234,
-    iter: Annotated[int, typer.Option(min=1, help="Most iterations.")] = 2000,
-    init_alpha: Annotated[float, typer.Option(help="First step of the line search.")] = 0.001,
-    tol_obj: Annotated[float, typer.Option(help="Absolute change of the log density.")] = 1e-12,
-    tol_rel_obj: Annotated[float, typer.Option(help="Relative change, in units of 2.2e-16.")] = 1e4,
-    tol_grad: Annotated[float, typer.Option(help="Norm of the gradient.")] = 1e-8,
-    tol_rel_grad: Annotated[float, typer.Option(help="Relative gradient, in units of 2.2e-16.")] = 1e7,
-    tol_param: Annotated[float, typer.Option(help="Norm of the change of the parameters.")] = 1e-8,
-    history_size: Annotated[int, typer.Option(min=1, help="Steps that L-BFGS remembers.")] = 5,
+    iter: Annotated[int | None, typer.Option(min=1, show_default="2000", help="Most iterations.")] = None,
+    init_alpha: Annotated[float | None, typer.Option(show_default="0.001", help="First step size.")] = None,
+    tol_obj: Annotated[float | None, typer.Option(show_default="1e-12", help="Change of the log density.")] = None,
+    tol_rel_obj: Annotated[
+        float | None, typer.Option(show_default="1e4", help="Relative change, in units of 2.2e-16.")
+    ] = None,
+    tol_grad: Annotated[float | None, typer.Option(show_default="1e-8", help="Norm of the gradient.")] = None,
+    tol_rel_grad: Annotated[
+        float | None, typer.Option(show_default="1e7", help="Relative gradient, in units of 2.2e-16.")
+    ] = None,
+    tol_param: Annotated[float | None, typer.Option(show_default="1e-8", help="Change of the parameters.")] = None,
+    history_size: Annotated[
+        int | None, typer.Option(min=1, show_default="5", help="Steps that L-BFGS remembers.")
+    ] = None,
     save_iterations: Annotated[bool, typer.Option("--save-iterations", help="CSV with a row per iteration.")] = False,
-    refresh: Annotated[int, typer.Option(min=0, help="Show progress every so many iterations; 0: never.")] = 0,
-    rows: Annotated[int, typer.Option(min=0, help="Most rows of the table; 0: all.")] = 50,
+    starts: Annotated[int, typer.Option(min=1, help="Run from so many initial values; show the modes found.")] = 1,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Starts that run at a time (default: processors).")] = None,
+    standard_errors: Annotated[
+        bool, typer.Option("--standard-errors", help="Show standard errors, from the Hessian.")
+    ] = False,
+    refresh: Refresh = None,
+    rows: Rows = 50,
     opt_level: Level = 3,
     include_path: IncludePath = None,
     no_cache: NoCache = False,
@@ -81,12 +100,60 @@ def optimize(
         model=model,
         data=data,
         output=output,
+        json=json,
         algorithm=algorithm,
         jacobian=jacobian,
         init=init,
         seed=seed,
         options=options,
         save_iterations=save_iterations,
+        starts=starts,
+        jobs=jobs,
+        standard_errors=standard_errors,
+        refresh=refresh,
+        rows=rows,
+        opt_level=opt_level,
+        include_paths=tuple(include_path or ()),
+        cache=not no_cache,
+    )
+    return command.run()
+
+
+@app.command()
+def laplace(
+    model: ModelFile,
+    data: DataFile = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="The mode: CSV or JSON of optimize, or JSON with the parameters (default: optimize first)."),
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="How many draws.")] = 1000,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the draws as CmdStan's CSV.")] = None,
+    jacobian: Annotated[
+        bool, typer.Option("--jacobian/--no-jacobian", help="Approximate with the change of variables, or without.")
+    ] = True,
+    calculate_lp: Annotated[
+        bool, typer.Option("--calculate-lp/--no-calculate-lp", help="Compute the log density of each draw.")
+    ] = True,
+    seed: Seed = 1234,
+    refresh: Refresh = None,
+    rows: Rows = 50,
+    opt_level: Level = 3,
+    include_path: IncludePath = None,
+    no_cache: NoCache = False,
+) -> int:
+    """Draws from the normal approximation at the mode."""
+    from ulam.tools.ulam_laplace import LaplaceCommand
+
+    command = LaplaceCommand(
+        model=model,
+        data=data,
+        mode=mode,
+        draws=draws,
+        output=output,
+        jacobian=jacobian,
+        calculate_lp=calculate_lp,
+        seed=seed,
         refresh=refresh,
         rows=rows,
         opt_level=opt_level,

@@ -1,32 +1,27 @@
-"""What an optimizer found."""
+"""What an optimizer found, and how it is shown and stored."""
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ulam.runtime.names import from_output
+from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.line_search import Vector
+from ulam.runtime.optimizers.quantities import constrained_or_nan
 from ulam.runtime.optimizers.termination import Termination
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
+    from ulam.runtime.optimizers.curvature import NormalApproximation
 
 QUANTITIES_STREAM = 1
 """Stream of the run's seed for generated quantities of the result; initial values have stream 0."""
-
-
-class OptimizationInterrupted(KeyboardInterrupt):
-    """The run was interrupted; `result` is the best point reached."""
-
-    def __init__(self, result: OptimizationResult) -> None:
-        super().__init__("optimization interrupted")
-        self.result = result
 
 
 @dataclass
@@ -34,6 +29,8 @@ class OptimizationResult:
     """Where an optimizer ended.
 
     `fit["theta"]` is the value of a parameter, transformed parameter or generated quantity, in its own shape.
+    `notes` say what else there is to know about the run, a sentence each. `options` are the settings that were given,
+    by CmdStan's names; those that are absent had their defaults. `init` is the initial values as text.
     """
 
     model: StanModel = field(repr=False)
@@ -51,7 +48,12 @@ class OptimizationResult:
     initial_log_density: float = math.nan
     n_rejections: int = 0
     trajectory: list[tuple[float, Vector]] = field(default_factory=list[tuple[float, Vector]], repr=False)
+    notes: list[str] = field(default_factory=list[str])
+    options: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    init: str = field(default="2", repr=False)
     _constrained: Vector | None = field(default=None, repr=False)
+    _approximation: NormalApproximation | None = field(default=None, repr=False)
+    _standard_errors: Vector | None = field(default=None, repr=False)
 
     @property
     def status(self) -> str:
@@ -75,6 +77,8 @@ class OptimizationResult:
     def gradient_norm(self) -> float:
         return float(np.linalg.norm(self.gradient))
 
+    # ------------------------------------------------------------ estimates
+
     @property
     def names(self) -> list[str]:
         """Names of the elements of `constrained`."""
@@ -82,32 +86,123 @@ class OptimizationResult:
 
     @property
     def constrained(self) -> Vector:
-        """Parameters, transformed parameters and generated quantities at the point."""
+        """Parameters, transformed parameters and generated quantities at the point.
+
+        Generated quantities that the program rejects are NaN, and `notes` says why.
+        """
         if self._constrained is None:
-            self._constrained = self.constrain(self.unconstrained)
+            rng = Rng(self.seed, QUANTITIES_STREAM)
+            self._constrained, rejection = constrained_or_nan(self.model, self.unconstrained, rng)
+            if rejection is not None:
+                self.notes.append(f"{rejection}; what could not be computed is NaN")
         return self._constrained
 
     def constrain(self, theta: Vector) -> Vector:
-        rng = Rng(self.seed, QUANTITIES_STREAM)
-        return self.model.param_constrain(theta, include_tp=True, include_gq=True, rng=rng)
+        """The same at another unconstrained point; random numbers are always those of the run's seed."""
+        return constrained_or_nan(self.model, theta, Rng(self.seed, QUANTITIES_STREAM))[0]
 
     def __getitem__(self, name: str) -> Any:
-        start = 0
-        variables = self.model.written_variables()
-        for variable in variables:
-            if variable.name == name:
-                values = self.constrained[start : start + variable.size]
-                return from_output(variable, values) if variable.n_dims else float(values[0])
-            start += variable.size
-        raise KeyError(f"{name!r}; the model has {', '.join(variable.name for variable in variables)}")
+        values = self.values()
+        if name not in values:
+            raise KeyError(f"{name!r}; the model has {', '.join(values)}")
+        return values[name]
+
+    def values(self) -> dict[str, Any]:
+        """All estimates by name: floats, and arrays of the variables' shapes."""
+        return by_name(self.model.written_variables(), self.constrained)
+
+    # ------------------------------------------------------------ curvature
+
+    def hessian(self) -> Vector:
+        """The Hessian of the log density at the estimate, over the unconstrained parameters, (n, n)."""
+        from ulam.runtime.optimizers.curvature import hessian
+
+        return hessian(self.model, self.unconstrained, self.jacobian)
+
+    def approximation(self) -> NormalApproximation:
+        """The normal approximation at the estimate: centre, Hessian, covariance. Computed once.
+
+        Raises CurvatureError if the Hessian is not negative definite.
+        """
+        if self._approximation is None:
+            from ulam.runtime.optimizers.curvature import normal_approximation
+
+            self._approximation = normal_approximation(self.model, self.unconstrained, self.jacobian)
+        return self._approximation
+
+    def covariance(self) -> Vector:
+        """The inverse of minus the Hessian: the covariance of the unconstrained parameters, (n, n).
+
+        Raises CurvatureError if the Hessian is not negative definite.
+        """
+        return self.approximation().covariance
+
+    def standard_errors(self) -> dict[str, Any]:
+        """Standard errors of all estimates by name, in their shapes, by the delta method.
+
+        That is, the square root of the diagonal of `J C J'` with the covariance C of the unconstrained parameters and
+        the Jacobian J of the map from there to the estimates (central differences, relative error about 1e-9). NaN for
+        integers and for quantities that draw random numbers. Raises CurvatureError if there is no covariance.
+        """
+        return by_name(self.model.written_variables(), self.standard_error_vector())
+
+    def standard_error_vector(self) -> Vector:
+        """The same as one vector, in the order of `names`."""
+        if self._standard_errors is None:
+            from ulam.runtime.optimizers.curvature import delta_method
+
+            self._standard_errors = delta_method(self)
+        return self._standard_errors
+
+    @property
+    def computed_standard_errors(self) -> Vector | None:
+        """Standard errors if they were asked for before, else None."""
+        return self._standard_errors
+
+    # ------------------------------------------------------------ output
 
     def __str__(self) -> str:
         from ulam.runtime.results import optimization_summary
 
         return optimization_summary(self)
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Writes CmdStan-style CSV."""
-        from ulam.runtime.results import write_optimization_csv
+    def _repr_html_(self) -> str:
+        from ulam.runtime.results import optimization_html
 
-        write_optimization_csv(self, path)
+        return optimization_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain Python values: see docs/optimizers.md for the entries."""
+        from ulam.runtime.results import optimization_record
+
+        return optimization_record(self)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """`to_dict` as JSON text, written to `path` if that is given."""
+        from ulam.runtime.results import json_text
+
+        return json_text(self.to_dict(), path)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes CmdStan's CSV: settings as comments, `lp__,converged__,...`, the estimate or all saved iterations."""
+        from ulam.runtime.cmdstan_csv import write_optimization
+
+        write_optimization(self, path)
+
+    def to_arviz(self, *, log_likelihood: str | None = "log_lik", posterior_predictive: Sequence[str] = ()) -> Any:
+        """The estimate as one draw of one chain, for ArviZ.
+
+        A DataTree with arviz-base, an InferenceData with arviz before 1.0; ImportError if there is neither. The
+        variable named by `log_likelihood`, if the model has it, and those of `posterior_predictive` get groups of
+        their own.
+        """
+        from ulam.runtime.arviz_export import export
+
+        values = {name: np.asarray(value)[np.newaxis] for name, value in self.values().items()}
+        return export(
+            values,
+            {"lp": np.array([self.log_density])},
+            {"algorithm": self.algorithm, "jacobian": int(self.jacobian), "status": self.status},
+            log_likelihood,
+            posterior_predictive,
+        )

@@ -1,0 +1,48 @@
+"""Draws for ArviZ: a DataTree of arviz-base, or an InferenceData of arviz before 1.0, whichever is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+MISSING = "to_arviz() needs ArviZ: pip install 'ulam[arviz]' (that is, arviz-base), or arviz"
+
+Draws = Mapping[str, npt.NDArray[Any]]
+
+
+def export(
+    values: Draws,
+    sample_stats: Draws,
+    attributes: Mapping[str, Any],
+    log_likelihood: str | None = None,
+    posterior_predictive: Sequence[str] = (),
+) -> Any:
+    """One chain of draws: arrays of shape (draws, ...) by name, and statistics of each draw.
+
+    Raises ImportError if neither package is installed, KeyError for a posterior predictive that the model lacks.
+    """
+    unknown = [name for name in posterior_predictive if name not in values]
+    if unknown:
+        raise KeyError(f"no variable {', '.join(unknown)}; the model has {', '.join(values)}")
+    groups: dict[str, dict[str, npt.NDArray[Any]]] = {"posterior": {}, "sample_stats": {}}
+    homes = dict.fromkeys(posterior_predictive, "posterior_predictive")
+    if log_likelihood is not None:
+        homes[log_likelihood] = "log_likelihood"
+    for name, draws in values.items():
+        groups.setdefault(homes.get(name, "posterior"), {})[name] = draws[np.newaxis]
+    groups["sample_stats"] = {name: draws[np.newaxis] for name, draws in sample_stats.items()}
+    about = {"inference_library": "ulam", **attributes}
+    try:
+        import arviz_base  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        pass
+    else:
+        return arviz_base.from_dict(groups, attrs={"/": about})
+    try:
+        import arviz  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError(MISSING) from None
+    return arviz.from_dict(**groups, attrs=about)

@@ -1,0 +1,183 @@
+"""CmdStan's CSV files: settings as comments, a header, rows of numbers. Written for results, read for modes.
+
+The comments have CmdStan's nested form `#     key = value (Default)` (CmdStan guide, "Stan CSV file format"), which
+cmdstanpy, cmdstanr and ArviZ parse. Numbers have all their digits.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from ulam.runtime.errors import DataError
+from ulam.runtime.optimizers.optimize import ALGORITHMS
+from ulam.runtime.versions import STAN_VERSION
+
+if TYPE_CHECKING:
+    from ulam.runtime.model import StanModel
+    from ulam.runtime.optimizers.laplace import LaplaceResult
+    from ulam.runtime.optimizers.line_search import Vector
+    from ulam.runtime.optimizers.result import OptimizationResult
+
+Path = str | os.PathLike[str]
+Setting = tuple[int, str, Any, Any]
+"""Depth, name, value and default of a setting; a value of None makes a group's heading."""
+
+
+def csv_number(value: float) -> str:
+    """The shortest text that reads back to the same number; `inf`, `-inf` and `nan` as CmdStan writes them."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def setting_text(value: Any) -> str:
+    """A setting's value as CmdStan writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return csv_number(value) if isinstance(value, float) else str(value)
+
+
+def _comment(setting: Setting) -> str:
+    depth, name, value, default = setting
+    text = name if value is None else f"{name} = {setting_text(value)}"
+    mark = " (Default)" if value is not None and value == default else ""
+    return f"# {'  ' * depth}{text}{mark}\n"
+
+
+def _preamble(model: StanModel) -> Iterator[Setting]:
+    major, minor, *_ = STAN_VERSION.split(".")
+    yield 0, "stan_version_major", major, None
+    yield 0, "stan_version_minor", minor, None
+    yield 0, "stan_version_patch", "0", None
+    yield 0, "model", model.name(), None
+
+
+def _ending(init: str, seed: int, path: Path) -> Iterator[Setting]:
+    yield 0, "id", 1, 1
+    yield 0, "init", init, "2"
+    yield 0, "random", None, None
+    yield 1, "seed", seed, None
+    yield 0, "output", None, None
+    yield 1, "file", os.fspath(path), None
+
+
+def _optimize_settings(result: OptimizationResult) -> Iterator[Setting]:
+    yield 0, "method", "optimize", "sample"
+    yield 1, "optimize", None, None
+    yield 2, "algorithm", result.algorithm, "lbfgs"
+    yield 3, result.algorithm, None, None
+    options = [
+        (option.name, result.options.get(option.name, option.default), option.default)
+        for option in fields(ALGORITHMS[result.algorithm].options)
+    ]
+    for option in options:
+        if option[0] != "iter":
+            yield 4, *option
+    yield 2, "jacobian", result.jacobian, False
+    for option in options:
+        if option[0] == "iter":
+            yield 2, *option
+    yield 2, "save_iterations", bool(result.trajectory), False
+
+
+def _laplace_settings(result: LaplaceResult) -> Iterator[Setting]:
+    yield 0, "method", "laplace", "sample"
+    yield 1, "laplace", None, None
+    yield 2, "mode", result.mode_source, None
+    yield 2, "jacobian", result.jacobian, True
+    yield 2, "draws", len(result), 1000
+    yield 2, "calculate_lp", result.calculate_lp, True
+
+
+def write_optimization(result: OptimizationResult, path: Path) -> None:
+    """`lp__,converged__,<names>`; one row, or, where iterations were saved, the start and one row per iteration.
+
+    `converged__` is Stan's code of the termination, 0 in rows before the last.
+    """
+    settings = [*_preamble(result.model), *_optimize_settings(result), *_ending(result.init, result.seed, path)]
+    last = (result.log_density, float(result.code), *result.constrained)
+    earlier = ((value, 0.0, *result.constrain(theta)) for value, theta in result.trajectory[:-1])
+    remarks = [
+        f"{result.n_iterations} iterations, {result.n_gradients} gradient evaluations",
+        *result.notes,
+        result.message,
+    ]
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        _write(file, settings, ["lp__", "converged__", *result.names], (*earlier, last), remarks)
+
+
+def write_laplace(result: LaplaceResult, path: Path) -> None:
+    """`log_p__,log_q__,<names>`, one row per draw."""
+    settings = [*_preamble(result.model), *_laplace_settings(result), *_ending("2", result.seed, path)]
+    rows = ((p, q, *values) for p, q, values in zip(result.log_p, result.log_q, result.constrained_draws, strict=True))
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        _write(file, settings, ["log_p__", "log_q__", *result.names], rows, result.notes)
+
+
+def _write(
+    file: TextIO,
+    settings: Iterable[Setting],
+    header: Sequence[str],
+    rows: Iterable[Iterable[float]],
+    remarks: list[str],
+) -> None:
+    file.writelines(_comment(setting) for setting in settings)
+    file.write(",".join(header) + "\n")
+    for row in rows:
+        file.write(",".join(map(csv_number, row)) + "\n")
+    file.writelines(f"# {line}\n" for remark in remarks for line in remark.splitlines())
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """Settings by name (the last of a name counts), column names, and the rows, (rows, columns)."""
+
+    settings: dict[str, str]
+    names: list[str]
+    rows: Vector
+
+
+def read(path: Path) -> CsvFile:
+    """A file of CmdStan's or of ours. Raises DataError if it is not one, FileNotFoundError if it is not there."""
+    name = os.fspath(path)
+    settings: dict[str, str] = {}
+    table: list[list[str]] = []
+    with open(path, encoding="utf-8", newline="") as file:
+        for line in file:
+            if line.startswith("#"):
+                key, equals, value = line.lstrip("# ").partition(" = ")
+                if equals:
+                    settings[key.strip()] = value.replace("(Default)", "").strip()
+            elif line.strip():
+                table.append(next(csv.reader([line.strip()])))
+    if len(table) < 2:
+        raise DataError([f"{name}: not a CSV file of CmdStan's form: there is no row of numbers"])
+    header, *rows = table
+    try:
+        numbers = np.array(rows, dtype=np.float64)
+    except ValueError:
+        numbers = np.empty((0, 0))
+    if numbers.shape[1:] != (len(header),):
+        raise DataError([f"{name}: not a CSV file of CmdStan's form: a row is not {len(header)} numbers"])
+    return CsvFile(settings, header, numbers)
+
+
+def read_parameters(model: StanModel, path: Path) -> tuple[Vector, bool | None]:
+    """The constrained parameters of the last row, and the setting `jacobian` if the file says it."""
+    content = read(path)
+    columns = {column: k for k, column in enumerate(content.names)}
+    wanted = model.param_names()
+    missing = [entry for entry in wanted if entry not in columns]
+    if missing:
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise DataError([f"{os.fspath(path)}: no column for parameter {shown}"])
+    values = content.rows[-1, [columns[entry] for entry in wanted]]
+    setting = content.settings.get("jacobian")
+    return values, None if setting is None else setting in ("1", "true")

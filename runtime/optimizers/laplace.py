@@ -1,0 +1,249 @@
+"""Laplace approximation: draws from the normal density at the mode, on the unconstrained scale.
+
+The density has the mode as its mean and the inverse of minus the Hessian there as its covariance (CmdStan guide,
+"Laplace sampling"). Each draw is constrained, with transformed parameters and generated quantities.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from ulam.runtime.data import parse_json, read_data
+from ulam.runtime.errors import ArgumentError, Rejection
+from ulam.runtime.names import by_name
+from ulam.runtime.native import Rng
+from ulam.runtime.optimizers.curvature import NormalApproximation, normal_approximation
+from ulam.runtime.optimizers.line_search import Vector
+from ulam.runtime.optimizers.quantities import constrained_or_nan
+from ulam.runtime.optimizers.result import QUANTITIES_STREAM, OptimizationResult
+
+if TYPE_CHECKING:
+    from ulam.runtime.model import StanModel
+
+DRAWS_STREAM = 2
+"""Stream of the run's seed for the normal numbers of the draws."""
+
+FAR_FROM_MODE = 0.1
+"""In standard deviations: from here on a warning says that the point is not the mode of the approximation."""
+
+QUANTILES = (0.05, 0.5, 0.95)
+
+ModeSource = OptimizationResult | Mapping[str, Any] | str | os.PathLike[str] | None
+
+
+class ModeWarning(UserWarning):
+    """The point is not the mode of the density that is approximated."""
+
+
+@dataclass
+class LaplaceResult:
+    """Draws from the normal approximation at a mode.
+
+    `fit["theta"]` are the draws of a variable, of shape (draws, ...) with its own shape last. `log_p` is the log
+    density of the model at each draw (constants dropped; NaN if it was not asked for, or was rejected), `log_q` that
+    of the normal approximation without its constant, as CmdStan's `log_q__`: 0 at the mode;
+    `approximation.log_normalizer` is the constant.
+    """
+
+    model: StanModel = field(repr=False)
+    jacobian: bool
+    seed: int
+    calculate_lp: bool
+    mode_source: str
+    approximation: NormalApproximation = field(repr=False)
+    unconstrained_draws: Vector = field(repr=False)
+    constrained_draws: Vector = field(repr=False)
+    log_p: Vector = field(repr=False)
+    log_q: Vector = field(repr=False)
+    n_rejections: int
+    seconds: float
+    notes: list[str] = field(default_factory=list[str])
+
+    def __len__(self) -> int:
+        return len(self.constrained_draws)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of `constrained_draws`."""
+        return self.model.param_names(include_tp=True, include_gq=True)
+
+    @property
+    def draws(self) -> dict[str, Vector]:
+        """All draws by name, of shape (draws, ...)."""
+        return by_name(self.model.written_variables(), self.constrained_draws)
+
+    def __getitem__(self, name: str) -> Vector:
+        draws = self.draws
+        if name not in draws:
+            raise KeyError(f"{name!r}; the model has {', '.join(draws)}")
+        return draws[name]
+
+    def summary(self) -> dict[str, dict[str, float]]:
+        """Mean, standard deviation and quantiles of each element, of the draws that are not NaN."""
+        return {name: _described(column) for name, column in zip(self.names, self.constrained_draws.T, strict=True)}
+
+    def __str__(self) -> str:
+        from ulam.runtime.results import laplace_summary
+
+        return laplace_summary(self)
+
+    def _repr_html_(self) -> str:
+        from ulam.runtime.results import laplace_html
+
+        return laplace_html(self)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes CmdStan's CSV: settings as comments, `log_p__,log_q__,...`, a row per draw."""
+        from ulam.runtime.cmdstan_csv import write_laplace
+
+        write_laplace(self, path)
+
+    def to_arviz(self, *, log_likelihood: str | None = "log_lik", posterior_predictive: Sequence[str] = ()) -> Any:
+        """The draws as one chain, as `OptimizationResult.to_arviz`."""
+        from ulam.runtime.arviz_export import export
+
+        about = {"method": "laplace", "jacobian": int(self.jacobian), "seed": self.seed}
+        statistics = {"lp": self.log_p, "lp_approx": self.log_q}
+        return export(self.draws, statistics, about, log_likelihood, posterior_predictive)
+
+
+def _described(column: Vector) -> dict[str, float]:
+    kept = column[~np.isnan(column)]
+    if not kept.size:
+        return dict.fromkeys(("mean", "sd", *(f"{q:.0%}" for q in QUANTILES)), float("nan"))
+    found = {"mean": float(kept.mean()), "sd": float(kept.std(ddof=1)) if kept.size > 1 else float("nan")}
+    return found | {f"{q:.0%}": float(value) for q, value in zip(QUANTILES, np.quantile(kept, QUANTILES), strict=True)}
+
+
+def laplace(
+    model: StanModel,
+    mode: ModeSource = None,
+    *,
+    jacobian: bool = True,
+    draws: int = 1000,
+    seed: int | None = None,
+    calculate_lp: bool = True,
+    refresh: int = 0,
+    file: TextIO | None = None,
+) -> LaplaceResult:
+    """Draws from the normal approximation of the density of the unconstrained parameters, at its mode.
+
+    `mode`: None (it is optimized for, from initial values of the seed), a result of `optimize`, constrained parameters
+    by name (a mapping, JSON text or a path), or the path of a CSV file of `optimize`, CmdStan's too, of which the last
+    row counts. `jacobian` says which density is approximated, with the change of variables (the posterior's) or
+    without it; it must be what the mode was optimized with, else a ModeWarning says so.
+
+    What a draw makes the program reject is NaN, and `notes` says how often; CmdStan ends there.
+
+    Raises CurvatureError if the Hessian at the mode is not negative definite, ArgumentError if there are no draws.
+    """
+    if draws < 1:
+        raise ArgumentError(f"draws must be at least 1, found {draws}")
+    seed = model.seed if seed is None else seed
+    report = _reporter(refresh, file)
+    theta, known, source = mode_point(model, mode, jacobian, seed)
+    began = time.perf_counter() - model.compile_seconds
+    report("Calculating Hessian")
+    approximation = normal_approximation(model, theta, jacobian)
+    notes = _doubts(model, approximation, jacobian, known)
+    for note in notes:
+        warnings.warn(note, ModeWarning, stacklevel=3)
+    report("Generating draws")
+    generator = np.random.Generator(Rng(seed, DRAWS_STREAM).generator)
+    quantities = Rng(seed, QUANTITIES_STREAM)
+    points = np.empty((draws, theta.size))
+    values = np.empty((draws, model.param_num(include_tp=True, include_gq=True)))
+    log_p, log_q = np.full(draws, np.nan), np.empty(draws)
+    rejections: list[Rejection] = []
+    for k in range(draws):
+        if refresh and k % refresh == 0:
+            report(f"iteration: {k}")
+        points[k] = approximation.draw(generator)
+        values[k], rejection = constrained_or_nan(model, points[k], quantities)
+        log_q[k] = approximation.log_kernel(points[k])
+        if calculate_lp:
+            log_p[k], rejected = _log_density(model, points[k], jacobian)
+            rejection = rejected or rejection
+        if rejection is not None:
+            rejections.append(rejection)
+    if rejections:
+        notes.append(f"{len(rejections)} of {draws} draws have NaN, the first for: {rejections[0]}")
+    seconds = time.perf_counter() - began - model.compile_seconds
+    return LaplaceResult(
+        model, jacobian, seed, calculate_lp, source, approximation, points, values, log_p, log_q,
+        len(rejections), seconds, notes,
+    )  # fmt: skip
+
+
+def _log_density(model: StanModel, theta: Vector, jacobian: bool) -> tuple[float, Rejection | None]:
+    try:
+        return model.log_density(theta, propto=True, jacobian=jacobian), None
+    except Rejection as rejection:
+        return float("nan"), rejection
+
+
+def _reporter(refresh: int, file: TextIO | None) -> Any:
+    """Prints what CmdStan prints with `refresh`, on standard error."""
+
+    def report(text: str) -> None:
+        if refresh:
+            print(text, file=file or sys.stderr, flush=True)
+
+    return report
+
+
+# ---------------------------------------------------------------- the mode
+
+
+def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) -> tuple[Vector, bool | None, str]:
+    """The unconstrained mode, the setting `jacobian` it was found with if that is known, and where it is from."""
+    if mode is None:
+        found = model.optimize(jacobian=jacobian, seed=seed)
+        return found.unconstrained, jacobian, "optimized"
+    if isinstance(mode, OptimizationResult):
+        return mode.unconstrained, mode.jacobian, "optimized"
+    if isinstance(mode, Mapping):
+        return _from_values(model, mode, "given")
+    text = os.fspath(mode)
+    if text.lstrip().startswith("{"):
+        return _from_values(model, parse_json(text, "mode"), "given")
+    if text.lower().endswith(".csv"):
+        from ulam.runtime.cmdstan_csv import read_parameters
+
+        constrained, known = read_parameters(model, text)
+        return model.param_unconstrain(constrained), known, text
+    return _from_values(model, read_data(mode).values, text)
+
+
+def _from_values(model: StanModel, given: Mapping[str, Any], source: str) -> tuple[Vector, bool | None, str]:
+    """Constrained values by name, bare or as `OptimizationResult.to_dict` has them."""
+    known = None
+    if "schema_version" in given and isinstance(given.get("values"), Mapping):
+        known, given = bool(given["jacobian"]), given["values"]
+    return model.param_unconstrain_json(given), known, source
+
+
+def _doubts(model: StanModel, approximation: NormalApproximation, jacobian: bool, known: bool | None) -> list[str]:
+    """Why the point may not be the mode of the density that is approximated."""
+    distance = approximation.distance_to_mode
+    constrained = any(variable.constraint != "none" for variable in model.parameter_variables())
+    if known is not None and known != jacobian and constrained:
+        return [
+            f"the mode was optimized with jacobian={known}, and the approximation is with jacobian={jacobian}: "
+            f"the point is about {distance:.2g} standard deviations from that mode; use the same setting for both"
+        ]
+    if distance > FAR_FROM_MODE:
+        return [
+            f"the point is about {distance:.2g} standard deviations from the mode of the density with "
+            f"jacobian={jacobian} (gradient norm {np.linalg.norm(approximation.gradient):.3g}): was it optimized with "
+            "the same setting, and did it converge?"
+        ]
+    return []

@@ -1,0 +1,394 @@
+"""One optimization from many starts, on any executor, and the modes that were found.
+
+A start is a small job that can be pickled: the model by its source and data, a number, a seed. What comes back are
+arrays. Random numbers depend on the run's seed and the start's number only, so the result is the same on threads,
+processes or machines. A start that fails is recorded; the run fails when all do.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+import numpy as np
+
+from ulam.runtime.errors import ArgumentError, CompileError, DataError, InitializationError, UlamError
+from ulam.runtime.optimizers.line_search import Vector
+from ulam.runtime.optimizers.result import OptimizationResult
+from ulam.runtime.optimizers.termination import Termination
+
+if TYPE_CHECKING:
+    from ulam.runtime.model import StanModel
+    from ulam.runtime.optimizers.quasi_newton import Iteration
+
+SAME_LOG_DENSITY, SAME_LOG_DENSITY_RELATIVE = 1e-4, 1e-7
+SAME_POINT = 1e-2
+"""Two starts reached the same mode if their log densities differ by at most 1e-4, or 1e-7 of the value if that is more,
+and each unconstrained parameter by at most 1e-2, or 1 % of its value if that is more."""
+
+SECONDS_TO_END = 10.0
+"""How long an interrupted run waits for starts that are under way to hand back their best points."""
+
+
+class Future(Protocol):
+    """What `submit` returns; `done` and `cancel` are used where they exist."""
+
+    def result(self, timeout: float | None = None) -> Any: ...
+
+
+class Executor(Protocol):
+    """Anything with `submit`: executors of `concurrent.futures`, loky, Dask (`Client.get_executor()`), MPI pools."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any: ...
+
+
+@dataclass
+class Start:
+    """One start: its number from 1, its seed (`optimize(seed=...)` repeats it alone), and its result or error."""
+
+    number: int
+    seed: int
+    result: OptimizationResult | None = field(repr=False)
+    error: str = ""
+
+    @property
+    def status(self) -> str:
+        """As of a result; `failed` if there is none."""
+        return "failed" if self.result is None else self.result.status
+
+
+@dataclass
+class Mode:
+    """A mode that was found: its best start, all starts that reached it, and how far it is from the best mode.
+
+    `distance` is Euclidean, over the unconstrained parameters.
+    """
+
+    best: OptimizationResult = field(repr=False)
+    log_density: float
+    starts: list[int]
+    distance: float
+    status: str
+
+
+@dataclass
+class MultiStartResult(OptimizationResult):
+    """The best of several starts; `starts` has all of them, `modes` the modes from the highest log density down.
+
+    The best is the start with the highest log density among those that converged, or among all if none did. `modes`
+    begins with the best. `seed` is that of the best start, `run_seed` the one that all seeds come from.
+    """
+
+    run_seed: int = 0
+    starts: list[Start] = field(default_factory=list[Start], repr=False)
+    modes: list[Mode] = field(default_factory=list[Mode], repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As of a single run, with `modes` and `starts`."""
+        record = super().to_dict()
+        record["run_seed"] = self.run_seed
+        record["modes"] = [
+            {"log_density": m.log_density, "starts": m.starts, "distance": m.distance, "status": m.status,
+             "unconstrained": m.best.unconstrained.tolist()}
+            for m in self.modes
+        ]  # fmt: skip
+        record["starts"] = [
+            {"number": s.number, "seed": s.seed, "status": s.status, "error": s.error,
+             "log_density": None if s.result is None else s.result.log_density}
+            for s in self.starts
+        ]  # fmt: skip
+        return record
+
+
+# ---------------------------------------------------------------- jobs
+
+
+class SharedModel:
+    """A model on its way to where a start runs: itself in this process, its source and data in another one.
+
+    It is pickled once for all starts, and compiled once in each process.
+    """
+
+    def __init__(self, model: StanModel) -> None:
+        self.model = model
+        self._pickled: bytes | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._pickled is None:
+            self._pickled = pickle.dumps(self.model)
+        return _shared_model, (self._pickled,)
+
+
+@lru_cache(maxsize=4)
+def _shared_model(pickled: bytes) -> SharedModel:
+    return SharedModel(pickle.loads(pickled))
+
+
+class StopFlag:
+    """Tells starts in this process to end with their best points; elsewhere it is never set."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StopFlag, ()
+
+    def __call__(self, iteration: Iteration, n_gradients: int) -> None:
+        if self.event.is_set():
+            raise KeyboardInterrupt
+
+
+@dataclass
+class Job:
+    """What a start needs."""
+
+    shared: SharedModel
+    number: int
+    seed: int
+    init: Any
+    arguments: Mapping[str, Any]
+    stop: StopFlag
+
+
+def run_job(job: Job) -> Start:
+    """Runs one start, here or in a worker. Mistakes that all starts share are raised, other errors recorded."""
+    from ulam.runtime.optimizers.optimize import optimize
+
+    try:
+        result = optimize(job.shared.model, seed=job.seed, init=job.init, progress=job.stop, **job.arguments)
+    except KeyboardInterrupt:  # before there was a point
+        return Start(job.number, job.seed, None, Termination.INTERRUPTED.text)
+    except (CompileError, DataError, ArgumentError):
+        raise
+    except UlamError as error:
+        return Start(job.number, job.seed, None, str(error))
+    result.model = None  # pyright: ignore[reportAttributeAccessIssue]  # `run` puts it back: it must not travel
+    return Start(job.number, job.seed, result)
+
+
+def start_seed(seed: int, number: int) -> int:
+    """The seed of start `number`: the run's own for the first, 32 bits of SeedSequence((seed, number)) for others."""
+    return seed if number == 1 else int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
+
+
+def default_workers(n_starts: int) -> int:
+    return min(n_starts, os.cpu_count() or 1)
+
+
+def run(
+    model: StanModel,
+    n_starts: int,
+    executor: Executor | None = None,
+    *,
+    init: Any = None,
+    seed: int | None = None,
+    refresh: int = 0,
+    progress: Any = None,
+    file: TextIO | None = None,
+    **arguments: Any,
+) -> MultiStartResult:
+    """Optimizes from `n_starts` starts and returns the best, with the modes found.
+
+    `init` is as for one start, or one for each: an array of shape (n_starts, n), or a list of mappings or paths.
+    `executor` runs the starts; None is a pool of threads of its own, as many as there are processors. With `refresh`,
+    a line for every finished start goes to `file` (standard error). An interrupt keeps what was finished.
+
+    Raises InitializationError if no start gave a point, ValueError for starts that would all be the same.
+    """
+    if progress is not None:
+        raise ValueError("progress is a callback of a single run; with n_starts, refresh shows each finished start")
+    seed = model.seed if seed is None else seed
+    inits = _inits(init, n_starts, model)
+    shared, stop = SharedModel(model), StopFlag()
+    jobs = [
+        Job(shared, number, start_seed(seed, number), inits[number - 1], arguments, stop)
+        for number in range(1, n_starts + 1)
+    ]
+    report = _Report(n_starts, file or sys.stderr) if refresh else None
+    if executor is None:
+        with ThreadPoolExecutor(default_workers(n_starts)) as own:
+            starts, interrupted = _run_all(own, jobs, stop, report)
+    else:
+        starts, interrupted = _run_all(executor, jobs, stop, report)
+    for start in starts:
+        if start.result is not None:
+            start.result.model = model
+    return _gathered(starts, n_starts, seed, interrupted)
+
+
+def _inits(init: Any, n_starts: int, model: StanModel) -> list[Any]:
+    """The initial values of each start. Raises ValueError where all starts would be the same."""
+    is_list = isinstance(init, (list, tuple)) and len(init) > 0
+    if is_list and all(isinstance(entry, (Mapping, str, os.PathLike)) for entry in init):
+        each = list(init)
+    elif isinstance(init, (Mapping, str, os.PathLike)) or init is None:
+        return [init] * n_starts
+    elif isinstance(init, (int, float)):
+        if init == 0 and model.param_unc_num():
+            raise ValueError("init=0 makes all starts the same: give a radius, or initial values for each start")
+        return [init] * n_starts
+    else:
+        array = np.asarray(init, dtype=np.float64)
+        if array.ndim != 2:
+            raise ValueError(f"init of shape {array.shape} makes all starts the same: give (n_starts, n_parameters)")
+        each = list(array)
+    if len(each) != n_starts:
+        raise ValueError(f"init must have initial values for each of {n_starts} starts, found {len(each)}")
+    return each
+
+
+# ---------------------------------------------------------------- running
+
+
+class _Report:
+    """A line for each start that has ended."""
+
+    def __init__(self, n_starts: int, file: TextIO) -> None:
+        self.n_starts = n_starts
+        self.file = file
+
+    def __call__(self, start: Start) -> None:
+        if start.result is None:
+            text = start.error.splitlines()[0]
+        else:
+            found = start.result
+            text = f"log density {found.log_density:.8g}, {found.n_gradients} evaluations, {found.status}"
+        print(f"start {start.number} of {self.n_starts}: {text}", file=self.file, flush=True)
+
+
+def _run_all(
+    executor: Executor, jobs: Sequence[Job], stop: StopFlag, report: _Report | None
+) -> tuple[list[Start], bool]:
+    """The starts that ended, by number, and whether the run was interrupted."""
+    futures: list[tuple[Job, Any]] = []
+    starts: list[Start] = []
+    try:
+        for job in jobs:
+            futures.append((job, executor.submit(run_job, job)))
+        for job, future in futures:
+            starts.append(_ended(job, future))
+            if report is not None:
+                report(starts[-1])
+    except KeyboardInterrupt:
+        stop.event.set()
+        return [*starts, *_rescued(futures[len(starts) :])], True
+    except BaseException:  # a mistake that all starts share
+        stop.event.set()
+        _cancel(futures)
+        raise
+    return starts, any(s.result is not None and s.result.termination is Termination.INTERRUPTED for s in starts)
+
+
+def _ended(job: Job, future: Future, timeout: float | None = None) -> Start:
+    """What a future holds; a lost worker is an error of its start, not of the run."""
+    try:
+        return future.result() if timeout is None else future.result(timeout)
+    except (BrokenExecutor, CancelledError, TimeoutError, ConnectionError, EOFError) as error:
+        return Start(job.number, job.seed, None, f"its worker was lost: {type(error).__name__}: {error}".rstrip(": "))
+
+
+def _cancel(futures: Sequence[tuple[Job, Any]]) -> None:
+    for _, future in futures:
+        if hasattr(future, "cancel"):
+            future.cancel()
+
+
+def _rescued(futures: Sequence[tuple[Job, Any]]) -> list[Start]:
+    """After an interrupt: what has ended, and what ends soon. A second interrupt does not wait."""
+    _cancel(futures)
+    starts: list[Start] = []
+    try:
+        for job, future in futures:
+            if hasattr(future, "cancelled") and future.cancelled():
+                continue
+            starts.append(_ended(job, future, SECONDS_TO_END))
+    except KeyboardInterrupt:
+        pass  # what is there is kept
+    return [start for start in starts if start.result is not None]
+
+
+# ---------------------------------------------------------------- modes
+
+
+def _gathered(starts: list[Start], n_starts: int, seed: int, interrupted: bool) -> MultiStartResult:
+    """The best start as the result, with all starts and modes. Raises if there is no start with a point."""
+    found = [start for start in starts if start.result is not None]
+    if not found:
+        if interrupted:
+            raise KeyboardInterrupt
+        raise InitializationError(_all_failed(starts))
+    modes = find_modes(starts)
+    best = modes[0].best
+    entries = {entry.name: getattr(best, entry.name) for entry in fields(OptimizationResult)}
+    result = MultiStartResult(**entries, run_seed=seed, starts=starts, modes=modes)
+    result.notes = [*best.notes, *_notes(starts, modes, n_starts)]
+    if interrupted:
+        result.termination = Termination.INTERRUPTED
+    return result
+
+
+def _all_failed(starts: Sequence[Start]) -> str:
+    reasons = Counter(start.error for start in starts)
+    lines = [f"all {len(starts)} starts failed:"]
+    lines += [f"  {count} of {len(starts)}: {reason}" for reason, count in reasons.most_common(5)]
+    return "\n".join(lines)
+
+
+def _notes(starts: Sequence[Start], modes: Sequence[Mode], n_starts: int) -> list[str]:
+    notes: list[str] = []
+    failed = [start for start in starts if start.result is None]
+    if failed:
+        reason = Counter(start.error.splitlines()[0] for start in failed).most_common(1)[0][0]
+        notes.append(f"{len(failed)} of {n_starts} starts failed: {reason}")
+    if len(starts) < n_starts:
+        notes.append(f"{n_starts - len(starts)} of {n_starts} starts were not run to their end")
+    higher = [mode for mode in modes[1:] if mode.log_density > modes[0].log_density]
+    if higher:
+        numbers = ", ".join(str(number) for mode in higher for number in mode.starts)
+        notes.append(f"not converged, but at a higher log density: start {numbers}")
+    return notes
+
+
+def find_modes(starts: Sequence[Start]) -> list[Mode]:
+    """Starts that ended at the same point, converged ones first, then by log density.
+
+    Two points are the same by SAME_LOG_DENSITY and SAME_POINT, compared with the best start of a mode.
+    """
+    found = [start for start in starts if start.result is not None]
+    results = {start.number: start.result for start in found if start.result is not None}
+    order = sorted(results, key=lambda n: (not results[n].converged, -results[n].log_density, n))
+    groups: list[list[int]] = []
+    for number in order:
+        home = next((group for group in groups if _same(results[group[0]], results[number])), None)
+        if home is None:
+            groups.append([number])
+        else:
+            home.append(number)
+    origin = results[groups[0][0]].unconstrained
+    return [
+        Mode(
+            results[group[0]], results[group[0]].log_density, sorted(group),
+            _distance(results[group[0]].unconstrained, origin), results[group[0]].status,
+        )
+        for group in groups
+    ]  # fmt: skip
+
+
+def _same(first: OptimizationResult, second: OptimizationResult) -> bool:
+    value = first.log_density
+    if abs(value - second.log_density) > max(SAME_LOG_DENSITY, SAME_LOG_DENSITY_RELATIVE * abs(value)):
+        return False
+    bound = SAME_POINT * np.maximum(1.0, np.abs(first.unconstrained))
+    return bool((np.abs(first.unconstrained - second.unconstrained) <= bound).all())
+
+
+def _distance(first: Vector, second: Vector) -> float:
+    return float(np.linalg.norm(first - second))

@@ -1,0 +1,64 @@
+"""`ulam laplace`: draws from the normal approximation at the mode; prints a summary, writes CSV.
+
+The summary goes to standard output, progress and warnings to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from ulam.runtime.model import StanModel
+from ulam.runtime.optimizers.laplace import ModeWarning, laplace
+from ulam.runtime.results import print_laplace
+from ulam.tools.exits import EXIT_OK
+from ulam.tools.ulam_optimize import shown_refresh
+
+
+@dataclass
+class LaplaceCommand:
+    """The arguments of the command."""
+
+    model: Path
+    data: str | None
+    mode: str | None
+    draws: int
+    output: Path | None
+    jacobian: bool
+    calculate_lp: bool
+    seed: int
+    refresh: int | None
+    rows: int
+    opt_level: int
+    include_paths: tuple[Path, ...]
+    cache: bool
+
+    def run(self) -> int:
+        model = StanModel(
+            self.model,
+            self.data,
+            seed=self.seed,
+            opt_level=self.opt_level,
+            include_paths=self.include_paths,
+            cache=self.cache,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModeWarning)  # the notes say the same
+            result = laplace(
+                model,
+                self.mode,
+                jacobian=self.jacobian,
+                draws=self.draws,
+                seed=self.seed,
+                calculate_lp=self.calculate_lp,
+                refresh=shown_refresh(self.refresh),
+            )
+        print_laplace(result, self.rows or None)
+        for note in result.notes:
+            print(f"ulam: warning: {note}", file=sys.stderr)
+        if self.output is not None:
+            result.to_csv(self.output)
+            print(f"{'written':<13}  {self.output}")
+        return EXIT_OK
