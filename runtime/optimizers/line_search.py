@@ -75,22 +75,28 @@ def cubic_minimum(slope0: float, step: float, value: float, slope: float, lower:
 
 
 class WolfeSearch:
-    """One search from `start` along `direction`, beginning with step `first`."""
+    """One search from `start` along `direction`, where the slope is `slope`, beginning with step `first`."""
 
     def __init__(
-        self, objective: Objective, start: Point, direction: Vector, first: float, options: LineSearchOptions
+        self,
+        objective: Objective,
+        start: Point,
+        direction: Vector,
+        slope: float,
+        first: float,
+        options: LineSearchOptions,
     ) -> None:
         self.objective = objective
         self.start = start
         self.direction = direction
         self.first = first
         self.options = options
-        self.slope = float(start.gradient.dot(direction))
+        self.slope = slope
         self.decrease = options.sufficient_decrease * self.slope
         self.flat = -options.curvature * self.slope
 
-    def run(self) -> tuple[float, Point] | None:
-        """The step and the point that satisfy the conditions, or None."""
+    def run(self) -> tuple[float, float, Point] | None:
+        """The step that satisfies the conditions, the slope there, and the point; None if there is none."""
         options = self.options
         if not math.isfinite(self.slope):
             return None  # so is every trial point
@@ -111,7 +117,7 @@ class WolfeSearch:
             if too_high or (expansions > 0 and trial.value >= previous.value):
                 return self._zoom(previous, trial)
             if abs(trial.slope) <= self.flat:
-                return step, point
+                return step, trial.slope, point
             if trial.slope >= 0:
                 return self._zoom(trial, previous)
             previous = trial
@@ -124,7 +130,7 @@ class WolfeSearch:
         x += self.start.x
         return self.objective(x)
 
-    def _zoom(self, low: _Trial, high: _Trial) -> tuple[float, Point] | None:
+    def _zoom(self, low: _Trial, high: _Trial) -> tuple[float, float, Point] | None:
         """Narrows the interval between the best step so far and one on the other side of a minimum."""
         smallest = self.options.smallest_interval
         passes = 0
@@ -148,7 +154,7 @@ class WolfeSearch:
                 high = trial
                 continue
             if abs(trial.slope) <= self.flat:
-                return step, point
+                return step, trial.slope, point
             if trial.slope * (high.step - low.step) >= 0:
                 high = low
             low = trial

@@ -122,7 +122,7 @@ def optimize(
 
 
 class _Run:
-    """One run: the objective, and the result, which is up to date after each iteration."""
+    """One run: the objective, the last point reached, and the result, which is complete at the end."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _Run:
         self.began = time.perf_counter() - model.compile_seconds  # units compiled on the way do not count
         self.objective = ModelObjective(model, jacobian)
         self.save_iterations = save_iterations
-        self.start = start = initial_point(self.objective, init, seed)
+        self.point = self.start = start = initial_point(self.objective, init, seed)
         self.result = OptimizationResult(
             model, algorithm, jacobian, seed, start.x, -start.value, -start.gradient,
             Termination.RUNNING, 0, 0, 0.0, start.x, -start.value, options=dict(options), init=init_text(init),
@@ -149,35 +149,38 @@ class _Run:
 
     def go(self, options: Any, progress: ProgressCallback | None) -> OptimizationResult:
         """Iterates to the end, or to an interruption."""
-        result, objective = self.result, self.objective
-        if not self.start.x.size:
-            self._record(Termination.GRADIENT)
-            return result
         try:
-            begin = getattr(progress, "begin", None)
-            if begin is not None:
-                begin(result.log_density)
-            with np.errstate(over="ignore", invalid="ignore"):  # far from a mode; such points are refused
-                for iteration in ALGORITHMS[result.algorithm].iterate(objective, self.start, options):
-                    self._take(iteration)
-                    if progress is not None:
-                        progress(iteration, objective.n_gradients)
+            termination = self._iterate(options, progress) if self.start.x.size else Termination.GRADIENT
         except KeyboardInterrupt:
-            self._record(Termination.INTERRUPTED)
-        result.notes += self._notes()
-        return result
+            termination = Termination.INTERRUPTED
+        self._record(termination)
+        self.result.notes += self._notes()
+        return self.result
+
+    def _iterate(self, options: Any, progress: ProgressCallback | None) -> Termination:
+        """Iterates until the algorithm ends."""
+        begin = getattr(progress, "begin", None)
+        if begin is not None:
+            begin(self.result.log_density)
+        termination = Termination.RUNNING
+        with np.errstate(over="ignore", invalid="ignore"):  # far from a mode; such points are refused
+            for iteration in ALGORITHMS[self.result.algorithm].iterate(self.objective, self.start, options):
+                self._take(iteration)
+                termination = iteration.termination
+                if progress is not None:
+                    progress(iteration, self.objective.n_gradients)
+        return termination
 
     def _take(self, iteration: Iteration) -> None:
-        result, point = self.result, iteration.point
-        result.unconstrained, result.log_density, result.gradient = point.x, -point.value, -point.gradient
-        result.n_iterations = iteration.number
+        point = self.point = iteration.point
+        self.result.n_iterations = iteration.number
         self.path.add(-point.value, point.x)
         if self.save_iterations:
-            result.trajectory.append((-point.value, point.x))
-        self._record(iteration.termination)
+            self.result.trajectory.append((-point.value, point.x))
 
     def _record(self, termination: Termination) -> None:
-        result = self.result
+        result, point = self.result, self.point
+        result.unconstrained, result.log_density, result.gradient = point.x, -point.value, -point.gradient
         result.termination = termination
         result.n_gradients, result.n_rejections = self.objective.n_gradients, self.objective.n_rejections
         result.seconds = time.perf_counter() - self.began - result.model.compile_seconds

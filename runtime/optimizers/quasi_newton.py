@@ -29,6 +29,13 @@ from ulam.runtime.optimizers.termination import Termination
 
 EPSILON = float(np.finfo(np.float64).eps)
 
+SERIAL_WORK = 260_000
+"""Multiplications up to which BLAS keeps a matrix product on one thread (OpenBLAS: 262,144).
+
+Threads would gain nothing on vectors that fit the cache. They cost much on a busy machine, and runs that go on at once
+would wait for each other. A product with a vector is threaded earlier, so a second column is added to it.
+"""
+
 RESET_NOTE = "LS failed, Hessian reset"
 
 
@@ -116,7 +123,7 @@ class InverseHessian(Protocol):
         ...
 
     def direction(self, gradient: Vector) -> Vector:
-        """Minus the approximation times the gradient."""
+        """Minus the approximation times the gradient. Changes with the call after the next."""
         ...
 
 
@@ -160,12 +167,15 @@ class LimitedMemory:
 
     Nocedal and Wright, algorithm 7.4. The direction is a combination of the gradient, the s and the y; with the inner
     products of all of these the recursion runs on its coefficients. Vectors as long as the parameters are then read
-    by matrix-vector products only: three passes over the history for each step, and no temporary vectors.
+    by matrix products only: three passes over the history for each step, and no temporary vectors.
     """
 
     def __init__(self, size: int, history: int) -> None:
         self._history = history
-        self._rows: npt.NDArray[np.float64] = np.zeros((2 * history, size))  # all s, then all y
+        # The gradient, s and y of slot 0, s and y of slot 1, ...
+        self._rows: npt.NDArray[np.float64] = np.zeros((2 * history + 1, size))
+        self._block = max(SERIAL_WORK // (2 * self._rows.shape[0]), 1)  # columns that are multiplied at a time
+        self._directions = np.empty((2, 2, size))  # the last two, each with the second row of its product
         self._order: list[int] = []  # slots in use, the oldest first
         self._next = 0
         self._sy = [[0.0] * history for _ in range(history)]  # s_i . y_j
@@ -173,66 +183,93 @@ class LimitedMemory:
         self._scale = 1.0
 
     def update(self, old: Point, new: Point, reset: bool) -> tuple[float, float]:
-        history, rows = self._history, self._rows
         if reset:
             self._order.clear()
             self._next = 0
         slot = self._next
-        self._next = (slot + 1) % history
-        s, y = rows[slot], rows[history + slot]
-        np.subtract(new.x, old.x, out=s)
-        np.subtract(new.gradient, old.gradient, out=y)
-        if len(self._order) == history:
+        self._next = (slot + 1) % self._history
+        if len(self._order) == self._history:
             self._order.pop(0)
         self._order.append(slot)
-        # With fewer steps than slots, rows not in use cost nothing.
-        used = len(self._order)
-        s_y = rows[:used].dot(y).tolist()
-        y_y = rows[history : history + used].dot(y).tolist()
-        y_s = rows[history : history + used].dot(s).tolist()
-        for i in range(used):
-            self._sy[i][slot] = s_y[i]
-            self._sy[slot][i] = y_s[i]
-            self._yy[i][slot] = self._yy[slot][i] = y_y[i]
-        self._scale = divide(s_y[slot], y_y[slot])
-        return math.sqrt(s.dot(s)), divide(y_y[slot], s_y[slot]) if reset else 1.0
+        pair = self._rows[2 * slot + 1 : 2 * slot + 3]
+        np.subtract(new.x, old.x, out=pair[0])
+        np.subtract(new.gradient, old.gradient, out=pair[1])
+        products = self._products(pair)
+        for i in self._order:
+            (_, s_y), (y_s, y_y) = products[2 * i + 1 : 2 * i + 3]
+            self._sy[i][slot] = s_y
+            self._sy[slot][i] = y_s
+            self._yy[i][slot] = self._yy[slot][i] = y_y
+        s_y, y_y = self._sy[slot][slot], self._yy[slot][slot]
+        self._scale = divide(s_y, y_y)
+        return math.sqrt(products[2 * slot + 1][0]), divide(y_y, s_y) if reset else 1.0
 
     def direction(self, gradient: Vector) -> Vector:
-        history, order, scale = self._history, self._order, self._scale
-        used = len(order)
-        rows, sy, yy = self._rows, self._sy, self._yy
-        s_g = rows[:used].dot(gradient).tolist()
-        y_g = rows[history : history + used].dot(gradient).tolist()
-        # First loop: q = -g - sum of weights[j] y_j.
-        weights = [0.0] * used
+        self._rows[0] = gradient
+        products = [product for product, _ in self._products(self._rows[:2])]
+        weights = self._first_loop(products[1::2])
+        steps = self._second_loop(products[2::2], weights)
+        coefficients = [-self._scale] * (2 * len(steps) + 1)
+        coefficients[1::2] = steps
+        coefficients[2::2] = [-self._scale * weight for weight in weights]
+        return self._combination(coefficients)
+
+    def _first_loop(self, s_g: list[float]) -> list[float]:
+        """The weights of q = -g - sum of weights[j] y_j."""
+        weights = [0.0] * len(s_g)
         done: list[int] = []
-        for i in reversed(order):
-            row = sy[i]
+        for i in reversed(self._order):
+            row = self._sy[i]
             s_q = -s_g[i]
             for j in done:
                 s_q -= weights[j] * row[j]
             weights[i] = divide(s_q, row[i])
             done.append(i)
-        # Second loop: the direction is scale q + sum of steps[j] s_j.
-        steps = [0.0] * used
-        done.clear()
-        for i in order:
-            row = yy[i]
+        return weights
+
+    def _second_loop(self, y_g: list[float], weights: list[float]) -> list[float]:
+        """The steps of the direction scale q + sum of steps[j] s_j."""
+        steps = [0.0] * len(y_g)
+        done: list[int] = []
+        for i in self._order:
+            row = self._yy[i]
             y_q = -y_g[i]
-            for j in order:
+            for j in self._order:
                 y_q -= weights[j] * row[j]
-            y_r = scale * y_q
+            y_r = self._scale * y_q
             for j in done:
-                y_r += steps[j] * sy[j][i]
-            steps[i] = weights[i] - divide(y_r, sy[i][i])
+                y_r += steps[j] * self._sy[j][i]
+            steps[i] = weights[i] - divide(y_r, self._sy[i][i])
             done.append(i)
-        direction = np.multiply(gradient, -scale)
-        if used == history:  # one product instead of two
-            direction += np.array([*steps, *(-scale * weight for weight in weights)]).dot(rows)
-        else:
-            direction += np.array(steps).dot(rows[:used])
-            direction -= np.array([scale * weight for weight in weights]).dot(rows[history : history + used])
-        return direction
+        return steps
+
+    def _used_rows(self) -> npt.NDArray[np.float64]:
+        """Without the slots that hold nothing yet; those come last."""
+        return self._rows[: 2 * len(self._order) + 1]
+
+    def _products(self, pair: npt.NDArray[np.float64]) -> list[list[float]]:
+        """Inner products of the rows with two vectors."""
+        rows, size, block = self._used_rows(), pair.shape[1], self._block
+        if size <= block:
+            return rows.dot(pair.T).tolist()
+        total = np.zeros((rows.shape[0], 2))
+        for start in range(0, size, block):
+            # matmul, unlike dot, does not copy a part of an array.
+            total += np.matmul(rows[:, start : start + block], pair[:, start : start + block].T)
+        return total.tolist()
+
+    def _combination(self, coefficients: list[float]) -> Vector:
+        """The sum of the rows times their coefficients, in the memory of the result before the last."""
+        rows, size, block = self._used_rows(), self._rows.shape[1], self._block
+        left = np.zeros((2, rows.shape[0]))
+        left[0] = coefficients
+        self._directions = self._directions[::-1]
+        result = self._directions[0]
+        if size <= block:
+            return left.dot(rows, out=result)[0]
+        for start in range(0, size, block):
+            np.matmul(left, rows[:, start : start + block], out=result[:, start : start + block])
+        return result[0]
 
 
 def minimize(objective: Objective, start: Point, options: BFGSOptions) -> Iterator[Iteration]:
@@ -243,49 +280,47 @@ def minimize(objective: Objective, start: Point, options: BFGSOptions) -> Iterat
     search_options = LineSearchOptions(first_step=options.init_alpha)
     hessian = options.inverse_hessian(start.x.size)
     point, direction = start, -start.gradient
-    # What the next first step is guessed from: the previous direction, step, slope and change of the value.
-    previous_direction, previous_step, previous_slope, previous_change = direction, 0.0, 0.0, 0.0
+    slope = float(start.gradient.dot(direction))
+    # What the next first step is guessed from: the previous step, the slopes at its ends, the change of the value.
+    previous_step = previous_slope = reached_slope = previous_change = 0.0
     number = 0
     while True:
         number += 1
         reset, note = number == 1, ""
         alpha0 = options.init_alpha
         if not reset:
-            slope = float(point.gradient.dot(previous_direction))
             guess = cubic_minimum(
-                previous_slope, previous_step, previous_change, slope, search_options.smallest_step, 1.0
+                previous_slope, previous_step, previous_change, reached_slope, search_options.smallest_step, 1.0
             )
             alpha0 = min(1.0, 1.01 * guess)
-        search = WolfeSearch(objective, point, direction, alpha0, search_options)
-        found = search.run()
+        found = WolfeSearch(objective, point, direction, slope, alpha0, search_options).run()
         if found is None and not reset:
             reset, note = True, RESET_NOTE
             direction, alpha0 = -point.gradient, options.init_alpha
-            search = WolfeSearch(objective, point, direction, alpha0, search_options)
-            found = search.run()
+            slope = float(point.gradient.dot(direction))
+            found = WolfeSearch(objective, point, direction, slope, alpha0, search_options).run()
         if found is None:
             yield Iteration(number, point, 0.0, 0.0, alpha0, note, Termination.LINE_SEARCH_FAILED)
             return
-        alpha, new = found
+        alpha, reached_slope, new = found
         step_norm, factor = hessian.update(point, new, reset)
-        # After a reset the step guess is made in units of the new scale; the product of both is unchanged.
-        previous_direction = direction / factor if reset else direction
-        previous_step, previous_slope = alpha * factor, divide(search.slope, factor)
-        previous_change = new.value - point.value
+        # After a reset the step guess is made in units of the new scale: the direction is divided by the factor.
+        previous_step, previous_change = alpha * factor, new.value - point.value
+        previous_slope, reached_slope = divide(slope, factor), divide(reached_slope, factor)
         direction = hessian.direction(new.gradient)
-        termination = _test(number, point, new, direction, step_norm, options)
+        slope = float(direction.dot(new.gradient))
+        termination = _test(number, point, new, slope, step_norm, options)
         point = new
         yield Iteration(number, point, step_norm, alpha, alpha0, note, termination)
         if termination is not Termination.RUNNING:
             return
 
 
-def _test(
-    number: int, old: Point, new: Point, direction: Vector, step_norm: float, options: BFGSOptions
-) -> Termination:
+def _test(number: int, old: Point, new: Point, slope: float, step_norm: float, options: BFGSOptions) -> Termination:
     """Stan's convergence tests; the first that holds decides, the limit of iterations among them.
 
-    None holds with a tolerance of 0. Stan's last test could: its left side is negative if `direction` does not descend.
+    `slope` is that along the next direction. No test holds with a tolerance of 0; Stan's last one could, where the
+    direction does not descend.
     """
     change = abs(old.value - new.value)
     if change < options.tol_obj:
@@ -299,7 +334,6 @@ def _test(
     if change / max(abs(old.value), abs(new.value), 1.0) < options.tol_rel_obj * EPSILON:
         return Termination.RELATIVE_OBJECTIVE
     if options.tol_rel_grad:
-        decrease = -float(direction.dot(new.gradient))
-        if decrease / max(abs(new.value), 1.0) < options.tol_rel_grad * EPSILON:
+        if -slope / max(abs(new.value), 1.0) < options.tol_rel_grad * EPSILON:
             return Termination.RELATIVE_GRADIENT
     return Termination.RUNNING

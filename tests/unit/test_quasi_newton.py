@@ -116,10 +116,11 @@ def test_wolfe_conditions_hold() -> None:
         start = objective(generator.uniform(-2, 2, 4))
         assert start is not None
         direction = -start.gradient
-        found = WolfeSearch(objective, start, direction, 1e-3, LineSearchOptions()).run()
+        slope = float(start.gradient @ direction)
+        found = WolfeSearch(objective, start, direction, slope, 1e-3, LineSearchOptions()).run()
         assert found is not None
-        alpha, point = found
-        slope = start.gradient @ direction
+        alpha, reached, point = found
+        assert reached == pytest.approx(point.gradient @ direction)
         assert point.value <= start.value + 1e-4 * min(alpha, 1e-3) * slope
         assert abs(point.gradient @ direction) <= 0.9 * abs(slope)
 
