@@ -97,6 +97,11 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "gamma_p_da": ("double", "double"),
     "inc_beta_da": ("double", "double", "double"),
     "inc_beta_db": ("double", "double", "double"),
+    "pentagamma": ("double",),
+    "gamma_p_daa": ("double", "double"),
+    "inc_beta_daa": ("double", "double", "double"),
+    "inc_beta_dab": ("double", "double", "double"),
+    "inc_beta_dbb": ("double", "double", "double"),
 }
 
 SYNONYMS = {"multiply_log": "lmultiply", "binomial_coefficient_log": "lchoose"}

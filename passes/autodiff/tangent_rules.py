@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.library.derivatives import rule
+from ulam.library.derivatives import has_primitive, rule
 from ulam.passes.autodiff.kernel_tangents import kernel_tangent
 from ulam.passes.autodiff.rules import times_partial
 from ulam.passes.autodiff.variation import has_tangent_type
@@ -93,6 +93,8 @@ def _math(mode: ForwardMode, op: rt.MathOp) -> None:
     if op.function.data == "value_of":  # a constant to reverse mode only: here it is what it computes, the identity
         _set(mode, op.res, tangents)
         return
+    if not has_primitive(op.function.data):
+        raise mode.unsupported(f"a function whose derivative is '{op.function.data}'", op)
     row = rule(op.function.data)
     terms: list[SSAValue | None] = []
     for tangent, partial in zip(tangents, row.partials, strict=True):

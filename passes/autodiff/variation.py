@@ -70,7 +70,8 @@ class Variation:
         while (up := self._parent.get(root)) is not None:
             root = up
         while value is not root:
-            value, self._parent[value] = self._parent[value], root
+            up, self._parent[value] = self._parent[value], root
+            value = up
         return root
 
     def _join(self, a: SSAValue, b: SSAValue) -> None:

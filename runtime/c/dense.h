@@ -6,23 +6,13 @@
 #ifndef ULAM_DENSE_H
 #define ULAM_DENSE_H
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "number.h"
 #include "ulam.h"
 
-/* What matrices consist of. Kernels that can be differentiated twice are compiled a second time, with ULAM_DUAL (see
- * dual/), on dual numbers: a complex number whose imaginary part is the derivative along a direction times a step so
- * small that its square vanishes. Complex arithmetic then is the arithmetic of derivatives, without cancellation
- * (Squire and Trapp, "Using complex variables to estimate derivatives of real functions", 1998). Comparisons are of
- * `value_of`. `KERNEL(name)` is the kernel's C function. */
 #ifdef ULAM_DUAL
-#include <tgmath.h>
-typedef double complex number;
-#define KERNEL(name) ulam_##name##_dual
-#define value_of(x) creal(x)
-#define absolute(x) (creal(x) < 0 ? -(x) : (x))
 #define dense_view dense_view_dual
 #define dense_of dense_of_dual
 #define dense_transposed dense_transposed_dual
@@ -36,11 +26,6 @@ typedef double complex number;
 #define dense_lu dense_lu_dual
 #define dense_lu_solve dense_lu_solve_dual
 #define dense_lu_solve_transposed dense_lu_solve_transposed_dual
-#else
-typedef double number;
-#define KERNEL(name) ulam_##name
-#define value_of(x) (x)
-#define absolute(x) fabs(x)
 #endif
 
 /* Hot loops are compiled for several generations of x86; the loader picks. Vectors are written out or element-wise and

@@ -212,3 +212,14 @@ double ulam_lambert_wm1(double x) {
   }
   return -u;
 }
+
+/* log of the standard normal's distribution function. Above 1 through the other tail, which is small there; below -20
+ * by the asymptotic series of Mills' ratio, since erfc underflows. */
+double ulam_log_Phi(double x) {
+  static const double sqrt_half = 0.70710678118654752440, log_sqrt_two_pi = 0.91893853320467274178;
+  if (x > 1) return log1p(-0.5 * erfc(x * sqrt_half));
+  if (!(x < -20)) return log(0.5 * erfc(-x * sqrt_half));
+  double w = 1 / (x * x), series = 0;
+  for (int k = 15; k >= 1; k -= 2) series = -w * k * (1 + series);
+  return -0.5 * x * x - log(-x) - log_sqrt_two_pi + log1p(series);
+}

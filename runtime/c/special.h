@@ -18,12 +18,17 @@ ULAM_API double ulam_lambert_wm1(double x);
 ULAM_API double ulam_gamma_p(double a, double x);
 ULAM_API double ulam_gamma_q(double a, double x);
 ULAM_API double ulam_inc_beta(double a, double b, double x);
-/* shape_derivatives.c */
 ULAM_API double ulam_log_Phi(double x);
+/* shape_derivatives.c */
 ULAM_API double ulam_tetragamma(double x);
 ULAM_API double ulam_gamma_p_da(double a, double x);
 ULAM_API double ulam_inc_beta_da(double a, double b, double x);
 ULAM_API double ulam_inc_beta_db(double a, double b, double x);
+ULAM_API double ulam_pentagamma(double x);
+ULAM_API double ulam_gamma_p_daa(double a, double x);
+ULAM_API double ulam_inc_beta_daa(double a, double b, double x);
+ULAM_API double ulam_inc_beta_dab(double a, double b, double x);
+ULAM_API double ulam_inc_beta_dbb(double a, double b, double x);
 
 /* lgamma without its global variable. */
 double special_lgamma(double x);

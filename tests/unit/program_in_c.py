@@ -74,7 +74,15 @@ static int32_t density(context *ctx, slot *bound, const double *t, double *g, in
   *out = target;
   return 0;
 }
-#ifdef GRADIENT
+#if defined(HESSIAN)
+int32_t evaluate(context *ctx, slot *bound, const double *t, const double *v, double *g, double *hv, int32_t jacobian,
+                 double *out) {
+  hv[0] = -v[0];
+  hv[1] = -exp(t[1]) * v[1];
+  for (int i = 0; i < 6; i++) hv[2 + i] = -v[2 + i];
+  return density(ctx, bound, t, g, jacobian, out);
+}
+#elif defined(GRADIENT)
 int32_t evaluate(context *ctx, slot *bound, const double *t, double *g, int32_t jacobian, double *out) {
   return density(ctx, bound, t, g, jacobian, out);
 }
@@ -116,6 +124,8 @@ DEFINITIONS = {
     "value_full": ["DENSITY=2"],
     "gradient_propto": ["DENSITY=1", "GRADIENT"],
     "gradient_full": ["DENSITY=2", "GRADIENT"],
+    "hessian_vector_propto": ["DENSITY=1", "HESSIAN"],
+    "hessian_vector_full": ["DENSITY=2", "HESSIAN"],
     "constrain": ["CONSTRAIN"],
     "unconstrain": ["UNCONSTRAIN"],
     "locate": ["DENSITY=2"],

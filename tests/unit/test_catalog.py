@@ -137,7 +137,7 @@ def _terms(term: Term) -> list[Term]:
 POSITIVE, UNIT, REAL = (0.3, 1.7, 4.5), (0.1, 0.42, 0.93), (-2.3, -0.4, 0.7, 3.1)
 POINTS: dict[str, list[tuple[float, ...]]] = {
     **{n: [(x,) for x in POSITIVE] for n in ("log", "log2", "log10", "sqrt", "inv_sqrt", "cbrt", "lgamma", "tgamma",
-                                             "digamma", "trigamma", "log1p", "lambert_w0")},
+                                             "digamma", "trigamma", "tetragamma", "log1p", "lambert_w0")},
     **{n: [(x,) for x in UNIT] for n in ("log1m", "asin", "acos", "atanh", "inv_Phi", "inv_erfc")},
     "acosh": [(1.2,), (4.0,)],
     "log1m_exp": [(-0.2,), (-3.0,)],
@@ -151,6 +151,8 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
     "lchoose": [(7.5, 2.0), (40.0, 11.5)],
     "gamma_p": [(0.7, 0.4), (3.0, 5.5), (40.0, 35.0)],
     "gamma_q": [(0.7, 0.4), (3.0, 5.5), (40.0, 35.0)],
+    "gamma_p_da": [(0.7, 0.4), (3.0, 5.5), (40.0, 35.0), (2.0, 30.0)],
+    **{n: [(0.7, 1.4, 0.3), (5.0, 2.5, 0.8), (20.0, 30.0, 0.45)] for n in ("inc_beta_da", "inc_beta_db")},
     "inc_beta": [(0.7, 1.4, 0.3), (5.0, 2.5, 0.8), (20.0, 30.0, 0.45)],
     **{n: [(-1.5, 2.0), (2.0, 0.7)] for n in ("hypot", "atan2", "log_sum_exp", "fmin", "fmax", "fdim", "fmod")},
 }  # fmt: skip
@@ -233,9 +235,9 @@ def _functions() -> dict[str, Callable[..., float]]:
         "tgamma": m.gamma,
     }  # fmt: skip
     for n, names in (
-        (1, "digamma trigamma tetragamma Phi log_Phi inv_Phi inv_erfc lambert_w0 lambert_wm1"),
-        (2, "lbeta lchoose gamma_p gamma_q gamma_p_da"),
-        (3, "inc_beta inc_beta_da inc_beta_db"),
+        (1, "digamma trigamma tetragamma pentagamma Phi log_Phi inv_Phi inv_erfc lambert_w0 lambert_wm1"),
+        (2, "lbeta lchoose gamma_p gamma_q gamma_p_da gamma_p_daa"),
+        (3, "inc_beta inc_beta_da inc_beta_db inc_beta_daa inc_beta_dab inc_beta_dbb"),
     ):
         found |= {name: _runtime_function(name, n) for name in names.split()}
     return found

@@ -3,6 +3,8 @@
 
 // CHECK: "ad.gradient"() <{function = @log_density}> : () -> ()
 "ad.gradient"() <{function = @log_density}> : () -> ()
+// CHECK: "ad.hessian_vector"() <{function = @log_density}> : () -> ()
+"ad.hessian_vector"() <{function = @log_density}> : () -> ()
 
 // CHECK-LABEL: func.func @sweeps
 func.func @sweeps(%theta: !rt.buf<f64>, %n: i64, %x: f64) {

@@ -1,0 +1,2 @@
+#define ULAM_DUAL
+#include "../shape_derivatives.c"
