@@ -88,7 +88,7 @@ static void pull_back_columns(ulam_context *ctx, int64_t n, const number *L, num
  * symmetric A; as only the lower triangle of A is read, all of it goes there, but half of the diagonal. Murray (2016),
  * "Differentiation of the Cholesky decomposition", section 3; it is all matrix product and triangular solve. */
 ULAM_API void KERNEL(cholesky_decompose_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *L,
-                                               number *A_adj, const number *L_adj) {
+                                                  number *A_adj, const number *L_adj) {
   (void)A;
   if (A_adj == NULL || L_adj == NULL) return;
   if (n <= SMALL) {
@@ -147,7 +147,7 @@ ULAM_API int32_t KERNEL(inverse_spd)(ulam_context *ctx, const number *A, int64_t
 
 /* X = A^-1 B for a positive definite A; B of n x m. */
 ULAM_API int32_t KERNEL(mdivide_left_spd)(ulam_context *ctx, const number *A, const number *B, int64_t n, int64_t m,
-                                       number *X) {
+                                          number *X) {
   char *mark = ctx->arena_cursor;
   number *L = dense_numbers(ctx, n * n);
   int32_t status = dense_check_symmetric(ctx, "mdivide_left_spd", A, n);
@@ -161,8 +161,9 @@ ULAM_API int32_t KERNEL(mdivide_left_spd)(ulam_context *ctx, const number *A, co
 }
 
 /* B_adj += A^-1 X_adj =: W;  A_adj -= W X'. */
-ULAM_API void KERNEL(mdivide_left_spd_pullback)(ulam_context *ctx, const number *A, const number *B, int64_t n, int64_t m,
-                                             const number *X, number *A_adj, number *B_adj, const number *X_adj) {
+ULAM_API void KERNEL(mdivide_left_spd_pullback)(ulam_context *ctx, const number *A, const number *B, int64_t n,
+                                                int64_t m, const number *X, number *A_adj, number *B_adj,
+                                                const number *X_adj) {
   (void)B;
   if (X_adj == NULL) return;
   char *mark = ctx->arena_cursor;
@@ -179,7 +180,7 @@ ULAM_API void KERNEL(mdivide_left_spd_pullback)(ulam_context *ctx, const number 
 
 /* X = B A^-1 for a positive definite A; B of m x n. */
 ULAM_API int32_t KERNEL(mdivide_right_spd)(ulam_context *ctx, const number *B, const number *A, int64_t m, int64_t n,
-                                        number *X) {
+                                           number *X) {
   char *mark = ctx->arena_cursor;
   number *L = dense_numbers(ctx, n * n);
   int32_t status = dense_check_symmetric(ctx, "mdivide_right_spd", A, n);
@@ -193,8 +194,9 @@ ULAM_API int32_t KERNEL(mdivide_right_spd)(ulam_context *ctx, const number *B, c
 }
 
 /* B_adj += X_adj A^-1 =: W;  A_adj -= X' W. */
-ULAM_API void KERNEL(mdivide_right_spd_pullback)(ulam_context *ctx, const number *B, const number *A, int64_t m, int64_t n,
-                                              const number *X, number *B_adj, number *A_adj, const number *X_adj) {
+ULAM_API void KERNEL(mdivide_right_spd_pullback)(ulam_context *ctx, const number *B, const number *A, int64_t m,
+                                                 int64_t n, const number *X, number *B_adj, number *A_adj,
+                                                 const number *X_adj) {
   (void)B;
   if (X_adj == NULL) return;
   char *mark = ctx->arena_cursor;
@@ -224,7 +226,7 @@ ULAM_API int32_t KERNEL(log_determinant_spd)(ulam_context *ctx, const number *A,
 }
 
 ULAM_API void KERNEL(log_determinant_spd_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out,
-                                                number *A_adj, const number *out_adj) {
+                                                   number *A_adj, const number *out_adj) {
   (void)out;
   if (A_adj == NULL || out_adj == NULL) return;
   char *mark = ctx->arena_cursor;
@@ -242,7 +244,7 @@ ULAM_API void KERNEL(chol2inv)(ulam_context *ctx, const number *L, int64_t n, nu
 
 /* With R the adjoint of the result, A_adj = -C R C for C = (L L')^-1, and L_adj = lower((A_adj + A_adj') L). */
 ULAM_API void KERNEL(chol2inv_pullback)(ulam_context *ctx, const number *L, int64_t n, const number *out, number *L_adj,
-                                     const number *out_adj) {
+                                        const number *out_adj) {
   if (L_adj == NULL || out_adj == NULL) return;
   char *mark = ctx->arena_cursor;
   number *symmetric = dense_numbers(ctx, n * n), *left = dense_zeros(ctx, n * n), *A_adj = dense_zeros(ctx, n * n),

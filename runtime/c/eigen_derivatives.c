@@ -3,8 +3,8 @@
 
 /* A_adj += V (diag(w_adj) + F o (V' V_adj)) V', with F_ij = 1 / (w_j - w_i) off the diagonal. */
 ULAM_API void KERNEL(eigendecompose_sym_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *V,
-                                               const number *w, number *A_adj, const number *V_adj,
-                                               const number *w_adj) {
+                                                  const number *w, number *A_adj, const number *V_adj,
+                                                  const number *w_adj) {
   (void)A;
   if (A_adj == NULL || (V_adj == NULL && w_adj == NULL)) return;
   char *mark = ctx->arena_cursor;
@@ -24,7 +24,8 @@ ULAM_API void KERNEL(eigendecompose_sym_pullback)(ulam_context *ctx, const numbe
 
 /* The same, for the results in the other order. */
 ULAM_API void KERNEL(eigenvalues_sym_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *w,
-                                            const number *V, number *A_adj, const number *w_adj, const number *V_adj) {
+                                               const number *V, number *A_adj, const number *w_adj,
+                                               const number *V_adj) {
   KERNEL(eigendecompose_sym_pullback)(ctx, A, n, V, w, A_adj, V_adj, w_adj);
 }
 

@@ -17,10 +17,20 @@ static double norm_1(const number *A, int64_t n) {
 }
 
 static void exponential(ulam_context *ctx, const number *A, int64_t n, number *out) {
-  static const double b[] = {64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
-                             129060195264000.0,   10559470521600.0,    670442572800.0,     33522128640.0,
-                             1323241920.0,        40840800.0,          960960.0,           16380.0,
-                             182.0,               1.0};
+  static const double b[] = {64764752532480000.0,
+                             32382376266240000.0,
+                             7771770303897600.0,
+                             1187353796428800.0,
+                             129060195264000.0,
+                             10559470521600.0,
+                             670442572800.0,
+                             33522128640.0,
+                             1323241920.0,
+                             40840800.0,
+                             960960.0,
+                             16380.0,
+                             182.0,
+                             1.0};
   int64_t size = n * n;
   double norm = norm_1(A, n);
   if (!isfinite(norm)) {
@@ -67,8 +77,8 @@ ULAM_API void KERNEL(matrix_exp)(ulam_context *ctx, const number *A, int64_t n, 
 }
 
 /* The adjoint is the derivative of exp at A' in the direction R: the upper right block of exp([[A', R], [0, A']]). */
-ULAM_API void KERNEL(matrix_exp_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out, number *A_adj,
-                                       const number *out_adj) {
+ULAM_API void KERNEL(matrix_exp_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out,
+                                          number *A_adj, const number *out_adj) {
   (void)out;
   if (A_adj == NULL || out_adj == NULL) return;
   char *mark = ctx->arena_cursor;

@@ -3,13 +3,13 @@
 
 /* C = A B */
 ULAM_API void KERNEL(multiply)(ulam_context *ctx, const number *A, const number *B, int64_t m, int64_t k, int64_t n,
-                            number *C) {
+                               number *C) {
   dense_zero(C, m * n);
   dense_multiply_add(ctx, m, n, k, 1.0, dense_of(A, m), dense_of(B, k), dense_of(C, m));
 }
 
 ULAM_API void KERNEL(multiply_pullback)(ulam_context *ctx, const number *A, const number *B, int64_t m, int64_t k,
-                                     int64_t n, const number *C, number *A_adj, number *B_adj, const number *C_adj) {
+                                        int64_t n, const number *C, number *A_adj, number *B_adj, const number *C_adj) {
   (void)C;
   if (C_adj == NULL) return;
   dense_view adjoint = dense_of(C_adj, m);
@@ -24,7 +24,7 @@ ULAM_API void KERNEL(tcrossprod)(ulam_context *ctx, const number *A, int64_t m, 
 }
 
 ULAM_API void KERNEL(tcrossprod_pullback)(ulam_context *ctx, const number *A, int64_t m, int64_t k, const number *C,
-                                       number *A_adj, const number *C_adj) {
+                                          number *A_adj, const number *C_adj) {
   (void)C;
   if (C_adj == NULL || A_adj == NULL) return;
   dense_view adjoint = dense_of(C_adj, m), a = dense_of(A, m), a_adj = dense_of(A_adj, m);
@@ -39,7 +39,7 @@ ULAM_API void KERNEL(crossprod)(ulam_context *ctx, const number *A, int64_t m, i
 }
 
 ULAM_API void KERNEL(crossprod_pullback)(ulam_context *ctx, const number *A, int64_t m, int64_t k, const number *C,
-                                      number *A_adj, const number *C_adj) {
+                                         number *A_adj, const number *C_adj) {
   (void)C;
   if (C_adj == NULL || A_adj == NULL) return;
   dense_view adjoint = dense_of(C_adj, k), a = dense_of(A, m), a_adj = dense_of(A_adj, m);

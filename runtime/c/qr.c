@@ -49,7 +49,7 @@ ULAM_API void KERNEL(qr_thin)(ulam_context *ctx, const number *A, int64_t m, int
 /* For the first k columns A1 = Q R1: M = R1 R1_adj' - Q_adj' Q, made symmetric from its lower triangle, and
  * A1_adj += (Q_adj + Q M) R1'^-1 (Walter and Lehmann, 2012). Where n > m, the columns beyond are A2 = Q R2. */
 ULAM_API void KERNEL(qr_thin_pullback)(ulam_context *ctx, const number *A, int64_t m, int64_t n, const number *Q,
-                                    const number *R, number *A_adj, const number *Q_adj, const number *R_adj) {
+                                       const number *R, number *A_adj, const number *Q_adj, const number *R_adj) {
   if (A_adj == NULL) return;
   int64_t k = m < n ? m : n;
   char *mark = ctx->arena_cursor;

@@ -27,8 +27,8 @@ static number log_beta(number a, number b) { return ulam_lbeta(a, b); }
  * series -1/x^2 - 1/x^3 - sum of (2k + 1) B_2k / x^(2k + 2). */
 static number tetragamma(number x) {
   static const double pi = 3.14159265358979323846;
-  static const double coefficients[] = {0.5, -0.16666666666666666, 0.16666666666666666, -0.3,
-                                        0.8333333333333334, -3.2904761904761903, 17.5};
+  static const double coefficients[] = {
+      0.5, -0.16666666666666666, 0.16666666666666666, -0.3, 0.8333333333333334, -3.2904761904761903, 17.5};
   if (value_of(x) <= 0) {
     if (value_of(x) == floor(value_of(x))) return NAN;
     number cotangent = 1 / tan(pi * x);

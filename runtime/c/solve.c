@@ -87,7 +87,8 @@ static factors factored(ulam_context *ctx, const number *A, int64_t n) {
 }
 
 /* X = A^-1 B, B of n x m. A singular A gives infinities or NaN, as in Stan. */
-ULAM_API void KERNEL(mdivide_left)(ulam_context *ctx, const number *A, const number *B, int64_t n, int64_t m, number *X) {
+ULAM_API void KERNEL(mdivide_left)(ulam_context *ctx, const number *A, const number *B, int64_t n, int64_t m,
+                                   number *X) {
   char *mark = ctx->arena_cursor;
   factors f = factored(ctx, A, n);
   dense_copy(X, B, n * m);
@@ -97,7 +98,7 @@ ULAM_API void KERNEL(mdivide_left)(ulam_context *ctx, const number *A, const num
 
 /* B_adj += A'^-1 X_adj =: W;  A_adj -= W X'. */
 ULAM_API void KERNEL(mdivide_left_pullback)(ulam_context *ctx, const number *A, const number *B, int64_t n, int64_t m,
-                                         const number *X, number *A_adj, number *B_adj, const number *X_adj) {
+                                            const number *X, number *A_adj, number *B_adj, const number *X_adj) {
   (void)B;
   if (X_adj == NULL) return;
   char *mark = ctx->arena_cursor;
@@ -112,7 +113,8 @@ ULAM_API void KERNEL(mdivide_left_pullback)(ulam_context *ctx, const number *A, 
 }
 
 /* X = B A^-1, B of m x n. */
-ULAM_API void KERNEL(mdivide_right)(ulam_context *ctx, const number *B, const number *A, int64_t m, int64_t n, number *X) {
+ULAM_API void KERNEL(mdivide_right)(ulam_context *ctx, const number *B, const number *A, int64_t m, int64_t n,
+                                    number *X) {
   char *mark = ctx->arena_cursor;
   factors f = factored(ctx, A, n);
   dense_copy(X, B, m * n);
@@ -122,7 +124,7 @@ ULAM_API void KERNEL(mdivide_right)(ulam_context *ctx, const number *B, const nu
 
 /* B_adj += X_adj A'^-1 =: W;  A_adj -= X' W. */
 ULAM_API void KERNEL(mdivide_right_pullback)(ulam_context *ctx, const number *B, const number *A, int64_t m, int64_t n,
-                                          const number *X, number *B_adj, number *A_adj, const number *X_adj) {
+                                             const number *X, number *B_adj, number *A_adj, const number *X_adj) {
   (void)B;
   if (X_adj == NULL) return;
   char *mark = ctx->arena_cursor;
@@ -151,7 +153,7 @@ ULAM_API void KERNEL(inverse)(ulam_context *ctx, const number *A, int64_t n, num
 
 /* A_adj -= C' R C' for C = A^-1 and R the adjoint of C. Also the pullback of inverse_spd. */
 ULAM_API void KERNEL(inverse_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out, number *A_adj,
-                                    const number *out_adj) {
+                                       const number *out_adj) {
   (void)A;
   if (A_adj == NULL || out_adj == NULL) return;
   char *mark = ctx->arena_cursor;
@@ -182,8 +184,8 @@ static void add_transposed_inverse(ulam_context *ctx, const number *A, int64_t n
   ulam_release(ctx, mark);
 }
 
-ULAM_API void KERNEL(determinant_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out, number *A_adj,
-                                        const number *out_adj) {
+ULAM_API void KERNEL(determinant_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out,
+                                           number *A_adj, const number *out_adj) {
   if (A_adj && out_adj) add_transposed_inverse(ctx, A, n, out_adj[0] * out[0], A_adj);
 }
 
@@ -198,7 +200,7 @@ ULAM_API void KERNEL(log_determinant)(ulam_context *ctx, const number *A, int64_
 }
 
 ULAM_API void KERNEL(log_determinant_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out,
-                                            number *A_adj, const number *out_adj) {
+                                               number *A_adj, const number *out_adj) {
   (void)out;
   if (A_adj && out_adj) add_transposed_inverse(ctx, A, n, out_adj[0], A_adj);
 }

@@ -28,8 +28,8 @@ static void add_outside(ulam_context *ctx, int64_t rows, int64_t k, const number
 
 /* Townsend (2016), "Differentiating the singular value decomposition". */
 ULAM_API void KERNEL(svd_pullback)(ulam_context *ctx, const number *A, int64_t m, int64_t n, const number *s,
-                                const number *U, const number *V, number *A_adj, const number *s_adj,
-                                const number *U_adj, const number *V_adj) {
+                                   const number *U, const number *V, number *A_adj, const number *s_adj,
+                                   const number *U_adj, const number *V_adj) {
   (void)A;
   if (A_adj == NULL) return;
   int64_t k = m < n ? m : n;

@@ -14,15 +14,15 @@ static void add_lower_product(ulam_context *ctx, int64_t n, int64_t m, double al
 
 /* X = L^-1 B, L of n x n (lower triangle read), B of n x m. A zero on the diagonal gives infinities, as in Stan. */
 ULAM_API void KERNEL(mdivide_left_tri_low)(ulam_context *ctx, const number *L, const number *B, int64_t n, int64_t m,
-                                        number *X) {
+                                           number *X) {
   dense_copy(X, B, n * m);
   dense_solve_lower(ctx, n, m, dense_of(L, n), 0, dense_of(X, n));
 }
 
 /* B_adj += L'^-1 X_adj =: W;  L_adj -= lower(W X'). */
 ULAM_API void KERNEL(mdivide_left_tri_low_pullback)(ulam_context *ctx, const number *L, const number *B, int64_t n,
-                                                 int64_t m, const number *X, number *L_adj, number *B_adj,
-                                                 const number *X_adj) {
+                                                    int64_t m, const number *X, number *L_adj, number *B_adj,
+                                                    const number *X_adj) {
   (void)B;
   if (X_adj == NULL) return;
   char *mark = ctx->arena_cursor;
@@ -36,15 +36,15 @@ ULAM_API void KERNEL(mdivide_left_tri_low_pullback)(ulam_context *ctx, const num
 
 /* X = B L^-1, B of m x n. */
 ULAM_API void KERNEL(mdivide_right_tri_low)(ulam_context *ctx, const number *B, const number *L, int64_t m, int64_t n,
-                                         number *X) {
+                                            number *X) {
   dense_copy(X, B, m * n);
   dense_solve_upper(ctx, n, m, dense_transposed(dense_of(L, n)), 0, dense_transposed(dense_of(X, m)));
 }
 
 /* B_adj += X_adj L'^-1 =: W;  L_adj -= lower(X' W). */
 ULAM_API void KERNEL(mdivide_right_tri_low_pullback)(ulam_context *ctx, const number *B, const number *L, int64_t m,
-                                                  int64_t n, const number *X, number *B_adj, number *L_adj,
-                                                  const number *X_adj) {
+                                                     int64_t n, const number *X, number *B_adj, number *L_adj,
+                                                     const number *X_adj) {
   (void)B;
   if (X_adj == NULL) return;
   char *mark = ctx->arena_cursor;
