@@ -175,7 +175,7 @@ def laplace(
         if rejection is not None:
             rejections.append(rejection)
     if rejections:
-        notes.append(f"{len(rejections)} of {draws} draws have NaN, the first for: {rejections[0]}")
+        notes.append(f"{len(rejections)} of {draws} draws have NaN, the first for: {rejections[0]}.")
     seconds = time.perf_counter() - began - model.compile_seconds
     return LaplaceResult(
         model, jacobian, seed, calculate_lp, source, approximation, points, values, log_p, log_q,
@@ -237,13 +237,13 @@ def _doubts(model: StanModel, approximation: NormalApproximation, jacobian: bool
     constrained = any(variable.constraint != "none" for variable in model.parameter_variables())
     if known is not None and known != jacobian and constrained:
         return [
-            f"the mode was optimized with jacobian={known}, and the approximation is with jacobian={jacobian}: "
-            f"the point is about {distance:.2g} standard deviations from that mode; use the same setting for both"
+            f"The mode was optimized with jacobian={known}, and the approximation is with jacobian={jacobian}: "
+            f"the point is about {distance:.2g} standard deviations from that mode. Use the same setting for both."
         ]
     if distance > FAR_FROM_MODE:
         return [
-            f"the point is about {distance:.2g} standard deviations from the mode of the density with "
-            f"jacobian={jacobian} (gradient norm {np.linalg.norm(approximation.gradient):.3g}): was it optimized with "
+            f"The point is about {distance:.2g} standard deviations from the mode of the density with "
+            f"jacobian={jacobian} (gradient norm {np.linalg.norm(approximation.gradient):.3g}). Was it optimized with "
             "the same setting, and did it converge?"
         ]
     return []

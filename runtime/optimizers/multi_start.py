@@ -346,14 +346,14 @@ def _notes(starts: Sequence[Start], modes: Sequence[Mode], n_starts: int) -> lis
     notes: list[str] = []
     failed = [start for start in starts if start.result is None]
     if failed:
-        reason = Counter(start.error.splitlines()[0] for start in failed).most_common(1)[0][0]
-        notes.append(f"{len(failed)} of {n_starts} starts failed: {reason}")
+        reason = Counter(start.error.splitlines()[0] for start in failed).most_common(1)[0][0].rstrip(".")
+        notes.append(f"{len(failed)} of {n_starts} starts failed: {reason}.")
     if len(starts) < n_starts:
-        notes.append(f"{n_starts - len(starts)} of {n_starts} starts were not run to their end")
+        notes.append(f"{n_starts - len(starts)} of {n_starts} starts were not run to their end.")
     higher = [mode for mode in modes[1:] if mode.log_density > modes[0].log_density]
     if higher:
         numbers = ", ".join(str(number) for mode in higher for number in mode.starts)
-        notes.append(f"not converged, but at a higher log density: start {numbers}")
+        notes.append(f"Not converged, but at a higher log density: start {numbers}.")
     return notes
 
 

@@ -94,7 +94,7 @@ class OptimizationResult:
             rng = Rng(self.seed, QUANTITIES_STREAM)
             self._constrained, rejection = constrained_or_nan(self.model, self.unconstrained, rng)
             if rejection is not None:
-                self.notes.append(f"{rejection}; what could not be computed is NaN")
+                self.notes.append(f"What could not be computed is NaN: {rejection}.")
         return self._constrained
 
     def constrain(self, theta: Vector) -> Vector:

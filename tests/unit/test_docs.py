@@ -81,7 +81,8 @@ def test_console(text: str) -> None:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         status, printed = run(command)
-        assert status == (1 if " check " in command else 0), printed
+        fails = " check " in command or "ulam: error:" in shown
+        assert status == (1 if fails else 0), printed
         if command.startswith("stan-opt") and not any(option in command for option in AS_PRINTED):
             # The text of the IR changes with every improvement; what kinds of ops there are must be so.
             assert set(OP.findall(shown)) <= set(OP.findall(printed))
@@ -123,10 +124,15 @@ def test_readme_has_the_command_of_the_continuous_integration() -> None:
 # ---------------------------------------------------------------- Python and Stan
 
 
-def test_python_session(monkeypatch: pytest.MonkeyPatch) -> None:
+SESSIONS = [path for path in DOCUMENTS if ">>>" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("document", SESSIONS, ids=lambda path: path.name)
+def test_python_session(document: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    session = "\n".join(text for name, text in blocks("python") if name.startswith("README") and ">>>" in text)
-    test = doctest.DocTestParser().get_doctest(session, {}, "README.md", "README.md", 0)
+    parts = (text for name, text in blocks("python") if name.startswith(f"{document.name}:"))
+    session = "\n".join(text for text in parts if ">>>" in text)
+    test = doctest.DocTestParser().get_doctest(session, {}, document.name, document.name, 0)
     assert len(test.examples) > 5
     report: list[str] = []
     options = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
@@ -174,6 +180,26 @@ def test_every_pass_of_a_level_has_its_example() -> None:
     assert lists.updated(document) == document, "run python docs/list_levels.py"
     named = {name for options, _, _ in OPTIMIZED_PROGRAMS for name in re.findall(r"[a-z]+(?:-[a-z]+)+", options)}
     assert lists.passes() <= named | {"specialize-data"}
+
+
+def test_tables_of_optimizers_are_current() -> None:
+    lists = _script("list_optimizers")
+    document = lists.DOCUMENT.read_text(encoding="utf-8")
+    assert lists.updated(document) == document, "run python docs/list_optimizers.py"
+
+
+def test_defaults_of_the_command_are_those_of_the_optimizers() -> None:
+    from dataclasses import fields
+
+    from typer.main import get_command
+
+    from ulam.runtime.optimizers.optimize import ALGORITHMS
+    from ulam.tools.ulam import app
+
+    command = get_command(app).commands["optimize"]  # pyright: ignore[reportAttributeAccessIssue]
+    shown = {option.name: option.show_default for option in command.params}
+    for option in fields(ALGORITHMS["lbfgs"].options):
+        assert float(shown[option.name]) == option.default
 
 
 def test_lists_of_functions_are_current() -> None:

@@ -138,7 +138,7 @@ def test_mode_of_another_density(scale: StanModel, gaussian: StanModel, tmp_path
         with pytest.warns(ModeWarning, match=r"optimized with jacobian=False, .* with jacobian=True: .* 0\.5 standard"):
             fit = laplace(scale, mode, draws=1)
         assert "jacobian=False" in fit.notes[0]
-    with pytest.warns(ModeWarning, match="was it optimized with the same setting, and did it converge"):
+    with pytest.warns(ModeWarning, match="Was it optimized with the same setting, and did it converge"):
         laplace(scale, {"sigma": found["sigma"]}, draws=1)
     with warnings.catch_warnings():  # without constrained parameters both densities are the same
         warnings.simplefilter("error")
@@ -252,7 +252,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "sigma" in printed.out and "95%" in printed.out
     assert cmdstan_csv.read(draws).rows.shape == (20, 3)
     assert ulam.main([*arguments, "--no-jacobian"]) == 0
-    assert "ulam: warning: the mode was optimized with jacobian=True" in capsys.readouterr().err
+    assert "ulam: warning: The mode was optimized with jacobian=True" in capsys.readouterr().err
     assert ulam.main(["laplace", str(model), "--mode", "nowhere.csv"]) == 1
     assert "nowhere.csv" in capsys.readouterr().err
     assert ulam.main(["laplace", str(model), "--draws", "0"]) == 2

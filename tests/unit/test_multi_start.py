@@ -199,7 +199,7 @@ def test_a_start_that_did_not_converge_is_not_the_best() -> None:
     fit = found(StanModel(source).optimize(n_starts=2, init=[[-1.0], [1.0]], iter=5))
     assert fit.converged and fit["x"] == pytest.approx(-2)
     assert fit.modes[1].log_density > fit.log_density
-    assert fit.notes[-1] == "not converged, but at a higher log density: start 2"
+    assert fit.notes[-1] == "Not converged, but at a higher log density: start 2."
 
 
 # ---------------------------------------------------------------- interrupts
