@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import math
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from ulam.runtime.optimizers.progress import HEADER, Progress, progress_line
 from ulam.runtime.optimizers.quasi_newton import Iteration
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import SCHEMA_VERSION
+from ulam.tools import ulam
 
 PROGRAM = """
 data { int<lower=0> N; vector[N] y; }
@@ -351,6 +353,92 @@ def test_cmdstanpy_reads_the_csv(fit: OptimizationResult, tmp_path: Path) -> Non
         np.testing.assert_array_equal(mle.stan_variable(name), value)
     assert mle.metadata.cmdstan_config["tol_rel_obj"] == 0 and mle.metadata.cmdstan_config["history_size"] == 5
     assert mle.optimized_iterations_np.shape[0] == fit.n_iterations + 1
+
+
+# ---------------------------------------------------------------- command line
+
+NORMAL = """
+data { int N; vector[N] y; }
+parameters { real mu; real<lower=0> sigma; }
+model { y ~ normal(mu, sigma); }
+"""
+DATA = json.dumps({"N": len(Y), "y": Y})
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "normal.stan"
+    path.write_text(NORMAL)
+    return str(path)
+
+
+def test_command_with_standard_errors(program: str, capsys: Capture) -> None:
+    for algorithm in ("lbfgs", "bfgs", "newton"):
+        arguments = ["optimize", program, "--data", DATA, "--algorithm", algorithm, "--standard-errors"]
+        assert ulam.main([*arguments, "--refresh", "10"]) == 0
+        printed = capsys.readouterr()
+        header, mu, *_ = printed.out.splitlines()
+        assert header.split() == ["parameter", "estimate", "std.", "error"]
+        assert [float(cell) for cell in mu.split()[1:]] == pytest.approx([MEAN, SCALE / math.sqrt(5)], rel=1e-4)
+        assert printed.err.startswith("Initial log joint probability = ")
+
+
+def test_command_writes_json(program: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "fit.json"
+    arguments = ["optimize", program, "--data", DATA, "--tol-obj", "0", "--iter", "50"]
+    assert ulam.main([*arguments, "--json", str(path), "--standard-errors"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["written", str(path)]
+    record = json.loads(path.read_text())
+    assert record["options"] == {"iter": 50, "tol_obj": 0} and set(record["standard_errors"]) == {"mu", "sigma"}
+    assert ulam.main([*arguments, "--json", "-", "--output", str(tmp_path / "fit.csv"), "--refresh", "1"]) == 0
+    printed = capsys.readouterr()
+    again = json.loads(printed.out)
+    assert again["values"] == record["values"] and again["standard_errors"] is None
+    assert "fit.csv" in printed.err
+    assert ulam.main([*arguments, "--output", str(tmp_path / "none" / "fit.csv")]) == 1
+    printed = capsys.readouterr()
+    assert "sigma" in printed.out and "none" in printed.err  # the estimate is shown all the same
+
+
+def test_command_shows_no_progress_in_a_pipe(program: str, capsys: Capture) -> None:
+    assert ulam.main(["optimize", program, "--data", DATA]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_command_that_fails(tmp_path: Path, capsys: Capture) -> None:
+    """The estimate is shown, the exit status is 1."""
+    flat, kink = tmp_path / "flat.stan", tmp_path / "kink.stan"
+    flat.write_text("parameters { real a; real b; } model { a + b ~ normal(0, 1); }")
+    assert ulam.main(["optimize", str(flat), "--standard-errors"]) == 1
+    printed = capsys.readouterr()
+    assert "ulam: error: the Hessian of the log density is not negative definite" in printed.err
+    assert printed.out.startswith("parameter") and "std. error" not in printed.out
+    kink.write_text("parameters { real x; real y; } model { target += -abs(x) - abs(x + y); }")
+    assert ulam.main(["optimize", str(kink), "--output", str(tmp_path / "kink.csv")]) == 1
+    printed = capsys.readouterr()
+    assert "ulam: error: Line search failed" in printed.err and "line_search_failed" in printed.out
+    assert cmdstan_csv.read(tmp_path / "kink.csv").rows[-1, 1] == -1
+
+
+def test_command_that_is_interrupted(tmp_path: Path) -> None:
+    path = tmp_path / "long.stan"
+    path.write_text(
+        "parameters { vector[50] x; } model {\n"
+        "  for (n in 1:49) target += -100 * square(x[n + 1] - square(x[n])) - square(1 - x[n]);\n"
+        "  for (k in 1:1000000) target += 1e-9 * sin(x[1] * k);\n}\n"
+    )
+    command = [sys.executable, "-m", "ulam.tools.ulam", "optimize", str(path), "--iter", "1000000", "--refresh", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None and running.stderr is not None
+        for line in running.stderr:
+            if line.startswith("       3 "):
+                break
+        running.send_signal(signal.SIGINT)
+        printed, messages = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Interrupted (interrupted)" in printed and "x[50]" in printed
+    assert messages.endswith("ulam: interrupted; the best point so far is shown\n")
 
 
 # ---------------------------------------------------------------- ArviZ
