@@ -125,6 +125,14 @@ class MirPrinter(BodyPrinter):
         self.statement(op, f"FnCheck__({', '.join(arguments)});")
 
     @staticmethod
+    def written(name: str) -> str:
+        return name
+
+    @staticmethod
+    def temporary(type_: Attribute, value: Text) -> str:
+        return type_text(type_)
+
+    @staticmethod
     def needs_braces(op: Operation) -> bool:
         # What a pass has made (`lcm_sym3__`) is named nowhere else.
         return isinstance(op, stan.DeclareOp) and op.local is not None and not op.var_name.data.endswith("__")

@@ -21,7 +21,7 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
 from ulam.emit.errors import EmissionError
 from ulam.emit.stan_text_expressions import EXPRESSIONS, ExpressionPrinter, NotAnExpression
-from ulam.emit.stan_text_syntax import ADDITIVE, OR, Text, sized_text, type_text
+from ulam.emit.stan_text_syntax import ADDITIVE, OR, Text, sized_text, sizes_of, type_text
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DECLARATIONS = (stan.DeclareOp, stan.ParameterOp)
@@ -55,7 +55,11 @@ def print_program(program: stan.ProgramOp, *, library: bool = False) -> str:
         if isinstance(op, stan.BlockOp):
             reserved |= global_names(op)
             lines.append(f"{op.kind.data.replace('_', ' ')} {{")
-            lines += BodyPrinter(stan_names, calls, reserved).program_block(op)
+            printer = BodyPrinter(stan_names, calls, reserved)
+            printed = printer.program_block(op)
+            if printer.strays and _can_declare_first(op):
+                printed = BodyPrinter(stan_names, calls, reserved).declarations_first(op)
+            lines += printed
             lines.append("}")
     return "\n".join(lines) + "\n"
 
@@ -77,7 +81,10 @@ class BodyPrinter(ExpressionPrinter):
     def __init__(self, stan_names: dict[str, str], calls: CallEffects, reserved: frozenset[str] = frozenset()) -> None:
         super().__init__(stan_names, calls, reserved)
         self._merged: dict[Operation, str] = {}  # an assignment → the declaration it is written with
+        self._sized_by_value: dict[Operation, Callable[[Sequence[str]], str]] = {}  # the same, given its sizes
         self._checks: dict[str, stan.CheckOp] = {}
+        self._places: dict[Block, dict[Operation, int]] = {}  # the ops of a block by their number
+        self._declares_first = False
 
     # ------------------------------------------------------------ whole bodies
 
@@ -105,13 +112,28 @@ class BodyPrinter(ExpressionPrinter):
         declared = {op.var_name.data for op in ops if isinstance(op, _DECLARATIONS)}
         self._checks = {op.var_name.data: op for op in ops if isinstance(op, stan.CheckOp)}
         self.hidden = {op for name, op in self._checks.items() if name in declared}
+        self.puts_out = block.kind.data != "model"
         self.block(block.body.block)
+        return self.lines
+
+    def declarations_first(self, block: stan.BlockOp) -> list[str]:
+        """A block whose global variables are declared before a scope that has everything else."""
+        ops = list(block.body.block.ops)
+        first = [op for op in ops if isinstance(op, stan.GlobalOp) or _is_global(op)]
+        self._checks = {op.var_name.data: op for op in ops if isinstance(op, stan.CheckOp)}
+        self.hidden = {*first, *self._checks.values()}
+        self._declares_first = True
+        for op in first:
+            self.operation(op)
+        self._open("{")
+        self.block(block.body.block)
+        self._close()
         return self.lines
 
     def block(self, block: Block, end: Callable[[Operation], None] | None = None) -> None:
         """All ops of a block; `end` prints its terminator if that is a yield or a condition."""
         outer, self.pending = self.pending, {}
-        scopes = _LocalScopes(block, self.needs_braces)
+        scopes = _LocalScopes(block, self.needs_braces, is_needed=not self._declares_first)
         for op in block.ops:
             if op in scopes.first:
                 self._open("{")
@@ -176,20 +198,60 @@ class BodyPrinter(ExpressionPrinter):
     def declare(self, op: stan.DeclareOp | stan.ParameterOp) -> None:
         in_block = isinstance(op.parent_op(), stan.BlockOp)
         name = self.declared_name(op)
-        sizes = [self.take(s).text for s in op.sizes]
-        bounds = {k: self.take(v).within(ADDITIVE) for k in _BOUNDS if (v := getattr(op, k)) is not None}
+        early = self._declares_first and _is_global(op)
+        read = self.inline if early else self.take
+        sizes = [read(s).text for s in op.sizes]
+        bounds = {k: read(v).within(ADDITIVE) for k in _BOUNDS if (v := getattr(op, k)) is not None}
         check = self._checks.get(op.var_name.data) if in_block and not bounds else None
         if check is not None:
             values = (("lower", check.lower), ("upper", check.upper))
             bounds = {k: self.inline(v).within(ADDITIVE) for k, v in values if v is not None}
         self.names[op.results[0]] = name
-        prefix = "data " if "data_only" in op.properties else ""
+        prefix = "/* data */ " if "data_only" in op.properties else ""  # in Stan a word for formals only
         type_ = cast("stan.VarType", op.results[0].type).element
-        self.declaration(op, f"{prefix}{sized_text(type_, op.constraint.data, sizes, bounds)} {name}")
+
+        def text(sizes: Sequence[str]) -> str:
+            return f"{prefix}{sized_text(type_, op.constraint.data, sizes, bounds)} {name}"
+
+        if early:
+            self.line(f"{text(sizes)};")
+            return
+        if in_block and self.puts_out and not _is_global(op):
+            self.strays |= self.depth == 1
+        if sizes or not stan.dimensions(type_) or (definition := self._first_value_of(op)) is None:
+            self.declaration(op, text(sizes))
+        else:
+            self._sized_by_value[definition] = text
 
     def declared_name(self, op: stan.DeclareOp | stan.ParameterOp) -> str:
         in_block = isinstance(op.parent_op(), stan.BlockOp)
-        return self.new_name(op.var_name.data, is_global=in_block and "local" not in op.properties)
+        return self.new_name(self.written(op.var_name.data), is_global=in_block and "local" not in op.properties)
+
+    @staticmethod
+    def written(name: str) -> str:
+        """The name of a variable as Stan has it: two underscores at the end are reserved."""
+        return name[:-1] if name.endswith("__") else name
+
+    def _first_value_of(self, op: stan.DeclareOp | stan.ParameterOp) -> stan.AssignOp | None:
+        """The whole assignment that comes before all else about a variable, in a block that has all of it."""
+        users = [use.operation for use in op.results[0].uses]
+        for first in users:
+            if isinstance(first, stan.AssignOp) and first.var is op.results[0] and not first.kinds.data:
+                if all(user is first or self._follows(user, first) for user in users):
+                    return first
+        return None
+
+    def _follows(self, op: Operation, first: Operation) -> bool:
+        """Whether an op, or one around it, stands behind `first` in the same block."""
+        block = first.parent
+        assert block is not None
+        if block not in self._places:
+            self._places[block] = {op: number for number, op in enumerate(block.ops)}
+        places = self._places[block]
+        around: Operation | None = op
+        while around is not None and around not in places:
+            around = around.parent_op()
+        return around is not None and places[around] > places[first]
 
     def declaration(self, op: stan.DeclareOp | stan.ParameterOp, text: str) -> None:
         """Prints a declaration, or keeps it for the assignment that it is written with."""
@@ -223,6 +285,8 @@ class BodyPrinter(ExpressionPrinter):
         *written, right = self.take_all([*indices, value])
         target = self.take(variable).text + (self.index_text(op.kinds.data, written) if op.kinds.data else "")
         declaration = self._merged.pop(op, None)
+        if (sized := self._sized_by_value.pop(op, None)) is not None:
+            declaration = sized(sizes_of(value.type, right))
         effects = self.calls.of(op)
         self.flush_before(effects if declaration is None else effects & ~Effect.WRITES_VAR)
         self.line(f"{declaration or target} = {right.text};")
@@ -442,19 +506,37 @@ def _definition_of(op: stan.DeclareOp | stan.ParameterOp) -> Operation | None:
     return None
 
 
+def _is_global(op: Operation) -> bool:
+    return isinstance(op, _DECLARATIONS) and "local" not in op.properties and isinstance(op.parent_op(), stan.BlockOp)
+
+
+def _can_declare_first(block: stan.BlockOp) -> bool:
+    """Whether the sizes of a block's global variables depend on earlier blocks only."""
+    ops = block.body.block.ops
+    if any(isinstance(op, stan.DefineOp) for op in ops):
+        return False
+    pending = [size.owner for op in ops if _is_global(op) for size in op.operands]
+    while pending:
+        op = pending.pop()
+        if isinstance(op, Block) or op.regions or isinstance(op, _DECLARATIONS):
+            return False
+        pending += [operand.owner for operand in op.operands]
+    return True
+
+
 class _LocalScopes:
     """Where `{` and `}` go around variables that are local although declared at the top level of a block.
 
     A scope reaches to the last use of what it declares. Where a global variable is declared in between, there is none.
     """
 
-    def __init__(self, block: Block, needs_braces: Callable[[Operation], bool]) -> None:
+    def __init__(self, block: Block, needs_braces: Callable[[Operation], bool], *, is_needed: bool = True) -> None:
         self.first: set[Operation] = set()
         self.last: set[Operation] = set()
         ops = list(block.ops)
         parent = block.parent_op()
         has_globals = isinstance(parent, stan.BlockOp) and parent.kind.data != "model"
-        if not has_globals or not any(needs_braces(op) for op in ops):
+        if not is_needed or not has_globals or not any(needs_braces(op) for op in ops):
             return
         places = {op: number for number, op in enumerate(ops)}
         number = 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, conflict, effects_within
@@ -26,6 +26,8 @@ from ulam.emit.stan_text_syntax import (
     in_order,
     index_text,
     lazy_text,
+    sized_text,
+    sizes_of,
     type_text,
     unary_text,
 )
@@ -55,6 +57,8 @@ class ExpressionPrinter:
         self.scopes: list[set[str]] = [set()]
         self._number = 0  # of the op being looked at
         self.operand_only = False
+        self.puts_out = False  # whether what is declared at the top level is put out by the program
+        self.strays = False  # whether something that is not the program's is declared there
 
     def block(self, block: Block, end: Callable[[Operation], None] | None = None) -> None:
         raise NotImplementedError
@@ -105,8 +109,14 @@ class ExpressionPrinter:
     def define(self, value: SSAValue, text: Text) -> None:
         """Declares a name for a value."""
         name = self.new_name(value.name_hint or "t")
-        self.line(f"{type_text(value.type)} {name} = {text.text};")
+        self.strays |= self.puts_out and self.depth == 1
+        self.line(f"{self.temporary(value.type, text)} {name} = {text.text};")
         self.names[value] = name
+
+    @staticmethod
+    def temporary(type_: Attribute, value: Text) -> str:
+        """The type of a variable that is declared for one value."""
+        return sized_text(type_, "none", sizes) if (sizes := sizes_of(type_, value)) else type_text(type_)
 
     def expression(self, op: Operation, text: Text, operands: Sequence[Text]) -> None:
         """Keeps the expression for its use, or gives it a name."""

@@ -22,6 +22,7 @@ PRECEDENCE = {
 """Binding strength of the binary operators (Stan Reference Manual, "Expressions", operator precedence)."""
 
 DENSITIES = {"_lpdf": "_lupdf", "_lpmf": "_lupmf"}
+_LEAST_INT = -(2**31)
 INT_OVERLOADS = frozenset(("abs", "append_array", "fill", "max", "min", "prod", "rep_array", "sum"))
 """Functions that give ints, or arrays of int, for such arguments."""
 
@@ -109,6 +110,8 @@ def constant_text(op: Operation) -> Text:
         return Text(f'"{value.data}"')
     if isinstance(value, IntegerAttr):
         text = str(value.value.data)
+        if value.value.data == _LEAST_INT:  # a minus before a literal that is too large
+            return Text(f"{_LEAST_INT + 1} - 1", ADDITIVE)
         promoted = False
     else:
         number = cast("FloatAttr", value).value.data
@@ -140,6 +143,17 @@ def sized_text(type_: Attribute, constraint: str, sizes: Sequence[str], bounds: 
     if bounds:
         text += f"<{', '.join(f'{name}={bound}' for name, bound in bounds.items())}>"
     return text + (f"[{', '.join(own)}]" if own else "")
+
+
+def sizes_of(type_: Attribute, value: Text) -> list[str]:
+    """The sizes to declare a variable of a value with; none if to ask for them would draw or print once more."""
+    rank = stan.dimensions(type_)
+    if rank == 0 or value.effects & ORDERED or isinstance(stan.scalar_of(type_), stan.TupleType):
+        return []
+    if isinstance(type_, stan.ArrayType) and rank > 1:
+        return [f"dims({value.text})[{n}]" for n in range(1, rank + 1)]
+    asked = ("rows", "cols") if rank == 2 else ("size" if isinstance(type_, stan.ArrayType) else "num_elements",)
+    return [f"{name}({value.text})" for name in asked]
 
 
 def size_count(type_: Attribute) -> int:

@@ -7,6 +7,7 @@ a pipeline names them. The levels' passes run on the variable form of the `stan`
 
 from __future__ import annotations
 
+from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -172,10 +173,20 @@ def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: Fals
         if is_idle(spec.name):
             continue
         try:
-            passes.append(pass_class(spec.name).from_spec(spec))
+            entry = pass_class(spec.name).from_spec(spec)
+            _check_counts(entry)
         except (ValueError, TypeError) as error:
             raise PipelineError(f"wrong options for pass '{spec.name}': {error}") from None
+        passes.append(entry)
     return passes
+
+
+def _check_counts(entry: ModulePass) -> None:
+    """Raises ValueError if an option that is a number is negative: all of them are limits of something counted."""
+    for option in fields(entry):
+        value = getattr(entry, option.name)
+        if isinstance(value, int) and value < 0:
+            raise ValueError(f"{option.name.replace('_', '-')} is {value}, but must not be negative")
 
 
 def run_pipeline(module: ModuleOp, text: str) -> None:

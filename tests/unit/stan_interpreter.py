@@ -98,8 +98,8 @@ class Interpreter:
             case stan.IndexOp():
                 self.values[op.res] = operands[0][operands[1] - 1]
             case stan.CallOp():
-                assert op.callee.data in ("size", "to_vector")
-                self.values[op.results[0]] = len(operands[0]) if op.callee.data == "size" else operands[0]
+                assert op.callee.data in ("size", "num_elements", "to_vector")
+                self.values[op.results[0]] = operands[0] if op.callee.data == "to_vector" else len(operands[0])
             case stan.PrintOp():
                 self.printed.append(tuple(operands))
             case stan.ReturnOp():

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -22,6 +25,9 @@ from ulam.frontend.parser import parse_program
 from ulam.frontend.source import Source
 from ulam.frontend.typechecker import check_program
 from ulam.passes.lower import promote_variables, structure_exits
+from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.errors import ProgramError
+from ulam.runtime.model import StanModel
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -67,6 +73,41 @@ def function_text(body: str) -> str:
 def test_programs_survive_printing_and_parsing(path: Path) -> None:
     module = lower(path.read_text())
     assert str(lower(print_module(module))) == str(module)
+
+
+OPTIMIZED = sorted([*(ROOT / "examples").glob("*.stan"), *(ROOT / "tests/regressions").glob("*.stan")])
+
+
+@pytest.mark.parametrize("path", OPTIMIZED, ids=lambda p: p.stem)
+def test_what_the_passes_made_of_a_program_is_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Printed, compiled again and run without passes it does what the program does."""
+    text = path.read_text()
+    if "\n// error: " in text or text.startswith("// error: "):
+        pytest.skip("it does not compile")
+    in_comment = re.search("// data: (.*)", text)
+    beside = path.with_suffix(".json")
+    data = in_comment[1] if in_comment else beside if beside.exists() else None
+    printed = print_module(Compiler(text, path.name, CompileOptions(3)).module)
+    again, model = (StanModel(t, data, opt_level=0, cache=False) for t in (printed, text))
+    capsys.readouterr()
+    point = np.random.default_rng(1).uniform(-1, 1, model.param_unc_num())
+    told = [_told(partial(m.log_density, point, propto=False), capsys) for m in (again, model)]
+    assert told[0][1:] == told[1][1:]
+    np.testing.assert_allclose(told[0][0], told[1][0], rtol=1e-10)
+    generated = [
+        _told(partial(m.param_constrain, point, include_tp=True, include_gq=True, rng=m.new_rng(1)), capsys)
+        for m in (again, model)
+    ]
+    assert generated[0][1:] == generated[1][1:]
+    np.testing.assert_allclose(generated[0][0], generated[1][0], rtol=1e-10, atol=1e-12)
+
+
+def _told(evaluate: Callable[[], Any], capsys: pytest.CaptureFixture[str]) -> tuple[Any, str, str]:
+    """What an evaluation gives, the kind of its error, and what it prints."""
+    try:
+        return evaluate(), "", capsys.readouterr().out
+    except ProgramError as error:
+        return 0.0, type(error).__name__, capsys.readouterr().out
 
 
 def test_an_index_behind_a_transpose_has_parentheses() -> None:

@@ -23,7 +23,9 @@ transformed data {
 // CHECK-NEXT: "stan.check"(%[[D2]]) <{var_name = "d.2", constraint = "corr_matrix"
 
 // TEXT:      tuple(real, matrix[2, 2]) d;
-// TEXT:      tuple(int, tuple(real, vector[2])) t = (1, (2, d.2[1]'));
+// TEXT:      tuple(int, tuple(real, vector[2])) t;
+// TEXT:      {
+// TEXT-NEXT: t = (1, (2, d.2[1]'));
 // TEXT:      tuple(int, tuple(real, vector)) t_2 = t;
 // TEXT-NEXT: a = t_2.1;
 // TEXT-NEXT: b = t_2.2.1;

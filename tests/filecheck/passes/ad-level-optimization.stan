@@ -45,20 +45,20 @@ generated quantities {
 // CHECK-NEXT:    real td = d;
 // CHECK-LABEL: transformed parameters {
 // CHECK-NEXT:    real tp = p;
-// CHECK-NEXT:    data real tq = td;
+// CHECK-NEXT:    /* data */ real tq = td;
 // CHECK-NEXT:    vector[2] e;
 // CHECK-LABEL: model {
-// CHECK-NEXT:    data real x = tq + 1;
+// CHECK-NEXT:    /* data */ real x = tq + 1;
 // CHECK-NEXT:    array[2] real c;
 // CHECK:       {{^}}  real last;
 // CHECK-NEXT:    real next = 0;
-// CHECK:         data int sign = p > 0;
-// CHECK-NEXT:    data real size = num_elements(a);
-// CHECK-NEXT:    data real z = p > 0 ? x : d;
+// CHECK:         /* data */ int sign = p > 0;
+// CHECK-NEXT:    /* data */ real size = num_elements(a);
+// CHECK-NEXT:    /* data */ real z = p > 0 ? x : d;
 // CHECK-NEXT:    real w = p > 0 ? x : p;
 // CHECK-NEXT:    tuple(real, real) t = (p, d);
 // CHECK-NEXT:    real whole = t.2;
-// CHECK-NEXT:    data real field = (p, d).2;
+// CHECK-NEXT:    /* data */ real field = (p, d).2;
 // CHECK-NEXT:  }
 // CHECK-LABEL: generated quantities {
 // CHECK-NEXT:    real g = p;
@@ -90,13 +90,13 @@ model {
   real y = f(d, d, 1);
 }
 // CHECK-LABEL: real f(
-// CHECK-NEXT:      data real u = b * c;
+// CHECK-NEXT:      /* data */ real u = b * c;
 // CHECK-NEXT:      real v = u + a;
 // CHECK-LABEL: real g_lp(
 // CHECK-NEXT:      real u = b + target();
 // CHECK-LABEL: model {
 // CHECK-NEXT:    real x = g_lp(d);
-// CHECK-NEXT:    data real y = f(d, d, 1);
+// CHECK-NEXT:    /* data */ real y = f(d, d, 1);
 // EXPLAIN:       variable u
 // EXPLAIN:       variable u
 // EXPLAIN-NEXT:    not done  ad-level-optimization: line {{[0-9]+}} assigns a value that depends on the target

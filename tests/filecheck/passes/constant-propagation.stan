@@ -74,7 +74,7 @@ transformed data {
   print(wraps, never, inf);
 }
 // CHECK-LABEL: transformed data {
-// CHECK:         print(-2147483648, 5, inf);
+// CHECK:         print(-2147483647 - 1, 5, inf);
 
 // -----
 // Loops that end early, and a `while` whose condition is known.

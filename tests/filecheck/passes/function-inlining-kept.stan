@@ -17,11 +17,11 @@ transformed data {
   int e = even(one());
 }
 // CHECK-LABEL: functions {
-// CHECK:           int inline_one_return_sym1__ = 1;
-// CHECK-NEXT:      v = even(n - inline_one_return_sym1__);
+// CHECK:           int inline_one_return_sym1_ = 1;
+// CHECK-NEXT:      v = even(n - inline_one_return_sym1_);
 // CHECK-LABEL: transformed data {
-// CHECK:           int inline_one_return_sym1__ = 1;
-// CHECK-NEXT:      e = even(inline_one_return_sym1__);
+// CHECK:           int inline_one_return_sym1_ = 1;
+// CHECK-NEXT:      e = even(inline_one_return_sym1_);
 // WHY: call of even
 // WHY-NEXT: not done function-inlining: the function calls itself, directly or through others
 
@@ -48,7 +48,7 @@ parameters {
 // CHECK:         array[f(n)] int x;
 // CHECK-LABEL: transformed data {
 // CHECK-NEXT:    int m = f(1);
-// CHECK:           k = inline_f_return_sym1__;
+// CHECK:           k = inline_f_return_sym1_;
 // CHECK-LABEL: parameters {
 // CHECK-NEXT:    vector[f(n)] p;
 // WHY: call of f
@@ -77,10 +77,10 @@ transformed data {
   real b = large(1) + once(d);
 }
 // CHECK:         real large(real x) {
-// CHECK-NEXT:      real inline_small_return_sym1__ = x;
+// CHECK-NEXT:      real inline_small_return_sym1_ = x;
 // CHECK-LABEL: transformed data {
 // CHECK-NEXT:    real a = large(d);
-// CHECK:           real inline_once_return_sym1__ = 1 + d + 2 * d + d * d;
+// CHECK:           real inline_once_return_sym1_ = 1 + d + 2 * d + d * d;
 // WHY: call of large
 // WHY-NEXT: not done function-inlining: its body of {{[0-9]+}} ops is called from 2 places (limit: 8 ops)
 
@@ -100,7 +100,7 @@ generated quantities {
   }
 }
 // CHECK-LABEL: generated quantities {
-// CHECK:           print({{.*}}, inline_f_return_sym10__, f(d));
+// CHECK:           print({{.*}}, inline_f_return_sym10_, f(d));
 // WHY: done function-inlining: its body, 3 ops, stands in place of the call
 // WHY: not done function-inlining: the program would grow by more than the budget (3 ops, 0 are left)
 

@@ -17,10 +17,10 @@ transformed data {
 // CHECK-NEXT:    int a = 2;
 // CHECK-NEXT:    int b;
 // CHECK-NEXT:    {
-// CHECK-NEXT:      int inline_incr_return_sym1__;
-// CHECK-NEXT:      int inline_incr_y_sym2__ = 1;
-// CHECK-NEXT:      inline_incr_return_sym1__ = a + inline_incr_y_sym2__;
-// CHECK-NEXT:      b = inline_incr_return_sym1__;
+// CHECK-NEXT:      int inline_incr_return_sym1_;
+// CHECK-NEXT:      int inline_incr_y_sym2_ = 1;
+// CHECK-NEXT:      inline_incr_return_sym1_ = a + inline_incr_y_sym2_;
+// CHECK-NEXT:      b = inline_incr_return_sym1_;
 // CHECK-NEXT:    }
 
 // -----
@@ -44,13 +44,13 @@ generated quantities {
 // CHECK-NEXT:    for (i in 1:3) {
 // CHECK-NEXT:      real t = normal_rng(0, 1);
 // CHECK-NEXT:      real t_2 = normal_rng(0, 2);
-// CHECK-NEXT:      real inline_sq_return_sym1__;
-// CHECK-NEXT:      real inline_sq_x_sym2__ = t;
-// CHECK-NEXT:      inline_sq_return_sym1__ = inline_sq_x_sym2__ * inline_sq_x_sym2__ + i * i;
-// CHECK-NEXT:      print(inline_sq_return_sym1__);
+// CHECK-NEXT:      real inline_sq_return_sym1_;
+// CHECK-NEXT:      real inline_sq_x_sym2_ = t;
+// CHECK-NEXT:      inline_sq_return_sym1_ = inline_sq_x_sym2_ * inline_sq_x_sym2_ + i * i;
+// CHECK-NEXT:      print(inline_sq_return_sym1_);
 // CHECK-NEXT:    }
-// CHECK:           real inline_sq_return_sym3__ = d * d + 2 * 2;
-// CHECK-NEXT:      print(inline_sq_return_sym3__);
+// CHECK:           real inline_sq_return_sym3_ = d * d + 2 * 2;
+// CHECK-NEXT:      print(inline_sq_return_sym3_);
 
 // -----
 // In the place of the call: before every test of a `while`, which `continue` does not pass by (R5), and in the operand
@@ -77,10 +77,10 @@ generated quantities {
 // CHECK-LABEL: generated quantities {
 // CHECK-NEXT:    int i = 0;
 // CHECK-NEXT:    while (1) {
-// CHECK-NEXT:      int inline_f_return_sym1__;
+// CHECK-NEXT:      int inline_f_return_sym1_;
 // CHECK-NEXT:      print(i);
-// CHECK-NEXT:      inline_f_return_sym1__ = i < 2;
-// CHECK-NEXT:      if (!inline_f_return_sym1__) {
+// CHECK-NEXT:      inline_f_return_sym1_ = i < 2;
+// CHECK-NEXT:      if (!inline_f_return_sym1_) {
 // CHECK-NEXT:        break;
 // CHECK-NEXT:      }
 // CHECK-NEXT:      i = i + 1;
@@ -90,10 +90,10 @@ generated quantities {
 // CHECK-NEXT:    }
 // CHECK:         v = 0;
 // CHECK-NEXT:    if (n > 1) {
-// CHECK-NEXT:      int inline_f_return_sym2__;
+// CHECK-NEXT:      int inline_f_return_sym2_;
 // CHECK-NEXT:      print(n);
-// CHECK-NEXT:      inline_f_return_sym2__ = n < 2;
-// CHECK-NEXT:      v = inline_f_return_sym2__;
+// CHECK-NEXT:      inline_f_return_sym2_ = n < 2;
+// CHECK-NEXT:      v = inline_f_return_sym2_;
 // CHECK-NEXT:    }
 // CHECK-NEXT:    int both = v;
 
@@ -127,19 +127,19 @@ transformed data {
   }
 }
 // CHECK-LABEL: transformed data {
-// CHECK:           real inline_first_return_sym1__;
-// CHECK-NEXT:      int inline_first_running_sym2__ = 1;
-// CHECK:           while (inline_first_running_sym4__) {
-// CHECK-NEXT:        int i = inline_first_i_sym3__;
-// CHECK-NEXT:        real inline_first_x_sym5__ = v[i];
-// CHECK-NEXT:        if (inline_first_x_sym5__ > 0.5) {
-// CHECK:               inline_first_running_sym4__ = 0;
-// CHECK-NEXT:          inline_first_return_sym1__ = t_2;
-// CHECK-NEXT:          inline_first_running_sym2__ = 0;
+// CHECK:           real inline_first_return_sym1_;
+// CHECK-NEXT:      int inline_first_running_sym2_ = 1;
+// CHECK:           while (inline_first_running_sym4_) {
+// CHECK-NEXT:        int i = inline_first_i_sym3_;
+// CHECK-NEXT:        real inline_first_x_sym5_ = v[i];
+// CHECK-NEXT:        if (inline_first_x_sym5_ > 0.5) {
+// CHECK:               inline_first_running_sym4_ = 0;
+// CHECK-NEXT:          inline_first_return_sym1_ = t_2;
+// CHECK-NEXT:          inline_first_running_sym2_ = 0;
 // CHECK-NEXT:        } else {
-// CHECK:           if (inline_first_running_sym2__) {
-// CHECK-NEXT:        inline_first_return_sym1__ = 0.5;
-// CHECK:           a = inline_first_return_sym1__;
+// CHECK:           if (inline_first_running_sym2_) {
+// CHECK-NEXT:        inline_first_return_sym1_ = 0.5;
+// CHECK:           a = inline_first_return_sym1_;
 // CHECK:           if (n > 2) {
 // CHECK-NEXT:      } else {
 // CHECK-NEXT:        print(n);
@@ -165,23 +165,19 @@ model {
   q = twice(q);
 }
 // CHECK-LABEL: model {
-// CHECK-NEXT:    vector inline_four_return_sym1__;
-// CHECK-NEXT:    vector inline_twice_return_sym2__;
-// CHECK-NEXT:    vector[2] inline_twice_w_sym3__ = p;
-// CHECK-NEXT:    inline_twice_w_sym3__[1] = 2 * inline_twice_w_sym3__[1];
-// CHECK-NEXT:    inline_twice_return_sym2__ = inline_twice_w_sym3__;
-// CHECK-NEXT:    vector inline_twice_return_sym4__;
-// CHECK-NEXT:    vector[2] inline_twice_w_sym5__ = inline_twice_return_sym2__;
-// CHECK-NEXT:    inline_twice_w_sym5__[1] = 2 * inline_twice_w_sym5__[1];
-// CHECK-NEXT:    inline_twice_return_sym4__ = inline_twice_w_sym5__;
-// CHECK-NEXT:    inline_four_return_sym1__ = inline_twice_return_sym4__;
+// CHECK-NEXT:    vector[2] inline_twice_w_sym3_ = p;
+// CHECK-NEXT:    inline_twice_w_sym3_[1] = 2 * inline_twice_w_sym3_[1];
+// CHECK-NEXT:    vector[num_elements(inline_twice_w_sym3_)] inline_twice_return_sym2_ = inline_twice_w_sym3_;
+// CHECK-NEXT:    vector[2] inline_twice_w_sym5_ = inline_twice_return_sym2_;
+// CHECK-NEXT:    inline_twice_w_sym5_[1] = 2 * inline_twice_w_sym5_[1];
+// CHECK-NEXT:    vector[num_elements(inline_twice_w_sym5_)] inline_twice_return_sym4_ = inline_twice_w_sym5_;
+// CHECK-NEXT:    vector[num_elements(inline_twice_return_sym4_)] inline_four_return_sym1_ = inline_twice_return_sym4_;
 // The sizes of `q` count when it is assigned: its declaration follows the body.
-// CHECK-NEXT:    vector[2] q = inline_four_return_sym1__;
-// CHECK-NEXT:    vector inline_twice_return_sym6__;
-// CHECK-NEXT:    vector[2] inline_twice_w_sym7__ = q;
-// CHECK-NEXT:    inline_twice_w_sym7__[1] = 2 * inline_twice_w_sym7__[1];
-// CHECK-NEXT:    inline_twice_return_sym6__ = inline_twice_w_sym7__;
-// CHECK-NEXT:    q = inline_twice_return_sym6__;
+// CHECK-NEXT:    vector[2] q = inline_four_return_sym1_;
+// CHECK-NEXT:    vector[2] inline_twice_w_sym7_ = q;
+// CHECK-NEXT:    inline_twice_w_sym7_[1] = 2 * inline_twice_w_sym7_[1];
+// CHECK-NEXT:    vector[num_elements(inline_twice_w_sym7_)] inline_twice_return_sym6_ = inline_twice_w_sym7_;
+// CHECK-NEXT:    q = inline_twice_return_sym6_;
 
 // -----
 // Constants are dropped where the call drops them. An overload is its own function.
@@ -204,9 +200,9 @@ model {
   target += d_lpdf(a | f(1.5));
 }
 // CHECK-LABEL: model {
-// CHECK-NEXT:    real inline_f_return_sym1__ = 1;
-// CHECK-NEXT:    real inline_d_lpdf_return_sym2__ = normal_lupdf(a | inline_f_return_sym1__, 1);
-// CHECK-NEXT:    target += inline_d_lpdf_return_sym2__;
-// CHECK-NEXT:    real inline_f_return_sym3__ = 1.5;
-// CHECK-NEXT:    real inline_d_lpdf_return_sym4__ = normal_lpdf(a | inline_f_return_sym3__, 1);
-// CHECK-NEXT:    target += inline_d_lpdf_return_sym4__;
+// CHECK-NEXT:    real inline_f_return_sym1_ = 1;
+// CHECK-NEXT:    real inline_d_lpdf_return_sym2_ = normal_lupdf(a | inline_f_return_sym1_, 1);
+// CHECK-NEXT:    target += inline_d_lpdf_return_sym2_;
+// CHECK-NEXT:    real inline_f_return_sym3_ = 1.5;
+// CHECK-NEXT:    real inline_d_lpdf_return_sym4_ = normal_lpdf(a | inline_f_return_sym3_, 1);
+// CHECK-NEXT:    target += inline_d_lpdf_return_sym4_;

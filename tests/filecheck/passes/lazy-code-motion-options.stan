@@ -22,10 +22,11 @@ model {
 }
 
 // Cheap expressions are shared if asked for. Sizes and bounds of variables that others see stay as they are.
-// CHEAP:       int lcm_sym1__;
-// CHEAP-NEXT:  int k;
-// CHEAP-NEXT:  lcm_sym1__ = m + 1;
-// CHEAP-NEXT:  k = lcm_sym1__ * lcm_sym1__;
+// CHEAP:       int k;
+// CHEAP-NEXT:  {
+// CHEAP-NEXT:  /* data */ int lcm_sym1_;
+// CHEAP-NEXT:  lcm_sym1_ = m + 1;
+// CHEAP-NEXT:  k = lcm_sym1_ * lcm_sym1_;
 
 // Densities are added to the target summand by summand, which a stored value would not be.
 // EXACT:       for (n in 1:2) {
@@ -33,7 +34,7 @@ model {
 
 // The first iteration computes what may fail, the others read it.
 // PEELED:      if (m >= 1) {
-// PEELED:        lcm_sym1__ = A * v;
-// PEELED-NEXT:   target += lcm_sym1__[1];
+// PEELED:        lcm_sym1_ = A * v;
+// PEELED-NEXT:   target += lcm_sym1_[1];
 // PEELED-NEXT:   for (n in {{.*}}:m) {
-// PEELED-NEXT:     target += lcm_sym1__[n];
+// PEELED-NEXT:     target += lcm_sym1_[n];

@@ -11,16 +11,17 @@ generated quantities {
   }
   z = sqrt(10);
 }
-// CHECK:       real lcm_sym1__;
-// CHECK-NEXT:  real x;
+// CHECK:       real x;
 // CHECK-NEXT:  real y;
 // CHECK-NEXT:  real z;
-// CHECK-NEXT:  lcm_sym1__ = sqrt(10);
+// CHECK-NEXT:  {
+// CHECK-NEXT:  /* data */ real lcm_sym1_;
+// CHECK-NEXT:  lcm_sym1_ = sqrt(10);
 // CHECK-NEXT:  for (i in 1:10) {
-// CHECK-NEXT:    x = lcm_sym1__;
+// CHECK-NEXT:    x = lcm_sym1_;
 // CHECK-NEXT:    y = sqrt(i);
 // CHECK-NEXT:  }
-// CHECK-NEXT:  z = lcm_sym1__;
+// CHECK-NEXT:  z = lcm_sym1_;
 // CHECK-NEXT:  }
 
 // -----
@@ -40,17 +41,17 @@ model {
 }
 // CHECK:       real x = 1;
 // CHECK-NEXT:  if (c > 0) {
-// CHECK-NEXT:    lcm_sym1__ = exp(p);
-// CHECK-NEXT:    x = lcm_sym1__;
+// CHECK-NEXT:    lcm_sym1_ = exp(p);
+// CHECK-NEXT:    x = lcm_sym1_;
 // CHECK-NEXT:  } else {
 // CHECK-NEXT:    if (c < -2) {
 // CHECK-NEXT:      x = 3;
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:      x = 2;
 // CHECK-NEXT:    }
-// CHECK-NEXT:    lcm_sym1__ = exp(p);
+// CHECK-NEXT:    lcm_sym1_ = exp(p);
 // CHECK-NEXT:  }
-// CHECK-NEXT:  target += lcm_sym1__ * x;
+// CHECK-NEXT:  target += lcm_sym1_ * x;
 
 // -----
 // The largest common expression is stored; a part of it only if it is read beside it.
@@ -62,16 +63,16 @@ model {
   target += sin(cos(p)) + cos(p);
 }
 // CHECK:       model {
-// CHECK-NEXT:    real lcm_sym1__;
-// CHECK-NEXT:    real lcm_sym2__;
-// CHECK-NEXT:    real lcm_sym3__;
-// CHECK-NEXT:    lcm_sym1__ = square(exp(p) + 1);
-// CHECK-NEXT:    target += lcm_sym1__;
-// CHECK-NEXT:    target += lcm_sym1__;
-// CHECK-NEXT:    lcm_sym2__ = cos(p);
-// CHECK-NEXT:    lcm_sym3__ = sin(lcm_sym2__);
-// CHECK-NEXT:    target += lcm_sym3__;
-// CHECK-NEXT:    target += lcm_sym3__ + lcm_sym2__;
+// CHECK-NEXT:    real lcm_sym1_;
+// CHECK-NEXT:    real lcm_sym2_;
+// CHECK-NEXT:    real lcm_sym3_;
+// CHECK-NEXT:    lcm_sym1_ = square(exp(p) + 1);
+// CHECK-NEXT:    target += lcm_sym1_;
+// CHECK-NEXT:    target += lcm_sym1_;
+// CHECK-NEXT:    lcm_sym2_ = cos(p);
+// CHECK-NEXT:    lcm_sym3_ = sin(lcm_sym2_);
+// CHECK-NEXT:    target += lcm_sym3_;
+// CHECK-NEXT:    target += lcm_sym3_ + lcm_sym2_;
 // CHECK-NEXT:  }
 
 // -----
@@ -91,7 +92,7 @@ model {
     target += exp(n + p) + sqrt(exp(n + p));
   }
 }
-// CHECK:       real lcm_sym1__;
+// CHECK:       real lcm_sym1_;
 // CHECK-NEXT:  real q = p;
 // CHECK-NEXT:  vector[N] w = v;
 // CHECK-NEXT:  target += exp(q);
@@ -101,8 +102,8 @@ model {
 // CHECK-NEXT:  w[1] = 0;
 // CHECK-NEXT:  target += sum(w .* w .* w .* w .* w .* w .* w .* w);
 // CHECK-NEXT:  for (n in 1:N) {
-// CHECK-NEXT:    lcm_sym1__ = exp(n + p);
-// CHECK-NEXT:    target += lcm_sym1__ + sqrt(lcm_sym1__);
+// CHECK-NEXT:    lcm_sym1_ = exp(n + p);
+// CHECK-NEXT:    target += lcm_sym1_ + sqrt(lcm_sym1_);
 // CHECK-NEXT:  }
 
 // -----
@@ -116,12 +117,12 @@ model {
   }
   target += exp(p);
 }
-// CHECK:       real lcm_sym1__;
+// CHECK:       real lcm_sym1_;
 // CHECK-NEXT:  target += exp(p);
 // CHECK-NEXT:  profile("a") {
-// CHECK-NEXT:    lcm_sym1__ = exp(p);
-// CHECK-NEXT:    target += lcm_sym1__;
-// CHECK-NEXT:    target += lcm_sym1__;
+// CHECK-NEXT:    lcm_sym1_ = exp(p);
+// CHECK-NEXT:    target += lcm_sym1_;
+// CHECK-NEXT:    target += lcm_sym1_;
 // CHECK-NEXT:  }
 // CHECK-NEXT:  target += exp(p);
 
@@ -148,17 +149,17 @@ model {
 // CHECK:       for (n in 1:N) {
 // CHECK-NEXT:    target += (A * v)[n];
 // CHECK-NEXT:  }
-// CHECK-NEXT:  lcm_sym1__ = A' * v;
+// CHECK-NEXT:  lcm_sym1_ = A' * v;
 // CHECK-NEXT:  for (n in 1:2) {
-// CHECK-NEXT:    target += lcm_sym1__[n];
+// CHECK-NEXT:    target += lcm_sym1_[n];
 // CHECK-NEXT:  }
 // CHECK-NEXT:  for (n in 1:2) {
 // CHECK-NEXT:    print(n);
 // CHECK-NEXT:    target += (A .* A * v)[n];
 // CHECK-NEXT:  }
-// CHECK-NEXT:  lcm_sym2__ = sum(exp(v));
+// CHECK-NEXT:  lcm_sym2_ = sum(exp(v));
 // CHECK-NEXT:  for (n in 1:N) {
-// CHECK-NEXT:    target += lcm_sym2__ * n;
+// CHECK-NEXT:    target += lcm_sym2_ * n;
 // CHECK-NEXT:  }
 
 // -----
@@ -170,10 +171,10 @@ model {
   print("between");
   target += (A * v)[2];
 }
-// CHECK:       lcm_sym1__ = A * v;
-// CHECK-NEXT:  target += lcm_sym1__[1];
+// CHECK:       lcm_sym1_ = A * v;
+// CHECK-NEXT:  target += lcm_sym1_[1];
 // CHECK-NEXT:  print("between");
-// CHECK-NEXT:  target += lcm_sym1__[2];
+// CHECK-NEXT:  target += lcm_sym1_[2];
 
 // -----
 // In a function errors keep their order and their place: `g(x)` may fail before `h(x)` does.
@@ -216,12 +217,12 @@ model {
   target += p > 2 || cos(p) > 0.5;
   target += sin(p) + cos(p) + sin(p);
 }
-// CHECK:       lcm_sym1__ = exp(p);
-// CHECK-NEXT:  target += lcm_sym1__;
-// CHECK-NEXT:  target += p > 1 ? lcm_sym1__ : sin(p);
+// CHECK:       lcm_sym1_ = exp(p);
+// CHECK-NEXT:  target += lcm_sym1_;
+// CHECK-NEXT:  target += p > 1 ? lcm_sym1_ : sin(p);
 // CHECK-NEXT:  target += p > 2 || cos(p) > 0.5;
-// CHECK-NEXT:  lcm_sym2__ = sin(p);
-// CHECK-NEXT:  target += lcm_sym2__ + cos(p) + lcm_sym2__;
+// CHECK-NEXT:  lcm_sym2_ = sin(p);
+// CHECK-NEXT:  target += lcm_sym2_ + cos(p) + lcm_sym2_;
 
 // -----
 // Variables of the same name in sibling scopes are different variables (R21).
@@ -242,8 +243,8 @@ model {
 }
 // CHECK:       target += exp(a);
 // CHECK:       target += exp(a_2);
-// CHECK:       lcm_sym1__ = exp(a_3);
-// CHECK-NEXT:  target += lcm_sym1__ + lcm_sym1__;
+// CHECK:       lcm_sym1_ = exp(a_3);
+// CHECK-NEXT:  target += lcm_sym1_ + lcm_sym1_;
 
 // -----
 // Loops that are left early, and conditions of `while`.
@@ -269,16 +270,16 @@ model {
 // CHECK-NEXT:    if (z[n] > 0) {
 // CHECK-NEXT:      break;
 // CHECK-NEXT:    }
-// CHECK-NEXT:    lcm_sym1__ = exp(p);
-// CHECK-NEXT:    target += lcm_sym1__;
+// CHECK-NEXT:    lcm_sym1_ = exp(p);
+// CHECK-NEXT:    target += lcm_sym1_;
 // CHECK-NEXT:    if (z[n] < -1) {
 // CHECK-NEXT:      continue;
 // CHECK-NEXT:    }
-// CHECK-NEXT:    target += lcm_sym1__ * 2;
+// CHECK-NEXT:    target += lcm_sym1_ * 2;
 // CHECK-NEXT:  }
 // CHECK-NEXT:  int i = 0;
-// CHECK-NEXT:  lcm_sym2__ = cos(p);
-// CHECK-NEXT:  while (lcm_sym2__ * i < 0.3) {
+// CHECK-NEXT:  lcm_sym2_ = cos(p);
+// CHECK-NEXT:  while (lcm_sym2_ * i < 0.3) {
 
 // -----
 // Draws are never shared (R12), nor is what reads the target.

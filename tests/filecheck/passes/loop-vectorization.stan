@@ -157,12 +157,12 @@ model {
   }
 }
 // CHECK:       y ~ normal(b * x, s);
-// CHECK-NEXT:  array[] int j_sym1__ = J;
-// CHECK-NEXT:  real c_sym2__ = b * b;
-// CHECK-NEXT:  vector m_sym3__ = c_sym2__ * x[j_sym1__];
-// CHECK-NEXT:  vector m_sym4__ = m_sym3__ + c_sym2__ * y[j_sym1__];
-// CHECK-NEXT:  y ~ normal(m_sym4__, s);
-// CHECK-NEXT:  target += exp(m_sym4__);
+// CHECK-NEXT:  array[size(J)] int j_sym1_ = J;
+// CHECK-NEXT:  real c_sym2_ = b * b;
+// CHECK-NEXT:  vector[num_elements(c_sym2_ * x[j_sym1_])] m_sym3_ = c_sym2_ * x[j_sym1_];
+// CHECK-NEXT:  vector[num_elements(m_sym3_ + c_sym2_ * y[j_sym1_])] m_sym4_ = m_sym3_ + c_sym2_ * y[j_sym1_];
+// CHECK-NEXT:  y ~ normal(m_sym4_, s);
+// CHECK-NEXT:  target += exp(m_sym4_);
 
 // -----
 // Statements that cannot leave stay, the others go in front or behind; sums; what is the same each time.

@@ -80,22 +80,22 @@ generated quantities {
   row_vector[3] r = m[1, :] + m[:, :][2];
   int s = !(n == 3);
 }
-// CHECK:       int a = -2147483648;
-// CHECK-NEXT:  int b = 1;
-// CHECK-NEXT:  real c = 0.3333333333333333 + 0 / 0.0;
-// CHECK-NEXT:  real d = 1e+308 * 10;
-// CHECK-NEXT:  int e = n == 0 ? 0 : 1 %/% 0;
-// CHECK-NEXT:  int f = 0;
-// CHECK-NEXT:  int g = 1;
-// CHECK-NEXT:  int h = n != 0;
-// CHECK-NEXT:  int i = n > 2;
-// CHECK-NEXT:  int j = k[1];
-// CHECK-NEXT:  int l = n;
-// CHECK:       int o = n;
-// CHECK-NEXT:  real p = n * log(v[1]);
-// CHECK-NEXT:  vector[3] q = v;
-// CHECK-NEXT:  row_vector[3] r = m[1] + m[2];
-// CHECK-NEXT:  int s = n != 3;
+// CHECK:       a = -2147483647 - 1;
+// CHECK-NEXT:  b = 1;
+// CHECK-NEXT:  c = 0.3333333333333333 + 0 / 0.0;
+// CHECK-NEXT:  d = 1e+308 * 10;
+// CHECK-NEXT:  e = n == 0 ? 0 : 1 %/% 0;
+// CHECK-NEXT:  f = 0;
+// CHECK-NEXT:  g = 1;
+// CHECK-NEXT:  h = n != 0;
+// CHECK-NEXT:  i = n > 2;
+// CHECK-NEXT:  j = k[1];
+// CHECK-NEXT:  l = n;
+// CHECK:       o = n;
+// CHECK-NEXT:  p = n * log(v[1]);
+// CHECK-NEXT:  q = v;
+// CHECK-NEXT:  r = m[1] + m[2];
+// CHECK-NEXT:  s = n != 3;
 
 // -----
 
@@ -106,10 +106,10 @@ generated quantities {
   real b = dot_product(v, v);
   real c = (normal_rng(0, 1), 1.5).2;
 }
-// CHECK:       real a = dot_product(to_vector(normal_rng({0, 0}, 1)), to_vector(normal_rng({0, 0}, 1)));
-// CHECK:       real b = dot_self(v);
+// CHECK:       a = dot_product(to_vector(normal_rng({0, 0}, 1)), to_vector(normal_rng({0, 0}, 1)));
+// CHECK:       b = dot_self(v);
 // CHECK:       normal_rng(0, 1);
-// CHECK:       real c = 1.5;
+// CHECK:       c = 1.5;
 
 // -----
 

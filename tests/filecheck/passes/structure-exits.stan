@@ -16,19 +16,19 @@ functions {
   }
 }
 // CHECK:       real f(real x) {
-// CHECK-NEXT:    real result__;
+// CHECK-NEXT:    real result_;
 // CHECK-NEXT:    if (x < 0) {
-// CHECK-NEXT:      result__ = 0;
+// CHECK-NEXT:      result_ = 0;
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:      real y = 2 * x;
 // CHECK-NEXT:      if (y > 1) {
-// CHECK-NEXT:        result__ = y;
+// CHECK-NEXT:        result_ = y;
 // CHECK-NEXT:      } else {
 // CHECK-NEXT:        y = 3;
-// CHECK-NEXT:        result__ = y + 1;
+// CHECK-NEXT:        result_ = y + 1;
 // CHECK-NEXT:      }
 // CHECK-NEXT:    }
-// CHECK-NEXT:    return result__;
+// CHECK-NEXT:    return result_;
 // CHECK-NEXT:  }
 
 // -----
@@ -72,14 +72,14 @@ model {
 // CHECK:       model {
 // CHECK-NEXT:    int [[UPPER:.*]] = 9;
 // CHECK-NEXT:    int i = 1;
-// CHECK-NEXT:    int running__ = 1 <= [[UPPER]];
-// CHECK-NEXT:    while (running__) {
+// CHECK-NEXT:    int running_ = 1 <= [[UPPER]];
+// CHECK-NEXT:    while (running_) {
 // CHECK-NEXT:      int [[I:i_2]] = i;
 // CHECK-NEXT:      if ([[I]] == 3) {
-// CHECK-NEXT:        running__ = 0;
+// CHECK-NEXT:        running_ = 0;
 // CHECK-NEXT:      } else {
 // CHECK-NEXT:        print([[I]]);
-// CHECK-NEXT:        running__ = [[I]] < [[UPPER]];
+// CHECK-NEXT:        running_ = [[I]] < [[UPPER]];
 // CHECK-NEXT:        i = [[I]] + 1;
 // CHECK-NEXT:      }
 // CHECK-NEXT:    }
@@ -114,15 +114,15 @@ model {
   }
 }
 // CHECK:       for (i in 1:9) {
-// CHECK-NEXT:    int proceed__ = 1;
+// CHECK-NEXT:    int proceed_ = 1;
 // CHECK-NEXT:    if (i > 3) {
 // CHECK-NEXT:      if (i > 5) {
-// CHECK-NEXT:        proceed__ = 0;
+// CHECK-NEXT:        proceed_ = 0;
 // CHECK-NEXT:      } else {
 // CHECK-NEXT:        print("small");
 // CHECK-NEXT:      }
 // CHECK-NEXT:    }
-// CHECK-NEXT:    if (proceed__) {
+// CHECK-NEXT:    if (proceed_) {
 // CHECK-NEXT:      print(i);
 // CHECK-NEXT:    }
 // CHECK-NEXT:  }
@@ -137,11 +137,11 @@ model {
       break;
   }
 }
-// CHECK:       int running__ = 1;
-// CHECK-NEXT:  while (running__ && k < 9) {
+// CHECK:       int running_ = 1;
+// CHECK-NEXT:  while (running_ && k < 9) {
 // CHECK-NEXT:    k = k + 1;
 // CHECK-NEXT:    if (k == 3) {
-// CHECK-NEXT:      running__ = 0;
+// CHECK-NEXT:      running_ = 0;
 // CHECK-NEXT:    }
 // CHECK-NEXT:  }
 
@@ -160,19 +160,19 @@ functions {
   }
 }
 // CHECK:       int f(int n) {
-// CHECK:         while ([[OUTER:running___[0-9]+]]) {
-// CHECK:           while ([[INNER:running___[0-9]+]]) {
+// CHECK:         while ([[OUTER:running__[0-9]+]]) {
+// CHECK:           while ([[INNER:running__[0-9]+]]) {
 // CHECK:             if ({{.*}} > n) {
 // CHECK-NEXT:          [[INNER]] = 0;
 // CHECK-NEXT:          [[OUTER]] = 0;
-// CHECK-NEXT:          result__ = {{.*}};
-// CHECK-NEXT:          running__ = 0;
+// CHECK-NEXT:          result_ = {{.*}};
+// CHECK-NEXT:          running_ = 0;
 // CHECK-NEXT:        } else {
 // CHECK:           if ([[OUTER]]) {
 // CHECK-NEXT:        print(
-// CHECK:         if (running__) {
-// CHECK-NEXT:      result__ = 0;
-// CHECK:         return result__;
+// CHECK:         if (running_) {
+// CHECK-NEXT:      result_ = 0;
+// CHECK:         return result_;
 
 // -----
 // For-each: by position; a matrix column by column.
@@ -186,12 +186,12 @@ functions {
   }
 }
 // CHECK:       real f(matrix m) {
-// CHECK:         vector [[V:.*]] = to_vector(m);
+// CHECK:         vector[num_elements(to_vector(m))] [[V:.*]] = to_vector(m);
 // CHECK-NEXT:    int [[SIZE:.*]] = size([[V]]);
-// CHECK-NEXT:    int position__ = 1;
-// CHECK-NEXT:    int running___2 = 1 <= [[SIZE]];
-// CHECK-NEXT:    while (running___2) {
-// CHECK-NEXT:      int [[P:.*]] = position__;
+// CHECK-NEXT:    int position_ = 1;
+// CHECK-NEXT:    int running__2 = 1 <= [[SIZE]];
+// CHECK-NEXT:    while (running__2) {
+// CHECK-NEXT:      int [[P:.*]] = position_;
 // CHECK-NEXT:      real [[X:.*]] = [[V]][[[P]]];
 // CHECK-NEXT:      if ([[X]] > 0) {
 
@@ -208,10 +208,10 @@ model {
 }
 // CHECK:       profile("p") {
 // CHECK-NEXT:    if (i_2 == 3) {
-// CHECK-NEXT:      running__ = 0;
+// CHECK-NEXT:      running_ = 0;
 // CHECK-NEXT:    }
 // CHECK-NEXT:  }
-// CHECK-NEXT:  if (running__) {
+// CHECK-NEXT:  if (running_) {
 // CHECK-NEXT:    print(i_2);
 
 // -----
@@ -228,14 +228,14 @@ functions {
     return 3;
   }
 }
-// CHECK:       while (running___2 && 1) {
+// CHECK:       while (running__2 && 1) {
 // CHECK-NEXT:    if (n > 0) {
-// CHECK-NEXT:      running___2 = 0;
-// CHECK-NEXT:      result__ = 1;
-// CHECK-NEXT:      running__ = 0;
+// CHECK-NEXT:      running__2 = 0;
+// CHECK-NEXT:      result_ = 1;
+// CHECK-NEXT:      running_ = 0;
 // CHECK-NEXT:    } else {
-// CHECK-NEXT:      running___2 = 0;
-// CHECK-NEXT:      result__ = 2;
-// CHECK-NEXT:      running__ = 0;
+// CHECK-NEXT:      running__2 = 0;
+// CHECK-NEXT:      result_ = 2;
+// CHECK-NEXT:      running_ = 0;
 // CHECK-NEXT:    }
 // CHECK-NEXT:  }
