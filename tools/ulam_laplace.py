@@ -13,7 +13,7 @@ from pathlib import Path
 from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.laplace import ModeWarning, laplace
 from ulam.runtime.results import print_laplace
-from ulam.tools.exits import EXIT_OK
+from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK
 from ulam.tools.ulam_optimize import shown_refresh
 
 
@@ -61,4 +61,4 @@ class LaplaceCommand:
         if self.output is not None:
             result.to_csv(self.output)
             print(f"{'written':<13}  {self.output}")
-        return EXIT_OK
+        return EXIT_INTERRUPTED if result.interrupted else EXIT_OK

@@ -32,6 +32,9 @@ MAIN_SHARE = 0.3
 MAX_MAIN = 5
 """Parameters that are named for a direction: those with this share of the largest one, at most so many."""
 
+FAR_FROM_MODE = 0.1
+"""In standard deviations: a point this far from the mode of the quadratic there is not taken for the mode."""
+
 STEP_OF_SCALE, SMALLEST_STEP, LARGEST_STEP = 1e-2, 1e-8, 1e-3
 """Steps of the differences for the Jacobian: a hundredth of the standard deviation, within these bounds relative to the
 parameter (or to 1). What is linear to a few percent over a standard deviation is then exact to about 1e-9."""
@@ -149,6 +152,11 @@ def delta_method(result: OptimizationResult) -> Vector:
     NaN where a derivative means nothing: integers, and quantities that change with the seed.
     """
     approximation = result.approximation()
+    if approximation.distance_to_mode > FAR_FROM_MODE:
+        result.notes.append(
+            f"The standard errors are not those of a mode: it is about {approximation.distance_to_mode:.2g} standard "
+            "deviations away."
+        )
     derivative = jacobian_of_constrain(result, approximation.scales)
     errors = np.sqrt(np.square(derivative @ approximation.inverse_root.T).sum(axis=1))
     errors[_without_derivative(result)] = np.nan

@@ -20,7 +20,7 @@ from ulam.runtime.data import parse_json, read_data
 from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
-from ulam.runtime.optimizers.curvature import NormalApproximation, normal_approximation
+from ulam.runtime.optimizers.curvature import FAR_FROM_MODE, NormalApproximation, normal_approximation
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.quantities import constrained_or_nan
 from ulam.runtime.optimizers.result import QUANTITIES_STREAM, OptimizationResult
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 DRAWS_STREAM = 2
 """Stream of the run's seed for the normal numbers of the draws."""
-
-FAR_FROM_MODE = 0.1
-"""In standard deviations: from here on a warning says that the point is not the mode of the approximation."""
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -66,6 +63,7 @@ class LaplaceResult:
     n_rejections: int
     seconds: float
     notes: list[str] = field(default_factory=list[str])
+    interrupted: bool = False
 
     def __len__(self) -> int:
         return len(self.constrained_draws)
@@ -141,7 +139,8 @@ def laplace(
     row counts. `jacobian` says which density is approximated, with the change of variables (the posterior's) or
     without it; it must be what the mode was optimized with, else a ModeWarning says so.
 
-    What a draw makes the program reject is NaN, and `notes` says how often; CmdStan ends there.
+    What a draw makes the program reject is NaN, and `notes` says how often; CmdStan ends there. An interrupt (Ctrl-C)
+    keeps the draws that were made.
 
     Raises CurvatureError if the Hessian at the mode is not negative definite, ArgumentError if there are no draws.
     """
@@ -149,38 +148,67 @@ def laplace(
         raise ArgumentError(f"draws must be at least 1, found {draws}")
     seed = model.seed if seed is None else seed
     report = _reporter(refresh, file)
-    theta, known, source = mode_point(model, mode, jacobian, seed)
+    center = mode_point(model, mode, jacobian, seed)
     began = time.perf_counter() - model.compile_seconds
     report("Calculating Hessian")
-    approximation = normal_approximation(model, theta, jacobian)
-    notes = _doubts(model, approximation, jacobian, known)
-    for note in notes:
-        warnings.warn(note, ModeWarning, stacklevel=3)
+    approximation = normal_approximation(model, center.theta, jacobian)
+    doubts = _doubts(model, approximation, jacobian, center.jacobian)
+    for doubt in doubts:
+        warnings.warn(doubt, ModeWarning, stacklevel=3)
     report("Generating draws")
-    generator = np.random.Generator(Rng(seed, DRAWS_STREAM).generator)
-    quantities = Rng(seed, QUANTITIES_STREAM)
-    points = np.empty((draws, theta.size))
-    values = np.empty((draws, model.param_num(include_tp=True, include_gq=True)))
-    log_p, log_q = np.full(draws, np.nan), np.empty(draws)
-    rejections: list[Rejection] = []
-    for k in range(draws):
-        if refresh and k % refresh == 0:
-            report(f"iteration: {k}")
-        points[k] = approximation.draw(generator)
-        values[k], rejection = constrained_or_nan(model, points[k], quantities)
-        log_q[k] = approximation.log_kernel(points[k])
+    result = _Draws(model, approximation, jacobian, draws, seed)
+    try:
+        for k in range(draws):
+            if refresh and k % refresh == 0:
+                report(f"iteration: {k}")
+            result.add(calculate_lp)
+    except KeyboardInterrupt:
+        if not result.count:
+            raise
+    seconds = time.perf_counter() - began - model.compile_seconds
+    return result.finished(center, calculate_lp, seconds, doubts)
+
+
+class _Draws:
+    """The draws made so far."""
+
+    def __init__(
+        self, model: StanModel, approximation: NormalApproximation, jacobian: bool, draws: int, seed: int
+    ) -> None:
+        self.model, self.approximation, self.jacobian, self.seed = model, approximation, jacobian, seed
+        self.normal = np.random.Generator(Rng(seed, DRAWS_STREAM).generator)
+        self.quantities = Rng(seed, QUANTITIES_STREAM)
+        self.points = np.empty((draws, approximation.mode.size))
+        self.values = np.empty((draws, model.param_num(include_tp=True, include_gq=True)))
+        self.log_p, self.log_q = np.full(draws, np.nan), np.empty(draws)
+        self.rejections: list[Rejection] = []
+        self.count = 0
+
+    def add(self, calculate_lp: bool) -> None:
+        """One more."""
+        k, point = self.count, self.approximation.draw(self.normal)
+        self.points[k] = point
+        self.values[k], rejection = constrained_or_nan(self.model, point, self.quantities)
+        self.log_q[k] = self.approximation.log_kernel(point)
         if calculate_lp:
-            log_p[k], rejected = _log_density(model, points[k], jacobian)
+            self.log_p[k], rejected = _log_density(self.model, point, self.jacobian)
             rejection = rejected or rejection
         if rejection is not None:
-            rejections.append(rejection)
-    if rejections:
-        notes.append(f"{len(rejections)} of {draws} draws have NaN, the first for: {rejections[0]}.")
-    seconds = time.perf_counter() - began - model.compile_seconds
-    return LaplaceResult(
-        model, jacobian, seed, calculate_lp, source, approximation, points, values, log_p, log_q,
-        len(rejections), seconds, notes,
-    )  # fmt: skip
+            self.rejections.append(rejection)
+        self.count += 1
+
+    def finished(self, center: ModePoint, calculate_lp: bool, seconds: float, doubts: list[str]) -> LaplaceResult:
+        """The result, of the draws there are."""
+        count, asked, notes = self.count, len(self.points), [*center.notes, *doubts]
+        if count < asked:
+            notes.append(f"Interrupted: {count} of {asked} draws.")
+        if self.rejections:
+            notes.append(f"{len(self.rejections)} of {count} draws have NaN, the first for: {self.rejections[0]}.")
+        return LaplaceResult(
+            self.model, self.jacobian, self.seed, calculate_lp, center.source, self.approximation, self.points[:count],
+            self.values[:count], self.log_p[:count], self.log_q[:count], len(self.rejections), seconds, notes,
+            interrupted=count < asked,
+        )  # fmt: skip
 
 
 def _log_density(model: StanModel, theta: Vector, jacobian: bool) -> tuple[float, Rejection | None]:
@@ -203,13 +231,22 @@ def _reporter(refresh: int, file: TextIO | None) -> Any:
 # ---------------------------------------------------------------- the mode
 
 
-def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) -> tuple[Vector, bool | None, str]:
-    """The unconstrained mode, the setting `jacobian` it was found with if that is known, and where it is from."""
+@dataclass(frozen=True)
+class ModePoint:
+    """The unconstrained mode; the setting `jacobian` it was found with, if that is known; where it is from."""
+
+    theta: Vector
+    jacobian: bool | None
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) -> ModePoint:
+    """What the argument `mode` of `laplace` means."""
     if mode is None:
-        found = model.optimize(jacobian=jacobian, seed=seed)
-        return found.unconstrained, jacobian, "optimized"
+        mode = model.optimize(jacobian=jacobian, seed=seed)
     if isinstance(mode, OptimizationResult):
-        return mode.unconstrained, mode.jacobian, "optimized"
+        return ModePoint(mode.unconstrained, mode.jacobian, "optimized", tuple(mode.notes))
     if isinstance(mode, Mapping):
         return _from_values(model, mode, "given")
     text = os.fspath(mode)
@@ -219,16 +256,16 @@ def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) ->
         from ulam.runtime.cmdstan_csv import read_parameters
 
         constrained, known = read_parameters(model, text)
-        return model.param_unconstrain(constrained), known, text
+        return ModePoint(model.param_unconstrain(constrained), known, text)
     return _from_values(model, read_data(mode).values, text)
 
 
-def _from_values(model: StanModel, given: Mapping[str, Any], source: str) -> tuple[Vector, bool | None, str]:
+def _from_values(model: StanModel, given: Mapping[str, Any], source: str) -> ModePoint:
     """Constrained values by name, bare or as `OptimizationResult.to_dict` has them."""
     known = None
     if "schema_version" in given and isinstance(given.get("values"), Mapping):
         known, given = bool(given["jacobian"]), given["values"]
-    return model.param_unconstrain_json(given), known, source
+    return ModePoint(model.param_unconstrain_json(given), known, source)
 
 
 def _doubts(model: StanModel, approximation: NormalApproximation, jacobian: bool, known: bool | None) -> list[str]:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import numpy as np
@@ -249,11 +250,12 @@ def _inits(init: Any, n_starts: int, model: StanModel) -> list[Any]:
 
 
 class _Report:
-    """A line for each start that has ended."""
+    """A line for each start that has ended; on a terminal always the same line, until one failed."""
 
     def __init__(self, n_starts: int, file: TextIO) -> None:
         self.n_starts = n_starts
         self.file = file
+        self.is_terminal = file.isatty()
 
     def __call__(self, start: Start) -> None:
         if start.result is None:
@@ -261,7 +263,14 @@ class _Report:
         else:
             found = start.result
             text = f"log density {found.log_density:.8g}, {found.n_gradients} evaluations, {found.status}"
-        print(f"start {start.number} of {self.n_starts}: {text}", file=self.file, flush=True)
+        line = f"start {start.number} of {self.n_starts}: {text}"
+        if self.is_terminal:
+            width = get_terminal_size().columns - 1
+            stays = start.result is None or start.number == self.n_starts
+            self.file.write(f"\r\033[2K{line[:width]}{chr(10) if stays else ''}")
+        else:
+            self.file.write(f"{line}\n")
+        self.file.flush()
 
 
 def _run_all(

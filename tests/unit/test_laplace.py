@@ -193,6 +193,25 @@ def test_log_density_that_is_not_asked_for(gaussian: StanModel) -> None:
     assert np.isnan(fit.log_p).all() and (fit.log_q < 0).all()
 
 
+def test_interrupt_keeps_the_draws(gaussian: StanModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = laplace(gaussian, {"x": MEAN}, draws=5, seed=1)
+    values = iter([1.0, 2.0, 3.0])
+
+    def log_density(*_: object, **__: object) -> float:
+        found = next(values, None)
+        if found is None:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(gaussian, "log_density", log_density)
+    fit = laplace(gaussian, {"x": MEAN}, draws=5, seed=1)
+    assert len(fit) == 3 and fit.interrupted and fit.notes == ["Interrupted: 3 of 5 draws."]
+    np.testing.assert_array_equal(fit.constrained_draws, whole.constrained_draws[:3])
+    assert fit.log_p.tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(KeyboardInterrupt):
+        laplace(gaussian, {"x": MEAN}, draws=5, seed=1)
+
+
 # ---------------------------------------------------------------- output
 
 

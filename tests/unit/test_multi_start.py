@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import multiprocessing
 import os
@@ -273,6 +274,20 @@ def test_output(model: StanModel, capsys: pytest.CaptureFixture[str]) -> None:
     assert record["modes"][0]["log_density"] == fit.log_density
     assert "mode" in str(fit) and "distance" in str(fit)
     assert fit.standard_errors()["twice"] == pytest.approx(2, rel=1e-3)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_one_line(model: StanModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    file = Terminal()
+    multi_start.run(model, 4, refresh=1, file=file, init=[[4.0, 4.0], [100.0, 0.0], [3.0, 3.0], [4.0, 2.0]])
+    kept = file.getvalue().split("\n")
+    assert [line.rpartition("\r\033[2K")[2][:12] for line in kept] == ["start 2 of 4", "start 4 of 4", ""]
+    assert "start 3 of 4" in file.getvalue() and max(map(len, kept[0].split("\r\033[2K"))) < 40
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -193,6 +193,13 @@ def test_standard_errors_where_the_scales_differ() -> None:
     assert errors["d"] == pytest.approx(2e11, rel=1e-6)
 
 
+def test_standard_errors_before_convergence(model: StanModel) -> None:
+    fit = model.optimize("newton", iter=3, seed=3)
+    fit.standard_errors()
+    assert any("not those of a mode: it is about" in note for note in fit.notes)
+    assert not any("not those of a mode" in note for note in model.optimize(seed=3).notes)
+
+
 def test_flat_direction_is_named() -> None:
     source = """
     data { vector[3] y; }
