@@ -65,6 +65,7 @@ class Run:
     end_gradient: Vector
     termination: Termination
     failures: FailureTally
+    infinite_at: Vector | None
 
     @property
     def start(self) -> Vector:
@@ -76,17 +77,25 @@ def notes(run: Run) -> list[str]:
     found = _without_effect(run)
     if run.termination is not Termination.INTERRUPTED:
         found += _runaways(run)
+        if run.infinite_at is not None and np.isfinite(run.infinite_at).all():
+            farthest = int(np.argmax(np.abs(run.infinite_at - run.start)))
+            found.append(
+                "The log density is +infinity at a trial point, where unconstrained "
+                f"'{run.model.param_unc_names()[farthest]}' is {run.infinite_at[farthest]:.4g}: it has no maximum."
+            )
     if run.termination.failed and run.failures.count:
         found.append(_failures(run.failures))
     return found
 
 
 def _without_effect(run: Run) -> list[str]:
-    still = (run.start_gradient == 0) & (run.end_gradient == 0) & (run.start == run.end)
-    if not still.any():
+    if not run.start.size:
         return []
-    if still.all():
+    if not run.start_gradient.any():
         return ["The gradient is 0 at the initial point: it is stationary, or the log density is flat there."]
+    still = (run.start_gradient == 0) & (run.end_gradient == 0) & (run.start == run.end)
+    if not still.any() or np.array_equal(run.start, run.end):
+        return []
     names = _names(run.model, np.flatnonzero(still))
     return [f"The log density does not seem to depend on {names}: the estimate is the initial value."]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ulam.runtime.data import Values as DataValues
 from ulam.runtime.data import bind_values, read_data
-from ulam.runtime.errors import ArgumentError, DataError, InitializationError, ProgramError, Rejection
+from ulam.runtime.errors import ArgumentError, DataError, InitializationError, Rejection
 from ulam.runtime.names import GlobalVariable
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
@@ -55,7 +55,7 @@ def initial_point(objective: ModelObjective, init: Init, seed: int) -> Point:
             break
     if point is None:
         raise InitializationError(_failure_text(source, tally), tally.reasons)
-    objective.n_gradients, objective.failures = 1, FailureTally()
+    objective.n_gradients, objective.failures, objective.infinite_at = 1, FailureTally(), None
     return point
 
 
@@ -205,24 +205,15 @@ class GivenValues:
         Raises DataError, with the variable's name, where its value is outside its support whatever else is drawn;
         Rejection where the values drawn for its bounds are to blame.
         """
-        constrained = self.model.param_constrain(theta)
+        drawn = self.model.param_constrain(theta)
+        merged = drawn.copy()
+        for variable, place in self._places():
+            if variable.name in self.values:
+                merged[place] = self.values[variable.name].ravel(order="F")
         try:
-            unconstrained = self._unconstrain(constrained, len(self.values))
+            unconstrained = self.model.param_unconstrain(merged)
         except Rejection as rejection:
-            name, error = self._guilty(constrained, rejection)
-            text = f"the initial value of '{name}' is not in its support: {error}"
-            # The same message for two draws: the bounds do not depend on what is drawn.
-            if self.complete or str(error) in self._rejected:
-                raise DataError([f"{self.source}: {text}"]) from None
-            self._rejected.add(str(error))
-            raise Rejection(
-                f"{self.source}: initial value of '{name}': {error.text}",
-                error.function,
-                error.file,
-                error.line,
-                error.column,
-                error.values,
-            ) from None
+            raise self._refusal(drawn, rejection) from None
         combined = theta.copy()
         start = 0
         for variable in self.model.parameter_variables():
@@ -232,22 +223,42 @@ class GivenValues:
             start += size
         return combined
 
-    def _unconstrain(self, constrained: Vector, count: int) -> Vector:
-        """The unconstrained form of `constrained` with the first `count` of the given values in their places."""
-        merged = constrained.copy()
-        names = list(self.values)[:count]
+    def _places(self) -> Iterator[tuple[GlobalVariable, slice]]:
+        """Each parameter with its place in a constrained vector."""
         start = 0
         for variable in self.model.parameter_variables():
-            if variable.name in names:
-                merged[start : start + variable.size] = self.values[variable.name].ravel(order="F")
+            yield variable, slice(start, start + variable.size)
             start += variable.size
-        return self.model.param_unconstrain(merged)
 
-    def _guilty(self, constrained: Vector, rejection: Rejection) -> tuple[str, ProgramError]:
-        """The first of the given values that is refused, and the error."""
-        for count, name in enumerate(self.values, 1):
+    def _refusal(self, drawn: Vector, rejection: Rejection) -> Exception:
+        """The error for values that do not fit: with the variable's name, which the program's own does not have."""
+        name = self._guilty(drawn, rejection)
+        given = name in self.values
+        # The same message for two draws: the bounds do not depend on what is drawn.
+        if given and (self.complete or str(rejection) in self._rejected):
+            return DataError([f"{self.source}: the initial value of '{name}' is not in its support: {rejection}"])
+        self._rejected.add(str(rejection))
+        whose = f"initial value of '{name}'" if given else f"'{name}', drawn, does not fit the initial values given"
+        return Rejection(
+            f"{whose}: {rejection.text}",
+            rejection.function,
+            rejection.file,
+            rejection.line,
+            rejection.column,
+            rejection.values,
+        )
+
+    def _guilty(self, drawn: Vector, rejection: Rejection) -> str:
+        """The variable whose value is refused at the place of the rejection: the last one that is refused there as NaN.
+
+        One before it may be its bound.
+        """
+        for variable, place in reversed(list(self._places())):
+            broken = drawn.copy()
+            broken[place] = math.nan
             try:
-                self._unconstrain(constrained, count)
-            except Rejection as error:
-                return name, error
-        return next(iter(self.values)), rejection
+                self.model.param_unconstrain(broken)
+            except Rejection as found:
+                if (found.file, found.line, found.column) == (rejection.file, rejection.line, rejection.column):
+                    return variable.name
+        return ", ".join(self.values)

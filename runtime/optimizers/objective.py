@@ -28,6 +28,8 @@ class ModelObjective:
         self.jacobian = jacobian
         self.n_gradients = 0
         self.failures = FailureTally()
+        self.infinite_at: Vector | None = None
+        """The last point where the log density was +infinity."""
 
     @property
     def n_rejections(self) -> int:
@@ -44,6 +46,8 @@ class ModelObjective:
             return None
         if not math.isfinite(value):
             self.failures.add_value(value)
+            if value > 0:
+                self.infinite_at = theta
             return None
         # One pass instead of three: the sum of squares is finite only if all elements are.
         if not math.isfinite(gradient.dot(gradient)) and not np.isfinite(gradient).all():

@@ -198,5 +198,6 @@ class _Run:
                 result.gradient,
                 result.termination,
                 self.objective.failures,
-            )  # fmt: skip
+                self.objective.infinite_at,
+            )
         )

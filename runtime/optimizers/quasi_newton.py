@@ -151,10 +151,11 @@ class DenseInverseHessian:
         rho = divide(1.0, ys)
         product = matrix.dot(y)
         # H - rho (s (Hy)' + (Hy) s') + (rho^2 y'Hy + rho) s s' = H + s v' + v s'
-        v = (0.5 * rho * (rho * float(y.dot(product)) + 1.0)) * s - rho * product
-        outer = np.multiply.outer(s, v)
-        matrix += outer
-        matrix += outer.T
+        with np.errstate(over="ignore", invalid="ignore"):  # where y.s is 0; the next search then fails
+            v = (0.5 * rho * (rho * float(y.dot(product)) + 1.0)) * s - rho * product
+            outer = np.multiply.outer(s, v)
+            matrix += outer
+            matrix += outer.T
         return math.sqrt(s.dot(s)), scale
 
     def direction(self, gradient: Vector) -> Vector:
