@@ -142,7 +142,9 @@ class Progress:
             from rich.live import Live
 
             console = Console(file=self.file, force_terminal=True, highlight=False)
-            self._live = Live(console=console, auto_refresh=False, transient=True)
+            # What the program prints goes above the live line; to a file or a pipe it goes as ever.
+            prints_here = sys.stdout.isatty()
+            self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=prints_here)
             self._live.start()
         return self._live
 

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import math
+import pickle
 import signal
 import subprocess
 import sys
@@ -124,6 +125,20 @@ def test_progress_is_closed_by_an_error() -> None:
         progress.begin(0.0)
         raise ZeroDivisionError
     assert terminal.getvalue().count("\033[?25h") == 1
+
+
+def test_what_the_program_prints_stays_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal()
+    with Progress(1, terminal) as progress:
+        progress.begin(0.0)
+        print("of the program")
+    assert capsys.readouterr().out == "of the program\n" and "of the program" not in terminal.getvalue()
+
+
+def test_results_can_be_pickled(fit: OptimizationResult) -> None:
+    again = pickle.loads(pickle.dumps(fit))
+    assert again.values().keys() == fit.values().keys() and again["drawn"] == fit["drawn"]
+    assert again.model.log_density(again.unconstrained, jacobian=False) == fit.log_density
 
 
 def test_refresh(model: StanModel, capsys: pytest.CaptureFixture[str]) -> None:
