@@ -74,12 +74,14 @@ class FailureTally:
         text, message = self.prefix + text, self.prefix + (message or text)
         skeleton = NUMBER.sub("\0", text)
         numbers = [(float(found), float(found)) for found in NUMBER.findall(text)]
-        new = FailureReason(file, line, column, skeleton, message, 1, numbers)
-        known = self._reasons.setdefault((file, line, column, skeleton), new)
+        self._count(FailureReason(file, line, column, skeleton, message, 1, numbers))
+
+    def _count(self, new: FailureReason) -> None:
+        known = self._reasons.setdefault((new.file, new.line, new.column, new.skeleton), new)
         if known is not new:
             known.merge(new)
         self.count += 1
-        self.last = message
+        self.last = new.example
 
     def add_error(self, error: ProgramError) -> None:
         """Counts a check of the program that failed."""
@@ -92,6 +94,14 @@ class FailureTally:
     def add_value(self, value: float) -> None:
         """Counts a log density that is not finite."""
         self.add(f"the log density is {VALUE_NAMES[value_text_of(value)]}")
+
+    def add_statement(self, statement: str, value: float, file: str, line: int, column: int) -> None:
+        """Counts a log density that is not finite after a statement, which is shown."""
+        # No numbers of the statement itself are counted: each has its place.
+        what = f"the log density is {VALUE_NAMES[value_text_of(value)]} after "
+        new = FailureReason(file, line, column, f"{self.prefix}{what}`{statement}`", "", 1, [])
+        new.example = new.text
+        self._count(new)
 
     def add_gradient(self, gradient: npt.NDArray[np.float64], names: Sequence[str]) -> None:
         """Counts a gradient with elements that are not finite; names the first of them."""

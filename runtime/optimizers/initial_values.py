@@ -48,12 +48,14 @@ def initial_point(objective: ModelObjective, init: Init, seed: int) -> Point:
     """
     source = read_init(objective.model, init)
     tally = FailureTally()
+    not_finite: list[tuple[Vector, float]] = []
     point: Point | None = None
     for _ in range(source.tries(objective.model)):
-        point = _checked(objective, source, seed, tally)
+        point = _checked(objective, source, seed, tally, not_finite)
         if point is not None:
             break
     if point is None:
+        _count_statements(objective.model, not_finite, tally)
         raise InitializationError(_failure_text(source, tally), tally.reasons)
     objective.n_gradients, objective.failures, objective.infinite_at = 1, FailureTally(), None
     return point
@@ -143,8 +145,17 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
-def _checked(objective: ModelObjective, source: InitSource, seed: int, tally: FailureTally) -> Point | None:
-    """The next point if it passes the checks; else the reason is counted."""
+def _checked(
+    objective: ModelObjective,
+    source: InitSource,
+    seed: int,
+    tally: FailureTally,
+    not_finite: list[tuple[Vector, float]],
+) -> Point | None:
+    """The next point if it passes the checks; else the reason is counted.
+
+    Points where the log density is not finite, and the values there, are appended to `not_finite` instead.
+    """
     model = objective.model
     try:
         theta = source.draw(model, seed)
@@ -153,7 +164,7 @@ def _checked(objective: ModelObjective, source: InitSource, seed: int, tally: Fa
         tally.add_error(rejection)
         return None
     if not math.isfinite(value):
-        tally.add_value(value)
+        not_finite.append((theta, value))
         return None
     plain = objective if not objective.jacobian else ModelObjective(model, jacobian=False)
     plain.failures = tally
@@ -164,6 +175,22 @@ def _checked(objective: ModelObjective, source: InitSource, seed: int, tally: Fa
     point = objective(theta)
     tally.update(objective.failures)
     return point
+
+
+def _count_statements(model: StanModel, points: list[tuple[Vector, float]], tally: FailureTally) -> None:
+    """Counts points where the log density is not finite, by the statement after which it is not."""
+    if not points:
+        return
+    from ulam.runtime.optimizers.failing_statement import FailingStatements
+
+    statements = FailingStatements(model)
+    for theta, value in points:
+        found = statements.find(theta)
+        if found is None:
+            tally.add_value(value)
+        else:
+            place, reached = found
+            tally.add_statement(place.text, reached, place.file, place.line, place.column)
 
 
 def _failure_text(source: InitSource, tally: FailureTally) -> str:

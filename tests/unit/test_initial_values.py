@@ -169,8 +169,53 @@ def test_values_that_are_not_finite_are_told_apart() -> None:
     with pytest.raises(InitializationError) as caught:
         start(model(3))
     texts = {reason.text: reason.count for reason in caught.value.reasons}
-    assert set(texts) == {"the log density is not a number (NaN)", "the log density is -infinity"}
+    statement = "`target += a > 0 ? not_a_number() : negative_infinity();` (in 'model.stan', line 13, column 28)"
+    assert set(texts) == {
+        f"the log density is not a number (NaN) after {statement}",
+        f"the log density is -infinity after {statement}",
+    }
     assert sum(texts.values()) == 100
+
+
+INCLUDING = """
+#include priors.stan
+model {
+  print("mu is ", mu);
+  mu ~ normal(0, 10);
+  if (mu > 1)
+    add_lp(-mu);
+  else for (n in 1:2)
+    target += uniform_lpdf(10.5 | mu,
+                           mu + 1);
+  #include more.stan
+}
+"""
+
+
+def test_the_statement_that_makes_the_log_density_infinite_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "priors.stan").write_text(
+        "functions { void add_lp(real x) { target += log(x); } }\nparameters { real mu; }\n"
+    )
+    (tmp_path / "more.stan").write_text('// nothing\nmu ~ uniform(0, exp(mu)); // "nothing"\n')
+    path = tmp_path / "model.stan"
+    path.write_text(INCLUDING)
+    including = StanModel(path)
+    with pytest.raises(InitializationError) as caught:
+        start(including)
+    assert capsys.readouterr().out.count("mu is") == 100  # no point is shown twice
+    first, second = caught.value.reasons
+    assert first.count + second.count == 100
+    assert (first.line, second.line) == (9, 7)
+    assert "-infinity after `target += uniform_lpdf(10.5 | mu, mu + 1);`" in first.text
+    assert "not a number (NaN) after `add_lp(-mu);`" in second.text
+    (tmp_path / "more.stan").write_text("target += negative_infinity();")
+    path.write_text("#include priors.stan\nmodel {\n  mu ~ normal(0, 10);\n#include more.stan\n}")
+    with pytest.raises(InitializationError) as caught:
+        start(StanModel(path), 0)
+    (reason,) = caught.value.reasons
+    assert reason.file.endswith("more.stan") and reason.line == 1
 
 
 def test_a_gradient_that_is_not_finite_names_the_parameter() -> None:
