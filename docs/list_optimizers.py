@@ -86,6 +86,8 @@ def main() -> int:
     current = DOCUMENT.read_text(encoding="utf-8")
     wanted = updated(current)
     if "--check" in sys.argv[1:]:
+        if current != wanted:
+            print(f"{DOCUMENT.name} is not current; run python docs/list_optimizers.py", file=sys.stderr)
         return int(current != wanted)
     DOCUMENT.write_text(wanted, encoding="utf-8")
     return 0

@@ -256,11 +256,16 @@ def plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def json_text(record: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> str:
     """The record as JSON; numbers that JSON does not know are written NaN and Infinity, as in Stan's data files."""
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=_plain) + "\n"
     if path is not None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     return text
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars and arrays, which options may be."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 # ---------------------------------------------------------------- log density

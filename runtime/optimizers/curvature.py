@@ -113,18 +113,17 @@ def normal_approximation(model: StanModel, theta: Vector, jacobian: bool) -> Nor
     scale[scale == 0] = 1.0
     values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
     if theta.size and not values[0] > FLAT:
-        raise CurvatureError(_explanation(model, values, vectors / scale[:, np.newaxis], scale, gradient))
+        raise CurvatureError(_explanation(model, values, vectors, gradient))
     return NormalApproximation(theta, gradient, curvature, np.linalg.cholesky(information))
 
 
-def _explanation(model: StanModel, values: Vector, vectors: Vector, scale: Vector, gradient: Vector) -> str:
-    """Which directions are flat, which rise, and what may help."""
+def _explanation(model: StanModel, values: Vector, vectors: Vector, gradient: Vector) -> str:
+    """Which directions are flat, which rise, and what may help. `vectors` are in units of the parameters' curvatures."""
     flat, rising = np.flatnonzero(np.abs(values) <= FLAT), np.flatnonzero(values < -FLAT)
     lines = ["the Hessian of the log density is not negative definite: no covariance and no standard errors"]
     for kind, directions in (("is flat", flat), ("curves upwards", rising)):
         for k in directions[:MAX_MAIN]:
-            # The share of a parameter, in units of its own curvature.
-            share = np.abs(vectors[:, k] * scale)
+            share = np.abs(vectors[:, k])
             main = np.flatnonzero(share >= MAIN_SHARE * share.max())
             main = main[np.argsort(-share[main], kind="stable")]
             lines.append(f"  it {kind} along {_names(model, main)}")

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from numbers import Real
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -232,7 +233,7 @@ def _inits(init: Any, n_starts: int, model: StanModel) -> list[Any]:
         each = list(init)
     elif isinstance(init, (Mapping, str, os.PathLike)) or init is None:
         return [init] * n_starts
-    elif isinstance(init, (int, float)):
+    elif isinstance(init, Real):
         if init == 0 and model.param_unc_num():
             raise ValueError("init=0 makes all starts the same: give a radius, or initial values for each start")
         return [init] * n_starts

@@ -182,7 +182,8 @@ def test_a_lost_worker_loses_its_start(model: StanModel) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"init": 0}, "all starts the same"),
+        ({"init": 0}, "init=0 makes all starts the same"),
+        ({"init": np.int64(0)}, "init=0 makes all starts the same"),
         ({"init": [1.0, 2.0]}, "all starts the same"),
         ({"init": [[1.0, 2.0]]}, "each of 3 starts, found 1"),
         ({"init": [{"x": 1}, {"x": 2}]}, "each of 3 starts, found 2"),

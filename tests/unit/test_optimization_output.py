@@ -281,6 +281,8 @@ def test_json(fit: OptimizationResult, model: StanModel, tmp_path: Path) -> None
     again = model.optimize(init=record["values"], iter=1)
     np.testing.assert_allclose(again.initial, fit.unconstrained, rtol=1e-9, atol=1e-9)
     assert model.optimize(seed=3).to_dict()["standard_errors"] is None
+    odd = model.optimize(seed=np.int64(3), iter=np.int64(5), tol_obj=np.float64(0))  # pyright: ignore
+    assert json.loads(odd.to_json())["options"] == {"iter": 5, "tol_obj": 0} and json.loads(odd.to_json())["seed"] == 3
 
 
 def test_html_is_escaped(fit: OptimizationResult, monkeypatch: pytest.MonkeyPatch) -> None:
