@@ -118,7 +118,7 @@ def normal_approximation(model: StanModel, theta: Vector, jacobian: bool) -> Nor
 
 
 def _explanation(model: StanModel, values: Vector, vectors: Vector, gradient: Vector) -> str:
-    """Which directions are flat, which rise, and what may help. `vectors` are in units of the parameters' curvatures."""
+    """Which directions are flat, which rise, and what may help. `vectors` count in the parameters' own curvatures."""
     flat, rising = np.flatnonzero(np.abs(values) <= FLAT), np.flatnonzero(values < -FLAT)
     lines = ["the Hessian of the log density is not negative definite: no covariance and no standard errors"]
     for kind, directions in (("is flat", flat), ("curves upwards", rising)):
