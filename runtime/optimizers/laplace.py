@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from ulam.runtime.data import parse_json, read_data
-from ulam.runtime.errors import ArgumentError, Rejection
+from ulam.runtime.errors import ArgumentError, DataError, Rejection
 from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.curvature import FAR_FROM_MODE, NormalApproximation, normal_approximation
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 DRAWS_STREAM = 2
 """Stream of the run's seed for the normal numbers of the draws."""
+
+FEW_DIGITS = "a CSV file with few digits may not keep a constraint: CmdStan's sig_figs=18 writes all"
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -256,7 +258,10 @@ def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) ->
         from ulam.runtime.cmdstan_csv import read_parameters
 
         constrained, known = read_parameters(model, text)
-        return ModePoint(model.param_unconstrain(constrained), known, text)
+        try:
+            return ModePoint(model.param_unconstrain(constrained), known, text)
+        except Rejection as rejection:
+            raise DataError([f"{text}: {rejection}; {FEW_DIGITS}"]) from None
     return _from_values(model, read_data(mode).values, text)
 
 

@@ -155,6 +155,10 @@ def test_wrong_modes(scale: StanModel, gaussian: StanModel, tmp_path: Path) -> N
     gaussian.optimize().to_csv(tmp_path / "other.csv")
     with pytest.raises(DataError, match="no column for parameter sigma"):
         laplace(scale, tmp_path / "other.csv")
+    simplex = StanModel("parameters { simplex[3] p; } model { p ~ dirichlet([2, 3, 4]'); }")
+    (tmp_path / "digits.csv").write_text("lp__,p.1,p.2,p.3\n-9,0.22222,0.33333,0.44444\n")
+    with pytest.raises(DataError, match=r"digits\.csv: .*simplex.*few digits may not keep a constraint"):
+        laplace(simplex, tmp_path / "digits.csv")
     with pytest.raises(ArgumentError, match="draws must be at least 1, found 0"):
         laplace(scale, draws=0)
 
