@@ -84,6 +84,7 @@ EFFECTS: dict[type[Operation], Effect] = {
     ad.KeepOp: _W,
     ad.KeptOp: _R,
     ad.PushOp: Effect.ALLOCATE,
+    **dict.fromkeys((ad.ProfileBeginOp, ad.ProfileEndOp, ad.ProfileEntriesOp), Effect.ORDERED),
     ad.PopOp: _N,  # a record never changes after it was pushed
 }
 """The effects of an op class, regions aside."""

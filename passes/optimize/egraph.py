@@ -181,7 +181,8 @@ class EGraph:
 
     def all_matches(self, rules: Mapping[str, Sequence[CompiledRule]]) -> list[Match]:
         """Where rules match now, as far as a class or a part of it has changed since the last time."""
-        changed = self._with_users(self.changed)
+        deepest = max((rule.depth for candidates in rules.values() for rule in candidates), default=0)
+        changed = self._with_users(self.changed, deepest)
         self.changed = set()
         found: list[Match] = []
         for number, nodes in self._classes.items():
@@ -200,19 +201,18 @@ class EGraph:
                         ]
         return found
 
-    def _with_users(self, numbers: set[int]) -> set[int]:
-        """These classes, and all that have one of them as a part."""
+    def _with_users(self, numbers: set[int], levels: int) -> set[int]:
+        """These classes, and all that have one of them as a part at most so many levels down."""
         users: dict[int, set[int]] = {}
         for number, nodes in self._classes.items():
             for node in nodes:
                 for child in node.children:
                     users.setdefault(self.find(child), set()).add(number)
-        pending = list({self.find(number) for number in numbers})
-        found = set(pending)
-        while pending:
-            new = users.get(pending.pop(), set()) - found
-            found |= new
-            pending += new
+        level = {self.find(number) for number in numbers}
+        found = set(level)
+        for _ in range(levels):
+            level = {user for number in level for user in users.get(number, ())} - found
+            found |= level
         return found
 
     def _match(self, rule: CompiledRule, term: Term, number: int, binding: Binding) -> Iterator[Binding]:
@@ -296,12 +296,14 @@ class CompiledRule(NamedTuple):
     """A rule whose types have become predicates of classes. `parts`: heads that its operands must have, if any.
 
     `types`: which types an expression may have to be what a name stands for; names of any type are not there.
+    `depth`: how many levels of parts the pattern looks at.
     """
 
     rule: Rule
     guards: dict[str, Guard]
     parts: tuple[str | None, ...]
     types: dict[str, frozenset[Attribute]]
+    depth: int
 
     def may_match(self, heads: Sequence[AbstractSet[str | None]]) -> bool:
         """Whether operands with these heads may be those of the pattern, in one order or the other."""

@@ -40,8 +40,8 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
+from ulam.passes.analysis.call_graph import recursive_functions
 from ulam.passes.lower import promote_variables, structure_exits
-from ulam.passes.lower.outlined import CallGraph
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import copies, discard, replace_uses
 from ulam.passes.variable_form import FreshNames, assign, declare, erase_unused, mark_local, read
@@ -155,7 +155,7 @@ class _Program:
         functions = {op.sym_name.data: op for op in ops if isinstance(op, stan.FuncOp)}
         self.blocks = [op for op in ops if isinstance(op, stan.BlockOp)]
         self.functions = {name: op for name, op in functions.items() if op.library is None}
-        self.graph = CallGraph(functions)
+        self.recursive = recursive_functions(self.functions)
         self.places = dict.fromkeys(self.functions, 0)
         self._templates: dict[str, _Template] = {}
         self._sizes: dict[str, int] = {}
@@ -251,7 +251,7 @@ class _Program:
         function = self.functions[name]
         if not function.body.blocks:
             return "the function is declared but not defined"
-        if self.graph.is_recursive(name):
+        if name in self.recursive:
             return "the function calls itself, directly or through others"
         if self.places[name] > 1 and (size := self.size(name)) > self.limit:
             return f"its body of {size} ops is called from {self.places[name]} places (limit: {self.limit} ops)"

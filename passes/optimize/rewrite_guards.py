@@ -27,7 +27,9 @@ def compiled_rules(preserve_numerics: bool, retold: bool) -> dict[str, list[Comp
             guards = {name: guard(types) for name, types in rule.guards.items()}
             parts = tuple(_head(operand) for operand in rule.pattern.operands)
             types = {name: _types(words) for name, words in rule.guards.items() if words not in _NO_TYPES}
-            found.setdefault(rule.pattern.head, []).append(CompiledRule(rule, guards, parts, types))
+            found.setdefault(rule.pattern.head, []).append(
+                CompiledRule(rule, guards, parts, types, _depth(rule.pattern))
+            )
     return found
 
 
@@ -35,6 +37,10 @@ def _head(term: Term) -> str | None:
     if isinstance(term, Apply):
         return term.head
     return LITERAL if isinstance(term, Literal) else None
+
+
+def _depth(term: Term) -> int:
+    return 1 + max(map(_depth, term.operands), default=0) if isinstance(term, Apply) else 0
 
 
 def type_named(word: str) -> Attribute:
