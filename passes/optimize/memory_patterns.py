@@ -85,6 +85,8 @@ def run_on(op: Operation, limit: int = 64) -> None:
             _element_assignments(body, limit, facts)
     for found in memory_patterns(op):
         found.declaration.properties["memory"] = StringAttr(found.pattern)
+        if found.reason in _GIVEN.values():
+            continue  # nothing was decided
         remark(
             MemoryPatternOptimization.name,
             found.declaration.location,

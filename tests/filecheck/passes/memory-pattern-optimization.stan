@@ -24,10 +24,9 @@ model {
 // VALUE:       "stan.declare"({{.*}}var_name = "x"
 // VALUE-NOT:   "stan.declare"({{.*}}var_name = "whole"
 // VALUE:       "stan.declare"({{.*}}var_name = "part"
-// EXPLAIN:       variable x
-// EXPLAIN-NEXT:    done      memory-pattern-optimization: static: it is data
-// EXPLAIN:       variable p
-// EXPLAIN-NEXT:    done      memory-pattern-optimization: static: it is a parameter
+// Of data and parameters nothing is decided.
+// EXPLAIN-NOT:   variable x
+// EXPLAIN-NOT:   variable p
 // EXPLAIN:       variable whole
 // EXPLAIN-NEXT:    done      memory-pattern-optimization: static: only assigned whole
 // EXPLAIN:       variable part
