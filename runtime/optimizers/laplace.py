@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from ulam.runtime.data import parse_json, read_data
-from ulam.runtime.errors import ArgumentError, DataError, Rejection
+from ulam.runtime.errors import DataError, Rejection
 from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.curvature import FAR_FROM_MODE, NormalApproximation, normal_approximation
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.quantities import constrained_or_nan
+from ulam.runtime.optimizers.quasi_newton import check_count
 from ulam.runtime.optimizers.result import QUANTITIES_STREAM, OptimizationResult
 
 if TYPE_CHECKING:
@@ -144,10 +145,12 @@ def laplace(
     What a draw makes the program reject is NaN, and `notes` says how often; CmdStan ends there. An interrupt (Ctrl-C)
     keeps the draws that were made.
 
-    Raises CurvatureError if the Hessian at the mode is not negative definite, ArgumentError if there are no draws.
+    Raises CurvatureError if the Hessian at the mode is not negative definite, ValueError if `draws` or `refresh` is
+    not a count.
     """
-    if draws < 1:
-        raise ArgumentError(f"draws must be at least 1, found {draws}")
+    check_count("draws", draws)
+    if refresh != 0:
+        check_count("refresh", refresh)
     seed = model.seed if seed is None else seed
     report = _reporter(refresh, file)
     center = mode_point(model, mode, jacobian, seed)

@@ -13,7 +13,6 @@ import pytest
 
 from ulam import CurvatureError, DataError, LaplaceResult, StanModel
 from ulam.runtime import cmdstan_csv
-from ulam.runtime.errors import ArgumentError
 from ulam.runtime.optimizers.laplace import ModeWarning, laplace
 from ulam.tools import ulam
 
@@ -159,8 +158,10 @@ def test_wrong_modes(scale: StanModel, gaussian: StanModel, tmp_path: Path) -> N
     (tmp_path / "digits.csv").write_text("lp__,p.1,p.2,p.3\n-9,0.22222,0.33333,0.44444\n")
     with pytest.raises(DataError, match=r"digits\.csv: .*simplex.*few digits may not keep a constraint"):
         laplace(simplex, tmp_path / "digits.csv")
-    with pytest.raises(ArgumentError, match="draws must be at least 1, found 0"):
+    with pytest.raises(ValueError, match="draws must be at least 1, found 0"):
         laplace(scale, draws=0)
+    with pytest.raises(ValueError, match="refresh must be an integer, found 0.5"):
+        laplace(scale, refresh=0.5)  # pyright: ignore[reportArgumentType]
 
 
 def test_no_negative_definite_hessian() -> None:
