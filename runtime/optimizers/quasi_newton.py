@@ -134,8 +134,17 @@ class DenseInverseHessian:
     reset H is I / B before the update.
     """
 
+    ROWS = 64
+    """Rows that are updated at a time, so that temporary arrays are small."""
+
     def __init__(self, size: int) -> None:
-        self._matrix: npt.NDArray[np.float64] = np.empty((size, size))
+        try:
+            self._matrix: npt.NDArray[np.float64] = np.empty((size, size))
+        except MemoryError:
+            raise MemoryError(
+                f"BFGS keeps a matrix of {size} x {size} numbers ({8e-9 * size**2:.3g} GB), which does not fit in "
+                "memory; algorithm 'lbfgs' does without"
+            ) from None
         self._s, self._y = np.empty(size), np.empty(size)
 
     def update(self, old: Point, new: Point, reset: bool) -> tuple[float, float]:
@@ -153,9 +162,11 @@ class DenseInverseHessian:
         # H - rho (s (Hy)' + (Hy) s') + (rho^2 y'Hy + rho) s s' = H + s v' + v s'
         with np.errstate(over="ignore", invalid="ignore"):  # where y.s is 0; the next search then fails
             v = (0.5 * rho * (rho * float(y.dot(product)) + 1.0)) * s - rho * product
-            outer = np.multiply.outer(s, v)
-            matrix += outer
-            matrix += outer.T
+            for start in range(0, s.size, self.ROWS):
+                rows = slice(start, start + self.ROWS)
+                change = np.multiply.outer(s[rows], v)
+                change += np.multiply.outer(v[rows], s)
+                matrix[rows] += change
         return math.sqrt(s.dot(s)), scale
 
     def direction(self, gradient: Vector) -> Vector:

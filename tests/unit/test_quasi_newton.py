@@ -201,7 +201,9 @@ def test_limited_memory_is_the_two_loop_recursion(block: int | None) -> None:
         np.testing.assert_allclose(memory.direction(new.gradient), r, rtol=1e-9)
 
 
-def test_dense_update_is_the_formula() -> None:
+@pytest.mark.parametrize("rows", [64, 3])
+def test_dense_update_is_the_formula(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DenseInverseHessian, "ROWS", rows)
     points = pairs(5, 4)
     dense = DenseInverseHessian(4)
     matrix = np.eye(4)
@@ -336,3 +338,8 @@ def test_cubic_minimum() -> None:
 def test_options_are_checked(options: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LBFGSOptions(**options)  # pyright: ignore[reportArgumentType]
+
+
+def test_bfgs_of_a_size_that_does_not_fit_in_memory_says_so() -> None:
+    with pytest.raises(MemoryError, match="10000000 x 10000000 .*'lbfgs'"):
+        DenseInverseHessian(10**7)
