@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ulam.runtime.errors import ProgramError
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.termination import Termination
@@ -27,6 +28,11 @@ FAR_FREE = 1e8
 
 GROWTH = 0.5
 """The log density counts as growing in such a parameter if the last quarter of its way brought more than this."""
+
+LEVEL = 0.01
+"""It has levelled off where its slope is less than this part of the mean slope on that way."""
+
+FLAT = 1e-3
 
 CHECKPOINTS = 64
 """How many points of the path are kept, at most, evenly spread."""
@@ -101,11 +107,11 @@ def _without_effect(run: Run) -> list[str]:
 
 
 def _runaways(run: Run) -> list[str]:
-    """Parameters that went far; those along which the log density grew to the last apart from the others."""
+    """Parameters that went far and along which the log density still grows, or is flat; not those with a mode there."""
     far = np.where(_constrained_mask(run.model), FAR, FAR_FREE)
     gone = np.flatnonzero((np.abs(run.end) > far) & (np.abs(run.end - run.start) > 0.5 * far))
-    growing = [int(i) for i in gone if _late_gain(run, int(i)) > max(GROWTH, 1e-9 * abs(run.end_value))]
-    flat = [int(i) for i in gone if i not in growing]
+    growing = [int(i) for i in gone if _grows(run, int(i))]
+    flat = [int(i) for i in gone if i not in growing and _is_flat(run, int(i))]
     found: list[str] = []
     if growing:
         remedy = "a prior that keeps these parameters from the boundary of their support may help"
@@ -124,14 +130,26 @@ def _runaways(run: Run) -> list[str]:
     return found
 
 
-def _late_gain(run: Run, position: int) -> float:
-    """By how much the log density rose on the last quarter of the parameter's way."""
+def _grows(run: Run, position: int) -> bool:
+    """Whether the log density rose on the last quarter of the parameter's way, and has not levelled off at its end."""
     end = run.end[position]
-    quarter = 0.75 * end + 0.25 * run.start[position]
-    before = [
-        value for value, theta in run.path.points if abs(theta[position] - end) >= abs(quarter - end)
-    ]  # the start is one of them
-    return run.end_value - before[-1]
+    quarter = 0.25 * abs(end - run.start[position])
+    before = [point for point in run.path.points if abs(point[1][position] - end) >= quarter]  # with the start
+    value, theta = before[-1]
+    gain = run.end_value - value
+    mean_slope = gain / abs(theta[position] - end)
+    return gain > max(GROWTH, 1e-9 * abs(run.end_value)) and abs(run.end_gradient[position]) > LEVEL * mean_slope
+
+
+def _is_flat(run: Run, position: int) -> bool:
+    """Whether the log density stays the same, up to `FLAT`, when the parameter goes on by 1."""
+    farther = run.end.copy()
+    farther[position] += math.copysign(1.0, run.end[position])
+    try:
+        value, _ = run.model.log_density_gradient(farther, propto=True, jacobian=run.jacobian)
+    except ProgramError:
+        return False
+    return abs(value - run.end_value) <= FLAT
 
 
 def _places(run: Run, positions: list[int]) -> str:

@@ -239,6 +239,14 @@ def test_a_log_density_that_reaches_infinity(algorithm: str) -> None:
     assert "no maximum" in fit.notes[0]
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_mode_far_out_needs_no_note(algorithm: str) -> None:
+    text = "parameters { real<lower=0> s; } model { s ~ lognormal(25, 1); }"
+    fit = model(text).optimize(algorithm, jacobian=True, init=0)
+    assert fit.converged and math.log(fit["s"]) == pytest.approx(25, abs=1e-3)
+    assert not fit.notes
+
+
 def test_a_maximum_at_the_boundary_is_told_from_one_without_bound() -> None:
     fit = model("parameters { real<lower=0> s; } model { s ~ normal(-1, 1); }").optimize(init=0)
     assert fit.converged and fit["s"] < 1e-6
