@@ -8,11 +8,12 @@ adjoints, the *tangent* of a value is its derivative along a direction.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import SymbolRefAttr, f64, i64
+from xdsl.dialects.builtin import IntegerAttr, SymbolRefAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Dialect
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     var_operand_def,
@@ -142,11 +143,50 @@ class PopOp(PlainOperation):
     res = var_result_def()
 
 
+@irdl_op_definition
+class ProfileBeginOp(PlainOperation):
+    """Enters the profile region `region`, whose name is that of region `named`. Always true, unless the same name is
+    active from another statement: the context then has the message.
+
+    What the region does is in an `scf.if` on the result, which has the attribute `profile`: as nobody knows that the
+    condition holds, nothing leaves or enters it, here or in LLVM. `gradient`: of a function that has a reverse sweep;
+    `reverse`: of its half there.
+    """
+
+    name = "ad.profile_begin"
+    region = prop_def(IntegerAttr)
+    named = prop_def(IntegerAttr)
+    gradient = opt_prop_def(UnitAttr)
+    reverse = opt_prop_def(UnitAttr)
+    res = result_def(i1)
+
+
+@irdl_op_definition
+class ProfileEndOp(PlainOperation):
+    """Leaves the profile region that `begin` entered."""
+
+    name = "ad.profile_end"
+    begin = operand_def(i1)
+    region = prop_def(IntegerAttr)
+    named = prop_def(IntegerAttr)
+    gradient = opt_prop_def(UnitAttr)
+    reverse = opt_prop_def(UnitAttr)
+
+
+@irdl_op_definition
+class ProfileEntriesOp(PlainOperation):
+    """Counts values put on the var stack, for the innermost profile region: `kept` for the reverse sweep, `others`."""
+
+    name = "ad.profile_entries"
+    kept = operand_def(i64)
+    others = operand_def(i64)
+
+
 AD = Dialect(
     "ad",
     [
         GradientOp, HessianVectorOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp,
-        PopOp,
+        PopOp, ProfileBeginOp, ProfileEndOp, ProfileEntriesOp,
     ],
     [],
 )  # fmt: skip

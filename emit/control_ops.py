@@ -8,7 +8,7 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from ulam.dialects import rt
+from ulam.dialects import ad, rt
 from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
 from ulam.emit.memory_ops import FATAL, STACK_LIMIT, context_field, fail_block, site_of
@@ -269,6 +269,36 @@ def _kernel(e: FunctionEmitter, op: Operation) -> None:
     e.begin_block(good)
 
 
+def _number(op: Operation, name: str) -> int:
+    attribute = op.properties[name]
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
+
+
+def _profile_call(e: FunctionEmitter, op: Operation, function: str, returned: str) -> str:
+    """A call of the profiler; as a C function that may touch any memory, it is not moved across."""
+    region, named = (_number(op, name) for name in ("region", "named"))
+    kind = ("gradient" in op.properties) + 2 * ("reverse" in op.properties)
+    e.module.declare(function, f"declare {returned} @{function}(ptr, i32, i32, i32) #0")
+    return f"call {returned} @{function}(ptr %context, i32 {region}, i32 {named}, i32 {kind})"
+
+
+def _profile_begin(e: FunctionEmitter, op: Operation) -> None:
+    fine = e.temporary()
+    e.line(f"{fine} = {_profile_call(e, op, 'ulam_profile_begin', 'i32')}")
+    e.line(f"{e.define(op.results[0])} = icmp ne i32 {fine}, 0")
+
+
+def _profile_end(e: FunctionEmitter, op: Operation) -> None:
+    e.line(_profile_call(e, op, "ulam_profile_end", "void"))
+
+
+def _profile_entries(e: FunctionEmitter, op: Operation) -> None:
+    e.module.declare("ulam_profile_entries", "declare void @ulam_profile_entries(ptr, i64, i64) #0")
+    kept, others = (e.names[operand] for operand in e.operands(op))
+    e.line(f"call void @ulam_profile_entries(ptr %context, i64 {kept}, i64 {others})")
+
+
 def control_table() -> dict[type[Operation], Emit]:
     """Op class → emitter, for control flow, calls and errors."""
     return {
@@ -278,5 +308,8 @@ def control_table() -> dict[type[Operation], Emit]:
         func.CallOp: _call,
         rt.CheckOp: _check,
         rt.StackGuardOp: _stack_guard,
+        ad.ProfileBeginOp: _profile_begin,
+        ad.ProfileEndOp: _profile_end,
+        ad.ProfileEntriesOp: _profile_entries,
         rt.KernelOp: _kernel,
     }

@@ -60,6 +60,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "lighten-loops": ("lower.stages", "LightenLoops"),
     "fuse-loops": ("lower.stages", "FuseLoops"),
     "reverse-mode": ("autodiff.reverse_mode", "ReverseModePass"),
+    "count-profile-entries": ("autodiff.profile_entries", "CountProfileEntries"),
     "forward-mode": ("autodiff.forward_mode", "ForwardModePass"),
     "split-scatters": ("lower.split_scatters", "SplitScatters"),
     "release-arena": ("lower.release_arena", "ReleaseArena"),
@@ -72,6 +73,8 @@ PASSES: dict[str, tuple[str, str]] = {
     "partial-evaluation": ("optimize.partial_evaluation", "PartialEvaluation"),
     "print-analysis": ("analysis.print_analysis", "PrintAnalysis"),
     "repeat": ("optimize.repeat", "Repeat"),
+    "strip-profiles": ("profiles", "StripProfiles"),
+    "insert-profiles": ("profiles", "InsertProfiles"),
     "specialize-data": ("optimize.specialize_data", "SpecializeData"),
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
 }
@@ -137,6 +140,15 @@ LEVELS: dict[int, tuple[str, ...]] = {
     4: ("specialize-data", *(entry for name in _EVERYTHING for entry in _then_elements(name))),
 }
 DEFAULT_LEVEL = 3
+
+# What becomes of a program's profile statements, before the passes of the level: see `profiles`.
+PROFILING: dict[str, str] = {
+    "on": "",
+    "off": "strip-profiles",
+    "statements": "strip-profiles,insert-profiles{each=statement}",
+    "blocks": "strip-profiles,insert-profiles{each=block}",
+    "functions": "strip-profiles,insert-profiles{each=function}",
+}
 
 
 class PipelineError(ValueError):

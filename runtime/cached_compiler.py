@@ -77,7 +77,7 @@ class CachedCompiler:
             return self._stored(entry)
         metadata = self._compiler.metadata()
         if self._metadata is None:
-            self._metadata = {key: metadata[key] for key in ("name", "globals")}
+            self._metadata = {key: metadata[key] for key in ("name", "globals", "profiles")}
         unit: CompiledUnit = self._compiler.compiled(name)
         if cache is not None:
             record = {"program": self._metadata, "sites": list(unit.sites), "n_slots": unit.n_slots}

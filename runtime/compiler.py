@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ulam.passes.pipelines import LOCATING_UNITS, level_pipeline
+from ulam.passes.pipelines import LOCATING_UNITS, PROFILING, level_pipeline
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -30,11 +30,15 @@ class CompileOptions:
     opt_level: int = 3
     include_paths: tuple[str, ...] = ()
     pipeline: str | None = None
+    profile: str = "on"
+    """`on`: the program's profile statements record; `off`: they are not there; `statements`, `blocks`, `functions`:
+    each of these is a region of its own instead (see `passes.profiles`)."""
 
     @property
     def passes(self) -> str:
         """The passes to run, as pipeline text."""
-        return level_pipeline(self.opt_level) if self.pipeline is None else self.pipeline
+        passes = level_pipeline(self.opt_level) if self.pipeline is None else self.pipeline
+        return ",".join(filter(None, (PROFILING[self.profile], passes)))
 
     @property
     def wants_data(self) -> bool:

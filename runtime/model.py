@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.passes.pipelines import PROFILING
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import DataSource, Values, bind_values, read_data
 from ulam.runtime.errors import ArgumentError, CompileError, ProgramError
@@ -33,7 +34,9 @@ from ulam.runtime.program import BoundProgram, Failure, Unit
 if TYPE_CHECKING:
     from ulam.runtime.cached_compiler import CachedCompiler
     from ulam.runtime.compiler import Compiler
+    from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
+    from ulam.runtime.profiler import Profiler
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,7 +60,9 @@ class StanModel:
 
     `source` is the path of a `.stan` file, or the text of a program. `data` is a path, JSON text or a mapping.
     `seed` is for random numbers drawn in transformed data. With `capture_stan_prints` printed lines go through
-    Python's `sys.stdout`, else straight to the process's standard output.
+    Python's `sys.stdout`, else straight to the process's standard output. `profile`: whether the program's `profile`
+    statements record (`profiler` has what), or `"statements"`, `"blocks"` or `"functions"` to have these recorded
+    instead; the last `profile_events` passes are kept one by one.
     """
 
     def __init__(
@@ -70,11 +75,13 @@ class StanModel:
         opt_level: int = 3,
         include_paths: Sequence[str | os.PathLike[str]] = (),
         cache: bool = True,
+        profile: bool | str = True,
+        profile_events: int = 0,
     ) -> None:
         text, filename = _read_source(source)
         paths = tuple(os.fspath(path) for path in include_paths)
-        options = CompileOptions(opt_level, paths)
-        self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache)
+        options = CompileOptions(opt_level, paths, profile=_profiling(profile))
+        self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events)
 
     def _setup(
         self,
@@ -85,18 +92,20 @@ class StanModel:
         capture_stan_prints: bool,
         options: CompileOptions,
         cache: bool,
+        profile_events: int = 0,
     ) -> None:
         self.seed = seed
         self._capture = capture_stan_prints
         compiler = _compiler(text, filename, options, cache)
         # NumPy's generators take a fifth of the time of a cached start: only for a program that may draw.
         rng = Rng(seed) if "_rng" in text or "#include" in text else None
-        self._program = BoundProgram(compiler, values, rng, self._show)
+        self._program = BoundProgram(compiler, values, rng, self._show, profile_events=profile_events)
+        self._profiler = self._program.profiler
         if options.wants_data:
             compiler.specialize(self._program.known_data())
         declared = {variable.name.partition(":")[0] for variable in self._program.of_block("data")}
         kept = Values(values.name, {k: v for k, v in values.values.items() if k in declared}, values.is_json)
-        self._recipe = (text, filename, kept, seed, capture_stan_prints, options, cache)
+        self._recipe = (text, filename, kept, seed, capture_stan_prints, options, cache, profile_events)
         self._parameters = self._program.of_block("parameters")
         self._size = sum(math.prod(variable.unconstrained_dims) for variable in self._parameters)
         self._shape = (self._size,)
@@ -354,6 +363,8 @@ class StanModel:
             if unit.failure is not None:
                 raise self._constrain_error(unit, unit.failure, space, beyond)
             context.rng = rng
+            if self._profiler is not None:
+                self._profiler.enter(context, "generated quantities")
             status = context.run_constrain(
                 unit.entry, unit.bound, space.theta_address, result.ctypes.data, bool(include_tp), bool(include_gq)
             )
@@ -427,6 +438,17 @@ class StanModel:
 
         return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
 
+    def laplace(self, mode: Any = None, **options: Any) -> LaplaceResult:
+        """Draws from the normal approximation at a mode: see `ulam.runtime.optimizers.laplace.laplace`."""
+        from ulam.runtime.optimizers.laplace import laplace
+
+        return laplace(self, mode, **options)
+
+    @property
+    def profiler(self) -> Profiler | None:
+        """What the program's profile statements have recorded; None if it has none."""
+        return self._profiler
+
     @property
     def compile_seconds(self) -> float:
         """Time spent so far on compiling and loading."""
@@ -449,9 +471,14 @@ class StanModel:
 
     def _take(self) -> _Workspace:
         try:
-            return self._idle.pop()
+            space = self._idle.pop()
         except IndexError:
-            return _Workspace(self._size)
+            space = _Workspace(self._size)
+            if self._profiler is not None:
+                self._profiler.attach(space.context)
+        if self._profiler is not None:
+            self._profiler.enter(space.context)
+        return space
 
     def _fill(self, space: _Workspace, theta: FloatArray) -> None:
         if type(theta) is not np.ndarray or theta.shape != self._shape:
@@ -496,6 +523,14 @@ def _memory(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
     if isinstance(values, ctypes.POINTER(ctypes.c_double)):
         return np.ctypeslib.as_array(values, shape=shape)
     raise ArgumentError(f"{name} must be an array of float64, or of C double, found {type(values).__name__}")
+
+
+def _profiling(profile: bool | str) -> str:
+    """The name of a row of `PROFILING`."""
+    name = ("on" if profile else "off") if isinstance(profile, bool) else profile
+    if name not in PROFILING:
+        raise ArgumentError(f"profile must be True, False, {', '.join(map(repr, PROFILING))}, found {profile!r}")
+    return name
 
 
 def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:

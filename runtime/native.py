@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 STATUS_OK, STATUS_REJECT, STATUS_FATAL = 0, 1, 2
 
@@ -47,6 +47,14 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_run_hessian": (_I32, (*[_POINTER] * 4, _I64, *[_POINTER] * 3, _I32)),
     "ulam_run_constrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32, _I32)),
     "ulam_run_unconstrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER)),
+    "ulam_profile_attach": (_I32, (_POINTER, _I64)),
+    "ulam_profile_set_phase": (_NOTHING, (_POINTER, _I32)),
+    "ulam_profile_reset": (_NOTHING, (_POINTER,)),
+    "ulam_profile_rows": (_I64, (_POINTER, _POINTER, _I64)),
+    "ulam_profile_events": (_I64, (_POINTER, _POINTER, _I64)),
+    "ulam_profile_overhead": (_NOTHING, (_POINTER, _POINTER, _POINTER)),
+    "ulam_ticks": (_I64, ()),
+    "ulam_seconds_per_tick": (ctypes.c_double, ()),
     "ulam_set_print_sink": (_NOTHING, (_POINTER, _PrintSink)),
     "ulam_output": (_POINTER, (_POINTER,)),
     "ulam_clear_output": (_NOTHING, (_POINTER,)),
@@ -122,6 +130,37 @@ def _restore_rng(seed: int, stream: int, state: Any) -> Rng:
 def new_rng(seed: int, stream: int = 0) -> Rng:
     """A random number generator; different streams of one seed are independent."""
     return Rng(seed, stream)
+
+
+class ProfileRow(ctypes.Structure):
+    """A region below another one, of one thread and phase; `parent` is the index of a row.
+
+    Region -1, without a parent: whole evaluations.
+    """
+
+    _fields_ = [
+        (name, ctypes.c_int64)
+        for name in (
+            "thread", "phase", "parent", "region", "passes", "gradient_passes", "forward_ticks", "reverse_ticks",
+            "kept", "others",
+        )
+    ]  # fmt: skip
+
+
+class ProfileEvent(ctypes.Structure):
+    """One pass through a region."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("thread", "phase", "region", "reverse", "start", "ticks")]
+
+
+_Record = TypeVar("_Record", ProfileRow, ProfileEvent)
+
+
+def _records(read: Any, address: int, kind: type[_Record]) -> list[_Record]:
+    count = read(address, None, 0)
+    records = (kind * count)()
+    read(address, ctypes.addressof(records), count)
+    return list(records)
 
 
 class Context:
@@ -238,6 +277,34 @@ class Context:
         text = ctypes.string_at(self._library.ulam_output(self.address), length).decode("utf-8", "replace")
         self._library.ulam_clear_output(self.address)
         return text
+
+    # ------------------------------------------------------------ profiles (c/profile.h)
+
+    def attach_profile(self, events: int) -> None:
+        """Records profiles from now on; the last `events` passes one by one."""
+        if not self._library.ulam_profile_attach(self.address, events):
+            raise MemoryError("no memory for a profile")
+
+    def set_phase(self, phase: int) -> None:
+        """Under which phase the next evaluations are recorded."""
+        self._library.ulam_profile_set_phase(self.address, phase)
+
+    def reset_profile(self) -> None:
+        self._library.ulam_profile_reset(self.address)
+
+    def profile_rows(self) -> list[ProfileRow]:
+        """The nodes of all trees, parents first."""
+        return _records(self._library.ulam_profile_rows, self.address, ProfileRow)
+
+    def profile_events(self) -> list[ProfileEvent]:
+        """The last passes through regions, in the order of their ends."""
+        return _records(self._library.ulam_profile_events, self.address, ProfileEvent)
+
+    def profile_overhead(self) -> tuple[float, float]:
+        """Ticks that entering and leaving a region takes: those counted as its time, and others."""
+        inside, outside = ctypes.c_double(), ctypes.c_double()
+        self._library.ulam_profile_overhead(self.address, ctypes.byref(inside), ctypes.byref(outside))
+        return inside.value, outside.value
 
     @property
     def arena_bytes(self) -> int:

@@ -30,6 +30,7 @@ from ulam.runtime.errors import (
 )
 from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng
+from ulam.runtime.profiler import Profiler, Region
 
 # Units that have a `bind` entry; `setup` has `prepare` instead, the others need nothing computed beforehand.
 UNITS_WITH_BIND = frozenset(
@@ -136,9 +137,11 @@ class Unit:
     It is raised where an evaluation would have raised it.
     """
 
-    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "failure")
+    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "failure", "profiler")
 
-    def __init__(self, name: str, loaded: LoadedObject, data: BoundData, sites: Sequence[Site]) -> None:
+    def __init__(
+        self, name: str, loaded: LoadedObject, data: BoundData, sites: Sequence[Site], profiler: Profiler | None
+    ) -> None:
         self.name = name
         self.loaded = loaded
         self.data = data
@@ -146,6 +149,7 @@ class Unit:
         self.entry = 0 if name == "setup" else loaded.address("evaluate")
         self.bound = data.address
         self.failure: Failure | None = None
+        self.profiler = profiler
 
     def error(self, status: int, context: Context) -> ProgramError:
         """The exception for a run of this unit that returned `status`."""
@@ -156,7 +160,8 @@ class Unit:
             site = self.sites[failure.site]
         else:
             site = Site(failure.status, "the program failed without saying where", "", 0, 0, "")
-        return site.error(failure.status, failure.values, failure.message)
+        message = failure.message if self.profiler is None else self.profiler.explained(failure.message)
+        return site.error(failure.status, failure.values, message)
 
 
 class BoundProgram:
@@ -169,6 +174,7 @@ class BoundProgram:
         rng: Rng | None,
         show: Callable[[str], None],
         load: Loader | None = None,
+        profile_events: int = 0,
     ) -> None:
         self._compiler = compiler
         self._load = load or load_object
@@ -180,6 +186,9 @@ class BoundProgram:
         metadata = self._timed(compiler.metadata)
         self.name: str = metadata["name"]
         self.variables = [GlobalVariable.from_metadata(i, entry) for i, entry in enumerate(metadata["globals"])]
+        regions = [Region(*entry) for entry in metadata.get("profiles", ())]
+        self.profiler = Profiler(regions, profile_events) if regions else None
+        """What profile statements record; None if the program has none."""
         self._data = self._bind_data(source, rng)
 
     def of_block(self, *blocks: str) -> list[GlobalVariable]:
@@ -224,7 +233,7 @@ class BoundProgram:
         if base is not None:
             # Each unit has a table of its own: slots beyond those of data may mean something else in each.
             memmove(data.address, base.address, 8 * min(data.slots, base.slots))
-        unit = Unit(name, loaded, data, [Site.from_metadata(entry) for entry in compiled.sites])
+        unit = Unit(name, loaded, data, [Site.from_metadata(entry) for entry in compiled.sites], self.profiler)
         if name in UNITS_WITH_BIND:
             with self._contexts.context() as context:
                 status = context.run_bind(loaded.address("bind"), data)
@@ -245,6 +254,9 @@ class BoundProgram:
         dims_entry = setup.loaded.address("data_dims")
 
         with self._contexts.context(rng) as context:
+            if self.profiler is not None:
+                self.profiler.attach(context)
+                self.profiler.enter(context, "data")
 
             def dims_of(variable: GlobalVariable) -> Dims:
                 # Of a parameter, the number of its unconstrained values follows the sizes.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import StringAttr, f64
+from xdsl.dialects.builtin import StringAttr, UnitAttr, f64, i1
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
@@ -232,6 +232,19 @@ def _kernel(r: ReverseMode, frame: Frame, op: rt.KernelOp) -> None:
     r.builder.emit(rt.KernelOp, arguments, (), {"function": StringAttr(kernel.pullback)})
 
 
+# ---------------------------------------------------------------- profiles
+
+
+def _profile_end(r: ReverseMode, frame: Frame, op: ad.ProfileEndOp) -> None:
+    """The reverse half of a region begins where the forward half ends."""
+    begin = r.builder.emit(ad.ProfileBeginOp, (), (i1,), {**op.properties, "reverse": UnitAttr()})
+    r.conditions[op.begin] = begin.results[0]
+
+
+def _profile_begin(r: ReverseMode, frame: Frame, op: ad.ProfileBeginOp) -> None:
+    r.builder.emit(ad.ProfileEndOp, (r.conditions.pop(op.res),), (), {**op.properties, "reverse": UnitAttr()})
+
+
 REVERSE: dict[type[Operation], Reverse] = {
     arith.AddfOp: _add,
     arith.SubfOp: _sub,
@@ -248,4 +261,6 @@ REVERSE: dict[type[Operation], Reverse] = {
     func.CallOp: reverse_call,
     ad.AccumulateOp: _accumulate,
     ad.TargetAddOp: _target_add,
+    ad.ProfileBeginOp: _profile_begin,
+    ad.ProfileEndOp: _profile_end,
 }  # type: ignore[dict-item]

@@ -40,6 +40,9 @@ class Shadows:
                 if self._is_active(op.res):
                     shadow = self.of[op.buffer]
                     self._beside(op, rt.ViewOp.create(operands=(shadow, op.offset), result_types=(op.res.type,)))
+            elif isinstance(op, rt.NullOp):  # of a branch that is never taken: see `ad.profile_begin`
+                if self._is_active(op.res):
+                    self.of[op.res] = op.res
             elif isinstance(op, scf.ForOp):
                 self._loop(op)
             elif isinstance(op, scf.IfOp):

@@ -42,6 +42,7 @@ class ReverseMode:
         self.keeper = Keeper(self.builder, self.memory)
         self.shadows = Shadows(self.activity, derivatives)
         self._slots: dict[scf.WhileOp, SSAValue] = {}  # where the newest record of a loop is
+        self.conditions: dict[SSAValue, SSAValue] = {}  # of the regions of profiles: forward → reverse
         self.contributions: dict[Operation, list[tuple[SSAValue, SSAValue]]] = {}  # fused op → (scalar, its adjoint)
 
     def gradient(self, independent: ad.IndependentOp) -> None:
@@ -119,13 +120,14 @@ class ReverseMode:
 
     def fuse_all(self, block: Block) -> None:
         """Puts the reverse of every op that allows it into its own regions."""
-        op = block.first_op
+        op, regions = block.first_op, 0
         while op is not None:
             following = op.next_op
+            regions += isinstance(op, ad.ProfileBeginOp) - isinstance(op, ad.ProfileEndOp)
             if op.regions:
-                if self._adds_to_target(op) and self._can_fuse(op):
+                if not regions and self._adds_to_target(op) and self._can_fuse(op):
                     self._fuse(op)
-                else:
+                elif "profile" not in op.attributes:  # both halves of a region are kept apart
                     for region in op.regions:
                         for inner in region.blocks:
                             self.fuse_all(inner)
@@ -138,10 +140,12 @@ class ReverseMode:
         """Whether all active effects of a region op are additions to the target, and memory of its own."""
         if any(self._is_differentiable(v) for v in _carried_values(op)):
             return False
+        if "profile" in op.attributes:
+            return False
         ops = list(ops_within(op))
         own: set[Operation] = {inner for inner in ops if isinstance(inner, rt.AllocOp)}
         for inner in ops:
-            if isinstance(inner, rt.ReleaseOp):
+            if isinstance(inner, rt.ReleaseOp | ad.ProfileBeginOp | ad.ProfileEndOp):
                 return False
             for buffer in written_buffers(inner):
                 if self.is_active(buffer) and not self._is_own(buffer, own):
@@ -362,7 +366,7 @@ class ReverseMode:
         outer = self._outer_scalars(op)
         zero = builder.f64(0.0)
         adjoints = [self.take(frame, op.results[n]) or zero for n in active]
-        condition = self.need(op.cond, frame)
+        condition = self.conditions.get(op.cond) or self.need(op.cond, frame)
         regions: list[Region] = []
         for region in op.regions:
             block = Block()
@@ -378,7 +382,8 @@ class ReverseMode:
                 else:
                     builder.emit(scf.YieldOp, [frame.adjoints.get(v, zero) for v in outer])
             regions.append(Region(block))
-        branch = builder.emit(scf.IfOp, (condition,), [f64] * len(outer), regions=regions)
+        attributes = {"profile": op.attributes["profile"]} if "profile" in op.attributes else None
+        branch = builder.emit(scf.IfOp, (condition,), [f64] * len(outer), regions=regions, attributes=attributes)
         for v, result in zip(outer, branch.results, strict=True):
             frame.adjoints[v] = result
 

@@ -81,6 +81,17 @@ class Closure:
     autodiff: list[bool]
 
 
+ProfileKey = tuple[str, str, int, int]
+"""A profile statement: its name, file, line and column."""
+
+
+def profile_key(op: stan.ProfileOp) -> ProfileKey:
+    """What tells a profile statement from others; copies of one are the same."""
+    if isinstance(place := op.location, FileLineColLoc):
+        return op.profile_name.data, place.filename.data, place.line.data, place.column.data
+    return op.profile_name.data, "", 0, 0
+
+
 @dataclass
 class Frame:
     """A function whose body is being written in place of a call."""
@@ -133,6 +144,7 @@ class Lowering:
         self.subjects: list[str] = []  # variables whose declared constraint is being checked
         self.precise = False  # whether errors must come in the program's order (see `checks`)
         self.propto = False  # whether this function drops constants at all
+        self.profiles: dict[ProfileKey, int] | None = None  # regions by number; None: profiles do not count here
         self.differentiated = False  # whether a gradient of this function will be taken
         self.jacobian: SSAValue | None = None  # i1: whether jacobian adjustments count
         self.deferred: set[SSAValue] = set()  # reals that are written where they are added to the target

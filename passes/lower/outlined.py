@@ -164,6 +164,7 @@ class Outlined:
         builder = Builder(block)
         builder.location = function.location
         inner = Lowering(builder, low.functions, low.sites, self)
+        inner.profiles = low.profiles
         inner.propto, inner.precise, inner.differentiated = low.propto, low.precise, low.differentiated
         inner.jacobian = block.args[-1] if version.takes_jacobian else None
         frame = Frame(function, function.location, key.unnormalized)

@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.autodiff.forward_mode import ForwardModePass
+from ulam.passes.autodiff.profile_entries import CountProfileEntries
 from ulam.passes.autodiff.reverse_mode import ReverseModePass
 from ulam.passes.lower import (
     cse,
@@ -49,7 +50,7 @@ def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
         passes.append(HoistData())
     if unit.startswith(_HOT):
         passes += [LightenLoops(), FuseLoops(before_reverse_mode=True, reassociate=reassociate)]
-    passes.append(ReverseModePass())
+    passes += [ReverseModePass(), CountProfileEntries()] if unit.startswith("gradient") else [ReverseModePass()]
     if unit.startswith(_DIFFERENTIATED):
         passes += [cse.CommonSubexpressionElimination(), FuseLoops(reassociate=reassociate)]
     passes += [ThreadTarget(reassociate), dead_code_elimination.DeadCodeElimination()]

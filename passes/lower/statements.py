@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import StringAttr, f64, i32
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
@@ -14,7 +14,7 @@ from ulam.passes.builder import BUFFER_I64
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.indexing import Selection
 from ulam.passes.lower.indexing import select as select_part
-from ulam.passes.lower.lowering import FATAL, REJECTION, Holder, Lowering, Storage, handles
+from ulam.passes.lower.lowering import FATAL, REJECTION, Holder, Lowering, ProfileKey, Storage, handles, profile_key
 from ulam.passes.lower.shapes import (
     carried_parts,
     check_shape,
@@ -307,14 +307,64 @@ def while_(low: Lowering, op: stan.WhileOp) -> None:
 
 @handles(stan.ProfileOp)
 def profile(low: Lowering, op: stan.ProfileOp) -> None:
+    """The region's body, in a branch of its own: see `ad.profile_begin`. What it hands on is computed inside."""
     block = op.body.block
     end = block.last_op
-    low.block_ops(o for o in block.ops if o is not end)
-    if isinstance(end, stan.YieldOp):
-        for result, value in zip(op.res, end.arguments, strict=True):
+    results = end.arguments if isinstance(end, stan.YieldOp) else ()
+    ops = [o for o in block.ops if not isinstance(o, stan.YieldOp)]
+    if low.profiles is None:
+        low.block_ops(ops)
+        for result, value in zip(op.res, results, strict=True):
             low.env[result] = low.value(value)
-    elif end is not None:
-        low.op(end)
+        return
+    builder = low.builder
+    begin = begin_profile(low, profile_key(op))
+    shapes: list[Value] = []
+    parts: list[SSAValue] = []
+
+    def body() -> Sequence[SSAValue]:
+        low.block_ops(ops)
+        shapes.extend(sizes_vary_as(low.handed_on(low.value(v)), low.value(v)) for v in results)
+        parts.extend(part for value in shapes for part in low.flatten(value))
+        return parts
+
+    handed_on = iter(builder.if_else(begin, body, lambda: [_placeholder(low, part.type) for part in parts]))
+    branch = builder.block.last_op
+    assert isinstance(branch, scf.IfOp)
+    branch.attributes["profile"] = UnitAttr()
+    end_profile(low, begin)
+    for result, shape in zip(op.res, shapes, strict=True):
+        low.env[result] = low.unflatten(shape, handed_on)
+
+
+def begin_profile(low: Lowering, key: ProfileKey) -> SSAValue:
+    """Enters a region; a name that is active already is an error."""
+    assert low.profiles is not None
+    named = next(number for other, number in low.profiles.items() if other[0] == key[0])
+    properties: dict[str, Attribute] = {
+        "region": IntegerAttr(low.profiles[key], i64),
+        "named": IntegerAttr(named, i64),
+    }
+    if low.differentiated:
+        properties["gradient"] = UnitAttr()
+    begin = low.builder.value(ad.ProfileBeginOp, (), i1, properties)
+    low.check(begin, FATAL, "{text}")
+    return begin
+
+
+def end_profile(low: Lowering, begin: SSAValue) -> None:
+    """Leaves the region."""
+    assert isinstance(begin.owner, ad.ProfileBeginOp)
+    low.builder.emit(ad.ProfileEndOp, (begin,), (), begin.owner.properties)
+
+
+def _placeholder(low: Lowering, type_: Attribute) -> SSAValue:
+    """A value for the side of a branch that is never taken."""
+    if type_ == f64:
+        return low.builder.f64(0.0)
+    if isinstance(type_, rt.BufferType):
+        return low.builder.value(rt.NullOp, (), type_)
+    return low.builder.i64(0) if type_ == i64 else low.builder.i32(0)
 
 
 @handles(stan.ScopeOp)

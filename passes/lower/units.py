@@ -8,12 +8,23 @@ written, they tell which error comes first. Each is a module of its own, compile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, UnitAttr, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
@@ -21,11 +32,11 @@ from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower import indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
-from ulam.passes.lower.lowering import Holder, Lowering, Site, Storage
+from ulam.passes.lower.lowering import Holder, Lowering, ProfileKey, Site, Storage, profile_key
 from ulam.passes.lower.outlined import Outlined
 from ulam.passes.lower.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
 from ulam.passes.lower.shapes import refuse_arrays_of_tuples, size_count
-from ulam.passes.lower.statements import checked_sizes, declared_dims
+from ulam.passes.lower.statements import begin_profile, checked_sizes, declared_dims, end_profile
 from ulam.passes.lower.thread_target import target_as_value
 from ulam.passes.lower.values import (
     Container,
@@ -39,6 +50,9 @@ from ulam.passes.lower.values import (
     total,
     write,
 )
+from ulam.passes.pipelines import LOCATING_UNITS
+from ulam.passes.profiles import PROFILED_BLOCKS
+from ulam.passes.walk import ops_within
 
 _BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 _BOUND_BLOCKS = ("data", "transformed_data")
@@ -71,6 +85,12 @@ class Program:
     tuples: dict[str, stan.TupleType] = field(default_factory=dict)
     """Global variables of tuple type, and fields of such that are tuples."""
     n_slots: int = 0
+    profiles: dict[ProfileKey, int] = field(default_factory=dict[ProfileKey, int])
+    """The profile statements, by number."""
+    profiled_blocks: dict[str, ProfileKey] = field(default_factory=dict[str, ProfileKey])
+    """Kinds of blocks that are a region as a whole."""
+    profiled: bool = True
+    """Whether the unit that is being lowered records profiles."""
     outlined: Outlined = field(default_factory=lambda: Outlined({}))
     """The recursive functions of the unit that is being lowered."""
 
@@ -117,6 +137,16 @@ def take_apart(program: stan.ProgramOp) -> Program:
             result.functions[op.sym_name.data] = op
         elif isinstance(op, stan.BlockOp):
             result.blocks[op.kind.data] = op.body.block
+    if isinstance(kinds := program.attributes.get(PROFILED_BLOCKS), ArrayAttr):
+        for kind in kinds:
+            assert isinstance(kind, StringAttr)
+            key = result.profiled_blocks[kind.data] = (kind.data.replace("_", " "), "", 0, 0)
+            result.profiles.setdefault(key, len(result.profiles))
+    for part in program.body.block.ops:
+        if isinstance(part, stan.BlockOp) or (isinstance(part, stan.FuncOp) and part.library is None):
+            for op in ops_within(part):
+                if isinstance(op, stan.ProfileOp):
+                    result.profiles.setdefault(profile_key(op), len(result.profiles))
     for kind in _BLOCKS:
         for op in result.blocks[kind].ops if kind in result.blocks and kind != "model" else ():
             if not isinstance(op, stan.DeclareOp | stan.ParameterOp) or "local" in op.properties:
@@ -134,6 +164,7 @@ def metadata(program: Program) -> dict[str, Any]:
         "name": program.name,
         "n_slots": program.n_slots,
         "globals": [_describe(g) for g in program.globals.values()],
+        "profiles": [list(key) for key in program.profiles],
     }
 
 
@@ -188,6 +219,7 @@ class FunctionWriter:
         self.builder = Builder(self.block)
         self.low = Lowering(self.builder, program.functions, sites, program.outlined)
         self.low.globals = _Globals(self._bound_global)
+        self.low.profiles = program.profiles if program.profiled else None
         self.prepares = prepares
 
     def finish(self, results: Sequence[SSAValue] = (), **attributes: Attribute) -> func.FuncOp:
@@ -310,26 +342,42 @@ class FunctionWriter:
     def parameters_block(self, theta: SSAValue) -> SSAValue:
         """Reads the parameters from the unconstrained vector; returns how many it takes (i64)."""
         reader = UnconstrainedReader(self.low, theta)
-        for op in self.ops_of("parameters"):
-            if isinstance(op, stan.ParameterOp):
-                reader.parameter(op)
-            else:
-                self.low.op(op)
+        with self._region("parameters"):
+            for op in self.ops_of("parameters"):
+                if isinstance(op, stan.ParameterOp):
+                    reader.parameter(op)
+                else:
+                    self.low.op(op)
         return reader.offset
+
+    @contextmanager
+    def _region(self, kind: str) -> Iterator[None]:
+        """A profile region of a whole block, if there is to be one. Not a branch: what the block defines is seen after it."""
+        key = self.program.profiled_blocks.get(kind)
+        if key is None or self.low.profiles is None:
+            yield
+            return
+        begin = begin_profile(self.low, key)
+        yield
+        end_profile(self.low, begin)
 
     def run_block(self, kind: str) -> None:
         """All statements of a block; its global variables get storage unless they became values."""
-        for op in self.ops_of(kind):
-            if isinstance(op, stan.DeclareOp) and kind != "model" and op.local is None:
-                if _is_assigned(op):
-                    self.low.op(op)
-                    storage = self.low.env[op.res]
-                    assert isinstance(storage, Storage)
-                    self.low.globals[op.var_name.data] = storage
-                else:
-                    declared_dims(self.low, op)
-            else:
+        with self._region(kind):
+            for op in self.ops_of(kind):
+                self._statement(op, kind)
+
+    def _statement(self, op: Operation, kind: str) -> None:
+        if isinstance(op, stan.DeclareOp) and kind != "model" and op.local is None:
+            if _is_assigned(op):
                 self.low.op(op)
+                storage = self.low.env[op.res]
+                assert isinstance(storage, Storage)
+                self.low.globals[op.var_name.data] = storage
+            else:
+                declared_dims(self.low, op)
+        else:
+            self.low.op(op)
 
     def ops_of(self, kind: str) -> list[Operation]:
         block = self.program.blocks.get(kind)
@@ -376,7 +424,8 @@ def _in_data_block(op: Operation) -> bool:
 def lower_unit(program: Program, name: str) -> Unit:
     """The functions of a unit, before differentiation and hoisting."""
     sites: list[Site] = []
-    program = replace(program, outlined=Outlined(program.functions))
+    profiled = name not in LOCATING_UNITS and not name.startswith("hessian_vector")
+    program = replace(program, outlined=Outlined(program.functions), profiled=profiled)
     if name == "setup":
         functions = [_data_dims(program, sites), _prepare(program, sites)]
     elif name in ("constrain", "locate_constrain"):

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profile.h"
 #include "services.h"
 
 enum { ALIGNMENT = 64, FIRST_CHUNK = 1 << 16 };
@@ -84,6 +85,7 @@ void ulam_context_free(ulam_context *ctx) {
   free(services->spare);
   free(services->message.bytes);
   free(services->line.bytes);
+  ulam_profile_free(services->profile);
   free(services->output.bytes);
   free(services);
   free(ctx);
@@ -290,7 +292,9 @@ static char *stack_limit(void) {
   if (services->message.length) text_clear(&services->message); \
   services->line.length = 0;                     \
   services->out_of_memory = &leave;              \
+  if (services->profile) ulam_profile_enter(services->profile); \
   if (_setjmp(leave) == 0) status = (CALL);      \
+  if (services->profile) ulam_profile_leave(services->profile, status); \
   services->out_of_memory = NULL;                \
   reset_arena(ctx);                              \
   return status

@@ -30,6 +30,7 @@ struct ulam_services {
   ulam_text output;    /* printed, if there is no sink */
   int32_t print_kind;
   ulam_print_sink sink;
+  struct ulam_profile *profile; /* NULL: nothing is recorded */
   jmp_buf *out_of_memory; /* where to go when the arena cannot grow; NULL outside an evaluation */
 };
 

@@ -1,0 +1,186 @@
+"""What `profile("name") { ... }` statements recorded: rows by name, and the tree of regions.
+
+The runtime counts, per context and thread (c/profile.h); here that is put together, and ticks become seconds.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from ulam.runtime.native import Context, ProfileEvent, library
+
+PHASES = ("data", "evaluation", "warm-up", "sampling", "optimization", "generated quantities", "other")
+"""What a model was doing; numbered in this order."""
+
+_DEFAULT_PHASE = PHASES.index("evaluation")
+_phase: ContextVar[int] = ContextVar("phase", default=_DEFAULT_PHASE)
+
+
+@contextmanager
+def in_phase(name: str) -> Iterator[None]:
+    """What evaluations of the calling thread are recorded as."""
+    token = _phase.set(PHASES.index(name))
+    try:
+        yield
+    finally:
+        _phase.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A profile statement."""
+
+    name: str
+    file: str
+    line: int
+    column: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else ""
+
+
+@dataclass
+class ProfileRow:
+    """What was recorded under a name by one thread. Times in seconds; `total_time` is the sum of the other two.
+
+    `kept_values` were put on the var stack for the reverse sweep; `other_values` is what containers there hold besides.
+    """
+
+    name: str
+    thread_id: int
+    phase: str
+    forward_time: float = 0.0
+    reverse_time: float = 0.0
+    kept_values: int = 0
+    other_values: int = 0
+    passes: int = 0
+    """Without a gradient."""
+    gradient_passes: int = 0
+
+    @property
+    def total_time(self) -> float:
+        return self.forward_time + self.reverse_time
+
+
+@dataclass
+class ProfileNode(ProfileRow):
+    """The same for one place in the tree of regions: what is nested in `children` is part of its times."""
+
+    region: Region | None = None
+    children: list[ProfileNode] = field(default_factory=list["ProfileNode"])
+
+    @property
+    def self_time(self) -> float:
+        """What its children did not take."""
+        return self.total_time - sum(child.total_time for child in self.children)
+
+
+class Profiler:
+    """The profiles of one model."""
+
+    def __init__(self, regions: Sequence[Region], events: int = 0) -> None:
+        self.regions = list(regions)
+        self._events = events
+        self._contexts: list[Context] = []
+        self._lock = threading.Lock()
+
+    def attach(self, context: Context) -> None:
+        """Lets a context record."""
+        context.attach_profile(self._events)
+        with self._lock:
+            self._contexts.append(context)
+
+    def enter(self, context: Context, phase: str | None = None) -> None:
+        """Before an evaluation: notes the phase."""
+        context.set_phase(_phase.get() if phase is None else PHASES.index(phase))
+
+    def reset(self) -> None:
+        """Forgets what was recorded. No evaluation may be running."""
+        for context in self._known():
+            context.reset_profile()
+
+    def _known(self) -> list[Context]:
+        with self._lock:
+            return list(self._contexts)
+
+    # ------------------------------------------------------------ results
+
+    def tree(self) -> list[ProfileNode]:
+        """The outermost regions, by thread and phase; what contexts of one thread recorded is added up."""
+        return [node for root in self.evaluations() for node in root.children]
+
+    def evaluations(self) -> list[ProfileNode]:
+        """For each thread and phase all its evaluations: how many (`passes`), and the time between their begin and end.
+
+        The outermost regions are their children; `self_time` is what no region covers.
+        """
+        roots: list[ProfileNode] = []
+        seconds = library().ulam_seconds_per_tick()
+        for context in self._known():
+            made: list[ProfileNode] = []
+            for row in context.profile_rows():
+                siblings = roots if row.parent < 0 else made[row.parent].children
+                region = self.regions[row.region] if row.region >= 0 else None
+                node = _node(siblings, region, row.thread, PHASES[row.phase])
+                made.append(node)
+                node.forward_time += seconds * row.forward_ticks
+                node.reverse_time += seconds * row.reverse_ticks
+                node.kept_values += row.kept
+                node.other_values += row.others
+                node.passes += row.passes
+                node.gradient_passes += row.gradient_passes
+        return roots
+
+    def rows(self, *, by_phase: bool = False) -> list[ProfileRow]:
+        """One row for each name and thread, and with `by_phase` each phase, in the order of the program."""
+        found: dict[tuple[str, int, str], ProfileRow] = {}
+        for node in walk(self.tree()):
+            phase = node.phase if by_phase else ""
+            row = found.setdefault((node.name, node.thread_id, phase), ProfileRow(node.name, node.thread_id, phase))
+            row.forward_time += node.forward_time
+            row.reverse_time += node.reverse_time
+            row.kept_values += node.kept_values
+            row.other_values += node.other_values
+            row.passes += node.passes
+            row.gradient_passes += node.gradient_passes
+        order = {region.name: n for n, region in reversed(list(enumerate(self.regions)))}
+        return sorted(found.values(), key=lambda row: (order[row.name], row.thread_id, row.phase))
+
+    def events(self) -> list[ProfileEvent]:
+        """Single passes, as far as they were kept."""
+        return [event for context in self._known() for event in context.profile_events()]
+
+    # ------------------------------------------------------------ errors
+
+    def explained(self, message: str) -> str:
+        """The runtime's message about a name that is active already, with both places."""
+        match = re.fullmatch(r"profile@(\d+)@(\d+)", message)
+        if match is None:
+            return message
+        outer, inner = (self.regions[int(number)] for number in match.groups())
+        return (
+            f"profile '{inner.name}' is active already: it was entered in line {outer.line}, and again in line "
+            f"{inner.line}; statements of one name must not be nested"
+        )
+
+
+def _node(siblings: list[ProfileNode], region: Region | None, thread: int, phase: str) -> ProfileNode:
+    """The one for a region, thread and phase; a new one if there is none."""
+    for node in siblings:
+        if (node.region, node.thread_id, node.phase) == (region, thread, phase):
+            return node
+    siblings.append(ProfileNode(region.name if region is not None else phase, thread, phase, region=region))
+    return siblings[-1]
+
+
+def walk(nodes: Sequence[ProfileNode]) -> Iterator[ProfileNode]:
+    """Nodes and all below them, parents first."""
+    for node in nodes:
+        yield node
+        yield from walk(node.children)
