@@ -34,9 +34,10 @@ _LOCAL = UnitAttr()
 Variable = stan.DeclareOp | stan.ParameterOp
 DECLARATIONS = frozenset[type]((stan.DeclareOp, stan.ParameterOp))
 """The classes of `Variable`. `type(op) in ...`: a third of the time of `isinstance`, where all ops come by."""
+DEFINES_VARIABLES = DECLARATIONS | {stan.GlobalOp}
 LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
 LAZY = (stan.SelectOp, stan.AndOp, stan.OrOp)
-EXITS = (stan.BreakOp, stan.ContinueOp, stan.ReturnOp)
+EXITS = frozenset[type]((stan.BreakOp, stan.ContinueOp, stan.ReturnOp))
 
 
 # ---------------------------------------------------------------- building
@@ -135,10 +136,7 @@ def is_global(declaration: Variable) -> bool:
 
 def is_tree(op: Operation) -> bool:
     """Whether an op is part of an expression and only that: it has results, and is neither declaration nor global."""
-    return bool(op.results) and type(op) not in _DEFINES_VARIABLES
-
-
-_DEFINES_VARIABLES = DECLARATIONS | {stan.GlobalOp}
+    return bool(op.results) and type(op) not in DEFINES_VARIABLES
 
 
 def erase_unused(values: Iterable[SSAValue]) -> None:

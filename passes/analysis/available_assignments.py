@@ -18,6 +18,7 @@ from ulam.passes.analysis.data_flow import composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables, members
 from ulam.passes.variable_form import LAZY, LOOPS, is_tree
 
+_CHANGES = frozenset[type]((stan.AssignOp, stan.DeclareOp, stan.ProfileOp))
 _REPEATABLE = Effect.READS_VAR | Effect.THROWS
 
 
@@ -125,14 +126,17 @@ class AvailableAssignments:
 
     def step(self, op: Operation) -> tuple[int, int]:
         """The candidates that an op makes hold, and those that it ends."""
-        if op.results:
-            return 0, self._spoiled_by[self.variables.number(op.results[0])] if type(op) is stan.DeclareOp else 0
+        cls = type(op)
+        if cls not in _CHANGES:
+            return 0, 0
         if isinstance(op, stan.AssignOp):
             variable = self.variables.find(op.var)
             number = self._number.get(op)
             made = 0 if number is None else 1 << number
             return made, (self._spoiled_by[variable] if variable is not None else 0) & ~made
-        return 0, self._of_profiles if isinstance(op, stan.ProfileOp) else 0
+        if cls is stan.DeclareOp:
+            return 0, self._spoiled_by[self.variables.number(op.results[0])]
+        return 0, self._of_profiles
 
     def holding(self, node: Node) -> int:
         """Candidates that hold at the first op of a node; none where control never comes."""
@@ -147,8 +151,10 @@ class AvailableAssignments:
         number = self.variables.find(variable)
         if number is None:
             return None
-        found = (self.candidates[n] for n in members(held & self._spoiled_by[number]))
-        return next((candidate for candidate in found if candidate.variable == number), None)
+        for n in members(held & self._spoiled_by[number]):
+            if (candidate := self.candidates[n]).variable == number:
+                return candidate
+        return None
 
 
 def _reads_are_current(assignment: stan.AssignOp, expression: Expression) -> bool:

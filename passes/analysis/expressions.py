@@ -473,7 +473,7 @@ def _leaves_profile(op: Operation) -> bool:
     """Whether control leaves a profile after `op`."""
     if type(op) is stan.YieldOp:
         return isinstance(op.parent_op(), stan.ProfileOp)
-    if not isinstance(op, EXITS):
+    if type(op) not in EXITS:
         return False
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, stan.FuncOp | stan.BlockOp):

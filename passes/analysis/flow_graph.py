@@ -109,7 +109,7 @@ class FlowGraph:
         current = node
         for op in node.block.ops:
             current.ops.append(op)
-            if not op.results and isinstance(op, EXITS):
+            if type(op) in EXITS:
                 self._ways_out(op).append(current)
                 return None
             if op.regions:

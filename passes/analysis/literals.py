@@ -23,12 +23,12 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, ".*": operator.mul,
 }  # fmt: skip
-_INT_MIN = -(2**31)
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
 
 def wrapped(value: int) -> int:
     """The int of 32 bits that `value` wraps to."""
-    return (value - _INT_MIN) % 2**32 + _INT_MIN
+    return (value - INT_MIN) % 2**32 + INT_MIN
 
 
 def same_literal(one: Literal, other: Literal) -> bool:
@@ -82,7 +82,7 @@ def _binary(symbol: str, left: Literal, right: Literal) -> Literal | None:
 
 def _divided(symbol: str, left: int, right: int) -> int | None:
     """Division rounds towards 0, and the remainder has the sign of the dividend."""
-    if symbol not in ("/", "%/%", "%") or right == 0 or (left == _INT_MIN and right == -1):
+    if symbol not in ("/", "%/%", "%") or right == 0 or (left == INT_MIN and right == -1):
         return None
     quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
     return left - quotient * right if symbol == "%" else quotient

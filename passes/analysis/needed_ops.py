@@ -18,12 +18,12 @@ from ulam.dialects.stan.effects import takes_any_size
 from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables
 from ulam.passes.analysis.live_variables import outputs
 from ulam.passes.analysis.nesting import enclosing
-from ulam.passes.variable_form import DECLARATIONS, EXITS, LAZY, LOOPS, is_tree
+from ulam.passes.variable_form import DECLARATIONS, DEFINES_VARIABLES, EXITS, LAZY, LOOPS, is_tree
 
-_ROOTS = (stan.BlockOp, stan.FuncOp, stan.ProgramOp)
+_ROOTS = frozenset[type]((stan.BlockOp, stan.FuncOp, stan.ProgramOp))
 _YIELDS_TO_ITSELF = (stan.WhileOp, *LAZY)
 # Have no effect that counts here.
-_NEVER = DECLARATIONS | {stan.ConstantOp, stan.ReadOp, stan.PromoteOp, *EXITS}
+_NEVER = DECLARATIONS | EXITS | {stan.ConstantOp, stan.ReadOp, stan.PromoteOp}
 _HARMLESS = Effect.READS_VAR | Effect.WRITES_VAR | Effect.READS_TARGET | Effect.LEAVES_LOOP | Effect.RETURNS
 
 
@@ -53,7 +53,7 @@ class NeededOps:
     def _start(self, graph: FlowGraph, calls: CallEffects) -> None:
         for node in graph.nodes:
             for op in node.ops:
-                if not op.results and isinstance(op, EXITS):
+                if type(op) in EXITS:
                     self._exits.setdefault(_left_by(op), []).append(op)
         for node in graph.nodes:
             for op in node.ops:
@@ -94,7 +94,7 @@ class NeededOps:
             needed.add(current)
             for operand in current.operands:
                 owner = operand.owner
-                if not isinstance(owner, Block) and is_tree(owner):
+                if not isinstance(owner, Block) and type(owner) not in DEFINES_VARIABLES:
                     pending.append(owner)
             if current.regions:
                 pending += self._exits.get(current, ())
@@ -103,7 +103,7 @@ class NeededOps:
                         if isinstance(region.block.last_op, stan.YieldOp | stan.ConditionOp):
                             pending.append(region.block.last_op)
             parent = current.parent_op()
-            if parent is not None and parent not in needed and not isinstance(parent, _ROOTS):
+            if parent is not None and parent not in needed and type(parent) not in _ROOTS:
                 pending.append(parent)
 
     # ------------------------------------------------------------ live variables of what is needed
@@ -126,9 +126,9 @@ class NeededOps:
 
     def _through(self, node: Node, live: int) -> int:
         for op in reversed(node.ops):
-            if not op.results:
-                if not isinstance(op, stan.AssignOp):
-                    continue
+            cls = type(op)
+            if cls is stan.AssignOp:
+                assert isinstance(op, stan.AssignOp)
                 number = self.variables.find(op.var)
                 bit = 1 << number if number is not None else 0
                 if live & bit:
@@ -137,10 +137,10 @@ class NeededOps:
                     live &= ~bit
                 elif op in self.needed and takes_any_size(op.var):
                     live |= bit  # it has the sizes of what was assigned before
-            elif type(op) is stan.ReadOp:
+            elif cls is stan.ReadOp:
                 if op in self.needed and (number := self.variables.find(op.operands[0])) is not None:
                     live |= 1 << number
-            elif type(op) is stan.DeclareOp:
+            elif cls is stan.DeclareOp:
                 live &= ~(1 << self.variables.number(op.results[0]))
         return live
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.passes.analysis.literals import INT_MAX, INT_MIN
 from ulam.passes.rewriting import copies
 from ulam.passes.variable_form import constant, literal_of, mark_local
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 _ARITHMETIC: dict[type[Operation], Callable[[int, int], int]] = {
     stan.BINARY_OPERATORS["+"]: int.__add__,
     stan.BINARY_OPERATORS["-"]: int.__sub__,

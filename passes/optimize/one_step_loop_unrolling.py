@@ -38,8 +38,8 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
+from ulam.passes.analysis.literals import INT_MAX
 from ulam.passes.optimize.loop_copies import (
-    INT_MAX,
     int_literal,
     never_ends,
     spread_literal,

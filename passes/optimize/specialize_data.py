@@ -36,13 +36,13 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.passes.analysis.literals import INT_MAX, INT_MIN
 from ulam.passes.known_data import KnownData, data_to_specialize_on
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import replace_uses
 from ulam.passes.variable_form import Variable, constant, erase_unused, is_global, literal_of
 from ulam.passes.walk import ops_within
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 NESTING = 8  # how deep an index expression is looked into
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in ("+", "-", "*"))
 _NEG = stan.UNARY_OPERATORS["-"]
