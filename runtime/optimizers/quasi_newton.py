@@ -284,13 +284,52 @@ class LimitedMemory:
         return result[0]
 
 
+PERSISTENCE = 0.08
+"""A relative test must hold during so large a share of the evaluations made until then; else the run goes on.
+
+Stan ends when one of them holds for the first time. Where a problem is badly conditioned, that is often by accident,
+far from the maximum; of a run of 36 evaluations this is two more.
+"""
+NEGLIGIBLE = 1e-9
+"""So little to be gained (or, of large values, what rounding takes) ends a run at once."""
+ROUNDING = 100 * EPSILON
+_RELATIVE = (Termination.RELATIVE_OBJECTIVE, Termination.RELATIVE_GRADIENT)
+
+
+class _Persistence:
+    """Counts evaluations; decides since when a relative test holds, and whether that is long enough."""
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+        self._evaluations = 1  # the start
+        self._first = 0  # how many there were when the test first held; 0 if it does not hold
+        self.holding = Termination.RUNNING
+
+    def __call__(self, x: Vector) -> Point | None:
+        self._evaluations += 1
+        return self._objective(x)
+
+    def judged(self, termination: Termination, value: float, gain: float) -> Termination:
+        """RUNNING in place of a relative test that holds too briefly. `gain`: what is expected of a further step."""
+        if termination not in _RELATIVE:
+            self._first, self.holding = 0, Termination.RUNNING
+            return termination
+        self._first = self._first or self._evaluations
+        self.holding = termination
+        enough = self._evaluations - self._first >= int(PERSISTENCE * self._first)
+        enough = enough or gain < max(NEGLIGIBLE, ROUNDING * abs(value))
+        return termination if enough else Termination.RUNNING
+
+
 def minimize(objective: Objective, start: Point, options: BFGSOptions) -> Iterator[Iteration]:
     """Yields the state after each step; the last one has a `termination` other than RUNNING.
 
-    If a search fails along the gradient, too, the one more state that is yielded is the last point once more.
+    A search that fails while a relative test holds ends the run by that test. If one fails along the gradient, too, the
+    one more state that is yielded is the last point once more.
     """
     search_options = LineSearchOptions(first_step=options.init_alpha)
     hessian = options.inverse_hessian(start.x.size)
+    objective = persistence = _Persistence(objective)
     point, direction = start, -start.gradient
     slope = float(start.gradient.dot(direction))
     # What the next first step is guessed from: the previous step, the slopes at its ends, the change of the value.
@@ -306,6 +345,9 @@ def minimize(objective: Objective, start: Point, options: BFGSOptions) -> Iterat
             )
             alpha0 = min(1.0, 1.01 * guess)
         found = WolfeSearch(objective, point, direction, slope, alpha0, search_options).run()
+        if found is None and persistence.holding is not Termination.RUNNING:
+            yield Iteration(number, point, 0.0, 0.0, alpha0, note, persistence.holding)
+            return
         if found is None and not reset:
             reset, note = True, RESET_NOTE
             direction, alpha0 = -point.gradient, options.init_alpha
@@ -321,7 +363,8 @@ def minimize(objective: Objective, start: Point, options: BFGSOptions) -> Iterat
         previous_slope, reached_slope = divide(slope, factor), divide(reached_slope, factor)
         direction = hessian.direction(new.gradient)
         slope = float(direction.dot(new.gradient))
-        termination = _test(number, point, new, slope, step_norm, options)
+        test = _test(number, point, new, slope, step_norm, options)
+        termination = persistence.judged(test, new.value, -0.5 * slope)
         point = new
         yield Iteration(number, point, step_norm, alpha, alpha0, note, termination)
         if termination is not Termination.RUNNING:

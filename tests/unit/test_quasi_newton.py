@@ -17,6 +17,7 @@ from ulam.runtime.optimizers.quasi_newton import (
     Iteration,
     LBFGSOptions,
     LimitedMemory,
+    _Persistence,  # pyright: ignore[reportPrivateUsage]
     minimize,
 )
 from ulam.runtime.optimizers.termination import Termination
@@ -343,3 +344,36 @@ def test_options_are_checked(options: dict[str, float], message: str) -> None:
 def test_bfgs_of_a_size_that_does_not_fit_in_memory_says_so() -> None:
     with pytest.raises(MemoryError, match="10000000 x 10000000 .*'lbfgs'"):
         DenseInverseHessian(10**7)
+
+
+def test_a_relative_test_must_hold_for_a_while_unless_nothing_is_to_be_gained() -> None:
+    objective = _Persistence(lambda x: Point(x, 0.0, x))
+    for _ in range(99):
+        objective(np.zeros(1))
+    test, running = Termination.RELATIVE_GRADIENT, Termination.RUNNING
+    assert objective.judged(test, 1.0, 1e-6) is running and objective.holding is test
+    for _ in range(7):
+        objective(np.zeros(1))
+        assert objective.judged(test, 1.0, 1e-6) is running
+    objective(np.zeros(1))
+    assert objective.judged(test, 1.0, 1e-6) is test
+    assert objective.judged(running, 1.0, 1e-6) is running and objective.holding is running
+    assert objective.judged(test, 1.0, 1e-6) is running, "counted anew"
+    assert objective.judged(test, 1.0, 1e-10) is test
+    assert objective.judged(test, 1e9, 1e-6) is test, "as much as rounding takes"
+    for other in (Termination.OBJECTIVE, Termination.GRADIENT, Termination.PARAMETERS, Termination.MAX_ITERATIONS):
+        assert objective.judged(other, 1.0, 1.0) is other
+
+
+def test_badly_conditioned_problems_do_not_end_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far from the maximum, a relative test holds now and then: a run ends where it keeps holding."""
+    scales = np.logspace(0, 6, 10)
+
+    def steep(x: Vector) -> tuple[float, Vector]:
+        return 1e3 + float(0.5 * np.sum(scales * x**2)), scales * x
+
+    starts = [np.full(10, 1.0), np.linspace(-1, 2, 10), np.linspace(3, 0.1, 10)]
+    gaps = [run(steep, start)[-1].point.value - 1e3 for start in starts]
+    monkeypatch.setattr("ulam.runtime.optimizers.quasi_newton.PERSISTENCE", 0.0)
+    before = [run(steep, start)[-1].point.value - 1e3 for start in starts]
+    assert max(gaps) < 1e-4 < max(before), (gaps, before)
