@@ -102,5 +102,5 @@ def _wrap(ops: list[Operation], name: str, location: LocationAttr) -> None:
     for op in ops:
         op.detach()
         body.add_op(op)
-    if not isinstance(ops[-1], EXITS):
+    if type(ops[-1]) not in EXITS:
         body.add_op(yield_(location))
