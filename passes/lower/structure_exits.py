@@ -90,7 +90,6 @@ class _Frame:
     `markers` are the exit ops inside that concern it; they stay in place until it is known which flags are tested.
     """
 
-    is_loop: bool
     running: _Flag = field(default_factory=lambda: _Flag("running__"))
     proceed: _Flag = field(default_factory=lambda: _Flag("proceed__"))
     markers: list[Operation] = field(default_factory=list[Operation])
@@ -234,7 +233,7 @@ class _Structurer:
             return
         last = self.block.last_op
         ends_in_return = last is not None and type(last) is stan.ReturnOp
-        frame = _Frame(is_loop=False)
+        frame = _Frame()
         self.frames.append(frame)
         self._structure(self.block)
         self.frames.pop()
@@ -366,7 +365,7 @@ class _Structurer:
 
     def _enter(self, body: Block) -> _Frame:
         """Structures the body of a loop."""
-        frame = _Frame(is_loop=True)
+        frame = _Frame()
         self.frames.append(frame)
         self._structure(body)
         self.frames.pop()
@@ -442,7 +441,7 @@ class _Structurer:
         """See the module's docstring for the form."""
         location = loop.location
         before, lower, upper, container = _bounds(loop)
-        frame = _Frame(is_loop=True)
+        frame = _Frame()
         running = frame.running.variable(location)
         name = loop.variable.data if container is None else "position__"
         index = declare(name, stan.INT, location)
