@@ -353,6 +353,10 @@ def minimize(objective: Objective, start: Point, options: BFGSOptions) -> Iterat
             direction, alpha0 = -point.gradient, options.init_alpha
             slope = float(point.gradient.dot(direction))
             found = WolfeSearch(objective, point, direction, slope, alpha0, search_options).run()
+        if found is None and (unit := divide(1.0, math.sqrt(-slope))) < alpha0:
+            # Stan gives up here. Far from the maximum the gradient is so long that its steps overflow.
+            alpha0, note = unit, f"{note}, step of length 1".removeprefix(", ")
+            found = WolfeSearch(objective, point, direction, slope, alpha0, search_options).run()
         if found is None:
             yield Iteration(number, point, 0.0, 0.0, alpha0, note, Termination.LINE_SEARCH_FAILED)
             return

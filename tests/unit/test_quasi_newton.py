@@ -377,3 +377,16 @@ def test_badly_conditioned_problems_do_not_end_by_accident(monkeypatch: pytest.M
     monkeypatch.setattr("ulam.runtime.optimizers.quasi_newton.PERSISTENCE", 0.0)
     before = [run(steep, start)[-1].point.value - 1e3 for start in starts]
     assert max(gaps) < 1e-4 < max(before), (gaps, before)
+
+
+def test_a_steep_start_is_left_by_a_step_of_length_1() -> None:
+    """The first step of Stan's search, 0.001 of the gradient, leads out of the domain, and so do ten halvings of it."""
+
+    def steep(x: Vector) -> tuple[float, Vector]:
+        inside = bool(np.all(np.abs(x) < 100))
+        return (1e10 * float(np.sum((x - 1) ** 2)) if inside else math.nan), 2e10 * (x - 1)
+
+    steps = run(steep, np.full(3, 5.0))
+    assert "step of length 1" in steps[0].note
+    assert steps[-1].termination.converged
+    np.testing.assert_allclose(steps[-1].point.x, 1, atol=1e-4)
