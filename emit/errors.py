@@ -23,9 +23,8 @@ class CodeGenerationError(Exception):
 
 def _place(op: Operation) -> str:
     """`file:line:column: ` of the program text an op comes from, if known."""
-    from xdsl.dialects.builtin import FileLineColLoc
+    from ulam.dialects.places import place_of
 
-    location = op.location
-    if not isinstance(location, FileLineColLoc):
+    if (place := place_of(op.location)) is None:
         return ""
-    return f"{location.filename.data}:{location.line.data}:{location.column.data}: "
+    return f"{place.filename.data}:{place.line.data}:{place.column.data}: "

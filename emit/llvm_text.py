@@ -56,16 +56,25 @@ class EmitOptions:
     `fused`: the target has a fused multiply-add instruction; without, our math functions use separate operations.
     `inline_math`: exp, log, ... are inlined within loops, which can then be widened; without (for code that runs once)
     they are called, which compiles much faster. The bits are the same.
+    `lines`: debug information says which instructions belong to which line (see `debug_info`); `unit` is then what
+    debuggers call the module.
     """
 
     opt_level: int = 3
     fused: bool = True
     inline_math: bool = True
+    lines: bool = False
+    unit: str = ""
 
 
 def emit_module(module: ModuleOp, options: EmitOptions | None = None) -> str:
     """The module as LLVM IR text, with declarations of all it calls and definitions of the math functions it uses."""
-    return ModuleEmitter(module, options or EmitOptions()).run()
+    options = options or EmitOptions()
+    if options.lines:
+        from ulam.emit.debug_info import DebugModuleEmitter
+
+        return DebugModuleEmitter(module, options).run()
+    return ModuleEmitter(module, options).run()
 
 
 def symbol(name: str) -> str:
@@ -102,7 +111,7 @@ class ModuleEmitter:
         flat = {f.sym_name.data: operations(f) for f in functions}
         unstable = functions_with_changing_bound(flat)
         bodies = [
-            FunctionEmitter(self, f, flat[f.sym_name.data], f.sym_name.data not in unstable).run() for f in functions
+            self.function_emitter(f, flat[f.sym_name.data], f.sym_name.data not in unstable).run() for f in functions
         ]
         from ulam.emit.primitives import definitions
 
@@ -110,9 +119,17 @@ class ModuleEmitter:
         parts = [*self._strings_text(), "\n".join(self._declarations.values()), *bodies, *math]
         attributes = "attributes #0 = { nounwind }\nattributes #1 = { nounwind willreturn memory(none) }\n"
         attributes += "attributes #2 = { nounwind cold }\nattributes #3 = { nounwind minsize optsize }\n"
-        parts += [attributes]
+        parts += [attributes, self.flags_text()]
         parts += ["\n".join(self.metadata.lines)]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def function_emitter(self, function: func.FuncOp, ops: list[Operation], bound_is_constant: bool) -> FunctionEmitter:
+        """What writes a function of this module."""
+        return FunctionEmitter(self, function, ops, bound_is_constant)
+
+    def flags_text(self) -> str:
+        """Named metadata."""
+        return ""
 
     def declare(self, name: str, text: str) -> None:
         """Notes that the module needs the declaration `text` of `name`."""
@@ -326,9 +343,13 @@ class FunctionEmitter:
             self.line(f"store {self.type(value)} {self.names[value]}, ptr {out}, align 8")
         self.line("ret i32 0")
         linkage = "" if entry else "internal "
-        attributes = "#0" if self.bound_is_constant else "#3"  # what binds data runs once
-        head = f"define {linkage}i32 {symbol(function.sym_name.data)}({', '.join(parameters)}) {attributes} {{"
+        name = symbol(function.sym_name.data)
+        head = f"define {linkage}i32 {name}({', '.join(parameters)}) {self.attributes_text()} {{"
         return "\n".join([head, "entry:", *self.allocas, *self.lines, *self.cold, "}"])
+
+    def attributes_text(self) -> str:
+        """What follows the parameters of the function."""
+        return "#0" if self.bound_is_constant else "#3"  # what binds data runs once
 
 
 _table: dict[type[Operation], Emit] = {}

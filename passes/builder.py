@@ -101,14 +101,14 @@ class Builder:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Writes into `block` for a while; what is remembered there is forgotten at the end."""
-        outer = self.block
+        """Writes into `block` for a while; what is remembered there is forgotten at the end, and the place restored."""
+        outer, location = self.block, self.location
         self.block = block
         self._scopes.append({})
         try:
             yield
         finally:
-            self.block = outer
+            self.block, self.location = outer, location
             self._scopes.pop()
 
     @property

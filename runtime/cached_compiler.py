@@ -117,6 +117,7 @@ class CachedCompiler:
                 "file": self._filename,
                 "opt_level": self._options.opt_level,
                 "passes": self._options.passes,
+                "lines": self._options.lines,
                 "data": self._known.digest if self._known is not None and unit not in LOCATING_UNITS else None,
             },
             versions={**_versions(), "abi": str(library().ulam_abi())},

@@ -33,6 +33,8 @@ class CompileOptions:
     profile: str = "on"
     """`on`: the program's profile statements record; `off`: they are not there; `statements`, `blocks`, `functions`:
     each of these is a region of its own instead (see `passes.profiles`)."""
+    lines: bool = False
+    """Object code says which instructions belong to which line (see `runtime.line_profile`); they are the same."""
 
     @property
     def passes(self) -> str:
@@ -139,7 +141,8 @@ class Compiler:
             from ulam.passes.lower.pipeline import lower
 
             unit = lower(self.program, name, self.options.opt_level)
-            text = emit_module(unit.module, EmitOptions(self.options.opt_level, host().fused))
+            options = EmitOptions(self.options.opt_level, host().fused, lines=self.options.lines, unit=name)
+            text = emit_module(unit.module, options)
         return text, [asdict(site) for site in unit.sites], unit.n_slots
 
     def _compile(self, name: str) -> CompiledUnit:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +23,7 @@ from ulam.passes.pipelines import UNITS
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
 from ulam.runtime.errors import (
     INTERNAL_ERROR_HELP,
+    ArgumentError,
     CompileError,
     DataError,
     InternalCompilerError,
@@ -36,6 +39,11 @@ from ulam.runtime.profiler import Profiler, Region
 UNITS_WITH_BIND = frozenset(
     unit for unit in UNITS if unit.startswith(("value", "gradient", "hessian_vector")) or unit == "constrain"
 )
+
+LINE_TABLE = b".debug_line"
+"""The name of a section that object code with debug information has."""
+PERF_VARIABLE = "ULAM_PERF"
+"""Environment variable: compiled functions are made known to `perf` (see `traced_code`)."""
 
 
 class CompiledUnit(Protocol):
@@ -73,7 +81,18 @@ def load_object(code: bytes) -> LoadedObject:
     from ulam.emit import jit
     from ulam.runtime.native import library_path
 
-    return jit.load_object(code, str(library_path()))
+    loaded = jit.load_object(code, str(library_path()))
+    if LINE_TABLE in code or PERF_VARIABLE in os.environ:
+        from ulam.runtime.traced_code import TracedCode
+
+        return TracedCode(loaded, code)
+    return loaded
+
+
+def require_lines() -> None:
+    """Raises ArgumentError where compiled code cannot have a line table."""
+    if sys.platform != "linux":
+        raise ArgumentError(f"lines=True works on Linux only, and this is {sys.platform}")
 
 
 def as_compile_error(error: Exception) -> Exception:
@@ -95,11 +114,11 @@ def as_compile_error(error: Exception) -> Exception:
 
 
 def _place(location: object) -> str:
-    from xdsl.dialects.builtin import FileLineColLoc
+    from ulam.dialects.places import place_of
 
-    if not isinstance(location, FileLineColLoc):
+    if (place := place_of(location)) is None:
         return ""
-    return f"{location.filename.data}:{location.line.data}:{location.column.data}: "
+    return f"{place.filename.data}:{place.line.data}:{place.column.data}: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +220,11 @@ class BoundProgram:
             if unit is None:
                 unit = self._units[name] = self._load_unit(name, self._data)
         return unit
+
+    def loaded(self) -> list[Unit]:
+        """The units that are in the process by now."""
+        with self._lock:
+            return list(self._units.values())
 
     def known_data(self) -> KnownData:
         """Values and sizes that are now known. Of a program that drew random numbers for transformed data: the data."""

@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--verify-diagnostics", action="store_true", help="check messages against `expected-error {{...}}` comments")
     add("--allow-unregistered-dialect", action="store_true", help="accept ops of unknown dialects")
     add("--generic", "--mlir-print-op-generic", action="store_true", help="print ops in generic syntax")
-    add("--locations", "--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--locations", "--mlir-print-debuginfo", action="store_true", help="print locations (-t llvm, asm: lines)")
     add("-I", "--include-path", action="append", default=[], help="where to look for included Stan files")
     return parser
 
@@ -351,9 +351,9 @@ class _Messages:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        from xdsl.dialects.builtin import FileLineColLoc
         from xdsl.utils.exceptions import DiagnosticException, ParseError
 
+        from ulam.dialects.places import place_of
         from ulam.tools.verify_diagnostics import Message
 
         if error is None or not isinstance(error, Exception):
@@ -364,9 +364,8 @@ class _Messages:
             line = self.piece.first_line + self.piece.text.count("\n", 0, error.span.start)
             text = error.msg
         elif isinstance(error, DiagnosticException) or _is_unsupported(error):
-            location = getattr(error, "location", None)
-            if isinstance(location, FileLineColLoc):
-                line = location.line.data
+            if (place := place_of(getattr(error, "location", None))) is not None:
+                line = place.line.data
         else:
             return
         raise InputError([Message(line, "error", text)]) from None
@@ -445,7 +444,10 @@ def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> s
     from ulam.emit.llvm_text import EmitOptions, emit_module
 
     lowered = _lowered(module, arguments.unit or DEFAULT_UNIT, level)
-    llvm = emit_module(lowered, EmitOptions(opt_level=level, fused=host().fused))
+    options = EmitOptions(
+        opt_level=level, fused=host().fused, lines=arguments.locations, unit=arguments.unit or DEFAULT_UNIT
+    )
+    llvm = emit_module(lowered, options)
     return llvm if arguments.target == "llvm" else compile_assembly(llvm)
 
 

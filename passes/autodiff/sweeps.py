@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import FunctionType, UnitAttr, f64, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.places import in_reverse
 from ulam.passes.analysis.effects_low import kernel_buffers, written_buffers
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import terminator
@@ -240,14 +241,17 @@ class ReverseMode:
     def reverse_block(self, block: Block, frame: Frame) -> None:
         """Writes the reverse of a block's ops, last first, at the builder's position."""
         ops = list(block.ops)
+        place = None
         for op in reversed(ops):
+            if op.location is not place:
+                place = op.location
+                self.builder.location = in_reverse(place)
             if (contributions := self.contributions.get(op)) is not None:
                 for value, adjoint in contributions:
                     self.add(frame, value, self.need(adjoint, frame))
             elif op.regions:
                 self._reverse_region_op(op, frame)
             elif (rule := REVERSE.get(type(op))) is not None:
-                self.builder.location = op.location
                 rule(self, frame, op)
 
     def _reverse_region_op(self, op: Operation, frame: Frame) -> None:

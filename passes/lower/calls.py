@@ -77,7 +77,7 @@ def add_to_target(low: Lowering, ssa: SSAValue) -> None:
     low.deferred.discard(ssa)
     op = ssa.owner
     assert isinstance(op, Operation)
-    outer, low.builder.location = low.builder.location, op.location or low.builder.location
+    outer, low.builder.location = low.builder.location, low.place(op)
     if isinstance(op, stan.CallOp):
         if is_density(op):
             from ulam.passes.lower.densities import density

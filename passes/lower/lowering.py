@@ -165,7 +165,7 @@ class Lowering:
         if handler is None:
             raise NotSupportedError(f"'{op.name}' cannot be lowered yet", op.location)
         outer = self.builder.location
-        self.builder.location = op.location or outer
+        self.builder.location = self.place(op)
         try:
             handler(self, op)
         except NotSupportedError as error:
@@ -176,6 +176,11 @@ class Lowering:
         except Exception as error:
             raise LoweringError(error, self.error_location()) from error
         self.builder.location = outer
+
+    def place(self, op: Operation) -> LocationAttr | None:
+        """Where what is written for `op` belongs in the user's program: the ops of library functions, to the call."""
+        in_library = bool(self.frames) and self.frames[-1].function.library is not None
+        return self.builder.location if in_library else op.location or self.builder.location
 
     def value(self, ssa: SSAValue) -> Value:
         """The lowered value of an SSA value of the `stan` dialect."""

@@ -1,0 +1,33 @@
+"""Places of ops in the user's program, and whether they belong to the reverse sweep.
+
+A place is a `FileLineColLoc`. What reverse mode writes for the adjoints of an op has the place of that op, marked:
+`fused<"reverse">["model.stan":3:5]` in MLIR's notation.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, LocationAttr, StringAttr
+
+_REVERSE = StringAttr("reverse")
+
+
+@lru_cache(maxsize=4096)
+def in_reverse(location: LocationAttr | None) -> LocationAttr | None:
+    """The place, marked as that of the reverse sweep."""
+    if not isinstance(location, FileLineColLoc):
+        return location
+    return FusedLoc([location], _REVERSE)
+
+
+def is_reverse(location: object) -> bool:
+    """Whether a place is marked as that of the reverse sweep."""
+    return isinstance(location, FusedLoc) and location.metadata is _REVERSE
+
+
+def place_of(location: object) -> FileLineColLoc | None:
+    """File, line and column; None if they are not known."""
+    if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr) and location.locations.data:
+        location = location.locations.data[0]
+    return location if isinstance(location, FileLineColLoc) else None
