@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ulam.runtime.names import bracket_name
@@ -25,13 +25,13 @@ SCHEMA_VERSION = 1
 Row = Sequence[str]
 
 
-def plain_table(header: Row, rows: Sequence[Row]) -> str:
-    """Columns separated by two spaces; the first to the left, the others to the right."""
+def plain_table(header: Row, rows: Sequence[Row], left: Collection[int] = (0,)) -> str:
+    """Columns separated by two spaces; those numbered in `left` to the left, the others to the right."""
     table = [header, *rows]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     lines = [
         "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
+            cell.ljust(width) if column in left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in table
@@ -39,11 +39,11 @@ def plain_table(header: Row, rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None) -> None:
+def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None, left: Collection[int] = (0,)) -> None:
     """The table, by rich if `file` is a terminal."""
     stream: TextIO = file or sys.stdout
     if not stream.isatty():
-        print(plain_table(header, rows), file=stream)
+        print(plain_table(header, rows, left), file=stream)
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -52,7 +52,7 @@ def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None) ->
 
     table = Table(box=SIMPLE_HEAD)
     for column, title in enumerate(header):
-        table.add_column(title, justify="left" if column == 0 else "right")
+        table.add_column(title, justify="left" if column in left else "right")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console(file=stream).print(table)

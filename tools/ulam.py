@@ -163,6 +163,115 @@ def laplace(
     return command.run()
 
 
+@app.command()
+def profile(
+    model: ModelFile,
+    data: DataFile = None,
+    gradients: Annotated[int, typer.Option(min=1, help="Gradients at an initial point.")] = 1000,
+    optimize: Annotated[bool, typer.Option("--optimize", help="Measure an optimization instead.")] = False,
+    algorithm: Annotated[str, typer.Option(help="Of --optimize: lbfgs, bfgs or newton.")] = "lbfgs",
+    draws: Annotated[int, typer.Option(min=0, help="Generated quantities so many times at the end.")] = 1,
+    init: Annotated[
+        str | None,
+        typer.Option(help="Initial values: a radius (default 2), or a JSON file or text with some or all parameters."),
+    ] = None,
+    seed: Seed = 1234,
+    threads: Annotated[
+        int,
+        typer.Option("--threads", "--chains", min=1, help="Threads that each do all of it, at points of their own."),
+    ] = 1,
+    auto: Annotated[
+        str | None, typer.Option(help="Regions around statements, blocks or functions instead of profile statements.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="CSV file; a number is added if a parallel run has written it.")
+    ] = Path("profile.csv"),
+    no_output: Annotated[bool, typer.Option("--no-output", help="Write no CSV file.")] = False,
+    columns: Annotated[str, typer.Option(help="Columns of the CSV file: design or cmdstan.")] = "design",
+    trace: Annotated[Path | None, typer.Option(help="Write the last passes as a Chrome trace.")] = None,
+    flame: Annotated[Path | None, typer.Option(help="Write a flame graph: .svg, or .html with the table.")] = None,
+    speedscope: Annotated[Path | None, typer.Option(help="Write JSON for speedscope.app.")] = None,
+    json: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write all as JSON; -: to standard output, no table.")
+    ] = None,
+    by_phase: Annotated[bool, typer.Option("--by-phase", help="A row for each phase.")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Sample the program by line, without regions.")] = False,
+    opt_level: Level = 3,
+    include_path: IncludePath = None,
+    no_cache: NoCache = False,
+) -> int:
+    """Measures the regions of a program that profile statements mark."""
+    from ulam.tools.ulam_profile import ProfileCommand
+
+    command = ProfileCommand(
+        model=model,
+        data=data,
+        gradients=gradients,
+        optimize=optimize,
+        algorithm=algorithm,
+        draws=draws,
+        init=init,
+        seed=seed,
+        threads=threads,
+        auto=auto,
+        output=None if no_output else output,
+        columns=columns,
+        trace=trace,
+        flame=flame,
+        speedscope=speedscope,
+        json=json,
+        by_phase=by_phase,
+        lines=lines,
+        opt_level=opt_level,
+        include_paths=tuple(include_path or ()),
+        cache=not no_cache,
+    )
+    return command.run()
+
+
+@app.command()
+def bench(
+    model: ModelFile,
+    data: DataFile = None,
+    vs: Annotated[Path | None, typer.Option(metavar="FILE", help="The other version (default: the same file).")] = None,
+    vs_data: Annotated[str | None, typer.Option(help="Data of the other version (default: the same).")] = None,
+    opt_level: Level = 3,
+    vs_opt_level: Annotated[
+        int | None, typer.Option(min=0, max=4, help="Optimization level of the other version (default: the same).")
+    ] = None,
+    gradients: Annotated[
+        int | None,
+        typer.Option(min=1, show_default="as many as take 10 ms", help="Gradients of each version in a round."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=2, help="Rounds in which the versions take turns.")] = 40,
+    init: Annotated[
+        str | None,
+        typer.Option(help="Where: a radius (default 2), or a JSON file or text with some or all parameters."),
+    ] = None,
+    seed: Seed = 1234,
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    include_path: IncludePath = None,
+) -> int:
+    """Times two versions of a model against each other."""
+    from ulam.tools.ulam_bench import BenchCommand
+
+    command = BenchCommand(
+        model=model,
+        data=data,
+        vs=vs,
+        vs_data=vs_data,
+        opt_level=opt_level,
+        vs_opt_level=vs_opt_level,
+        gradients=gradients,
+        rounds=rounds,
+        init=init,
+        seed=seed,
+        json=json,
+        include_paths=tuple(include_path or ()),
+    )
+    return command.run()
+
+
 @app.command("log-density")
 def log_density(
     model: ModelFile,

@@ -1,0 +1,192 @@
+"""`ulam bench`: two versions of a model timed against each other, and whether they are the same density.
+
+The table goes to standard output, warnings and what the programs print to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ulam.runtime.comparison import (
+    Agreement,
+    Timing,
+    agreement,
+    differing_parameters,
+    first_points,
+    gradient_timer,
+    interleaved,
+    parameter_order,
+)
+from ulam.runtime.model import StanModel
+from ulam.runtime.profile_report import time_text
+from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, number_text, print_table, seconds_text
+from ulam.tools.exits import EXIT_OK, EXIT_USAGE
+from ulam.tools.ulam_optimize import initial_values
+
+SHOWN_NAMES = 5
+"""How many names of parameters a warning has."""
+
+
+@dataclass
+class BenchCommand:
+    """The arguments of the command."""
+
+    model: Path
+    data: str | None
+    vs: Path | None
+    vs_data: str | None
+    opt_level: int
+    vs_opt_level: int | None
+    gradients: int | None
+    rounds: int
+    init: str | None
+    seed: int
+    json: bool
+    include_paths: tuple[Path, ...]
+    warnings: list[str] = field(default_factory=list[str])
+
+    def run(self) -> int:
+        if self.vs is None and self.vs_data is None and self.vs_opt_level is None:
+            print("ulam: error: give another version by --vs, --vs-data or --vs-opt-level", file=sys.stderr)
+            return EXIT_USAGE
+        with redirect_stdout(sys.stderr):  # what the programs print
+            models = self._models()
+            order = parameter_order(*models)
+            init = initial_values(self.init)
+            found: Agreement | None = None
+            if order is None:
+                self._warn_of_parameters(models)
+                points = first_points(models, init, self.seed)
+            else:
+                (point,) = first_points(models[:1], init, self.seed)
+                points = [point, point[order]]
+                found = agreement(*models, point, order)
+                self._warn_of_difference(found)
+            timers = [gradient_timer(model, point) for model, point in zip(models, points, strict=True)]
+            timing = interleaved(*timers, rounds=self.rounds, count=self.gradients)
+        if self.json:
+            sys.stdout.write(json_text(self._record(models, timing, found)))
+        else:
+            self._print(models, timing, found)
+        for warning in self.warnings:
+            print(f"ulam: warning: {warning}", file=sys.stderr)
+        return EXIT_OK
+
+    def _models(self) -> tuple[StanModel, StanModel]:
+        """Both, without profile statements, which would cost time; compiled here and now, so that this can be timed."""
+        _load_compiler()
+        sources = self.model, self.vs or self.model
+        data = self.data, self.vs_data if self.vs_data is not None else self.data
+        levels = self.opt_level, self.opt_level if self.vs_opt_level is None else self.vs_opt_level
+        first, second = (
+            StanModel(
+                source,
+                values,
+                seed=self.seed,
+                opt_level=level,
+                include_paths=self.include_paths,
+                cache=False,
+                profile=False,
+            )
+            for source, values, level in zip(sources, data, levels, strict=True)
+        )
+        return first, second
+
+    def _names(self) -> tuple[str, str]:
+        """What tells the versions apart: files, data, levels."""
+        names = [str(self.model), str(self.vs or self.model)]
+        if self.vs_opt_level is not None and self.vs_opt_level != self.opt_level:
+            names = [f"{names[0]} -O{self.opt_level}", f"{names[1]} -O{self.vs_opt_level}"]
+        if names[0] == names[1]:
+            names = [f"{names[0]} (1)", f"{names[1]} (2)"]
+        return names[0], names[1]
+
+    def _warn_of_parameters(self, models: tuple[StanModel, StanModel]) -> None:
+        parts = [
+            f"only {name} has {_shortened(only)}"
+            for name, only in zip(self._names(), differing_parameters(*models), strict=True)
+            if only
+        ]
+        self.warnings.append(
+            f"the versions differ in their parameters: {'; '.join(parts) or 'some names are there twice'}. "
+            "Each is timed at an initial point of its own, and their densities are not compared"
+        )
+
+    def _warn_of_difference(self, found: Agreement) -> None:
+        if not found.same:
+            self.warnings.append(
+                "the versions are different densities: the difference of their log densities varies by "
+                f"{number_text(found.spread, 2)} (relative), gradients differ by up to {number_text(found.gradient, 2)}"
+            )
+
+    # ------------------------------------------------------------ the report
+
+    def _print(self, models: tuple[StanModel, StanModel], timing: Timing, found: Agreement | None) -> None:
+        names, ratio = self._names(), timing.ratio
+        rows = [
+            (name, str(model.param_unc_num()), time_text(median), seconds_text(model.compile_seconds))
+            for name, model, median in zip(names, models, timing.medians, strict=True)
+        ]
+        print_table(("version", "parameters", "per gradient", "compile time"), rows)
+        counts = " and ".join(map(str, dict.fromkeys(timing.counts)))
+        facts = [
+            ("ratio", f"{ratio.value:.4g}; 95% interval {ratio.low:.4g} to {ratio.high:.4g}"),
+            ("", f"{names[1]} {_verdict(ratio.low, ratio.high)} {names[0]}"),
+            ("measured", f"{ratio.rounds} rounds that take turns, {counts} gradients in each"),
+        ]
+        if found is not None:
+            facts += [
+                ("log density", f"differs by {number_text(found.offset)}, the same at {found.points} points"),
+                ("gradient", f"differs by {number_text(found.gradient, 2)} at most (relative)"),
+            ]
+            if not found.same:
+                facts[-2] = (
+                    "log density",
+                    f"differs by {number_text(found.offset)} on average, by other amounts elsewhere",
+                )
+        print(f"\n{facts_text(facts)}")
+
+    def _record(self, models: tuple[StanModel, StanModel], timing: Timing, found: Agreement | None) -> dict[str, Any]:
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "method": "bench",
+            "versions": [
+                {
+                    "name": name,
+                    "parameters": model.param_unc_num(),
+                    "seconds_per_gradient": median,
+                    "compile_seconds": model.compile_seconds,
+                    "gradients_per_round": count,
+                    "rounds": timing.seconds[:, which].tolist(),
+                }
+                for which, (name, model, median, count) in enumerate(
+                    zip(self._names(), models, timing.medians, timing.counts, strict=True)
+                )
+            ],
+            "ratio": {**asdict(timing.ratio), "interval": "percentile bootstrap of the median, 95%"},
+            "agreement": None if found is None else {**asdict(found), "same": found.same},
+            "warnings": self.warnings,
+        }
+
+
+def _load_compiler() -> None:
+    """Compiles something small, lest the first version's compile time has that of loading the compiler in it."""
+    StanModel("parameters { real x; } model { x ~ std_normal(); }", cache=False).log_density_gradient(np.zeros(1))
+
+
+def _verdict(low: float, high: float) -> str:
+    """What the interval of the ratio says."""
+    if low > 1:
+        return "is slower than"
+    return "is faster than" if high < 1 else "cannot be told apart in speed from"
+
+
+def _shortened(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more

@@ -1,0 +1,256 @@
+"""`ulam profile`: runs gradients or an optimisation, shows what the program's regions took, and what they cost.
+
+Tables go to standard output, messages and what the program prints to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from ulam.runtime.comparison import Timing, Vector, first_points, gradient_timer, interleaved
+from ulam.runtime.errors import ArgumentError, Rejection
+from ulam.runtime.model import StanModel
+from ulam.runtime.optimizers.multi_start import start_seed
+from ulam.runtime.profile_csv import column_names
+from ulam.runtime.profile_report import print_profile, profile_record, time_text
+from ulam.runtime.profiler import Overhead, Profiler
+from ulam.runtime.results import facts_text, json_text, seconds_text
+from ulam.tools.exits import EXIT_OK, EXIT_USAGE
+from ulam.tools.ulam_optimize import initial_values
+
+if TYPE_CHECKING:
+    from ulam.runtime.line_profile import LineProfile
+
+AUTOMATIC = ("statements", "blocks", "functions")
+"""What `--auto` puts regions around."""
+
+TRACED_PASSES = 100_000
+"""How many of the last passes a trace has."""
+
+CHUNK_SECONDS, LINE_SECONDS = 0.05, 1.0
+"""How long a run stays away from Python, which could not be interrupted otherwise; how long lines are sampled."""
+
+
+@dataclass
+class ProfileCommand:
+    """The arguments of the command."""
+
+    model: Path
+    data: str | None
+    gradients: int
+    optimize: bool
+    algorithm: str
+    draws: int
+    init: str | None
+    seed: int
+    threads: int
+    auto: str | None
+    output: Path | None
+    columns: str
+    trace: Path | None
+    flame: Path | None
+    speedscope: Path | None
+    json: str | None
+    by_phase: bool
+    lines: bool
+    opt_level: int
+    include_paths: tuple[Path, ...]
+    cache: bool
+    notes: list[str] = field(default_factory=list[str])
+
+    def run(self) -> int:
+        wrong = self._wrong_usage()
+        if wrong:
+            print(f"ulam: error: {wrong}", file=sys.stderr)
+            return EXIT_USAGE
+        # What the program prints would stand between the tables, or spoil the JSON.
+        with redirect_stdout(sys.stderr):
+            model = self._model(self.auto or True, TRACED_PASSES if self.trace else 0)
+            profiler = model.profiler
+            if profiler is None and not self.lines:
+                raise ArgumentError(self._nothing_to_measure())
+            plain = self._model(False)
+            points = self._points(plain)
+            record: dict[str, Any] = {}
+            if profiler is not None:
+                self._run_threads(model, points)
+                overhead = profiler.overhead()
+                record = profile_record(profiler, overhead)
+                written = self._write(profiler)
+        if profiler is not None:
+            record |= self._report(model, plain, points[0], profiler, overhead, written)
+        if self.lines:
+            with redirect_stdout(sys.stderr):
+                sampled = self._sampled_lines(points[0])
+            record["lines"] = sampled.to_dict()
+            if self.json != "-":
+                print(*([""] if profiler is not None else []), sampled, sep="\n")
+        if self.json is not None:
+            text = json_text(record, None if self.json == "-" else self.json)
+            if self.json == "-":
+                sys.stdout.write(text)
+        for note in self.notes:
+            print(f"ulam: warning: {note}", file=sys.stderr)
+        return EXIT_OK
+
+    # ------------------------------------------------------------ before the run
+
+    def _wrong_usage(self) -> str:
+        if self.auto is not None and self.auto not in AUTOMATIC:
+            return f"--auto must be {', '.join(AUTOMATIC[:-1])} or {AUTOMATIC[-1]}, found '{self.auto}'"
+        try:
+            column_names(self.columns)
+        except ArgumentError as error:
+            return f"--{error}"
+        return ""
+
+    def _model(self, profile: bool | str, events: int = 0, lines: bool = False) -> StanModel:
+        return StanModel(
+            self.model,
+            self.data,
+            seed=self.seed,
+            opt_level=self.opt_level,
+            include_paths=self.include_paths,
+            cache=self.cache,
+            profile=profile,
+            profile_events=events,
+            lines=lines,
+        )
+
+    def _nothing_to_measure(self) -> str:
+        if self.auto is not None:
+            return f"{self.model} has no {self.auto} to measure; there are also " + " and ".join(
+                f"--auto={other}" for other in AUTOMATIC if other != self.auto
+            )
+        return (
+            f'{self.model} has no profile statements; write profile("name") {{ ... }} around what is to be measured, '
+            f"or let {', '.join(f'--auto={kind}' for kind in AUTOMATIC)} do so without a change of the program"
+        )
+
+    def _points(self, plain: StanModel) -> list[Vector]:
+        """Where each thread begins: as starts of `ulam optimize --starts`. The search is not part of the profile."""
+        init = initial_values(self.init)
+        return [first_points([plain], init, start_seed(self.seed, k))[0] for k in range(1, self.threads + 1)]
+
+    # ------------------------------------------------------------ the run
+
+    def _run_threads(self, model: StanModel, points: list[Vector]) -> None:
+        stop = Event()
+        if len(points) == 1:
+            self._run(model, points[0], 1, stop)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(len(points)) as executor:
+            try:
+                jobs = [executor.submit(self._run, model, point, k, stop) for k, point in enumerate(points, 1)]
+                for job in jobs:
+                    job.result()
+            except BaseException:
+                stop.set()
+                raise
+
+    def _run(self, model: StanModel, point: Vector, number: int, stop: Event) -> None:
+        """What one thread does: gradients or an optimisation, then generated quantities."""
+        if self.optimize:
+            result = model.optimize(self.algorithm, init=point, seed=start_seed(self.seed, number))
+            if not result.converged:
+                self.notes.append(f"start {number}: {result.message}")
+            point = result.unconstrained
+        else:
+            repeat_gradients(model, point, self.gradients, stop)
+        rng = model.new_rng(start_seed(self.seed, number))
+        for _ in range(self.draws):
+            try:
+                model.param_constrain(point, include_tp=True, include_gq=True, rng=rng)
+            except Rejection as rejection:
+                self.notes.append(f"generated quantities: {rejection}")
+                return
+
+    def _sampled_lines(self, point: Vector) -> LineProfile:
+        """The lines of the program as it runs without regions, in gradients at a point."""
+        from ulam.runtime.line_profile import sample_lines
+
+        return sample_lines(self._model(False, lines=True), point, seconds=LINE_SECONDS)
+
+    # ------------------------------------------------------------ the report
+
+    def _write(self, profiler: Profiler) -> list[Path]:
+        """The files asked for; their names."""
+        written: list[Path] = []
+        if self.output is not None:
+            written.append(profiler.to_csv(self.output, columns=self.columns))
+        writers: list[tuple[Path | None, Callable[[Path], Any]]] = [
+            (self.trace, profiler.to_chrome_trace),
+            (self.flame, lambda path: profiler.to_flame_graph(path, title=str(self.model))),
+            (self.speedscope, profiler.to_speedscope),
+        ]
+        for path, write in writers:
+            if path is not None:
+                write(path)
+                written.append(path)
+        return written
+
+    def _report(
+        self,
+        model: StanModel,
+        plain: StanModel,
+        point: Vector,
+        profiler: Profiler,
+        overhead: Overhead,
+        written: list[Path],
+    ) -> dict[str, Any]:
+        """Prints the tables and the facts; returns the facts that the record has besides."""
+        if self.json != "-":
+            corrected = overhead if self.auto is not None else None
+            print_profile(profiler, by_phase=self.by_phase, overhead=corrected)
+        with redirect_stdout(sys.stderr):  # adds to the profile, which is read no more
+            timing = interleaved(gradient_timer(plain, point), gradient_timer(model, point))
+        if self.json != "-":
+            print(f"\n{facts_text(self._facts(model, timing, overhead, written))}")
+        without, regions = timing.medians
+        return {
+            "model": str(self.model),
+            "regions": self.auto or "profile statements",
+            "gradients": None if self.optimize else self.gradients,
+            "threads": self.threads,
+            "seed": self.seed,
+            "seconds_per_gradient": {"with_regions": regions, "without_regions": without},
+            "ratio": asdict(timing.ratio),
+        }
+
+    def _facts(
+        self, model: StanModel, timing: Timing, overhead: Overhead, written: list[Path]
+    ) -> list[tuple[str, str]]:
+        without, regions = timing.medians
+        ratio = timing.ratio
+        subtracted = "; subtracted above, but from 'raw'" if self.auto is not None else ""
+        work = "optimization" if self.optimize else f"{self.gradients} gradients"
+        facts = [
+            ("run", work if self.threads == 1 else f"{work} in each of {self.threads} threads"),
+            ("gradient", f"{time_text(regions)} with regions, {time_text(without)} without"),
+            ("cost of regions", f"{ratio} times as long; 95% interval, {ratio.rounds} rounds that take turns"),
+            (
+                "timers",
+                f"{time_text(overhead.inside)} counted per pass and sweep, "
+                f"{time_text(overhead.outside)} not counted{subtracted}",
+            ),
+            ("compile time", seconds_text(model.compile_seconds)),
+        ]
+        return [*facts, *(("written", str(path)) for path in written)]
+
+
+def repeat_gradients(model: StanModel, point: Vector, count: int, stop: Event | None = None) -> None:
+    """So many gradients at a point, in portions that leave room for interruptions."""
+    portion = 1
+    while count > 0 and not (stop is not None and stop.is_set()):
+        portion = min(portion, count)
+        took = model.time_gradients(point, portion)
+        count -= portion
+        portion = 2 * portion if took < CHUNK_SECONDS / 2 else max(1, int(portion * CHUNK_SECONDS / took))
