@@ -29,7 +29,8 @@ from ulam.runtime.names import (
     unconstrained_names,
 )
 from ulam.runtime.native import Context, Rng
-from ulam.runtime.program import BoundProgram, Failure, Unit
+from ulam.runtime.profiler import in_phase
+from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
 
 if TYPE_CHECKING:
     from ulam.runtime.cached_compiler import CachedCompiler
@@ -62,7 +63,8 @@ class StanModel:
     `seed` is for random numbers drawn in transformed data. With `capture_stan_prints` printed lines go through
     Python's `sys.stdout`, else straight to the process's standard output. `profile`: whether the program's `profile`
     statements record (`profiler` has what), or `"statements"`, `"blocks"` or `"functions"` to have these recorded
-    instead; the last `profile_events` passes are kept one by one.
+    instead; the last `profile_events` passes are kept one by one. `lines`: the compiled code has a line table, for
+    `line_profile` and debuggers.
     """
 
     def __init__(
@@ -77,10 +79,13 @@ class StanModel:
         cache: bool = True,
         profile: bool | str = True,
         profile_events: int = 0,
+        lines: bool = False,
     ) -> None:
+        if lines:
+            require_lines()
         text, filename = _read_source(source)
         paths = tuple(os.fspath(path) for path in include_paths)
-        options = CompileOptions(opt_level, paths, profile=_profiling(profile))
+        options = CompileOptions(opt_level, paths, profile=_profiling(profile), lines=lines)
         self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events)
 
     def _setup(
@@ -101,6 +106,8 @@ class StanModel:
         rng = Rng(seed) if "_rng" in text or "#include" in text else None
         self._program = BoundProgram(compiler, values, rng, self._show, profile_events=profile_events)
         self._profiler = self._program.profiler
+        if self._profiler is not None:
+            self._profiler.sources[filename] = text
         if options.wants_data:
             compiler.specialize(self._program.known_data())
         declared = {variable.name.partition(":")[0] for variable in self._program.of_block("data")}
@@ -121,6 +128,20 @@ class StanModel:
 
     def __repr__(self) -> str:
         return f"StanModel({self._recipe[1]!r}, {self._size} unconstrained parameters, seed={self.seed})"
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The program's text and file name."""
+        return self._recipe[0], self._recipe[1]
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether the compiled code has a line table."""
+        return self._recipe[5].lines
+
+    def loaded_units(self) -> list[Unit]:
+        """The units of the program that are in the process by now."""
+        return self._program.loaded()
 
     # ------------------------------------------------------------ names and sizes
 
@@ -217,6 +238,29 @@ class StanModel:
                 return context.value.value, space.gradient.copy()
             target[...] = space.gradient
             return context.value.value, out  # pyright: ignore[reportReturnType]
+        finally:
+            self._idle.append(space)
+
+    def time_gradients(
+        self, theta_unc: FloatArray, count: int, *, propto: bool = True, jacobian: bool = True
+    ) -> float:
+        """Seconds of the processor that `count` gradients at one point take, one after the other, no Python between them.
+
+        Compiling is not part of it, nor is waiting for a processor. Raises what `log_density_gradient` raises.
+        """
+        unit = self._gradients.get(propto) or self._density_unit("gradient", propto, theta_unc, jacobian)
+        space = self._take()
+        try:
+            self._fill(space, theta_unc)
+            context = space.context
+            status, seconds = context.repeat_gradient(
+                unit.entry, unit.bound, space.theta_address, space.gradient_address, jacobian, count
+            )
+            if context.output_length.value:
+                self._show(context.take_output())
+            if status:
+                raise self._density_error(unit, Failure.of(status, context), space, jacobian)
+            return seconds
         finally:
             self._idle.append(space)
 
@@ -436,7 +480,8 @@ class StanModel:
         """The mode of the log density: see `ulam.runtime.optimizers.optimize.optimize` for the options."""
         from ulam.runtime.optimizers.optimize import optimize
 
-        return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
+        with in_phase("optimization"):
+            return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
 
     def laplace(self, mode: Any = None, **options: Any) -> LaplaceResult:
         """Draws from the normal approximation at a mode: see `ulam.runtime.optimizers.laplace.laplace`."""

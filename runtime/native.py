@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ KEEP_BYTES = 256 << 20
 
 _PrintSink = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
-_POINTER, _I32, _I64, _NOTHING = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, None
+_POINTER, _I32, _I64, _U64, _NOTHING = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, None
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_abi": (_I32, ()),
     "ulam_context_new": (_POINTER, (_I64,)),
@@ -43,6 +44,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_run_dims": (_I32, (_POINTER, _POINTER, _POINTER, _I64, _POINTER)),
     "ulam_run_value": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _I32)),
     "ulam_run_gradient": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32)),
+    "ulam_repeat_gradient": (_I32, (*[_POINTER] * 5, _I32, _I64)),
     "ulam_run_hessian_vector": (_I32, (*[_POINTER] * 7, _I32)),
     "ulam_run_hessian": (_I32, (*[_POINTER] * 4, _I64, *[_POINTER] * 3, _I32)),
     "ulam_run_constrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32, _I32)),
@@ -55,6 +57,14 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_profile_overhead": (_NOTHING, (_POINTER, _POINTER, _POINTER)),
     "ulam_ticks": (_I64, ()),
     "ulam_seconds_per_tick": (ctypes.c_double, ()),
+    "ulam_sampler_add": (_I32, (_U64, _U64)),
+    "ulam_sampler_remove": (_NOTHING, (_U64,)),
+    "ulam_sampler_ranges": (_I32, ()),
+    "ulam_sampler_start": (_I32, (_I64,)),
+    "ulam_sampler_stop": (_NOTHING, ()),
+    "ulam_sampler_read": (_I64, (_POINTER, _I64, _POINTER)),
+    "ulam_debugger_register": (_POINTER, (ctypes.c_char_p, _I64)),
+    "ulam_debugger_unregister": (_NOTHING, (_POINTER,)),
     "ulam_set_print_sink": (_NOTHING, (_POINTER, _PrintSink)),
     "ulam_output": (_POINTER, (_POINTER,)),
     "ulam_clear_output": (_NOTHING, (_POINTER,)),
@@ -153,6 +163,12 @@ class ProfileEvent(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("thread", "phase", "region", "reverse", "start", "ticks")]
 
 
+class Sample(ctypes.Structure):
+    """How often the sampler found a thread at a place (c/sampler.h)."""
+
+    _fields_ = [("place", ctypes.c_uint64), ("count", ctypes.c_int64)]
+
+
 _Record = TypeVar("_Record", ProfileRow, ProfileEvent)
 
 
@@ -230,6 +246,17 @@ class Context:
         return self._library.ulam_run_hessian(
             self.address, entry, bound, theta, n, direction, gradient, hessian, jacobian
         )
+
+    def repeat_gradient(
+        self, entry: int, bound: int, theta: int, gradient: int, jacobian: bool, count: int
+    ) -> tuple[int, float]:
+        """Status, and the seconds that `count` gradients at one point took; the first that fails ends it.
+
+        It is the processor's time: on a busy machine, waiting for one would be most of it, and come in whole slices.
+        """
+        start = time.thread_time()
+        status = self._library.ulam_repeat_gradient(self.address, entry, bound, theta, gradient, jacobian, count)
+        return status, time.thread_time() - start
 
     def run_constrain(self, entry: int, bound: int, theta: int, out: int, include_tp: bool, include_gq: bool) -> int:
         return self._library.ulam_run_constrain(self.address, entry, bound, theta, out, include_tp, include_gq)

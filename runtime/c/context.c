@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "profile.h"
+#include "sampler.h"
 #include "services.h"
 
 enum { ALIGNMENT = 64, FIRST_CHUNK = 1 << 16 };
@@ -293,7 +294,9 @@ static char *stack_limit(void) {
   services->line.length = 0;                     \
   services->out_of_memory = &leave;              \
   if (services->profile) ulam_profile_enter(services->profile); \
+  const int sampled = ulam_sampling && ulam_sampler_enter(&leave); \
   if (_setjmp(leave) == 0) status = (CALL);      \
+  if (sampled) ulam_sampler_leave(&leave);       \
   if (services->profile) ulam_profile_leave(services->profile, status); \
   services->out_of_memory = NULL;                \
   reset_arena(ctx);                              \
@@ -333,6 +336,14 @@ int32_t ulam_run_gradient(ulam_context *ctx, void *entry, void *bound, const dou
   int32_t (*function)(ulam_context *, void *, const double *, double *, int32_t, double *) =
       (int32_t(*)(ulam_context *, void *, const double *, double *, int32_t, double *))entry;
   RUN(function(ctx, bound, theta, gradient, jacobian, &ctx->value));
+}
+
+int32_t ulam_repeat_gradient(ulam_context *ctx, void *entry, void *bound, const double *theta, double *gradient,
+                             int32_t jacobian, int64_t count) {
+  int32_t status = ULAM_OK;
+  for (int64_t i = 0; i < count && status == ULAM_OK; ++i)
+    status = ulam_run_gradient(ctx, entry, bound, theta, gradient, jacobian);
+  return status;
 }
 
 typedef int32_t (*hessian_vector_function)(ulam_context *, void *, const double *, const double *, double *, double *,

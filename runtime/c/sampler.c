@@ -231,6 +231,14 @@ void ulam_sampler_remove(uint64_t start) {
   pthread_mutex_unlock(&lock);
 }
 
+int32_t ulam_sampler_ranges(void) {
+  int32_t used = 0;
+  pthread_mutex_lock(&lock);
+  for (int32_t i = 0; i < range_count; ++i) used += ranges[i].end != 0;
+  pthread_mutex_unlock(&lock);
+  return used;
+}
+
 int32_t ulam_sampler_start(int64_t interval) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
@@ -304,6 +312,7 @@ int32_t ulam_sampler_add(uint64_t start, uint64_t end) {
   return 0;
 }
 void ulam_sampler_remove(uint64_t start) { (void)start; }
+int32_t ulam_sampler_ranges(void) { return 0; }
 int32_t ulam_sampler_start(int64_t interval) {
   (void)interval;
   return ENOSYS;

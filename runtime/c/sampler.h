@@ -25,6 +25,7 @@ typedef struct {
 /* 0, or an errno; ENOSYS where there is no sampler. */
 ULAM_API int32_t ulam_sampler_add(uint64_t start, uint64_t end);
 ULAM_API void ulam_sampler_remove(uint64_t start);
+ULAM_API int32_t ulam_sampler_ranges(void); /* how many there are */
 /* Samples every thread that evaluates from now on, every `interval` nanoseconds of its running time. */
 ULAM_API int32_t ulam_sampler_start(int64_t interval);
 ULAM_API void ulam_sampler_stop(void);

@@ -99,6 +99,9 @@ ULAM_API int32_t ulam_run_dims(ulam_context *ctx, void *entry, void *bound, int6
 ULAM_API int32_t ulam_run_value(ulam_context *ctx, void *entry, void *bound, const double *theta, int32_t jacobian);
 ULAM_API int32_t ulam_run_gradient(ulam_context *ctx, void *entry, void *bound, const double *theta, double *gradient,
                                    int32_t jacobian);
+/* `count` gradients at one point, one after the other, up to the first that fails: for measurements. */
+ULAM_API int32_t ulam_repeat_gradient(ulam_context *ctx, void *entry, void *bound, const double *theta,
+                                      double *gradient, int32_t jacobian, int64_t count);
 /* product := H direction, for H the second derivatives of the log density at theta; the gradient, too. */
 ULAM_API int32_t ulam_run_hessian_vector(ulam_context *ctx, void *entry, void *bound, const double *theta,
                                          const double *direction, double *gradient, double *product, int32_t jacobian);
