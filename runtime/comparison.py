@@ -169,6 +169,8 @@ def agreement(first: StanModel, second: StanModel, theta: Vector, order: npt.NDA
         if slope.size:
             largest = max(1.0, float(np.abs(slope).max()))
             gradient = max(gradient, float(np.abs(other_slope - slope[order]).max()) / largest)
+    if not differences:  # the second's is nowhere finite
+        return Agreement(0, float("nan"), float("inf"), float("inf"))
     offset = float(np.mean(differences))
     spread = float(np.max(np.abs(np.array(differences) - offset))) / scale
     return Agreement(len(differences), offset, spread, gradient)

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.comparison import Timing, Vector, first_points, gradient_timer, interleaved
 from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.multi_start import start_seed
+from ulam.runtime.optimizers.optimize import ALGORITHMS
 from ulam.runtime.profile_csv import column_names
 from ulam.runtime.profile_report import print_profile, profile_record, time_text
 from ulam.runtime.profiler import Overhead, Profiler
@@ -104,6 +105,8 @@ class ProfileCommand:
     def _wrong_usage(self) -> str:
         if self.auto is not None and self.auto not in AUTOMATIC:
             return f"--auto must be {', '.join(AUTOMATIC[:-1])} or {AUTOMATIC[-1]}, found '{self.auto}'"
+        if self.algorithm not in ALGORITHMS:
+            return f"--algorithm must be one of {', '.join(ALGORITHMS)}, found '{self.algorithm}'"
         try:
             column_names(self.columns)
         except ArgumentError as error:
@@ -145,16 +148,29 @@ class ProfileCommand:
         if len(points) == 1:
             self._run(model, points[0], 1, stop)
             return
-        from concurrent.futures import ThreadPoolExecutor
+        # Threads, not a pool: a thread of a pool may take the next job when it has done one.
+        begin = Barrier(len(points))
+        errors: list[BaseException] = []
 
-        with ThreadPoolExecutor(len(points)) as executor:
+        def run(point: Vector, number: int) -> None:
             try:
-                jobs = [executor.submit(self._run, model, point, k, stop) for k, point in enumerate(points, 1)]
-                for job in jobs:
-                    job.result()
-            except BaseException:
+                begin.wait()
+                self._run(model, point, number, stop)
+            except BaseException as error:
+                errors.append(error)
                 stop.set()
-                raise
+
+        threads = [Thread(target=run, args=(point, k)) for k, point in enumerate(points, 1)]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            stop.set()
+            raise
+        if errors:
+            raise errors[0]
 
     def _run(self, model: StanModel, point: Vector, number: int, stop: Event) -> None:
         """What one thread does: gradients or an optimisation, then generated quantities."""
@@ -212,8 +228,11 @@ class ProfileCommand:
             print_profile(profiler, by_phase=self.by_phase, overhead=corrected)
         with redirect_stdout(sys.stderr):  # adds to the profile, which is read no more
             timing = interleaved(gradient_timer(plain, point), gradient_timer(model, point))
+        files = [("written", str(path)) for path in written]
         if self.json != "-":
-            print(f"\n{facts_text(self._facts(model, timing, overhead, written))}")
+            print(f"\n{facts_text([*self._facts(model, timing, overhead), *files])}")
+        elif files:
+            print(facts_text(files), file=sys.stderr)
         without, regions = timing.medians
         return {
             "model": str(self.model),
@@ -225,14 +244,12 @@ class ProfileCommand:
             "ratio": asdict(timing.ratio),
         }
 
-    def _facts(
-        self, model: StanModel, timing: Timing, overhead: Overhead, written: list[Path]
-    ) -> list[tuple[str, str]]:
+    def _facts(self, model: StanModel, timing: Timing, overhead: Overhead) -> list[tuple[str, str]]:
         without, regions = timing.medians
         ratio = timing.ratio
         subtracted = "; subtracted above, but from 'raw'" if self.auto is not None else ""
         work = "optimization" if self.optimize else f"{self.gradients} gradients"
-        facts = [
+        return [
             ("run", work if self.threads == 1 else f"{work} in each of {self.threads} threads"),
             ("gradient", f"{time_text(regions)} with regions, {time_text(without)} without"),
             ("cost of regions", f"{ratio} times as long; 95% interval, {ratio.rounds} rounds that take turns"),
@@ -243,7 +260,6 @@ class ProfileCommand:
             ),
             ("compile time", seconds_text(model.compile_seconds)),
         ]
-        return [*facts, *(("written", str(path)) for path in written)]
 
 
 def repeat_gradients(model: StanModel, point: Vector, count: int, stop: Event | None = None) -> None:
