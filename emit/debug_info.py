@@ -9,7 +9,6 @@ Instructions of the reverse sweep have the discriminator REVERSE, which line tab
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
@@ -63,8 +62,7 @@ class DebugModuleEmitter(ModuleEmitter):
 
     def file(self, name: str) -> int:
         """The metadata node of a file; its name stays as the program has it, relative to where it was compiled."""
-        folder, base = os.path.split(name)
-        return self.metadata.node(f"!DIFile(filename: {_quoted(base)}, directory: {_quoted(folder)})")
+        return self.metadata.node(f'!DIFile(filename: {_quoted(name)}, directory: "")')
 
     def subprogram(self, function: func.FuncOp) -> int:
         """The node of a function, at the place it has or at the first line of the program."""

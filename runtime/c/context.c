@@ -296,7 +296,7 @@ static char *stack_limit(void) {
   if (services->profile) ulam_profile_enter(services->profile); \
   const int sampled = ulam_sampling && ulam_sampler_enter(&leave); \
   if (_setjmp(leave) == 0) status = (CALL);      \
-  if (sampled) ulam_sampler_leave(&leave);       \
+  if (sampled) ulam_sampler_leave();             \
   if (services->profile) ulam_profile_leave(services->profile, status); \
   services->out_of_memory = NULL;                \
   reset_arena(ctx);                              \

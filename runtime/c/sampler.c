@@ -18,6 +18,7 @@
 
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -30,13 +31,14 @@
 
 enum { RANGES = 4096, THREADS = 256, PLACES = 1 << 16, PROBES = 64, STACK_WORDS = 1 << 14 };
 
-/* A thread that has a timer. Slots are given back when the thread ends. */
+/* A thread that has evaluated while sampling was on. It keeps its slot until it ends, so that what the handler reads
+ * there is always of the thread that it runs in. */
 typedef struct {
   const char *volatile frame; /* where the evaluation began; NULL outside of evaluations */
   int64_t counted;            /* CPU time of the last sample that counted */
   timer_t timer;
   pid_t thread;
-  volatile int32_t used;
+  int32_t used, has_timer;
 } sampled_thread;
 
 int32_t ulam_sampling = 0;
@@ -49,6 +51,7 @@ static ulam_sample places[PLACES];
 static int64_t lost_count;
 static int64_t interval_time; /* ns */
 static int32_t generation = 0;
+static int32_t handling = 0; /* how many threads are in the handler */
 static struct sigaction previous_action;
 static pthread_key_t at_exit_of_thread;
 static int32_t has_key = 0;
@@ -69,7 +72,7 @@ static int64_t cpu_time(void) {
 static int is_code(uint64_t address) {
   int32_t count = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
   for (int32_t i = 0; i < count; ++i) {
-    uint64_t end = __atomic_load_n(&ranges[i].end, __ATOMIC_RELAXED);
+    uint64_t end = __atomic_load_n(&ranges[i].end, __ATOMIC_SEQ_CST);
     if (address < end && address >= __atomic_load_n(&ranges[i].start, __ATOMIC_RELAXED)) return 1;
   }
   return 0;
@@ -140,12 +143,14 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   sampled_thread *self = (sampled_thread *)info->si_value.sival_ptr;
   if (info->si_code != SI_TIMER || self < threads || self >= threads + THREADS) {
     pass_on(number, info, context);
-  } else if (self->used && ulam_sampling && self->thread == thread_id()) {
+  } else if (ulam_sampling && self->thread == thread_id()) {
     int64_t now = cpu_time();
     if (now - self->counted >= interval_time / 2) {
       self->counted = now;
       const char *frame = self->frame;
+      __atomic_add_fetch(&handling, 1, __ATOMIC_SEQ_CST);
       count(frame ? place_of((const ucontext_t *)context, frame) : ULAM_SAMPLE_OUTSIDE);
+      __atomic_sub_fetch(&handling, 1, __ATOMIC_SEQ_CST);
     }
   }
   errno = saved;
@@ -153,45 +158,49 @@ static void on_signal(int number, siginfo_t *info, void *context) {
 
 /* ------------------------------------------------------------ threads */
 
+static void stop_timer(sampled_thread *slot) {
+  if (slot->has_timer) timer_delete(slot->timer);
+  slot->has_timer = 0;
+}
+
+/* At the end of a thread. */
 static void give_back(void *slot) {
-  sampled_thread *self = slot;
   pthread_mutex_lock(&lock);
-  if (self->used) {
-    timer_delete(self->timer);
-    self->used = 0;
-  }
+  stop_timer(slot);
+  ((sampled_thread *)slot)->used = 0;
   pthread_mutex_unlock(&lock);
 }
 
-static sampled_thread *free_slot(void) {
-  for (int i = 0; i < THREADS; ++i)
-    if (!threads[i].used) return &threads[i];
+static sampled_thread *take_slot(void) {
+  for (int i = 0; i < THREADS; ++i) {
+    if (threads[i].used) continue;
+    if (pthread_setspecific(at_exit_of_thread, &threads[i]) != 0) return NULL;
+    threads[i].used = 1;
+    threads[i].frame = NULL;
+    return &threads[i];
+  }
   return NULL;
 }
 
-/* Gives the calling thread its timer. Without one its evaluations go on as ever, and are not sampled. */
+/* Gives the calling thread a timer for the sampling that has begun. Without one its evaluations are not sampled. */
 static void join(void) {
   pthread_mutex_lock(&lock);
   own_generation = generation;
-  own_slot = NULL;
-  sampled_thread *slot = ulam_sampling ? free_slot() : NULL;
-  if (slot != NULL) {
+  if (ulam_sampling && own_slot == NULL) own_slot = take_slot();
+  if (ulam_sampling && own_slot != NULL) {
     struct sigevent event;
     memset(&event, 0, sizeof event);
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = SIGPROF;
-    event.sigev_value.sival_ptr = slot;
-    event.sigev_notify_thread_id = slot->thread = thread_id();
+    event.sigev_value.sival_ptr = own_slot;
+    event.sigev_notify_thread_id = own_slot->thread = thread_id();
     struct itimerspec every;
     every.it_interval.tv_sec = every.it_value.tv_sec = interval_time / 1000000000;
     every.it_interval.tv_nsec = every.it_value.tv_nsec = interval_time % 1000000000;
-    if (timer_create(CLOCK_MONOTONIC, &event, &slot->timer) == 0) {
-      slot->frame = NULL;
-      slot->counted = cpu_time();
-      slot->used = 1;
-      own_slot = slot;
-      pthread_setspecific(at_exit_of_thread, slot);
-      timer_settime(slot->timer, 0, &every, NULL);
+    own_slot->counted = cpu_time();
+    if (timer_create(CLOCK_MONOTONIC, &event, &own_slot->timer) == 0) {
+      own_slot->has_timer = 1;
+      timer_settime(own_slot->timer, 0, &every, NULL);
     }
   }
   pthread_mutex_unlock(&lock);
@@ -204,9 +213,7 @@ int ulam_sampler_enter(const void *frame) {
   return 1;
 }
 
-void ulam_sampler_leave(const void *frame) {
-  if (own_slot->frame == frame) own_slot->frame = NULL; /* else it has become another thread's */
-}
+void ulam_sampler_leave(void) { own_slot->frame = NULL; }
 
 /* ------------------------------------------------------------ the interface */
 
@@ -227,8 +234,10 @@ int32_t ulam_sampler_add(uint64_t start, uint64_t end) {
 void ulam_sampler_remove(uint64_t start) {
   pthread_mutex_lock(&lock);
   for (int32_t i = 0; i < range_count; ++i)
-    if (ranges[i].end != 0 && ranges[i].start == start) __atomic_store_n(&ranges[i].end, 0, __ATOMIC_RELEASE);
+    if (ranges[i].end != 0 && ranges[i].start == start) __atomic_store_n(&ranges[i].end, 0, __ATOMIC_SEQ_CST);
   pthread_mutex_unlock(&lock);
+  /* The code goes away after this: no handler may still be looking at it. */
+  while (__atomic_load_n(&handling, __ATOMIC_SEQ_CST) != 0) sched_yield();
 }
 
 int32_t ulam_sampler_ranges(void) {
@@ -268,11 +277,7 @@ void ulam_sampler_stop(void) {
   pthread_mutex_lock(&lock);
   if (ulam_sampling) {
     __atomic_store_n(&ulam_sampling, 0, __ATOMIC_RELEASE);
-    for (int i = 0; i < THREADS; ++i) {
-      if (!threads[i].used) continue;
-      timer_delete(threads[i].timer);
-      threads[i].used = 0;
-    }
+    for (int i = 0; i < THREADS; ++i) stop_timer(&threads[i]);
     /* Ignoring the signal drops those on their way: SIGPROF of its own would end the process. */
     struct sigaction ignore;
     memset(&ignore, 0, sizeof ignore);
@@ -306,7 +311,7 @@ int ulam_sampler_enter(const void *frame) {
   (void)frame;
   return 0;
 }
-void ulam_sampler_leave(const void *frame) { (void)frame; }
+void ulam_sampler_leave(void) {}
 int32_t ulam_sampler_add(uint64_t start, uint64_t end) {
   (void)start, (void)end;
   return 0;

@@ -36,6 +36,6 @@ ULAM_API int64_t ulam_sampler_read(ulam_sample *samples, int64_t capacity, int64
  * for which `enter` returns 1. */
 extern int32_t ulam_sampling;
 int ulam_sampler_enter(const void *frame);
-void ulam_sampler_leave(const void *frame);
+void ulam_sampler_leave(void);
 
 #endif
