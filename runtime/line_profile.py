@@ -8,7 +8,7 @@
 
 Threads that evaluate are interrupted every 0.2 ms of the time that they run, and the instruction that they were at is
 counted (c/sampler.c); the line table of the object code says which line that is. The compiled code is the same as
-without `lines=True`, instruction by instruction, and one interruption takes a microsecond or two.
+without `lines=True`, instruction by instruction. One interruption takes a few microseconds, on virtual machines 20.
 
 What a sample can and cannot tell: a line's share of n samples has a standard error of sqrt(share (1 - share) / n).
 Where LLVM makes one instruction of two lines' work, one of the lines has it. C functions (libm, the runtime's kernels)
