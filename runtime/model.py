@@ -241,9 +241,7 @@ class StanModel:
         finally:
             self._idle.append(space)
 
-    def time_gradients(
-        self, theta_unc: FloatArray, count: int, *, propto: bool = True, jacobian: bool = True
-    ) -> float:
+    def time_gradients(self, theta_unc: FloatArray, count: int, *, propto: bool = True, jacobian: bool = True) -> float:
         """Seconds of the processor that `count` gradients at one point take, one after the other, no Python between them.
 
         Compiling is not part of it, nor is waiting for a processor. Raises what `log_density_gradient` raises.

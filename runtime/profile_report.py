@@ -6,16 +6,20 @@ Times are shown with three digits and a unit. On a terminal tables are drawn by 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, TextIO
 
 from ulam.runtime.profiler import PHASES, Overhead, ProfileNode, Profiler, ProfileRow, walk
 from ulam.runtime.results import SCHEMA_VERSION, Row, print_table
 
-LONGEST_LINE = 48
-"""Characters that are shown of a line of the program."""
+LONGEST_LINE, SHORTEST_LINE = 48, 16
+"""Most characters that are shown of a line of the program, and how many are wanted at least."""
+
+DISPENSABLE = ("kept", "others", "place", "raw", "forward", "reverse", "program")
+"""Columns that a narrow terminal does without, in this order."""
 
 _UNITS = ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (float("inf"), 1.0, "s"))
 
@@ -57,21 +61,24 @@ def _add(row: ProfileRow, other: ProfileRow) -> None:
 
 
 def places(profiler: Profiler, name: str) -> str:
-    """Where the statements of a name are: file, line and column of the first, and how many more there are."""
+    """Where the statements of a name are: line and column of the first, and how many more there are.
+
+    With the file's name, if there are several.
+    """
     found = [region for region in profiler.regions if region.name == name and region.line]
     if not found:
         return ""
     first = found[0]
     more = f" +{len(found) - 1}" if len(found) > 1 else ""
-    return f"{Path(first.file).name}:{first.line}:{first.column}{more}"
+    file = f"{Path(first.file).name}:" if len({region.file for region in profiler.regions if region.line}) > 1 else ""
+    return f"{file}{first.line}:{first.column}{more}"
 
 
 def _line_of(profiler: Profiler, name: str) -> str:
     """The text of the line that an automatic region is named after; empty for others."""
     for region in profiler.regions:
         if region.name == name and name.endswith(f", line {region.line}"):
-            text = profiler.line_text(region)
-            return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"
+            return _cut(profiler.line_text(region), LONGEST_LINE)
     return ""
 
 
@@ -108,18 +115,20 @@ def region_table(
                 "reverse": time_text(row.reverse_time),
                 "%": f"{100 * row.total_time / time:.1f}" if time else "",
                 "gradients": str(row.gradient_passes),
-                "other passes": str(row.passes),
+                "others": str(row.passes),
                 "per pass": time_text(row.total_time / passes) if passes else "",
                 "kept": f"{row.kept_values / row.gradient_passes:.6g}" if row.gradient_passes else "",
                 "program": _line_of(profiler, row.name),
             }
         )
+    has_lines = any(line["program"] for line in table)
     unneeded = {
+        "place": has_lines,
         "thread": len({row.thread_id for row in rows}) < 2,
         "phase": not by_phase,
         "raw": overhead is None,
-        "other passes": not any(row.passes for row in rows),
-        "program": not any(line["program"] for line in table),
+        "others": not any(row.passes for row in rows),
+        "program": not has_lines,
     }
     return _columns(table, [name for name, unused in unneeded.items() if unused])
 
@@ -128,6 +137,35 @@ def _columns(table: Sequence[dict[str, str]], without: Sequence[str]) -> tuple[R
     shown = [name for name in (table[0] if table else {"name": ""}) if name not in without]
     left = [n for n, name in enumerate(shown) if name in ("name", "place", "phase", "program")]
     return shown, [[line[name] for name in shown] for line in table], left
+
+
+def fitted(header: Row, rows: Sequence[Row], left: Sequence[int], width: int) -> tuple[Row, list[Row], list[int]]:
+    """The table without as many of the columns of `DISPENSABLE` as need be for `width` characters, drawn by rich.
+
+    Lines of the program are cut to what is left.
+    """
+    columns = {name: [row[n] for row in rows] for n, name in enumerate(header)}
+    sides = {header[n] for n in left}
+    widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items()}
+    if "program" in widths:
+        widths["program"] = min(widths["program"], SHORTEST_LINE)
+    for name in DISPENSABLE:
+        if _drawn_width(widths) > width:
+            columns.pop(name, None)
+            widths.pop(name, None)
+    if "program" in columns:
+        room = widths["program"] + max(0, width - _drawn_width(widths))
+        columns["program"] = [_cut(text, room) for text in columns["program"]]
+    shown = list(columns)
+    return shown, list(map(list, zip(*columns.values(), strict=True))), [n for n, c in enumerate(shown) if c in sides]
+
+
+def _drawn_width(widths: Mapping[str, int]) -> int:
+    return sum(widths.values()) + 3 * len(widths) + 1
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def tree_table(profiler: Profiler, *, overhead: Overhead | None = None) -> tuple[Row, list[Row], list[int]]:
@@ -167,6 +205,8 @@ def print_profile(
     if not rows:
         print("no region was entered", file=stream)
         return
+    if stream.isatty():
+        header, rows, left = fitted(header, rows, left, get_terminal_size().columns)
     print_table(header, rows, stream, left)
     print(file=stream)
     print_table(*tree_table(profiler, overhead=overhead)[:2], stream)

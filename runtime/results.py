@@ -52,7 +52,8 @@ def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None, le
 
     table = Table(box=SIMPLE_HEAD)
     for column, title in enumerate(header):
-        table.add_column(title, justify="left" if column in left else "right")
+        side = "left" if column in left else "right"
+        table.add_column(title, justify=side, no_wrap=column not in left)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console(file=stream).print(table)

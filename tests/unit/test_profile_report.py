@@ -20,7 +20,7 @@ from ulam.runtime import flame_graph
 from ulam.runtime.errors import ArgumentError, DataError
 from ulam.runtime.model import StanModel
 from ulam.runtime.profile_csv import COLUMNS, profile_csv, read_profile_csv, write_profile_csv
-from ulam.runtime.profile_report import merged, profile_record, region_table, time_text, tree_table
+from ulam.runtime.profile_report import fitted, merged, profile_record, region_table, time_text, tree_table
 from ulam.runtime.profiler import Overhead, ProfileNode, Profiler, ProfileRow, Region, in_phase, walk
 
 PROGRAM = """parameters { vector[3] b; real<lower=0> s; }
@@ -205,9 +205,9 @@ def test_tree(profiler: Profiler) -> None:
 
 def test_table_shows_what_is_needed(profiler: Profiler) -> None:
     header, rows, left = region_table(profiler)
-    wanted = ["name", "place", "total", "forward", "reverse", "%", "gradients", "other passes", "per pass", "kept"]
+    wanted = ["name", "place", "total", "forward", "reverse", "%", "gradients", "others", "per pass", "kept"]
     assert header == wanted and left == [0, 1]
-    assert rows[1][1] == "model.stan:2:58"
+    assert rows[1][1] == "2:58"
     header, rows, _ = region_table(profiler, by_phase=True)
     assert [row[2] for row in rows] == [
         "evaluation", "generated quantities", "evaluation", "generated quantities", "evaluation", "evaluation",
@@ -225,6 +225,20 @@ def test_lines_of_automatic_regions() -> None:
     program = {row[0]: row[header.index("program")] for row in rows}
     assert program["model, line 3"] == "a ~ normal(0, 1);" and program["parameters"] == ""
     assert program["model, line 4"] == long[:47] + "…"
+
+
+def test_narrow_terminals_get_fewer_columns() -> None:
+    header = ["name", "total", "others", "kept", "program"]
+    rows = [["a" * 10, "1.00 µs", "1", "2", "target += normal_lpdf(y | mu, sigma);"]]
+    for width in range(45, 100):
+        shown, (cells,), left = fitted(header, rows, [0, 4], width)
+        assert shown[:2] == ["name", "total"] and left == [0, shown.index("program")]
+        assert sum(max(len(a), len(b)) for a, b in zip(shown, cells, strict=True)) + 3 * len(shown) + 1 <= width
+    assert fitted(header, rows, [0, 4], 200) == (header, rows, [0, 4])
+    assert fitted(header, rows, [0, 4], 58)[0] == ["name", "total", "others", "program"], "kept goes first"
+    shown, (cells,), _ = fitted(header, rows, [0, 4], 50)
+    assert shown == ["name", "total", "program"] and cells[2] == "target += normal_lpdf(…"
+    assert fitted(header, rows, [0, 4], 10)[0] == ["name", "total"]
 
 
 def test_threads_are_added_up() -> None:
@@ -397,7 +411,8 @@ def boxes(svg: str) -> list[tuple[str, float, float, float]]:
     found: list[tuple[str, float, float, float]] = []
     for group in ElementTree.fromstring(svg).iter(f"{SVG}g"):
         body = next(rect for rect in group.iter(f"{SVG}rect") if rect.get("class") == "body")
-        found.append((group.get("data-name", ""), *(float(body.get(key, "")) for key in ("x", "width", "y"))))
+        left, width, top = (float(body.get(key, "")) for key in ("x", "width", "y"))
+        found.append((group.get("data-name", ""), left, width, top))
     return found
 
 
