@@ -7,6 +7,7 @@ The header of the design document of Stan's profiling, and the one that CmdStan 
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 import threading
@@ -77,6 +78,8 @@ def write_profile_csv(
             file.write(text)
         return given
     folder = given.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
     unfinished = folder / f".{given.name}.{os.getpid()}.{threading.get_native_id()}"
     try:
         with open(unfinished, "w", encoding="utf-8", newline="") as file:

@@ -1,10 +1,11 @@
 """`ulam bench`: two versions of a model timed against each other, and whether they are the same density.
 
-The table goes to standard output, warnings and what the programs print to standard error.
+The table goes to standard output, warnings to standard error; what the programs print is not shown.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field
@@ -57,7 +58,7 @@ class BenchCommand:
         if self.vs is None and self.vs_data is None and self.vs_opt_level is None:
             print("ulam: error: give another version by --vs, --vs-data or --vs-opt-level", file=sys.stderr)
             return EXIT_USAGE
-        with redirect_stdout(sys.stderr):  # what the programs print
+        with open(os.devnull, "w") as sink, redirect_stdout(sink):  # what the programs print, many times over
             found: Agreement | None = None
             # Other copies of the models are asked for points, lest their units count in the compile times. The first
             # of them also loads the compiler.

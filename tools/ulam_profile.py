@@ -5,6 +5,7 @@ Tables go to standard output, messages and what the program prints to standard e
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -21,7 +22,7 @@ from ulam.runtime.optimizers.optimize import ALGORITHMS
 from ulam.runtime.profile_csv import column_names
 from ulam.runtime.profile_report import print_profile, profile_record, time_text
 from ulam.runtime.profiler import Overhead, Profiler
-from ulam.runtime.results import facts_text, json_text, seconds_text
+from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, seconds_text
 from ulam.tools.exits import EXIT_OK, EXIT_USAGE
 from ulam.tools.ulam_optimize import initial_values
 
@@ -78,7 +79,9 @@ class ProfileCommand:
                 raise ArgumentError(self._nothing_to_measure())
             plain = self._model(False)
             points = self._points(plain)
-            record: dict[str, Any] = {}
+            # First, as it needs a package that may not be there.
+            sampled = self._sampled_lines(points[0]) if self.lines else None
+            record: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "method": "profile"}
             if profiler is not None:
                 self._run_threads(model, points)
                 overhead = profiler.overhead()
@@ -86,9 +89,7 @@ class ProfileCommand:
                 written = self._write(profiler)
         if profiler is not None:
             record |= self._report(model, plain, points[0], profiler, overhead, written)
-        if self.lines:
-            with redirect_stdout(sys.stderr):
-                sampled = self._sampled_lines(points[0])
+        if sampled is not None:
             record["lines"] = sampled.to_dict()
             if self.json != "-":
                 print(*([""] if profiler is not None else []), sampled, sep="\n")
@@ -193,7 +194,8 @@ class ProfileCommand:
         """The lines of the program as it runs without regions, in gradients at a point."""
         from ulam.runtime.line_profile import sample_lines
 
-        return sample_lines(self._model(False, lines=True), point, seconds=LINE_SECONDS)
+        with open(os.devnull, "w") as sink, redirect_stdout(sink):  # what the program prints, many times over
+            return sample_lines(self._model(False, lines=True), point, seconds=LINE_SECONDS)
 
     # ------------------------------------------------------------ the report
 
@@ -226,7 +228,8 @@ class ProfileCommand:
         if self.json != "-":
             corrected = overhead if self.auto is not None else None
             print_profile(profiler, by_phase=self.by_phase, overhead=corrected)
-        with redirect_stdout(sys.stderr):  # adds to the profile, which is read no more
+        # This adds to the profile, which is read no more. What the program prints has been seen once.
+        with open(os.devnull, "w") as sink, redirect_stdout(sink):
             timing = interleaved(gradient_timer(plain, point), gradient_timer(model, point))
         files = [("written", str(path)) for path in written]
         if self.json != "-":
