@@ -439,10 +439,12 @@ def test_without_the_library_that_reads_line_tables(monkeypatch: pytest.MonkeyPa
 # ---------------------------------------------------------------- debuggers and perf
 
 SCRIPT = """
+import os
 import numpy as np
 from ulam.runtime.model import StanModel
 model = StanModel({path!r}, {{"N": 3, "x": [1, 2, 3], "n": 3}}, lines={lines})
 model.time_gradients(np.array([0.3, 0.2, 2.0, 0.1, -0.1, 1.5]), 3)
+print(os.getpid())
 """
 
 
@@ -479,10 +481,9 @@ def test_gdb_shows_lines(tmp_path: Path) -> None:
 def test_perf_map(tmp_path: Path, lines: bool) -> None:
     program = run_script(tmp_path, lines=lines, ULAM_PERF="1", ULAM_CACHE_DIR=str(tmp_path / "cache"))
     assert program.stderr == ""
-    # the process is gone, and its number with it: the newest map that names this program, or its functions
-    maps = sorted(Path("/tmp").glob("perf-*.map"), key=lambda p: p.stat().st_mtime)
-    text = maps[-1].read_text()
-    maps[-1].unlink()
+    path = Path(f"/tmp/perf-{program.stdout.strip()}.map")
+    text = path.read_text()
+    path.unlink()
     rows = [line.split(" ", 2) for line in text.splitlines()]
     names = {name for _, _, name in rows}
     assert {"data_dims", "prepare"} <= names
