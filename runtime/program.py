@@ -82,7 +82,7 @@ def load_object(code: bytes) -> LoadedObject:
     from ulam.runtime.native import library_path
 
     loaded = jit.load_object(code, str(library_path()))
-    if LINE_TABLE in code or PERF_VARIABLE in os.environ:
+    if LINE_TABLE in code or (PERF_VARIABLE in os.environ and sys.platform == "linux"):
         from ulam.runtime.traced_code import TracedCode
 
         return TracedCode(loaded, code)
