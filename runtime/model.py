@@ -11,6 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,6 @@ from ulam.runtime.names import (
     unconstrained_names,
 )
 from ulam.runtime.native import Context, Rng
-from ulam.runtime.profiler import in_phase
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class StanModel:
             self._idle.append(space)
 
     def time_gradients(self, theta_unc: FloatArray, count: int, *, propto: bool = True, jacobian: bool = True) -> float:
-        """Seconds of the processor that `count` gradients at one point take, one after the other, no Python between them.
+        """Seconds of the processor that `count` gradients at one point take, in a row, with no Python between them.
 
         Compiling is not part of it, nor is waiting for a processor. Raises what `log_density_gradient` raises.
         """
@@ -478,7 +478,7 @@ class StanModel:
         """The mode of the log density: see `ulam.runtime.optimizers.optimize.optimize` for the options."""
         from ulam.runtime.optimizers.optimize import optimize
 
-        with in_phase("optimization"):
+        with nullcontext() if self._profiler is None else self._profiler.in_phase("optimization"):
             return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
 
     def laplace(self, mode: Any = None, **options: Any) -> LaplaceResult:

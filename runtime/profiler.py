@@ -22,7 +22,7 @@ PHASES = ("data", "evaluation", "warm-up", "sampling", "optimization", "generate
 """What a model was doing; numbered in this order."""
 
 _DEFAULT_PHASE = PHASES.index("evaluation")
-_phase: ContextVar[int] = ContextVar("phase", default=_DEFAULT_PHASE)
+_phase: ContextVar[int | None] = ContextVar("phase", default=None)
 
 
 @contextmanager
@@ -101,6 +101,7 @@ class Profiler:
         self._events = events
         self._contexts: list[Context] = []
         self._lock = threading.Lock()
+        self._phases_elsewhere: tuple[int, ...] = ()
         self.created = time.time_ns()
         self.sources: dict[str, str] = {}
         """Texts of programs by the names of their files, as far as they are known."""
@@ -120,7 +121,28 @@ class Profiler:
 
     def enter(self, context: Context, phase: str | None = None) -> None:
         """Before an evaluation: notes the phase."""
-        context.set_phase(_phase.get() if phase is None else PHASES.index(phase))
+        if phase is not None:
+            context.set_phase(PHASES.index(phase))
+            return
+        of_thread, elsewhere = _phase.get(), self._phases_elsewhere
+        if of_thread is None:
+            of_thread = elsewhere[-1] if elsewhere else _DEFAULT_PHASE
+        context.set_phase(of_thread)
+
+    @contextmanager
+    def in_phase(self, name: str) -> Iterator[None]:
+        """What evaluations of the model are recorded as, in the calling thread and in those that do not say."""
+        number = PHASES.index(name)
+        with self._lock:
+            self._phases_elsewhere = (*self._phases_elsewhere, number)
+        try:
+            with in_phase(name):
+                yield
+        finally:
+            with self._lock:
+                left = list(self._phases_elsewhere)
+                left.remove(number)  # several threads may be here, and end in any order
+                self._phases_elsewhere = tuple(left)
 
     def reset(self) -> None:
         """Forgets what was recorded. No evaluation may be running."""

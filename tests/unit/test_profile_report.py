@@ -9,6 +9,7 @@ import os
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -486,3 +487,14 @@ def test_optimization_is_a_phase() -> None:
     model.log_density_gradient(np.zeros(1))
     passes = {row.phase: row.gradient_passes for row in profiler.rows(by_phase=True)}
     assert passes == {"warm-up": 1, "optimization": fit.n_gradients, "evaluation": 1}
+
+
+def test_starts_in_other_threads_are_of_the_same_phase() -> None:
+    model = StanModel('parameters { real a; } model { profile("p") { a ~ normal(0, 1); } }')
+    assert model.profiler is not None
+    with ThreadPoolExecutor(2) as executor:
+        model.optimize(seed=1, n_starts=4, executor=executor)
+    model.optimize(seed=1, n_starts=4)
+    assert {row.phase for row in model.profiler.rows(by_phase=True)} == {"optimization"}
+    model.log_density(np.zeros(1))
+    assert {row.phase for row in model.profiler.rows(by_phase=True)} == {"optimization", "evaluation"}
