@@ -95,7 +95,7 @@ def speedscope(profiler: Profiler) -> dict[str, Any]:
         "shared": {"frames": frames},
         "profiles": profiles,
         "name": "profile",
-        "activeProfileIndex": 0,
+        "activeProfileIndex": max(range(len(profiles)), key=lambda n: profiles[n]["endValue"], default=0),
         "exporter": f"ulam@{ulam_version()}",
     }
 

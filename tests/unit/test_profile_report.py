@@ -393,6 +393,8 @@ def test_speedscope(profiler: Profiler) -> None:
         )
     assert len({json.dumps(frame) for frame in frames}) == len(frames)
     roots = [root for root in profiler.evaluations() if root.children]
+    longest = max(roots, key=lambda root: root.total_time)
+    assert document["profiles"][document["activeProfileIndex"]]["name"].startswith(longest.phase)
     assert [profile["name"] for profile in document["profiles"]] == [f"{r.phase}, thread {r.thread_id}" for r in roots]
     for profile, root in zip(document["profiles"], roots, strict=True):
         assert (profile["type"], profile["unit"], profile["startValue"]) == ("sampled", "seconds", 0)
