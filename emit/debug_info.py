@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation
 
 from ulam.dialects.places import is_reverse, place_of
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # DWARF has no number for Stan; the syntax of expressions in a debugger is then C's.
 _LANGUAGE = "DW_LANG_C99"
+_LAST_COLUMN = 0xFFFF  # LLVM has 16 bits for it; 0: not known
 _FLAGS = ('!{i32 7, !"Dwarf Version", i32 5}', '!{i32 2, !"Debug Info Version", i32 3}')
 
 
@@ -39,8 +40,8 @@ def _escaped(character: str) -> str:
 class DebugModuleEmitter(ModuleEmitter):
     """A module with a compile unit and the files of its instructions."""
 
-    def __init__(self, module: Operation, options: EmitOptions) -> None:
-        super().__init__(module, options)  # pyright: ignore[reportArgumentType]
+    def __init__(self, module: ModuleOp, options: EmitOptions) -> None:
+        super().__init__(module, options)
         self._main = self._main_file()
         self.unit = self._distinct(
             f"DICompileUnit(language: {_LANGUAGE}, file: !{self.file(self._main)}, producer: \"ulam\", "
@@ -91,10 +92,8 @@ class DebugModuleEmitter(ModuleEmitter):
         if place is None:
             return self.metadata.node(f"!DILocation(line: 0, scope: !{subprogram})")
         scope = self.scope(subprogram, place.filename.data, is_reverse(attribute))
-        # wider columns than DWARF has room for are left out by LLVM
-        return self.metadata.node(
-            f"!DILocation(line: {place.line.data}, column: {place.column.data}, scope: !{scope})"
-        )  # fmt: skip
+        column = place.column.data if place.column.data <= _LAST_COLUMN else 0
+        return self.metadata.node(f"!DILocation(line: {place.line.data}, column: {column}, scope: !{scope})")
 
     def function_emitter(self, function: func.FuncOp, ops: list[Operation], bound_is_constant: bool) -> FunctionEmitter:
         return DebugFunctionEmitter(self, function, ops, bound_is_constant)

@@ -198,6 +198,15 @@ def test_ranges_cover_the_functions_once() -> None:
         assert covered == f.size, f.name
 
 
+def test_long_lines_and_names_of_any_characters() -> None:
+    source = "parameters { real a; }\nmodel {" + " " * 70_000 + "target += sinh(a); }\n"
+    name = 'größe "1"\\x.stan'
+    code = Compiler(source, name, CompileOptions(lines=True)).unit("gradient_propto")
+    places = {r.place for r in LineTable(code).ranges}
+    assert Place(name, 2, False) in places
+    assert {place.file for place in places if place is not None} == {name}
+
+
 def test_other_object_formats_are_refused() -> None:
     with pytest.raises(ObjectFormatError, match="Linux only"):
         ObjectFile(b"\xcf\xfa\xed\xfe" + bytes(100))
