@@ -151,7 +151,7 @@ def test_reject_carries_its_text() -> None:
     always = ulam.StanModel('parameters { real x; }\nmodel { reject("never"); }\n')
     with pytest.raises(ulam.Rejection, match="never"):
         always.log_density(np.zeros(1))
-    with pytest.raises(ulam.InitializationError, match="after 100 attempts; the last one: never"):
+    with pytest.raises(ulam.InitializationError, match="after 100 attempts:\n  100 of 100: never"):
         always.optimize()
 
 

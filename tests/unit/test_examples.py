@@ -23,8 +23,8 @@ MODELS = sorted(path.stem for path in EXAMPLES.glob("*.stan"))
 REFERENCE: list[dict[str, Any]] = [
     json.loads(line) for line in (ROOT / "tests" / "reference" / "optimize.jsonl").read_text().splitlines()
 ]
-# Long runs amplify rounding: relative tolerances of the end point and of its log density.
-LOOSE = {"hierarchical": (5e-2, 1e-4), "gaussian_process": (1e-5, 1e-9)}
+# Where runs do not end at the same iteration: tolerance of the end point, relative to its largest entry.
+LOOSE = {"hierarchical": 5e-2}
 _models: dict[str, StanModel] = {}
 
 
@@ -53,9 +53,10 @@ def test_gradient_agrees_with_stan(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["model"])
 def test_optimum_agrees_with_stan(case: dict[str, Any]) -> None:
     fit = example(case["model"]).optimize(init=case["init"], jacobian=True)
-    end, value = LOOSE.get(case["model"], (1e-7, 1e-10))
     assert fit.converged
-    assert fit.log_density == pytest.approx(case["log_density"], rel=value)
+    # Ours may go on for a few iterations: see docs/optimizers.md.
+    assert -1e-10 * abs(case["log_density"]) <= fit.log_density - case["log_density"] < 1e-4
+    end = LOOSE.get(case["model"], 1e-4)
     np.testing.assert_allclose(fit.unconstrained, case["end"], atol=end * np.abs(case["end"]).max())
 
 

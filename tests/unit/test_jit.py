@@ -114,9 +114,9 @@ def test_emission_is_quick() -> None:
         )
         best = 1.0
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             emission.emit_module(module, emission.EmitOptions(2))
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     assert seconds(2000) < 5 * seconds(600) + 0.02

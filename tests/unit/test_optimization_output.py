@@ -10,6 +10,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -453,7 +454,10 @@ def test_command_that_is_interrupted(tmp_path: Path) -> None:
         "  for (k in 1:1000000) target += 1e-9 * sin(x[1] * k);\n}\n"
     )
     command = [sys.executable, "-m", "ulam.tools.ulam", "optimize", str(path), "--iter", "1000000", "--refresh", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    # Tests that run in the background inherit that SIGINT is ignored.
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, **pipes, preexec_fn=heeding) as running:
         assert running.stdout is not None and running.stderr is not None
         for line in running.stderr:
             if line.startswith("       3 "):
