@@ -17,6 +17,7 @@ from ulam.dialects import ad, rt
 from ulam.library.derivatives import Number, rule
 from ulam.passes.analysis.effects_low import kernel_buffers, written_buffers
 from ulam.passes.analysis.nesting import terminator
+from ulam.passes.autodiff.classes import Classes
 
 _SCALARS = frozenset((
     arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SelectOp, rt.MathOp,
@@ -38,7 +39,7 @@ class Activity:
 
     def __init__(self, block: Block, varied: Sequence[SSAValue], useful: Sequence[SSAValue] = ()) -> None:
         """`varied` and `useful` (besides what is added to the target) are values that are so from outside."""
-        self._parent: dict[SSAValue, SSAValue] = {}
+        self._classes = Classes()
         self._varied: set[SSAValue] = set()
         self._useful: set[SSAValue] = set()
         self.roots: dict[SSAValue, list[Operation]] = {}  # class → its allocations
@@ -79,20 +80,12 @@ class Activity:
 
     def class_of(self, buffer: SSAValue) -> SSAValue:
         """The representative of a buffer's class."""
-        root = buffer
-        while (up := self._parent.get(root)) is not None:
-            root = up
-        while buffer is not root:
-            buffer, self._parent[buffer] = self._parent.get(buffer, root), root
-        self._parent.pop(root, None)
-        return root
+        return self._classes.find(buffer)
 
     def declare_like(self, value: SSAValue, like: SSAValue) -> None:
         """A value that was made after the analysis is as active as `like`."""
         if isinstance(value.type, rt.BufferType):
-            target = self.class_of(like)
-            if self.class_of(value) is not target:
-                self._parent[self.class_of(value)] = target
+            self._classes.join(value, like)
             return
         if like in self._varied:
             self._varied.add(value)
@@ -106,9 +99,7 @@ class Activity:
 
     def _join(self, a: SSAValue, b: SSAValue) -> None:
         if isinstance(a.type, rt.BufferType):
-            a, b = self.class_of(a), self.class_of(b)
-            if a is not b:
-                self._parent[a] = b
+            self._classes.join(a, b)
 
     def _join_buffers(self, op: Operation) -> None:
         if isinstance(op, rt.ViewOp):

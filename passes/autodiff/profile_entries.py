@@ -1,8 +1,8 @@
 """Counts what the forward half of each profile region puts on the var stack.
 
-Kept values are those of `ad.keep` and `ad.push`, and of slots of the stack frame: what the reverse half will read. Others
-are the elements of containers, values and adjoints, that the region takes memory for. Counts are added up ahead of time
-where that can be done: a loop that keeps the same in every iteration counts once, behind it.
+Kept values are those of `ad.keep` and `ad.push`, and of slots of the stack frame: what the reverse half will read.
+Others are the elements of containers, values and adjoints, that the region takes memory for. Counts are added up ahead
+of time where that can be done: a loop that keeps the same in every iteration counts once, behind it.
 """
 
 from __future__ import annotations

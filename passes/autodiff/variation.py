@@ -16,6 +16,7 @@ from ulam.dialects import ad, rt
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.passes.analysis.effects_low import written_buffer
 from ulam.passes.autodiff.activity import flow_pairs
+from ulam.passes.autodiff.classes import Classes
 
 _HOLDERS = (rt.StoreOp, rt.LoadOp, ad.KeepOp, ad.KeptOp, ad.PushOp, ad.PopOp, func.CallOp)
 """Ops by which one buffer comes to hold, or gives back, another."""
@@ -33,7 +34,7 @@ class Variation:
 
     def __init__(self, block: Block, varied: Iterable[SSAValue]) -> None:
         """`varied`: the independent variables, and what else is to have a tangent."""
-        self._parent: dict[SSAValue, SSAValue] = {}
+        self._classes = Classes()
         self._varied: set[SSAValue] = set()
         self._without_memory: set[SSAValue] = set()
         ops = list(block.walk())
@@ -62,23 +63,14 @@ class Variation:
 
     def declare_like(self, value: SSAValue, like: SSAValue) -> None:
         """A value that was made after the analysis varies as `like` does."""
-        if value is not like:
-            self._parent[value] = self._key(like)
+        self._classes.join(value, like)
 
     def _key(self, value: SSAValue) -> SSAValue:
-        root = value
-        while (up := self._parent.get(root)) is not None:
-            root = up
-        while value is not root:
-            up, self._parent[value] = self._parent[value], root
-            value = up
-        return root
+        return self._classes.find(value)
 
     def _join(self, a: SSAValue, b: SSAValue) -> None:
         if isinstance(a.type, rt.BufferType) and has_tangent_type(a.type) and has_tangent_type(b.type):
-            a, b = self._key(a), self._key(b)
-            if a is not b:
-                self._parent[a] = b
+            self._classes.join(a, b)
 
     def _join_buffers(self, op: Operation) -> None:
         if isinstance(op, rt.ViewOp):

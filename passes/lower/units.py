@@ -352,7 +352,7 @@ class FunctionWriter:
 
     @contextmanager
     def _region(self, kind: str) -> Iterator[None]:
-        """A profile region of a whole block, if there is to be one. Not a branch: what the block defines is seen after it."""
+        """A profile region of a whole block, if asked for. Not a branch: what the block defines is seen after it."""
         key = self.program.profiled_blocks.get(kind)
         if key is None or self.low.profiles is None:
             yield
