@@ -23,7 +23,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-from ulam.dialects import rt
+from ulam.dialects import rt, trace
 from ulam.emit.alias import AliasScopes, MetadataTable
 from ulam.emit.errors import EmissionError
 
@@ -36,6 +36,7 @@ TYPES: dict[type[Attribute], str] = {
     IndexType: "i64",
     rt.BufferType: "ptr",
     rt.MarkType: "ptr",
+    trace.RecordType: "ptr",
 }
 
 LIKELY = '!{!"branch_weights", i32 1048575, i32 1}'
@@ -362,8 +363,9 @@ def emission_table() -> dict[type[Operation], Emit]:
         from ulam.emit.memory_ops import memory_table
         from ulam.emit.primitives import emit_math
         from ulam.emit.scalar_ops import scalar_table
+        from ulam.emit.trace_ops import trace_table
 
-        for part in (scalar_table(), memory_table(), control_table()):
+        for part in (scalar_table(), memory_table(), control_table(), trace_table()):
             _table.update(part)
         _table[rt.MathOp] = emit_math
     return _table

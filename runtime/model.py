@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
     from ulam.runtime.profiler import Profiler
+    from ulam.runtime.trace.contexts import TraceContext
+    from ulam.runtime.trace.nodes import ItemNode
+    from ulam.runtime.trace.recorder import Source
+    from ulam.runtime.trace.session import TracedProgram
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -142,6 +147,31 @@ class StanModel:
     def loaded_units(self) -> list[Unit]:
         """The units of the program that are in the process by now."""
         return self._program.loaded()
+
+    # ------------------------------------------------------------ traces
+
+    @cached_property
+    def traced_program(self) -> TracedProgram:
+        """The functions of the program, for tracking."""
+        from ulam.runtime.trace.functions import traced_program
+
+        return traced_program(self._recipe[0], self._recipe[1], self._recipe[5])
+
+    def track(
+        self,
+        name: str,
+        *arguments: Any,
+        context: TraceContext | None = None,
+        rng: Source | None = None,
+        on_error: str = "keep",
+    ) -> ItemNode:
+        """Runs a function of the program and records what it does; returns the node of the call. See `ulam.trace`.
+
+        `rng`: `ulam.trace.Seeded`, `Scripted` or `Replay`, or an `Rng`, for functions that draw. With `on_error` "keep"
+        a run that fails gives what was recorded until then, with `node.trace.error` set; with "raise" the exception has
+        it as `trace`.
+        """
+        return self.traced_program.track(name, arguments, context, rng, on_error)
 
     # ------------------------------------------------------------ names and sizes
 

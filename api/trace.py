@@ -1,0 +1,41 @@
+"""Traces of Stan programs: every op, branch and call of one run, as nodes to print and to follow.
+
+from ulam import StanModel
+from ulam.trace import Scripted, print_levels
+
+node = StanModel("geom.stan").track("geom_rng", 1, 0.5, rng=Scripted([0.7, 0.8, 0.2]))
+print_levels(node, 2)
+"""
+
+from ulam.runtime.trace.contexts import Compose, Default, DepthLimit, Only, Site, TraceContext, is_builtin
+from ulam.runtime.trace.functions import Functions, StanFunction, functions, traced_ir, track
+from ulam.runtime.trace.listing import format_levels, print_levels
+from ulam.runtime.trace.nodes import (
+    ArgumentNode,
+    Const,
+    ControlFlowNode,
+    DataFlowNode,
+    DrawNode,
+    JumpNode,
+    NestedCallNode,
+    Node,
+    PrimitiveCallNode,
+    Ref,
+    ReturnNode,
+    SpecialCallNode,
+    TargetNode,
+)
+from ulam.runtime.trace.program_text import Location, Span
+from ulam.runtime.trace.queries import Axis, backward, dependents, forward, query, referenced
+from ulam.runtime.trace.recorder import DrawsExhausted, Replay, Scripted, Seeded
+from ulam.runtime.trace.saved import load
+from ulam.runtime.trace.session import Trace, TraceError
+from ulam.runtime.trace.values import MISSING, Digest
+
+__all__ = [
+    "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ControlFlowNode", "DataFlowNode", "Default", "DepthLimit",
+    "Digest", "DrawNode", "DrawsExhausted", "Functions", "JumpNode", "Location", "NestedCallNode", "Node", "Only",
+    "PrimitiveCallNode", "Ref", "Replay", "ReturnNode", "Scripted", "Seeded", "Site", "Span", "SpecialCallNode",
+    "StanFunction", "TargetNode", "Trace", "TraceContext", "TraceError", "backward", "dependents", "format_levels",
+    "forward", "functions", "is_builtin", "load", "print_levels", "query", "referenced", "traced_ir", "track",
+]  # fmt: skip

@@ -1,0 +1,97 @@
+"""The part of the emission table for traced functions: records are written inline (see runtime/c/trace.h)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation
+
+from ulam.dialects import trace
+
+if TYPE_CHECKING:
+    from ulam.emit.llvm_text import Emit, FunctionEmitter
+
+HEADER_BYTES = 8
+PROGRESS_OFFSET = 4
+"""Of the number that says how far the block has got, within the header."""
+
+
+def record_bytes(slots: int) -> int:
+    """How long a record with so many slots is."""
+    return HEADER_BYTES + 8 * slots
+
+
+def _number(op: Operation, name: str) -> int:
+    attribute = op.properties[name]
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
+
+
+def _block(e: FunctionEmitter, op: Operation) -> None:
+    """Takes the record from the recorder's chunk; the recorder makes room where that is full."""
+    (recorder,) = (e.names[v] for v in e.operands(op))
+    size = record_bytes(_number(op, "slots"))
+    e.module.declare("ulam_trace_grow", "declare void @ulam_trace_grow(ptr, i64) #2")
+    first, limit, end, fits, second, after, limit_address = (e.temporary() for _ in range(7))
+    record = e.define(op.results[0])
+    full, good, before = e.fresh("trace.full"), e.fresh("trace"), e.block
+    e.line(f"{first} = load ptr, ptr {recorder}, align 8")
+    e.line(f"{limit_address} = getelementptr i8, ptr {recorder}, i64 8")
+    e.line(f"{limit} = load ptr, ptr {limit_address}, align 8")
+    e.line(f"{end} = getelementptr i8, ptr {first}, i64 {size}")
+    e.line(f"{fits} = icmp ule ptr {end}, {limit}")
+    e.line(f"br i1 {fits}, label %{good}, label %{full}{e.module.unlikely_else()}")
+    e.cold += [
+        f"{full}:",
+        f"  call void @ulam_trace_grow(ptr {recorder}, i64 {size})",
+        f"  {second} = load ptr, ptr {recorder}, align 8",
+        f"  br label %{good}",
+    ]
+    e.begin_block(good)
+    e.line(f"{record} = phi ptr [ {first}, %{before} ], [ {second}, %{full} ]")
+    e.line(f"{after} = getelementptr i8, ptr {record}, i64 {size}")
+    e.line(f"store ptr {after}, ptr {recorder}, align 8")
+    e.line(f"store i64 {_number(op, 'number')}, ptr {record}, align 8")
+
+
+def _address(e: FunctionEmitter, record: str, offset: int) -> str:
+    address = e.temporary()
+    e.line(f"{address} = getelementptr i8, ptr {record}, i64 {offset}")
+    return address
+
+
+def _value(e: FunctionEmitter, op: Operation) -> None:
+    record, value = e.operands(op)
+    address = _address(e, e.names[record], record_bytes(_number(op, "slot")))
+    e.line(f"store {e.type(value)} {e.names[value]}, ptr {address}, align 8")
+
+
+def _container(e: FunctionEmitter, op: Operation) -> None:
+    record, buffer, recorder, count, *sizes = e.operands(op)
+    slot = _number(op, "slot")
+    address = _address(e, e.names[record], record_bytes(slot))
+    element = buffer.type.element  # type: ignore[attr-defined]
+    width = element.width.data // 8 if hasattr(element, "width") else 8
+    e.module.declare("ulam_trace_container", "declare void @ulam_trace_container(ptr, ptr, ptr, i64, i32, i64) #0")
+    e.line(
+        f"call void @ulam_trace_container(ptr {e.names[recorder]}, ptr {address}, ptr {e.names[buffer]}, "
+        f"i64 {e.names[count]}, i32 {width}, i64 {_number(op, 'most')})"
+    )
+    for n, size in enumerate(sizes, slot + 1):
+        e.line(f"store i64 {e.names[size]}, ptr {_address(e, e.names[record], record_bytes(n))}, align 8")
+
+
+def _guard(e: FunctionEmitter, op: Operation) -> None:
+    (record,) = e.operands(op)
+    e.line(f"store i32 {_number(op, 'progress')}, ptr {_address(e, e.names[record], PROGRESS_OFFSET)}, align 4")
+
+
+def trace_table() -> dict[type[Operation], Emit]:
+    """Op class → emitter, for traced functions."""
+    return {
+        trace.BlockOp: _block,
+        trace.ValueOp: _value,
+        trace.ContainerOp: _container,
+        trace.GuardOp: _guard,
+    }

@@ -1,0 +1,227 @@
+"""The control-flow form of a traced function: basic blocks, numbered values, jumps with arguments.
+
+This is what a reader needs to make the nodes of a trace from its records. Numbering (the printed `§b:%i`):
+
+* Blocks are numbered from 1 in layout order: entry; of an `if` then, else, join; of a loop header, body, exit; `?:`,
+  `&&` and `||` like `if`, with the value as argument of the join. An `else` that is not there has no block, nor has a
+  join that nothing reaches.
+* Values: %1 is the function, %2 ... its parameters; then, block by block, arguments and ops. Constants and promotions
+  have no number.
+* Arguments of a block are the variables that differ by where one came from and are read afterwards, in the order of
+  their declarations, then those that the compiler has made.
+* Edge &1 of a branch is the one where the condition does not hold, &2 the other.
+
+Plain data, so that a saved trace can be read without the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """`base`: int, real, bool (an int that is a truth value), vector, row_vector, matrix, void, or other (not kept)."""
+
+    base: str
+    array_rank: int = 0
+
+    @property
+    def rank(self) -> int:
+        """How many sizes a value has."""
+        return self.array_rank + {"vector": 1, "row_vector": 1, "matrix": 2}.get(self.base, 0)
+
+    @property
+    def is_int(self) -> bool:
+        return self.base in ("int", "bool")
+
+    @property
+    def slots(self) -> int:
+        """How many slots of a record a value takes."""
+        return 0 if self.base in ("void", "other") else 1 + self.rank
+
+    def __str__(self) -> str:
+        return f"array[{',' * (self.array_rank - 1)}] {self.base}" if self.array_rank else self.base
+
+
+VOID = ValueType("void")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What an op uses: value number `index`, or, if that is 0, `constant`. `type`: as which type it is used."""
+
+    index: int
+    constant: Any
+    type: ValueType
+
+
+@dataclass
+class Argument:
+    """An argument of a block. `name`: of the variable; empty for those that the compiler has made."""
+
+    index: int
+    type: ValueType
+    name: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in the source, as far as ops know: its beginning."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclass
+class Item:
+    """An op of a block. Kinds: `call`, `special`, `target`.
+
+    Its value is in slot `slot` of the record, or is derived by the reader: `derived` says how (`DERIVED`). `child`:
+    the table of the function that is entered here. `symbol`: of the function that is called; of an indexed assignment
+    the kinds of its indices.
+    """
+
+    index: int
+    kind: str
+    name: str
+    operands: list[Operand]
+    type: ValueType
+    place: Place | None = None
+    slot: int | None = None
+    derived: str = ""
+    child: str = ""
+    throws: bool = False
+    draws: bool = False
+    symbol: str = ""
+    text: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+DERIVED = ("condition", "increment", "declare", "assign", "operand", "void")
+"""`condition`: of a counted loop, by which block follows; `increment`: its operand and 1; `declare`: a container of
+unassigned elements; `assign`: its first operand with elements replaced; `operand`: its only operand."""
+
+
+@dataclass
+class Edge:
+    """A jump to block `target`, with arguments, or, where that is 0, a return of `value`.
+
+    `condition`: what decides on it; `holds`: whether this is the edge where it does.
+    """
+
+    number: int
+    target: int
+    arguments: list[Operand] = field(default_factory=list[Operand])
+    condition: Operand | None = None
+    holds: bool = False
+    value: Operand | None = None
+
+
+@dataclass
+class Block:
+    """A basic block. `record`: its number among all blocks of the traced program; 0: it writes none.
+
+    Headers of counted loops write none: that they ran, and how they went on, follows from the blocks around. The first
+    block of the body of a `for` has the loop variable in slot `counter`.
+    """
+
+    number: int
+    arguments: list[Argument] = field(default_factory=list[Argument])
+    items: list[Item] = field(default_factory=list[Item])
+    edges: list[Edge] = field(default_factory=list[Edge])
+    record: int = 0
+    slots: int = 0
+    counter: int = -1
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes of the tape one run of the block makes: arguments, ops, and the jump or return."""
+        return len(self.arguments) + len(self.items) + 1
+
+
+@dataclass
+class Graph:
+    """A traced function. `symbol` names the clone, `name` is its name in the source, `function` its symbol there."""
+
+    symbol: str
+    name: str
+    function: str
+    parameters: list[Argument]
+    result: ValueType
+    blocks: list[Block] = field(default_factory=list[Block])
+    place: Place | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain lists and dictionaries; `from_json` is the inverse."""
+        return _plain(self)
+
+    @staticmethod
+    def from_json(entry: Mapping[str, Any]) -> Graph:
+        return Graph(
+            entry["symbol"], entry["name"], entry["function"],
+            [_argument(a) for a in entry["parameters"]], _type(entry["result"]),
+            [_block(b) for b in entry["blocks"]], _place(entry["place"]),
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ValueType):
+        return [value.base, value.array_rank]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return {"real": repr(value)}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value
+
+
+def _type(entry: Any) -> ValueType:
+    return ValueType(*entry)
+
+
+def _place(entry: Any) -> Place | None:
+    return None if entry is None else Place(**entry)
+
+
+def _constant(entry: Any) -> Any:
+    return float(entry["real"]) if isinstance(entry, dict) else entry
+
+
+def _operand(entry: Any) -> Operand:
+    return Operand(entry["index"], _constant(entry["constant"]), _type(entry["type"]))
+
+
+def _argument(entry: Any) -> Argument:
+    return Argument(entry["index"], _type(entry["type"]), entry["name"])
+
+
+def _item(entry: Any) -> Item:
+    operands = [_operand(o) for o in entry["operands"]]
+    made = {"operands": operands, "type": _type(entry["type"]), "place": _place(entry["place"])}
+    return Item(**{**entry, **made})
+
+
+def _edge(entry: Any) -> Edge:
+    condition, value = entry["condition"], entry["value"]
+    return Edge(
+        entry["number"], entry["target"], [_operand(o) for o in entry["arguments"]],
+        None if condition is None else _operand(condition), entry["holds"], None if value is None else _operand(value),
+    )  # fmt: skip
+
+
+def _block(entry: Any) -> Block:
+    return Block(
+        entry["number"], [_argument(a) for a in entry["arguments"]], [_item(i) for i in entry["items"]],
+        [_edge(e) for e in entry["edges"]], entry["record"], entry["slots"],
+        entry["counter"],
+    )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Puts the `trace` ops into the clone of a function, where its table says (see `control_flow`).
+
+At most three ops per op of the program (a guard before, a value after), and one per block. Linear.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import stan, trace
+from ulam.passes.trace.control_flow import TracedFunction
+from ulam.passes.trace.flow import FlowBlock
+from ulam.passes.trace.graph import ValueType
+
+BEFORE_ITEM, IN_ITEM = 0, 1
+"""How far a block has got: twice the number of its ops that are over, and IN_ITEM if the next one runs; 1 is added, so
+that 0 means that nothing was noted."""
+
+
+def instrument(traced: TracedFunction, most: int) -> stan.FuncOp:
+    """The clone. `most`: how many elements of a container are copied."""
+    clone = _Instrumenter(traced, most)
+    return clone.run()
+
+
+class _Instrumenter:
+    def __init__(self, traced: TracedFunction, most: int) -> None:
+        self.traced = traced
+        self.most = most
+        self.function = traced.function.clone()
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.ops: dict[Operation, Operation] = {}
+        self.blocks: dict[Block, Block] = {}
+        for old, new in zip(traced.function.walk(), self.function.walk(), strict=True):
+            self.ops[old] = new
+            self.values.update(zip(old.results, new.results, strict=True))
+            for old_region, new_region in zip(old.regions, new.regions, strict=True):
+                for old_block, new_block in zip(old_region.blocks, new_region.blocks, strict=True):
+                    self.blocks[old_block] = new_block
+                    self.values.update(zip(old_block.args, new_block.args, strict=True))
+        self.records: dict[FlowBlock, trace.BlockOp] = {}
+
+    def run(self) -> stan.FuncOp:
+        self.function.properties["sym_name"] = StringAttr(self.traced.graph.symbol)
+        for block in self.traced.blocks:
+            if not block.silent:
+                self._begin(block)
+        for block, ordinal, item, op, value in self.traced.item_ops:
+            if item.child:
+                self.ops[op].properties["callee"] = StringAttr(item.child)
+            if item.throws:
+                self._guard(block, 2 * ordinal + IN_ITEM, op)
+            if item.slot is not None and value is not None:
+                self._keep(block, item.slot, item.type, op, value)
+        for block, ordinal, op in self.traced.guards:
+            self._guard(block, 2 * ordinal + BEFORE_ITEM, op)
+        return self.function
+
+    def _begin(self, block: FlowBlock) -> None:
+        record = trace.BlockOp.create(
+            properties={"number": _number(block.made.record), "slots": _number(block.made.slots)},
+            result_types=(trace.RECORD,),
+        )
+        self.records[block] = record
+        self._place(block, record)
+        if block.counter is not None:
+            keep = trace.ValueOp.create(
+                operands=(record.res, self.values[block.counter]), properties={"slot": _number(block.made.counter)}
+            )
+            assert record.parent is not None
+            record.parent.insert_op_after(keep, record)
+
+    def _place(self, block: FlowBlock, record: trace.BlockOp) -> None:
+        where, anchor = block.anchor
+        if where == "after":
+            assert isinstance(anchor, Operation)
+            op = self.ops[anchor]
+            record.location = op.location
+            assert op.parent is not None
+            op.parent.insert_op_after(record, op)
+            return
+        assert isinstance(anchor, Block)
+        ir_block = self.blocks[anchor]
+        assert ir_block.first_op is not None
+        record.location = ir_block.first_op.location
+        ir_block.insert_op_before(record, ir_block.first_op)
+
+    def _guard(self, block: FlowBlock, progress: int, op: Operation) -> None:
+        at = self.ops[op]
+        guard = trace.GuardOp.create(
+            operands=(self.records[block].res,), properties={"progress": _number(progress + 1)}, location=at.location
+        )
+        assert at.parent is not None
+        at.parent.insert_op_before(guard, at)
+
+    def _keep(self, block: FlowBlock, slot: int, type_: ValueType, op: Operation, value: SSAValue) -> None:
+        record = self.records[block].res
+        properties = {"slot": _number(slot)}
+        kind: type[Operation] = trace.ValueOp
+        if type_.rank:
+            kind = trace.ContainerOp
+            properties["most"] = _number(self.most)
+        keep = kind.create(operands=(record, self.values[value]), properties=properties, location=op.location)
+        after = self.records[block] if isinstance(op, stan.ForEachOp) else self.ops[op]
+        assert after.parent is not None
+        after.parent.insert_op_after(keep, after)
+
+
+def _number(value: int) -> IntegerAttr:
+    return IntegerAttr(value, i64)

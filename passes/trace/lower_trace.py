@@ -1,0 +1,43 @@
+"""Lowers the `trace` ops of a traced function, beside the statements that they stand between."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from ulam.dialects import trace
+from ulam.passes.builder import BUFFER_I64
+from ulam.passes.lower.lowering import Lowering, handles
+from ulam.passes.lower.values import Container, total
+
+RECORDER_SLOT = 0
+"""Slot of the bound table that has the address of the recorder."""
+
+
+@handles(trace.BlockOp)
+def block(low: Lowering, op: trace.BlockOp) -> None:
+    recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
+    low.env[op.res] = low.builder.value(trace.BlockOp, (recorder,), trace.RECORD, dict(op.properties))
+
+
+@handles(trace.ValueOp)
+def value(low: Lowering, op: trace.ValueOp) -> None:
+    record = low.env[op.record]
+    assert isinstance(record, SSAValue)
+    low.builder.emit(trace.ValueOp, (record, low.scalar(op.value)), (), dict(op.properties))
+
+
+@handles(trace.GuardOp)
+def guard(low: Lowering, op: trace.GuardOp) -> None:
+    record = low.env[op.record]
+    assert isinstance(record, SSAValue)
+    low.builder.emit(trace.GuardOp, (record,), (), dict(op.properties))
+
+
+@handles(trace.ContainerOp)
+def container(low: Lowering, op: trace.ContainerOp) -> None:
+    """The contents are computed here: the recorder copies them."""
+    record, value = low.env[op.record], low.own(low.value(op.value))
+    assert isinstance(record, SSAValue) and isinstance(value, Container) and value.buffer is not None
+    recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
+    operands = (record, value.buffer, recorder, total(low.builder, value.dims), *value.dims)
+    low.builder.emit(trace.ContainerOp, operands, (), dict(op.properties))

@@ -1,0 +1,369 @@
+#include "trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "services.h"
+
+typedef struct {
+  char *base; /* NULL: gone */
+  int64_t used;
+  int32_t borrowed; /* not ours: mapped from a file, or read from a saved trace */
+} chunk;
+
+/* A call that is open where records begin, because those before were dropped. */
+typedef struct {
+  int32_t left, returning;
+} open_call;
+
+struct ulam_trace {
+  char *cursor, *end; /* read and written by emitted code: the first two fields */
+  int32_t mode;
+  int64_t chunk_bytes, limit;
+  chunk *chunks;
+  int64_t count, capacity, first_kept;
+  char **idle; /* chunks for later */
+  int64_t idle_count, idle_capacity;
+  int64_t held; /* bytes of chunks in memory, idle ones apart */
+  int64_t dropped;
+  const ulam_trace_block *blocks;
+  int64_t block_count;
+  char *side; /* contents of containers */
+  int64_t side_bytes, side_capacity;
+  unsigned char *edges;
+  int64_t edge_bytes, edge_capacity, edge_width;
+  FILE *file;
+  int32_t failed;
+};
+
+_Static_assert(offsetof(struct ulam_trace, cursor) == 0 && offsetof(struct ulam_trace, end) == 8, "emitted code");
+
+ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, const char *spill_path) {
+  ulam_trace *trace = calloc(1, sizeof *trace);
+  if (trace == NULL) return NULL;
+  trace->chunk_bytes = chunk_bytes;
+  trace->limit = limit;
+  trace->mode = mode;
+  if (mode == ULAM_TRACE_SPILL) {
+    trace->file = fopen(spill_path, "w+b");
+    if (trace->file == NULL) {
+      free(trace);
+      return NULL;
+    }
+  }
+  return trace;
+}
+
+static void forget(ulam_trace *trace, chunk *old) {
+  if (old->base == NULL) return;
+  if (old->borrowed) {
+    old->base = NULL;
+    return;
+  }
+  if (trace->idle_count == trace->idle_capacity) {
+    int64_t capacity = 2 * trace->idle_capacity + 16;
+    char **idle = realloc(trace->idle, (size_t)capacity * sizeof *idle);
+    if (idle == NULL) {
+      free(old->base);
+      old->base = NULL;
+      return;
+    }
+    trace->idle = idle;
+    trace->idle_capacity = capacity;
+  }
+  trace->idle[trace->idle_count++] = old->base;
+  old->base = NULL;
+  trace->held -= trace->chunk_bytes;
+}
+
+static void forget_all(ulam_trace *trace) {
+  for (int64_t i = trace->count; i-- > 0;) forget(trace, &trace->chunks[i]);
+  trace->count = trace->first_kept = 0;
+  trace->cursor = trace->end = NULL;
+}
+
+void ulam_trace_free(ulam_trace *trace) {
+  if (trace == NULL) return;
+  forget_all(trace);
+  for (int64_t i = 0; i < trace->idle_count; ++i) free(trace->idle[i]);
+  if (trace->file) fclose(trace->file);
+  free(trace->idle);
+  free(trace->chunks);
+  free(trace->side);
+  free(trace->edges);
+  free(trace);
+}
+
+void ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t count) {
+  forget_all(trace);
+  trace->blocks = blocks;
+  trace->block_count = count;
+  trace->dropped = trace->side_bytes = trace->edge_bytes = 0;
+  trace->edge_width = count <= 256 ? 1 : count <= 65536 ? 2 : 4;
+  trace->failed = 0;
+  if (trace->file) rewind(trace->file);
+}
+
+static char *take(ulam_trace *trace) {
+  if (trace->idle_count > 0) return trace->idle[--trace->idle_count];
+  return malloc((size_t)trace->chunk_bytes);
+}
+
+void ulam_trace_touch(ulam_trace *trace, int64_t bytes) {
+  int64_t wanted = (bytes + trace->chunk_bytes - 1) / trace->chunk_bytes;
+  for (int64_t i = trace->idle_count; i < wanted; ++i) {
+    chunk fresh = {malloc((size_t)trace->chunk_bytes), 0, 0};
+    if (fresh.base == NULL) return;
+    for (int64_t at = 0; at < trace->chunk_bytes; at += 4096) ((volatile char *)fresh.base)[at] = 0;
+    trace->held += trace->chunk_bytes;
+    forget(trace, &fresh);
+  }
+}
+
+/* A record's block; a damaged one ends the reading. */
+static inline int32_t block_of(const ulam_trace *trace, const char *record) {
+  int32_t number;
+  memcpy(&number, record, sizeof number);
+  return number > 0 && number < trace->block_count ? number : 0;
+}
+
+static int64_t count_nodes(const ulam_trace *trace, const char *at, const char *end) {
+  int64_t nodes = 0;
+  while (at < end) {
+    int32_t number = block_of(trace, at);
+    if (number == 0) break;
+    nodes += trace->blocks[number].nodes;
+    at += trace->blocks[number].bytes;
+  }
+  return nodes;
+}
+
+static int append(char **bytes, int64_t *length, int64_t *capacity, const void *data, int64_t size) {
+  if (*length + size > *capacity) {
+    int64_t larger = 2 * *capacity + size + 4096;
+    char *grown = realloc(*bytes, (size_t)larger);
+    if (grown == NULL) return 0;
+    *bytes = grown;
+    *capacity = larger;
+  }
+  memcpy(*bytes + *length, data, (size_t)size);
+  *length += size;
+  return 1;
+}
+
+static void keep_edges(ulam_trace *trace, const chunk *full) {
+  const char *end = full->base + full->used;
+  for (const char *at = full->base; at < end;) {
+    int32_t number = block_of(trace, at);
+    if (number == 0) break;
+    if (!append((char **)&trace->edges, &trace->edge_bytes, &trace->edge_capacity, &number, trace->edge_width))
+      trace->failed = 1;
+    at += trace->blocks[number].bytes;
+  }
+}
+
+/* The chunk in use is full, or the run is over. */
+static void end_chunk(ulam_trace *trace, int is_last) {
+  if (trace->count == 0) return;
+  chunk *full = &trace->chunks[trace->count - 1];
+  if (full->base == NULL) return;
+  full->used = trace->cursor - full->base;
+  int full_up = trace->held >= trace->limit;
+  if (trace->mode == ULAM_TRACE_EDGES) {
+    keep_edges(trace, full);
+    trace->dropped += count_nodes(trace, full->base, full->base + full->used);
+    forget(trace, full);
+    trace->first_kept = trace->count;
+  } else if (trace->mode == ULAM_TRACE_SPILL && !is_last) {
+    if (fseek(trace->file, (long)((trace->count - 1) * trace->chunk_bytes), SEEK_SET) != 0 ||
+        fwrite(full->base, 1, (size_t)full->used, trace->file) != (size_t)full->used)
+      trace->failed = 1;
+    forget(trace, full);
+  } else if (trace->mode == ULAM_TRACE_RING && full_up && !is_last) {
+    chunk *oldest = &trace->chunks[trace->first_kept++];
+    trace->dropped += count_nodes(trace, oldest->base, oldest->base + oldest->used);
+    forget(trace, oldest);
+  } else if (trace->mode == ULAM_TRACE_STOP && trace->held > trace->limit) {
+    trace->dropped += count_nodes(trace, full->base, full->base + full->used);
+    forget(trace, full);
+    --trace->count; /* what is beyond the limit always goes to one chunk more than there may be */
+  }
+}
+
+static void out_of_memory(ulam_trace *trace) {
+  (void)trace;
+  fprintf(stderr, "ulam: no memory for a trace\n");
+  abort();
+}
+
+static int room_for_chunk(ulam_trace *trace) {
+  if (trace->count < trace->capacity) return 1;
+  int64_t capacity = 2 * trace->capacity + 16;
+  chunk *chunks = realloc(trace->chunks, (size_t)capacity * sizeof *chunks);
+  if (chunks == NULL) return 0;
+  trace->chunks = chunks;
+  trace->capacity = capacity;
+  return 1;
+}
+
+void ulam_trace_grow(ulam_trace *trace, int64_t bytes) {
+  end_chunk(trace, 0);
+  if (!room_for_chunk(trace)) out_of_memory(trace);
+  char *base = take(trace);
+  if (base == NULL || bytes > trace->chunk_bytes) out_of_memory(trace);
+  trace->held += trace->chunk_bytes;
+  trace->chunks[trace->count++] = (chunk){base, 0, 0};
+  trace->cursor = base;
+  trace->end = base + trace->chunk_bytes;
+}
+
+int32_t ulam_trace_finish(ulam_trace *trace) {
+  end_chunk(trace, 1);
+  if (trace->file && fflush(trace->file) != 0) trace->failed = 1;
+  return trace->failed;
+}
+
+/* The contents, if there are at most `most` elements; else their number, least, greatest, how many are NaN and infinite,
+ * the first three and the last. */
+void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, int64_t count, int32_t element_bytes,
+                          int64_t most) {
+  *slot = -1;
+  if (trace->side_bytes > trace->limit) return;
+  int64_t start = trace->side_bytes;
+  int64_t head[2] = {count <= most ? 0 : 1, count};
+  int fine = append(&trace->side, &trace->side_bytes, &trace->side_capacity, head, sizeof head);
+  if (count <= most) {
+    fine = fine && append(&trace->side, &trace->side_bytes, &trace->side_capacity, data, count * element_bytes);
+  } else {
+    double digest[8] = {INFINITY, -INFINITY, 0, 0};
+    for (int64_t i = 0; i < count; ++i) {
+      double x = element_bytes == 8 ? ((const double *)data)[i] : (double)((const int32_t *)data)[i];
+      if (isnan(x)) digest[2] += 1;
+      if (isinf(x)) digest[3] += 1;
+      if (x < digest[0]) digest[0] = x;
+      if (x > digest[1]) digest[1] = x;
+      if (i < 3) digest[4 + i] = x;
+      digest[7] = x;
+    }
+    fine = fine && append(&trace->side, &trace->side_bytes, &trace->side_capacity, digest, sizeof digest);
+  }
+  trace->side_bytes = (trace->side_bytes + 7) & ~(int64_t)7;
+  if (fine && trace->side_bytes <= trace->side_capacity) *slot = start;
+}
+
+void ulam_trace_describe(const ulam_trace *trace, ulam_trace_info *info) {
+  *info = (ulam_trace_info){trace->chunk_bytes, trace->count,      trace->first_kept, trace->held,
+                            trace->dropped,     trace->side_bytes, trace->edge_bytes, trace->edge_width,
+                            trace->side,        trace->edges};
+}
+
+const char *ulam_trace_chunk(const ulam_trace *trace, int64_t number, int64_t *used) {
+  if (number < 0 || number >= trace->count) return NULL;
+  *used = trace->chunks[number].used;
+  return trace->chunks[number].base;
+}
+
+int32_t ulam_trace_lend(ulam_trace *trace, int64_t number, const char *base, int64_t used) {
+  if (number == trace->count) {
+    if (!room_for_chunk(trace)) return 0;
+    ++trace->count;
+    trace->chunks[number] = (chunk){NULL, used, 1};
+  }
+  if (number < 0 || number >= trace->count || trace->chunks[number].base != NULL) return 0;
+  trace->chunks[number].base = (char *)base;
+  trace->chunks[number].borrowed = 1;
+  return 1;
+}
+
+int32_t ulam_trace_lend_side(ulam_trace *trace, const char *bytes, int64_t count) {
+  trace->side_bytes = 0;
+  return append(&trace->side, &trace->side_bytes, &trace->side_capacity, bytes, count);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+static const char *record_at(const ulam_trace *trace, int64_t *place) {
+  int64_t number = *place / trace->chunk_bytes, offset = *place % trace->chunk_bytes;
+  if (number < trace->count && offset >= trace->chunks[number].used) {
+    ++number;
+    offset = 0;
+    *place = number * trace->chunk_bytes;
+  }
+  if (number >= trace->count || trace->chunks[number].base == NULL) return NULL;
+  return trace->chunks[number].base + offset;
+}
+
+/* Passes over a call's records. Returns 0 where the records end before the call does. */
+static int skip_call(const ulam_trace *trace, int64_t *place) {
+  int64_t depth = 0, capacity = 64;
+  open_call *stack = malloc((size_t)capacity * sizeof *stack);
+  int fine = stack != NULL;
+  if (fine) stack[depth++] = (open_call){0, 0};
+  while (fine && depth > 0) {
+    open_call *top = &stack[depth - 1];
+    if (top->left == 0 && top->returning) {
+      --depth;
+      continue;
+    }
+    if (top->left > 0) {
+      --top->left;
+      if (depth == capacity) {
+        open_call *larger = realloc(stack, (size_t)(2 * capacity) * sizeof *stack);
+        fine = larger != NULL;
+        if (!fine) break;
+        stack = larger;
+        capacity *= 2;
+      }
+      stack[depth++] = (open_call){0, 0};
+      continue;
+    }
+    const char *record = record_at(trace, place);
+    int32_t number = record ? block_of(trace, record) : 0;
+    if (number == 0) {
+      fine = 0;
+      break;
+    }
+    top->left = trace->blocks[number].children;
+    top->returning = trace->blocks[number].returns;
+    *place += trace->blocks[number].bytes;
+  }
+  free(stack);
+  return fine;
+}
+
+int64_t ulam_trace_scan(const ulam_trace *trace, int64_t *place, int64_t *state, int32_t *blocks, int64_t *places,
+                        int64_t capacity) {
+  int64_t found = 0;
+  while (found < capacity && *state >= 0) {
+    const char *record = record_at(trace, place);
+    int32_t number = record ? block_of(trace, record) : 0;
+    if (number == 0) {
+      *state = -2;
+      break;
+    }
+    const ulam_trace_block *block = &trace->blocks[number];
+    blocks[found] = number;
+    places[found++] = *place;
+    *place += block->bytes;
+    for (int32_t i = 0; i < block->children && *state >= 0; ++i)
+      if (!skip_call(trace, place)) *state = -2;
+    if (*state >= 0 && block->returns) *state = -1;
+  }
+  return found;
+}
+
+int64_t ulam_trace_children(const ulam_trace *trace, int64_t place, int64_t *places, int64_t capacity) {
+  const char *record = record_at(trace, &place);
+  int32_t number = record ? block_of(trace, record) : 0;
+  if (number == 0) return 0;
+  int32_t count = trace->blocks[number].children;
+  place += trace->blocks[number].bytes;
+  int fine = 1;
+  for (int32_t i = 0; i < count && i < capacity; ++i) {
+    places[i] = fine && record_at(trace, &place) != NULL ? place : -1;
+    fine = fine && places[i] >= 0 && skip_call(trace, &place);
+  }
+  return count;
+}

@@ -1,0 +1,78 @@
+/* The recorder of traced functions, and the draws that they may be given.
+ *
+ * Emitted code writes one record for each basic block that runs: a header of 8 bytes (the number of the block; above it,
+ * 4 bytes that tell how far the block got, see `trace.guard`) and one slot of 8 bytes for each value that is kept. All
+ * else (operands, jumps, arguments, calls) follows from the order of the records and a table of the program.
+ * Records lie in chunks; none crosses the end of one.
+ */
+#ifndef ULAM_TRACE_H
+#define ULAM_TRACE_H
+
+#include "ulam.h"
+
+/* What to do with a full chunk once `limit` bytes are held. */
+enum {
+  ULAM_TRACE_STOP = 0,  /* keep no more records, but count their nodes */
+  ULAM_TRACE_RING = 1,  /* forget the oldest chunk */
+  ULAM_TRACE_SPILL = 2, /* to a file: only the last chunk is in memory */
+  ULAM_TRACE_EDGES = 3  /* keep the numbers of the blocks, not the values */
+};
+
+/* A block of the program, by number. Blocks are numbered from 1; row 0 is not used. */
+typedef struct {
+  int32_t bytes;    /* of a record */
+  int32_t nodes;    /* of the tape that a record stands for */
+  int32_t children; /* calls in it that are recorded: their records follow, before those of the next block */
+  int32_t returns;  /* whether it is the last of its function */
+} ulam_trace_block;
+
+typedef struct ulam_trace ulam_trace;
+
+ULAM_API ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, const char *spill_path);
+ULAM_API void ulam_trace_free(ulam_trace *trace);
+/* Forgets all records; keeps the chunks. `blocks` stays valid while the trace is used. */
+ULAM_API void ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t count);
+/* After the run: 0, or 1 if the file could not be written. */
+ULAM_API int32_t ulam_trace_finish(ulam_trace *trace);
+ULAM_API void ulam_trace_touch(ulam_trace *trace, int64_t bytes); /* takes chunks for so many bytes ahead of the run */
+
+/* Called by emitted code. */
+ULAM_API void ulam_trace_grow(ulam_trace *trace, int64_t bytes);
+ULAM_API void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, int64_t count,
+                                   int32_t element_bytes, int64_t most);
+
+typedef struct {
+  int64_t chunk_bytes, chunks, first_kept; /* chunks before `first_kept` are gone */
+  int64_t bytes;                           /* held in memory */
+  int64_t dropped;                         /* nodes that are not in a chunk that is held */
+  int64_t side_bytes, edge_bytes, edge_width;
+  const char *side;
+  const unsigned char *edges;
+} ulam_trace_info;
+ULAM_API void ulam_trace_describe(const ulam_trace *trace, ulam_trace_info *info);
+ULAM_API const char *ulam_trace_chunk(const ulam_trace *trace, int64_t number, int64_t *used); /* NULL: gone */
+
+/* Chunks that are read from elsewhere: of a file that they were spilled to, or of a saved trace. They stay the caller's. */
+ULAM_API int32_t ulam_trace_lend(ulam_trace *trace, int64_t number, const char *base, int64_t used);
+ULAM_API int32_t ulam_trace_lend_side(ulam_trace *trace, const char *bytes, int64_t count);
+
+/* Up to `capacity` records of one frame: their blocks and places (chunk * chunk_bytes + offset). Begins at *place, skips
+ * calls, sets *place to where to go on. *state is 0 at first; then it is kept between calls, and -1 once the frame is
+ * over, -2 where the records end before it is. */
+ULAM_API int64_t ulam_trace_scan(const ulam_trace *trace, int64_t *place, int64_t *state, int32_t *blocks,
+                                 int64_t *places, int64_t capacity);
+/* The places where the calls recorded in the record at `place` begin; -1 for one that is not there. */
+ULAM_API int64_t ulam_trace_children(const ulam_trace *trace, int64_t place, int64_t *places, int64_t capacity);
+
+/* Random numbers that are recorded, or given in advance. A `bitgen_t` for the context. */
+typedef struct ulam_draws ulam_draws;
+ULAM_API ulam_draws *ulam_draws_new(ulam_context *ctx, struct bitgen *source); /* records what `source` gives */
+ULAM_API ulam_draws *ulam_draws_scripted(ulam_context *ctx, const double *uniforms, int64_t count);
+ULAM_API ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *draws, const uint8_t *kinds, int64_t count);
+ULAM_API void ulam_draws_free(ulam_draws *draws);
+ULAM_API struct bitgen *ulam_draws_generator(ulam_draws *draws);
+ULAM_API int64_t ulam_draws_read(const ulam_draws *draws, uint64_t *values, uint8_t *kinds, int64_t capacity);
+/* 0: fine; 1: no draws were left; 2: a distribution asked for other numbers than uniform reals. */
+ULAM_API int32_t ulam_draws_problem(const ulam_draws *draws);
+
+#endif

@@ -1,0 +1,131 @@
+/* Draws: a generator that records what another one gives, or that gives what was scripted or recorded. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+#include "services.h"
+#include "trace.h"
+
+enum { UINT64 = 0, UINT32 = 1, DOUBLE = 2, RAW = 3 };
+enum { RECORDS, SCRIPTED, REPLAYS };
+
+struct ulam_draws {
+  bitgen_t generator;
+  ulam_context *ctx;
+  bitgen_t *source;
+  int32_t how, problem;
+  uint64_t *values;
+  uint8_t *kinds;
+  int64_t count, capacity, used; /* of a script or a replay: `count` are there */
+};
+
+/* Leaves the evaluation: a generator cannot return an error. */
+static void leave(ulam_draws *draws, int32_t problem, const char *text) {
+  draws->problem = problem;
+  ulam_fail(draws->ctx, ULAM_FATAL, "%s", text);
+  longjmp(*draws->ctx->services->out_of_memory, 1);
+}
+
+static void keep(ulam_draws *draws, uint8_t kind, uint64_t value) {
+  if (draws->count == draws->capacity) {
+    int64_t capacity = 2 * draws->capacity + 64;
+    uint64_t *values = realloc(draws->values, (size_t)capacity * sizeof *values);
+    if (values) draws->values = values;
+    uint8_t *kinds = realloc(draws->kinds, (size_t)capacity);
+    if (kinds) draws->kinds = kinds;
+    if (values == NULL || kinds == NULL) leave(draws, 3, "no memory to record random draws");
+    draws->capacity = capacity;
+  }
+  draws->values[draws->count] = value;
+  draws->kinds[draws->count++] = kind;
+}
+
+static uint64_t next(ulam_draws *draws, uint8_t kind) {
+  if (draws->how == RECORDS) {
+    bitgen_t *source = draws->source;
+    uint64_t value = 0;
+    if (kind == DOUBLE) {
+      double real = source->next_double(source->state);
+      memcpy(&value, &real, sizeof value);
+    } else {
+      value = kind == UINT64   ? source->next_uint64(source->state)
+              : kind == UINT32 ? source->next_uint32(source->state)
+                               : source->next_raw(source->state);
+    }
+    keep(draws, kind, value);
+    return value;
+  }
+  if (draws->used == draws->count) leave(draws, 1, "there are no more draws");
+  if (draws->kinds[draws->used] != kind) leave(draws, 2, "a distribution asks for other numbers than were given");
+  return draws->values[draws->used++];
+}
+
+static uint64_t next_uint64(void *state) { return next(state, UINT64); }
+static uint32_t next_uint32(void *state) { return (uint32_t)next(state, UINT32); }
+static uint64_t next_raw(void *state) { return next(state, RAW); }
+static double next_double(void *state) {
+  uint64_t bits = next(state, DOUBLE);
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static ulam_draws *draws_new(ulam_context *ctx, int32_t how, bitgen_t *source) {
+  ulam_draws *draws = calloc(1, sizeof *draws);
+  if (draws == NULL) return NULL;
+  draws->generator = (bitgen_t){draws, next_uint64, next_uint32, next_double, next_raw};
+  draws->ctx = ctx;
+  draws->how = how;
+  draws->source = source;
+  return draws;
+}
+
+ulam_draws *ulam_draws_new(ulam_context *ctx, bitgen_t *source) { return draws_new(ctx, RECORDS, source); }
+
+ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *values, const uint8_t *kinds, int64_t count) {
+  ulam_draws *draws = draws_new(ctx, REPLAYS, NULL);
+  if (draws == NULL) return NULL;
+  draws->values = malloc((size_t)(count + 1) * sizeof *values);
+  draws->kinds = malloc((size_t)(count + 1));
+  if (draws->values == NULL || draws->kinds == NULL) {
+    ulam_draws_free(draws);
+    return NULL;
+  }
+  if (count > 0) {
+    memcpy(draws->values, values, (size_t)count * sizeof *values);
+    memcpy(draws->kinds, kinds, (size_t)count);
+  }
+  draws->count = count;
+  return draws;
+}
+
+ulam_draws *ulam_draws_scripted(ulam_context *ctx, const double *uniforms, int64_t count) {
+  uint8_t *kinds = malloc((size_t)(count + 1));
+  if (kinds == NULL) return NULL;
+  memset(kinds, DOUBLE, (size_t)count);
+  ulam_draws *draws = ulam_draws_replayed(ctx, (const uint64_t *)(const void *)uniforms, kinds, count);
+  free(kinds);
+  if (draws != NULL) draws->how = SCRIPTED;
+  return draws;
+}
+
+void ulam_draws_free(ulam_draws *draws) {
+  if (draws == NULL) return;
+  free(draws->values);
+  free(draws->kinds);
+  free(draws);
+}
+
+bitgen_t *ulam_draws_generator(ulam_draws *draws) { return &draws->generator; }
+
+/* The numbers that were given so far. */
+int64_t ulam_draws_read(const ulam_draws *draws, uint64_t *values, uint8_t *kinds, int64_t capacity) {
+  int64_t count = draws->how == RECORDS ? draws->count : draws->used;
+  for (int64_t i = 0; i < count && i < capacity; ++i) {
+    values[i] = draws->values[i];
+    kinds[i] = draws->kinds[i];
+  }
+  return count;
+}
+
+int32_t ulam_draws_problem(const ulam_draws *draws) { return draws->problem; }

@@ -1,0 +1,448 @@
+"""Frames: one call, as positions and values, from the records that it wrote.
+
+A frame is a row of *steps*: a step is one run of a block that writes a record, with the header of a counted loop
+that it leads to, which writes none. Steps are read 4096 at a time; a checkpoint before each batch has the position
+reached and where each block ran last, so any position is found without reading what is before.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.passes.trace.graph import Argument, Block, Edge, Graph, Item, Operand, ValueType
+from ulam.runtime.trace.recorder import CUT
+from ulam.runtime.trace.values import (
+    INT_UNASSIGNED,
+    MISSING,
+    converted,
+    from_digest,
+    from_elements,
+    unassigned,
+)
+
+if TYPE_CHECKING:
+    from ulam.runtime.trace.tape import Tape
+
+_HEADER, _PROGRESS = 8, 4
+_BATCHES_KEPT = 8
+
+
+@dataclass
+class Definition:
+    """Where a value of a function is defined: in a block, at a place among its arguments or ops."""
+
+    block: Block
+    offset: int
+    what: Argument | Item
+
+
+class Layout:
+    """What readers ask of a table again and again."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.by_record = {block.record: block for block in graph.blocks if block.record}
+        self.first_record = min(self.by_record)
+        self.definitions: dict[int, Definition] = {}
+        for block in graph.blocks:
+            for offset, argument in enumerate(block.arguments):
+                self.definitions[argument.index] = Definition(block, offset, argument)
+            for offset, item in enumerate(block.items, len(block.arguments)):
+                self.definitions[item.index] = Definition(block, offset, item)
+        self.header: dict[int, Block] = {}  # record number → the silent header that its block leads to
+        self.leading: dict[int, list[int]] = {}  # number of a silent header → the records that lead to it
+        self.nodes: dict[int, int] = {}
+        for number, block in self.by_record.items():
+            nodes = block.nodes
+            for edge in block.edges:
+                target = graph.blocks[edge.target - 1] if edge.target else None
+                if target is not None and not target.record:
+                    self.header[number] = target
+                    self.leading.setdefault(target.number, []).append(number)
+                    nodes += target.nodes
+            self.nodes[number] = nodes
+        self.children = {n: [i for i in block.items if i.child] for n, block in self.by_record.items()}
+
+
+@dataclass
+class Batch:
+    """Steps of a frame: the first one's number, blocks (record numbers), places, positions before each, and the end."""
+
+    first: int
+    blocks: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    end: int
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place within a step: in its own block, or in the header that follows; `offset` counts arguments, then ops."""
+
+    step: int
+    in_header: bool
+    offset: int
+
+
+class Frame:
+    """One call. `parent`: the frame of the caller, `call`: the position of the call there."""
+
+    def __init__(self, tape: Tape, graph: str, place: int, parent: Frame | None, call: int) -> None:
+        self.tape = tape
+        self.layout = tape.layout(graph)
+        self.graph = self.layout.graph
+        self.place = place
+        self.parent = parent
+        self.call = call
+        self.head = 1 + len(self.graph.parameters)
+        # One entry per batch: place, state of the scan, number of the first step, position before it; then where each
+        # block ran last before it.
+        self._starts: list[tuple[int, int, int, int]] = [(place, 0, 0, self.head)]
+        self._first_positions: list[int] = [self.head]
+        self._last: list[npt.NDArray[np.int64]] = [np.full(tape.record_count, -1, np.int64)]
+        self._batches: dict[int, Batch] = {}
+        self._state = 0
+        self._steps = 0  # of all batches that were read
+
+    # ------------------------------------------------------------ steps
+
+    def batch(self, number: int) -> Batch | None:
+        """A batch of steps; None if the frame has fewer."""
+        found = self._batches.get(number)
+        if found is not None:
+            return found
+        while number >= len(self._starts):
+            if self._state < 0 or self.batch(len(self._starts) - 1) is None:
+                return None
+        place, state, first, position = self._starts[number]
+        blocks, places, at, status = self.tape.recorder.scan(place, state)
+        if not len(blocks):
+            self._state = status
+            return None
+        nodes = self.tape.nodes_of_record[blocks]
+        positions = position + np.cumsum(nodes) - nodes
+        batch = Batch(first, blocks, places, positions, int(positions[-1] + nodes[-1]))
+        if number == len(self._starts) - 1:
+            self._state = status
+            self._steps = first + len(blocks)
+            if status >= 0:
+                last = self._last[number].copy()
+                last[blocks] = np.arange(first, first + len(blocks))
+                self._starts.append((at, status, self._steps, batch.end))
+                self._first_positions.append(batch.end)
+                self._last.append(last)
+        if len(self._batches) >= _BATCHES_KEPT:
+            self._batches.pop(next(iter(self._batches)))
+        self._batches[number] = batch
+        return batch
+
+    def _read_all(self) -> None:
+        while self._state >= 0 and self.batch(len(self._starts) - 1) is not None:
+            pass
+
+    @cached_property
+    def steps(self) -> int:
+        """How many steps there are; reads all."""
+        self._read_all()
+        return self._steps
+
+    @cached_property
+    def length(self) -> int:
+        """How many positions there are; reads all. What was cut off is not counted."""
+        steps = self.steps
+        if not steps:
+            return self.head
+        number = len(self._starts) - 1
+        batch = self.batch(number) or self.batch(number - 1)
+        assert batch is not None
+        if not self.is_cut:
+            return batch.end
+        last = steps - 1
+        return int(batch.positions[-1]) + self._nodes_reached(last)
+
+    def _nodes_reached(self, step: int) -> int:
+        """Of the last step of a frame that was cut off."""
+        block, reached = self.block(step), self.reached(step)
+        return len(block.arguments) + min(reached + 1, len(block.items)) if self.failed else block.nodes - 1
+
+    @cached_property
+    def failed(self) -> bool:
+        """Whether an error ended the run while this call was open. The caller knows: it was in this call then."""
+        if not self.tape.failed or self.parent is None:
+            return self.tape.failed
+        parent = self.parent
+        if not parent.failed:
+            return False
+        spot = parent.spot(self.call)
+        ordinal = spot.offset - len(parent.block_at(spot).arguments)
+        return spot.step == parent.steps - 1 and parent.throwing(spot.step) == ordinal
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the call did not get to its end, or the records end before."""
+        self._read_all()
+        return self._state == CUT or self.failed
+
+    def step(self, step: int) -> tuple[Batch, int]:
+        """The batch of a step and its place there."""
+        number = bisect_right(self._starts, step, key=lambda start: start[2]) - 1
+        batch = self.batch(number)
+        while batch is not None and step >= batch.first + len(batch.blocks):
+            number += 1
+            batch = self.batch(number)
+        if batch is None:
+            raise LookupError(f"step {step}")
+        return batch, step - batch.first
+
+    def has_step(self, step: int) -> bool:
+        """Whether the frame got so far."""
+        try:
+            self.step(step)
+        except LookupError:
+            return False
+        return True
+
+    def block(self, step: int) -> Block:
+        """The block that ran."""
+        batch, n = self.step(step)
+        return self.layout.by_record[int(batch.blocks[n])]
+
+    def record_place(self, step: int) -> int:
+        """Where the record of a step is."""
+        batch, n = self.step(step)
+        return int(batch.places[n])
+
+    def reached(self, step: int) -> int:
+        """How many ops of a block were over when the run was left; of a complete one, all."""
+        block = self.block(step)
+        if not self.failed or step + 1 < self.steps:
+            return len(block.items)
+        (progress,) = struct.unpack("<i", self.tape.recorder.bytes_at(self.record_place(step) + _PROGRESS, 4))
+        if progress == 0:
+            return next((n for n, item in enumerate(block.items) if item.throws), len(block.items))
+        return (progress - 1) // 2
+
+    def throwing(self, step: int) -> int | None:
+        """Which op of the last step threw; None if it was something in between."""
+        if not self.failed or step + 1 < self.steps:
+            return None
+        (progress,) = struct.unpack("<i", self.tape.recorder.bytes_at(self.record_place(step) + _PROGRESS, 4))
+        return (progress - 1) // 2 if progress and (progress - 1) % 2 else None
+
+    # ------------------------------------------------------------ positions
+
+    def spot(self, position: int) -> Spot:
+        """What is at a position behind the parameters."""
+        number = bisect_right(self._first_positions, position - 1) - 1
+        batch = self.batch(number)
+        while batch is not None and position > batch.end:
+            number += 1
+            batch = self.batch(number)
+        if batch is None or ((self._state < 0 or self.tape.failed) and position > self.length):
+            raise IndexError(f"position {position}")
+        n = int(np.searchsorted(batch.positions, position, side="left")) - 1
+        offset = position - int(batch.positions[n]) - 1
+        block = self.layout.by_record[int(batch.blocks[n])]
+        if offset < block.nodes:
+            return Spot(batch.first + n, False, offset)
+        return Spot(batch.first + n, True, offset - block.nodes)
+
+    def position(self, step: int, in_header: bool, offset: int) -> int:
+        """The inverse of `spot`."""
+        batch, n = self.step(step)
+        before = int(batch.positions[n]) + 1
+        if in_header:
+            before += self.layout.by_record[int(batch.blocks[n])].nodes
+        return before + offset
+
+    def block_at(self, spot: Spot) -> Block:
+        """The block that a spot is in."""
+        block = self.block(spot.step)
+        return self.layout.header[block.record] if spot.in_header else block
+
+    # ------------------------------------------------------------ definitions
+
+    def last_run(self, records: list[int], before: int) -> int:
+        """The last step up to `before`, included, whose block is one of `records`; -1 if there is none."""
+        batch, n = self.step(before)
+        blocks = batch.blocks[: n + 1]
+        hits = np.flatnonzero(np.isin(blocks, records)) if len(records) > 1 else np.flatnonzero(blocks == records[0])
+        if len(hits):
+            return batch.first + int(hits[-1])
+        number = bisect_right(self._starts, batch.first, key=lambda start: start[2]) - 1
+        return max(int(self._last[number][r]) for r in records)
+
+    def definition(self, index: int, spot: Spot) -> Spot:
+        """Where value number `index` was defined last, seen from a spot. Not for the function and its parameters."""
+        found = self.layout.definitions[index]
+        if found.block.record:
+            step = self.last_run([found.block.record], spot.step)
+            return Spot(step, False, found.offset)
+        records = self.layout.leading[found.block.number]
+        if spot.in_header and self.block(spot.step).record in records and self.block_at(spot) is found.block:
+            return Spot(spot.step, True, found.offset)
+        return Spot(self.last_run(records, spot.step - (not spot.in_header)), True, found.offset)
+
+    def position_of(self, index: int, spot: Spot) -> int:
+        """The position of value number `index`, seen from a spot; 0 if it is not kept."""
+        if index <= self.head:
+            return index
+        found = self.definition(index, spot)
+        return self.position(found.step, found.in_header, found.offset) if found.step >= 0 else 0
+
+    # ------------------------------------------------------------ edges
+
+    def edge_taken(self, spot: Spot) -> Edge | None:
+        """The edge by which the block at a spot was left; None if it never was, or that is not known."""
+        block = self.block_at(spot)
+        if len(block.edges) == 1:
+            return block.edges[0]
+        if not spot.in_header and block.record in self.layout.header:
+            raise AssertionError("a header is reached by a plain jump")
+        if block.edges[0].target == block.edges[1].target:
+            assert block.edges[0].condition is not None
+            truth = self.operand(block.edges[0].condition, spot)
+            return None if truth is MISSING else next(e for e in block.edges if e.holds == bool(truth))
+        if not self.has_step(spot.step + 1):
+            return None
+        following = self.block(spot.step + 1).number
+        return next((e for e in block.edges if e.target == following), None)
+
+    def entered_from(self, spot: Spot) -> Spot | None:
+        """The end of the block before that at a spot; None at the entry, and where that is not kept."""
+        if spot.in_header:
+            return Spot(spot.step, False, self.block(spot.step).nodes - 1)
+        if spot.step == 0:
+            return None
+        before = self.block(spot.step - 1)
+        header = self.layout.header.get(before.record)
+        if header is not None:
+            return Spot(spot.step - 1, True, header.nodes - 1)
+        return Spot(spot.step - 1, False, before.nodes - 1)
+
+    # ------------------------------------------------------------ values
+
+    def operand(self, operand: Operand, spot: Spot) -> Any:
+        """The value of an operand, seen from a spot."""
+        if not operand.index:
+            if operand.constant is None:
+                return unassigned(operand.type, (0,) * operand.type.rank)
+            return converted(operand.constant, operand.type)
+        return converted(self.value(operand.index, spot), operand.type)
+
+    def value(self, index: int, spot: Spot) -> Any:
+        """The value of value number `index`, seen from a spot."""
+        type_: ValueType | None = None
+        while True:
+            if index == 1:
+                return self.graph.name
+            if index <= self.head:
+                found = self.parameter(index - 2)
+                break
+            where = self.definition(index, spot)
+            if where.step < 0:
+                return MISSING
+            what = self.layout.definitions[index].what
+            if isinstance(what, Item):
+                found = self.item_value(what, where)
+                break
+            counter = self._counter(where)
+            if counter is not None:
+                found = counter
+                break
+            source = self.entered_from(where)
+            edge = None if source is None else self.edge_taken(source)
+            if source is None or edge is None:
+                return MISSING
+            passed = edge.arguments[where.offset]
+            type_ = type_ or what.type
+            if not passed.index:
+                found = self.operand(passed, source)
+                break
+            index, spot = passed.index, source
+        return found if type_ is None else converted(found, type_)
+
+    def _counter(self, where: Spot) -> int | None:
+        """The loop variable of a `for`, from the record of the body that follows; None for other arguments."""
+        if not where.in_header:
+            return None
+        header = self.block_at(where)
+        if where.offset != len(header.arguments) - 1 or not self.has_step(where.step + 1):
+            return None
+        body = self.block(where.step + 1)
+        if body.counter < 0 or body.number != header.edges[1].target:
+            return None
+        return struct.unpack("<i", self._slot(where.step + 1, body.counter, 4))[0]
+
+    def _slot(self, step: int, slot: int, count: int) -> bytes:
+        return self.tape.recorder.bytes_at(self.record_place(step) + _HEADER + 8 * slot, count)
+
+    def parameter(self, number: int) -> Any:
+        """The value of a parameter: of the caller's operand."""
+        if self.parent is None:
+            return self.tape.arguments[number]
+        return converted(self.parent.argument_of_call(self.call, number), self.graph.parameters[number].type)
+
+    def argument_of_call(self, position: int, number: int) -> Any:
+        """The value of an operand of the call at a position."""
+        spot = self.spot(position)
+        block = self.block_at(spot)
+        item = block.items[spot.offset - len(block.arguments)]
+        return self.operand(item.operands[number], spot)
+
+    def item_value(self, item: Item, where: Spot) -> Any:
+        """The result of an op."""
+        block = self.block_at(where)
+        ordinal = where.offset - len(block.arguments)
+        if not where.in_header and ordinal >= self.reached(where.step):
+            return MISSING
+        if item.slot is not None:
+            return self._stored(item.type, where.step, item.slot)
+        if item.derived == "condition":
+            edge = self.edge_taken(where)
+            return MISSING if edge is None else int(edge.holds)
+        operands = [self.operand(o, where) for o in item.operands]
+        if any(o is MISSING for o in operands) or item.derived in ("void", ""):
+            return MISSING if item.derived != "void" else None
+        if item.derived == "increment":
+            return (int(operands[0]) + 1 - INT_UNASSIGNED) % 2**32 + INT_UNASSIGNED
+        if item.derived == "declare":
+            return unassigned(item.type, _all_sizes(item.type, operands))
+        if item.derived == "assign":
+            return self.tape.replaced(operands, item.symbol.split(","))
+        return operands[0]
+
+    def _stored(self, type_: ValueType, step: int, slot: int) -> Any:
+        data = self._slot(step, slot, 8 * type_.slots)
+        if not type_.rank:
+            return struct.unpack("<i" if type_.is_int else "<d", data[: 4 if type_.is_int else 8])[0]
+        at, *sizes = struct.unpack(f"<{1 + type_.rank}q", data)
+        if at < 0:
+            return MISSING
+        is_digest, count = struct.unpack("<2q", self.tape.recorder.side(at, 16))
+        if is_digest:
+            return from_digest(tuple(sizes), self.tape.recorder.side(at + 16, 64))
+        kind = np.int32 if type_.is_int else np.float64
+        contents = self.tape.recorder.side(at + 16, count * (4 if type_.is_int else 8))
+        return from_elements(type_, tuple(sizes), np.frombuffer(contents, kind))
+
+    # ------------------------------------------------------------ calls
+
+    def child_place(self, spot: Spot, item: Item) -> int:
+        """Where the records of an entered call begin; -1 if there are none."""
+        items = self.layout.children[self.block(spot.step).record]
+        number = items.index(item)
+        return self.tape.recorder.children(self.record_place(spot.step), len(items))[number]
+
+
+def _all_sizes(type_: ValueType, given: list[Any]) -> tuple[int, ...]:
+    """Sizes of a declared container: a square one has one."""
+    sizes = [max(int(size), 0) for size in given]
+    return tuple(sizes + sizes[-1:] * (type_.rank - len(sizes)))

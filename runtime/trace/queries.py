@@ -1,0 +1,188 @@
+"""Following data through a trace.
+
+Every query visits a node once, in the order of the tape (backward: in the reverse order). Operands are found from the
+table, users by one pass over the frame, whose result is kept.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from enum import Flag, auto
+from typing import Any
+
+from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.nodes import ArgumentNode, ItemNode, JumpNode, NestedCallNode, Node, Ref
+
+
+class Axis(Flag):
+    """Directions in the tree of nodes, and ways that data take: from siblings before, or from the caller."""
+
+    PARENT = auto()
+    CHILD = auto()
+    PRECEDING = auto()
+    FOLLOWING = auto()
+    ANCESTOR = auto()
+    DESCENDANT = auto()
+
+
+def query(node: Node, axis: Axis) -> Iterator[Node]:
+    """The nodes in one direction, in the order of the tape; ANCESTOR and PRECEDING begin with the nearest."""
+    match axis:
+        case Axis.PARENT:
+            if node.parent is not None:
+                yield node.parent
+        case Axis.CHILD:
+            yield from node.children
+        case Axis.PRECEDING:
+            for position in range(node.at - 1, 0, -1) if not node.is_root else ():
+                yield node.trace.node(node.frame, position)
+        case Axis.FOLLOWING:
+            position = node.at
+            while not node.is_root:
+                position += 1
+                try:
+                    yield node.trace.node(node.frame, position)
+                except IndexError:
+                    return
+        case Axis.ANCESTOR:
+            current = node.parent
+            while current is not None:
+                yield current
+                current = current.parent
+        case Axis.DESCENDANT:
+            stack = [iter(node.children)]
+            while stack:
+                child = next(stack[-1], None)
+                if child is None:
+                    stack.pop()
+                    continue
+                yield child
+                stack.append(iter(child.children))
+        case _:
+            raise ArgumentError(f"query takes one axis, not {axis}")
+
+
+def referenced(node: Node, axis: Axis = Axis.PRECEDING, numbered: bool = False) -> list[Any]:
+    """The nodes whose values a node uses directly; literals are left out.
+
+    Axes: PRECEDING, the same call; PARENT, from a parameter to what the caller passed; or both. `numbered` gives pairs:
+    of a call the function would be 1, the first operand is 2; of a jump the condition is 0, the first argument 1; of a
+    return the value is 1.
+    """
+    _check_axis(axis)
+    found = [(n, operand.node) for n, operand in _numbered(node, axis) if isinstance(operand, Ref)]
+    return found if numbered else [other for _, other in found]
+
+
+def _check_axis(axis: Axis) -> None:
+    if not axis or axis & ~(Axis.PRECEDING | Axis.PARENT):
+        raise ArgumentError("data come along the axes PRECEDING and PARENT, or both")
+
+
+def _numbered(node: Node, axis: Axis) -> list[tuple[int, Any]]:
+    if isinstance(node, ArgumentNode):
+        wanted = Axis.PARENT if node.is_parameter else Axis.PRECEDING
+        if not axis & wanted:
+            return []
+        return [(1, operand) for operand in node.operands]
+    if not axis & Axis.PRECEDING:
+        return []
+    if isinstance(node, JumpNode):
+        pairs = list(enumerate(node.arguments, 1))
+        return pairs if node.condition is None else [(0, node.condition), *pairs]
+    first = 2 if isinstance(node, ItemNode) else 1
+    return list(enumerate(node.operands, first))
+
+
+def backward(
+    node: Node,
+    axis: Axis = Axis.PRECEDING,
+    control: bool = False,
+    visit: Callable[[Node], None] | None = None,
+) -> list[Node]:
+    """What a node's value was made of, directly or not: later nodes first, each once. `visit` is called for each.
+
+    Along both axes the caller's nodes follow those of the call.
+    """
+    _check_axis(axis)
+    if control:
+        raise ArgumentError("control dependence is not followed yet: leave control=False")
+    return _collect(node, lambda n: referenced(n, axis), -1, visit)
+
+
+def dependents(node: Node, across: bool = False, control: bool = False) -> list[Node]:
+    """The nodes of the same call that use its value directly; `across`: and parameters of calls it is passed to."""
+    if control:
+        raise ArgumentError("control dependence is not followed yet: leave control=False")
+    if node.is_root:
+        return []
+    users = _users(node)
+    found = [node.trace.node(node.frame, position) for position in users.get(node.at, ())]
+    if across:
+        found += [
+            parameter
+            for user in list(found)
+            if isinstance(user, NestedCallNode)
+            for parameter, operand in zip(user.call_arguments, user.arguments, strict=False)
+            if isinstance(operand, Ref) and operand.node == node
+        ]
+    return found
+
+
+def forward(
+    node: Node, across: bool = False, control: bool = False, visit: Callable[[Node], None] | None = None
+) -> list[Node]:
+    """What was made of a node's value, directly or not, in the order of the tape, each once."""
+    return _collect(node, lambda n: dependents(n, across, control), 1, visit)
+
+
+def _users(node: Node) -> dict[int, list[int]]:
+    """Position → positions of the nodes of the same call that use its value; one pass, then kept with the trace."""
+    kept = node.trace.users
+    found = kept.get(node.frame.place)
+    if found is None:
+        found = {}
+        for position in range(1, node.frame.length + 1):
+            for other in referenced(node.trace.node(node.frame, position)):
+                entry = found.setdefault(other.at, [])
+                if not entry or entry[-1] != position:
+                    entry.append(position)
+        kept[node.frame.place] = found
+    return found
+
+
+def _order(node: Node, sign: int) -> tuple[Any, ...]:
+    """Deeper calls first when going back; within a call, by position."""
+    path: list[int] = [node.at]
+    frame = node.frame
+    while frame.parent is not None:
+        path.append(frame.call)
+        frame = frame.parent
+    return tuple(sign * p for p in reversed(path))
+
+
+def _collect(
+    node: Node, step: Callable[[Node], list[Node]], sign: int, visit: Callable[[Node], None] | None
+) -> list[Node]:
+    seen: set[Node] = {node}
+    queue: list[tuple[tuple[Any, ...], int, Node]] = []
+    count = 0
+
+    def add(current: Node) -> None:
+        nonlocal count
+        for other in step(current):
+            if other not in seen:
+                seen.add(other)
+                count += 1
+                heapq.heappush(queue, (_order(other, sign), count, other))
+
+    add(node)
+    found: list[Node] = []
+    while queue:
+        _, _, current = heapq.heappop(queue)
+        found.append(current)
+        if visit is not None:
+            visit(current)
+        add(current)
+    return found

@@ -1,0 +1,294 @@
+"""The recorder of the C runtime and its random draws, in Python. See c/trace.h."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.runtime.errors import ArgumentError
+from ulam.runtime.native import Context, Rng, library
+
+MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}
+CHUNK_BYTES = 1 << 20
+SCANNED = 4096
+"""Records that are read at a time."""
+OVER, CUT = -1, -2
+"""States of a scan: the frame is over; the records end before it is."""
+
+_P, _I32, _I64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "ulam_trace_new": (_P, (_I64, _I64, _I32, ctypes.c_char_p)),
+    "ulam_trace_free": (None, (_P,)),
+    "ulam_trace_begin": (None, (_P, _P, _I64)),
+    "ulam_trace_finish": (_I32, (_P,)),
+    "ulam_trace_touch": (None, (_P, _I64)),
+    "ulam_trace_describe": (None, (_P, _P)),
+    "ulam_trace_chunk": (_P, (_P, _I64, _P)),
+    "ulam_trace_lend": (_I32, (_P, _I64, _P, _I64)),
+    "ulam_trace_lend_side": (_I32, (_P, ctypes.c_char_p, _I64)),
+    "ulam_trace_scan": (_I64, (_P, _P, _P, _P, _P, _I64)),
+    "ulam_trace_children": (_I64, (_P, _I64, _P, _I64)),
+    "ulam_draws_new": (_P, (_P, _P)),
+    "ulam_draws_scripted": (_P, (_P, _P, _I64)),
+    "ulam_draws_replayed": (_P, (_P, _P, _P, _I64)),
+    "ulam_draws_free": (None, (_P,)),
+    "ulam_draws_generator": (_P, (_P,)),
+    "ulam_draws_read": (_I64, (_P, _P, _P, _I64)),
+    "ulam_draws_problem": (_I32, (_P,)),
+}
+
+
+@cache
+def trace_library() -> ctypes.CDLL:
+    """The C runtime, with the prototypes of the recorder set."""
+    loaded = library()
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+class BlockRow(ctypes.Structure):
+    """What the recorder knows of a block (`ulam_trace_block`)."""
+
+    _fields_ = [(name, _I32) for name in ("bytes", "nodes", "children", "returns")]
+
+
+class Info(ctypes.Structure):
+    """The state of a recorder (`ulam_trace_info`)."""
+
+    _fields_ = [
+        *((name, _I64) for name in ("chunk_bytes", "chunks", "first_kept", "bytes", "dropped", "side_bytes")),
+        ("edge_bytes", _I64), ("edge_width", _I64), ("side", _P), ("edges", _P),
+    ]  # fmt: skip
+
+
+class Recorder:
+    """Records of one run at a time. Not for several threads at once."""
+
+    def __init__(self, limit_bytes: int = 1 << 30, overflow: str = "stop", chunk_bytes: int = CHUNK_BYTES) -> None:
+        if overflow not in MODES:
+            raise ValueError(f"overflow is one of {', '.join(MODES)}, not {overflow!r}")
+        if limit_bytes < 4096:
+            raise ValueError(f"limit_bytes is {limit_bytes}, but must be at least 4096")
+        self.mode = overflow
+        self.chunk_bytes = min(chunk_bytes, limit_bytes)
+        self.limit_bytes = limit_bytes
+        self._library = trace_library()
+        self._path = ""
+        if overflow == "spill":
+            handle, self._path = tempfile.mkstemp(prefix="ulam-trace-")
+            os.close(handle)
+        address = self._library.ulam_trace_new(
+            self.chunk_bytes, limit_bytes, MODES[overflow], os.fsencode(self._path) if self._path else None
+        )
+        if not address:
+            raise MemoryError("no memory for a trace, or no file to spill it to")
+        self.address: int = address
+        self._rows: Any = None
+        self._kept: list[Any] = []
+
+    def __del__(self) -> None:
+        address = getattr(self, "address", None)
+        if address:
+            self.address = 0
+            self._library.ulam_trace_free(address)
+        if getattr(self, "_path", ""):
+            os.unlink(self._path)
+
+    def begin(self, rows: Any) -> None:
+        """Forgets what is there. `rows`: an array of `BlockRow`."""
+        self._rows = rows
+        self._library.ulam_trace_begin(self.address, ctypes.addressof(rows), len(rows))
+
+    def touch(self, byte_count: int) -> None:
+        """Takes memory for so many bytes ahead of a run, so that the run need not wait for it."""
+        self._library.ulam_trace_touch(self.address, byte_count)
+
+    def finish(self) -> None:
+        """After the run. Raises OSError if what was spilled could not be written."""
+        if self._library.ulam_trace_finish(self.address):
+            raise OSError(f"the trace could not be written to {self._path or 'memory'}")
+        if self._path:
+            self._map()
+
+    def _map(self) -> None:
+        """Spilled chunks are read from the file."""
+        count = self.info().chunks - 1
+        if count <= 0:
+            return
+        with open(self._path, "r+b") as file:
+            file.truncate(max(count * self.chunk_bytes, os.path.getsize(self._path)))
+            view = mmap.mmap(file.fileno(), count * self.chunk_bytes)
+        memory = (ctypes.c_char * len(view)).from_buffer(view)
+        self._kept += [view, memory]
+        for number in range(count):
+            base = ctypes.addressof(memory) + number * self.chunk_bytes
+            self._library.ulam_trace_lend(self.address, number, base, 0)
+
+    def lend(self, chunks: Sequence[bytes], side: bytes) -> None:
+        """Reads a saved trace: chunks as they were, and the contents of containers."""
+        for number, data in enumerate(chunks):
+            memory = ctypes.create_string_buffer(data, len(data))
+            self._kept.append(memory)
+            self._library.ulam_trace_lend(self.address, number, ctypes.addressof(memory), len(data))
+        self._library.ulam_trace_lend_side(self.address, side, len(side))
+
+    def info(self) -> Info:
+        """Sizes and counts."""
+        info = Info()
+        self._library.ulam_trace_describe(self.address, ctypes.addressof(info))
+        return info
+
+    def chunk(self, number: int) -> tuple[int, int]:
+        """Address and used bytes of a chunk; address 0 if it is gone."""
+        used = _I64()
+        base = self._library.ulam_trace_chunk(self.address, number, ctypes.addressof(used))
+        return base or 0, used.value
+
+    def bytes_at(self, place: int, count: int) -> bytes:
+        """Bytes of a record."""
+        base, used = self.chunk(place // self.chunk_bytes)
+        offset = place % self.chunk_bytes
+        if not base or offset + count > used:
+            raise LookupError(f"no record at {place}")
+        return ctypes.string_at(base + offset, count)
+
+    def side(self, offset: int, count: int) -> bytes:
+        """Bytes of the contents of containers."""
+        info = self.info()
+        if not 0 <= offset <= info.side_bytes - count:
+            raise LookupError(f"no contents at {offset}")
+        return ctypes.string_at(info.side + offset, count)
+
+    def scan(self, place: int, state: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], int, int]:
+        """Up to SCANNED records of a frame from `place` on: blocks, places; where to go on, and the state then."""
+        blocks, places = np.empty(SCANNED, np.int32), np.empty(SCANNED, np.int64)
+        at, status = _I64(place), _I64(state)
+        count = self._library.ulam_trace_scan(
+            self.address,
+            ctypes.addressof(at),
+            ctypes.addressof(status),
+            blocks.ctypes.data,
+            places.ctypes.data,
+            SCANNED,
+        )
+        return blocks[:count], places[:count], at.value, status.value
+
+    def children(self, place: int, count: int) -> list[int]:
+        """Where the recorded calls of a record begin; -1 for those that are not there."""
+        places = (_I64 * max(count, 1))()
+        self._library.ulam_trace_children(self.address, place, ctypes.addressof(places), count)
+        return list(places[:count])
+
+
+# ---------------------------------------------------------------- draws
+
+
+class DrawsExhausted(RuntimeError):
+    """A function drew more random numbers than were given."""
+
+
+class Seeded:
+    """Random numbers from a seed (and, for independent ones, a stream)."""
+
+    def __init__(self, seed: int, stream: int = 0) -> None:
+        self.seed, self.stream = seed, stream
+
+    def __repr__(self) -> str:
+        return f"Seeded({self.seed}, {self.stream})" if self.stream else f"Seeded({self.seed})"
+
+
+class Scripted:
+    """Uniform numbers, each from 0 up to 1, that are drawn one after the other."""
+
+    def __init__(self, uniforms: Sequence[float]) -> None:
+        self.uniforms = [float(u) for u in uniforms]
+        wrong = [u for u in self.uniforms if not 0 <= u < 1]
+        if wrong:
+            raise ArgumentError(f"scripted draws are uniform numbers from 0 up to 1; {wrong[0]} is not")
+
+    def __repr__(self) -> str:
+        return f"Scripted({self.uniforms})"
+
+
+class Replay:
+    """The draws of another trace once more."""
+
+    def __init__(self, trace: Any) -> None:
+        self.draws: Draws = trace.draws
+
+    def __repr__(self) -> str:
+        return f"Replay({len(self.draws)} draws)"
+
+
+class Draws:
+    """The numbers that a run took from its generator, in order."""
+
+    def __init__(self, values: npt.NDArray[np.uint64], kinds: npt.NDArray[np.uint8]) -> None:
+        self.values, self.kinds = values, kinds
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+Source = Seeded | Scripted | Replay | Rng
+
+
+class _Generator:
+    """A generator of the C runtime for one run; stands in for `Rng` in a context."""
+
+    def __init__(self, context: Context, source: Source) -> None:
+        self._library = trace_library()
+        self._source: Any = source
+        if isinstance(source, Scripted):
+            values = np.array(source.uniforms)
+            address = self._library.ulam_draws_scripted(context.address, values.ctypes.data, len(values))
+        elif isinstance(source, Replay):
+            draws = source.draws
+            address = self._library.ulam_draws_replayed(
+                context.address, draws.values.ctypes.data, draws.kinds.ctypes.data, len(draws)
+            )
+        else:
+            self._source = Rng(source.seed, source.stream) if isinstance(source, Seeded) else source
+            address = self._library.ulam_draws_new(context.address, self._source.bitgen)
+        if not address:
+            raise MemoryError("no memory for random draws")
+        self.address: int = address
+        self.bitgen: int = self._library.ulam_draws_generator(address)
+
+    def __del__(self) -> None:
+        address = getattr(self, "address", None)
+        if address:
+            self.address = 0
+            self._library.ulam_draws_free(address)
+
+    @property
+    def problem(self) -> int:
+        """0, or why a run was left: 1, no draws were left; 2, numbers of another kind were asked for."""
+        return self._library.ulam_draws_problem(self.address)
+
+    def taken(self) -> Draws:
+        """What was drawn."""
+        count = self._library.ulam_draws_read(self.address, None, None, 0)
+        values, kinds = np.zeros(count, np.uint64), np.zeros(count, np.uint8)
+        self._library.ulam_draws_read(self.address, values.ctypes.data, kinds.ctypes.data, count)
+        return Draws(values, kinds)
+
+
+def generator(context: Context, source: Source) -> _Generator:
+    """What the context draws from during one run; records what it gives."""
+    if not isinstance(source, Seeded | Scripted | Replay | Rng):
+        raise ArgumentError(f"rng is Seeded, Scripted, Replay or an Rng, not {type(source).__name__}")
+    return _Generator(context, source)
+
+
+NO_DRAWS = Draws(np.zeros(0, np.uint64), np.zeros(0, np.uint8))

@@ -1,0 +1,120 @@
+"""Traces in files: a head of JSON (tables, arguments, source), then the records as they were.
+
+ULAM-TRACE version, byte order, length of the head, head, chunks, contents of containers, draws, SHA-256 of all this
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ulam.passes.trace.graph import Graph
+from ulam.runtime.errors import ArgumentError, UlamError
+from ulam.runtime.trace.contexts import TraceContext
+from ulam.runtime.trace.program_text import SourceText
+from ulam.runtime.trace.recorder import Draws, Recorder
+from ulam.runtime.trace.session import Trace, TraceError
+from ulam.runtime.trace.tape import Tables, Tape
+
+VERSION = 1
+_MAGIC = b"ULAM-TRACE "
+_DIGEST = hashlib.sha256().digest_size
+
+
+class DamagedTrace(UlamError):
+    """A file that is no saved trace, or that does not have the contents that it was written with."""
+
+
+class SavedError(UlamError):
+    """The error of a run whose trace was saved: `name` is the class of the exception that it was."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        super().__init__(text)
+
+
+def save(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Writes a trace. Raises ArgumentError for one that was not kept whole."""
+    recorder = trace.tape.recorder
+    info = recorder.info()
+    if info.first_kept or recorder.mode == "edges":
+        raise ArgumentError("only a trace whose beginning is kept can be saved: use overflow='stop' or 'spill'")
+    chunks = [ctypes.string_at(*recorder.chunk(n)) for n in range(info.chunks)]
+    side = recorder.side(0, info.side_bytes) if info.side_bytes else b""
+    head = {
+        "graphs": {symbol: graph.to_json() for symbol, graph in trace.tape.tables.graphs.items()},
+        "arguments": [_plain(value) for value in trace.tape.arguments],
+        "failed": trace.failed,
+        "error": None if trace.error is None else [trace.error.type.__name__, str(trace.error.exception)],
+        "source": [trace.source.text, trace.source.filename],
+        "chunk_bytes": info.chunk_bytes,
+        "chunks": [len(chunk) for chunk in chunks],
+        "side": len(side),
+        "draws": len(trace.draws),
+    }
+    text = json.dumps(head).encode()
+    parts = [_MAGIC, f"{VERSION} {sys.byteorder} {len(text)}\n".encode(), text, *chunks, side]
+    parts += [trace.draws.values.tobytes(), trace.draws.kinds.tobytes()]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    with open(path, "wb") as file:
+        file.writelines([*parts, digest.digest()])
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The root of a saved trace. Needs no compiler. Raises DamagedTrace."""
+    data = Path(path).read_bytes()
+    name = os.fspath(path)
+    if not data.startswith(_MAGIC):
+        raise DamagedTrace(f"'{name}' is no saved trace")
+    if len(data) < _DIGEST or hashlib.sha256(data[:-_DIGEST]).digest() != data[-_DIGEST:]:
+        raise DamagedTrace(f"'{name}' is damaged: its checksum is wrong")
+    line, _, rest = data[len(_MAGIC) : -_DIGEST].partition(b"\n")
+    version, order, length = line.decode().split(" ")
+    if int(version) != VERSION or order != sys.byteorder:
+        raise DamagedTrace(f"'{name}' was written by another version or kind of machine (version {version}, {order})")
+    head = json.loads(rest[: int(length)])
+    at = int(length)
+
+    def take(count: int) -> bytes:
+        nonlocal at
+        at += count
+        return rest[at - count : at]
+
+    recorder = Recorder(max(head["chunk_bytes"], 4096), "stop", head["chunk_bytes"])
+    tables = Tables({symbol: Graph.from_json(entry) for symbol, entry in head["graphs"].items()})
+    recorder.begin(tables.rows)
+    chunks = [take(count) for count in head["chunks"]]
+    recorder.lend(chunks, take(head["side"]))
+    tape = Tape(recorder, tables, [_value(entry) for entry in head["arguments"]], head["failed"])
+    trace = Trace(tape, TraceContext(), SourceText(*head["source"]), {})
+    count = head["draws"]
+    trace.draws = Draws(np.frombuffer(take(8 * count), np.uint64), np.frombuffer(take(count), np.uint8))
+    if head["error"] is not None:
+        from ulam.runtime.trace.session import origin
+
+        trace.error = TraceError(SavedError(*head["error"]), None)
+        trace.error = TraceError(trace.error.exception, origin(trace))
+    return trace.root
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return {"kind": str(value.dtype), "sizes": list(value.shape), "elements": value.tobytes().hex()}
+    return {"real": value.hex()} if isinstance(value, float) else value
+
+
+def _value(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    if "real" in entry:
+        return float.fromhex(entry["real"])
+    return np.frombuffer(bytes.fromhex(entry["elements"]), entry["kind"]).reshape(entry["sizes"])

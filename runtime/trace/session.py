@@ -1,0 +1,412 @@
+"""Tracking: compiles the traced clone of a function, runs it once, and gives the root of its trace."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.passes.trace.graph import Graph, Item, ValueType
+from ulam.runtime.errors import ArgumentError, ProgramError
+from ulam.runtime.errors import Site as ErrorSite
+from ulam.runtime.native import BoundData, ContextPool
+from ulam.runtime.program import as_compile_error, load_object
+from ulam.runtime.trace.contexts import Site, TraceContext
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
+from ulam.runtime.trace.program_text import FunctionText, SourceText, Span
+from ulam.runtime.trace.recorder import NO_DRAWS, Draws, DrawsExhausted, Recorder, Source, generator
+from ulam.runtime.trace.tape import Tables, Tape
+
+if TYPE_CHECKING:
+    from ulam.runtime.compiler import CompileOptions
+
+ROOT = "trace"
+POOLED = 2
+"""Recorders that are kept for the next run of the same kind, with their memory."""
+
+
+@dataclass(frozen=True)
+class TraceError:
+    """What ended a run: the exception, and the node that it came from (None if nothing of that is kept)."""
+
+    exception: Exception
+    node: Node | None
+
+    @property
+    def type(self) -> type[Exception]:
+        return type(self.exception)
+
+    @property
+    def message(self) -> str:
+        return str(self.exception).splitlines()[0] if str(self.exception) else self.type.__name__
+
+    @property
+    def span(self) -> Span | None:
+        """Where the program failed."""
+        error = self.exception
+        if isinstance(error, ProgramError) and error.line > 0:
+            return Span(error.file, error.line, error.column, error.column + 1)
+        return None if self.node is None else self.node.span
+
+
+class Trace:
+    """What one run recorded. Nodes keep it alive; `close` gives its memory back."""
+
+    def __init__(self, tape: Tape, context: TraceContext, source: SourceText, ops: Mapping[str, Mapping[int, Any]]):
+        self.tape = tape
+        self.context = context
+        self.source = source
+        self.draws: Draws = NO_DRAWS
+        self.error: TraceError | None = None
+        self._ops = ops
+        self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
+        self._metadata: dict[tuple[int, int], dict[str, Any]] = {}
+        self._texts: dict[str, FunctionText] = {}
+        self.users: dict[int, dict[int, list[int]]] = {}
+        """What `queries` found: by frame, position → positions of its users."""
+        self._root_frame = tape.frame(ROOT, 0)
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error ended the run."""
+        return self.tape.failed
+
+    @property
+    def root(self) -> ItemNode:
+        """The call that was tracked."""
+        found = self.node(self._root_frame, self._root_frame.head + 1)
+        assert isinstance(found, ItemNode)
+        return found
+
+    @property
+    def dropped(self) -> int:
+        """How many nodes were not kept, for want of room."""
+        return self.tape.recorder.info().dropped
+
+    @property
+    def draws_used(self) -> int:
+        """How many random numbers the run took."""
+        return len(self.draws)
+
+    def node(self, frame: Frame, position: int) -> Node:
+        """The node at a position of a frame. Raises IndexError."""
+        key = (frame.place, position)
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = make_node(self, frame, position)
+        return found
+
+    def text_of(self, graph: Graph) -> FunctionText:
+        """A traced function as text and ops."""
+        if (found := self._texts.get(graph.symbol)) is None:
+            found = FunctionText(graph, self._ops.get(graph.symbol, {}), self.source)
+            self._texts[graph.symbol] = found
+        return found
+
+    def has_metadata(self, node: Node) -> bool:
+        """Whether a node has any."""
+        return bool(self._metadata.get((node.frame.place, node.at))) or bool(_static_metadata(node))
+
+    def metadata_of(self, node: Node) -> dict[str, Any]:
+        """A node's dictionary."""
+        key = (node.frame.place, node.at)
+        if (found := self._metadata.get(key)) is None:
+            found = self._metadata[key] = dict(_static_metadata(node))
+        return found
+
+    def save(self, path: str) -> None:
+        """Writes the trace to a file; `load` reads it."""
+        from ulam.runtime.trace.saved import save
+
+        save(self, path)
+
+
+def _static_metadata(node: Node) -> Mapping[str, Any]:
+    return node.item.metadata if isinstance(node, ItemNode) else {}
+
+
+# ---------------------------------------------------------------- compiling
+
+
+@dataclass
+class _Compiled:
+    """The traced clone of a function in the process."""
+
+    loaded: Any
+    entry: int
+    slots: int
+    sites: list[ErrorSite]
+    tables: Tables
+    ops: dict[str, dict[int, Any]]
+    instrumented: str
+    draws: bool
+
+
+class TracedProgram:
+    """The functions of a program, for tracking."""
+
+    def __init__(self, text: str, filename: str, options: CompileOptions) -> None:
+        self.text, self.filename = text, filename
+        self._include_paths = options.include_paths
+        self._compiled: dict[tuple[Any, ...], tuple[TraceContext, _Compiled]] = {}
+        self._contexts = ContextPool()
+        self._recorders: dict[tuple[int, str], list[Recorder]] = {}
+        self._lock = threading.RLock()
+        self.source = SourceText(text, filename, options.include_paths)
+        self.signatures = self._signatures()
+
+    def _module(self) -> Any:
+        from ulam.runtime.compiler import CompileOptions, Compiler
+
+        return Compiler(self.text, self.filename, CompileOptions(0, self._include_paths)).module
+
+    def _signatures(self) -> dict[str, list[tuple[str, list[tuple[str, ValueType]]]]]:
+        """Name in the source → symbol and parameters of each function of that name."""
+        from ulam.passes.trace.control_flow import value_type
+        from ulam.passes.trace.unit import find_function
+        from ulam.runtime.compiler import compiling
+
+        with compiling():
+            found: dict[str, list[tuple[str, list[tuple[str, ValueType]]]]] = {}
+            for function in find_function(self._module(), ""):
+                names = [name.data for name in function.argument_names]
+                types = [value_type(type_) for type_ in function.function_type.inputs]
+                entry = (function.sym_name.data, list(zip(names, types, strict=True)))
+                found.setdefault(function.stan_name.data, []).append(entry)
+            return found
+
+    # ------------------------------------------------------------ arguments
+
+    def bind(self, name: str, arguments: Sequence[Any]) -> tuple[str, list[Any], list[ValueType]]:
+        """The function that a call means: its symbol, the arguments as it takes them, and their types."""
+        overloads = self.signatures.get(name)
+        if overloads is None:
+            close = get_close_matches(name, self.signatures, n=1)
+            known = ", ".join(self.signatures) or "none"
+            hint = f"; did you mean '{close[0]}'?" if close else f"; its functions: {known}"
+            raise ArgumentError(f"the program has no function '{name}'{hint}")
+        problems: list[str] = []
+        best: tuple[int, str, list[Any], list[ValueType]] | None = None
+        for symbol, parameters in overloads:
+            try:
+                if len(parameters) != len(arguments):
+                    raise ArgumentError(f"'{name}' takes {_count(len(parameters))}, not {len(arguments)}")
+                pairs = zip(parameters, arguments, strict=True)
+                bound = [_argument(name, parameter, type_, value) for (parameter, type_), value in pairs]
+            except ArgumentError as problem:
+                problems.append(str(problem))
+                continue
+            cost = sum(promoted for _, promoted in bound)
+            if best is None or cost < best[0]:
+                best = (cost, symbol, [value for value, _ in bound], [type_ for _, type_ in parameters])
+        if best is None:
+            raise ArgumentError("\n".join(problems))
+        return best[1:]
+
+    # ------------------------------------------------------------ running
+
+    def track(
+        self, name: str, arguments: Sequence[Any], context: TraceContext | None, rng: Source | None, on_error: str
+    ) -> ItemNode:
+        """See `StanModel.track`."""
+        if on_error not in ("keep", "raise"):
+            raise ArgumentError(f"on_error is keep or raise, not {on_error!r}")
+        context = context if context is not None else TraceContext()
+        if unknown := sorted(context.names - set(self.signatures)):
+            raise ArgumentError(f"the context names functions that the program does not have: {', '.join(unknown)}")
+        symbol, values, types = self.bind(name, arguments)
+        compiled = self.compiled(symbol, context)
+        if compiled.draws and rng is None:
+            raise ArgumentError(f"'{name}' draws random numbers: give it some by rng=, such as rng=Seeded(1)")
+        return self._run(compiled, context, values, types, rng, on_error).root
+
+    def compiled(self, symbol: str, context: TraceContext) -> _Compiled:
+        """The traced clone, made when it is first asked for."""
+        key = (symbol, context.compiled_key)
+        with self._lock:
+            if key not in self._compiled:  # the context is kept: the key may have its address
+                self._compiled[key] = (context, self._compile(symbol, context))
+            return self._compiled[key][1]
+
+    def _compile(self, symbol: str, context: TraceContext) -> _Compiled:
+        from ulam.runtime.compiler import compiling
+
+        try:
+            with compiling():
+                return self._lower(symbol, context)
+        except Exception as error:
+            raised = as_compile_error(error)
+            if raised is error:
+                raise
+            raise raised from error
+
+    def _lower(self, symbol: str, context: TraceContext) -> _Compiled:
+        from ulam.emit import jit
+        from ulam.emit.llvm_text import EmitOptions, emit_module
+        from ulam.passes.trace.control_flow import place_of
+        from ulam.passes.trace.unit import Plan, find_function, instrumented_text, trace_unit
+
+        module = self._module()
+        functions = {function.sym_name.data: function for function in find_function(module, "")}
+
+        def enters(call: Any, name: str, depth: int) -> bool:
+            place = place_of(call.location)
+            line, column = (0, 0) if place is None else (place.line, place.column)
+            return depth == 1 or context.can_enter(Site("call", name, True, line, column), depth)
+
+        unit = trace_unit(module, functions[symbol], Plan(enters, context.max_depth, context.max_copy))
+        text = emit_module(unit.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
+        loaded = load_object(jit.compile_object(text, jit.ONCE))
+        self._add_metadata(unit.graphs, context)
+        sites = [ErrorSite.from_metadata(asdict(site)) for site in unit.sites]
+        draws = "_rng" in text
+        return _Compiled(
+            loaded, loaded.address("evaluate"), unit.n_slots, sites, Tables(unit.graphs), unit.ops,
+            instrumented_text(unit), draws,
+        )  # fmt: skip
+
+    @staticmethod
+    def _add_metadata(graphs: Mapping[str, Graph], context: TraceContext) -> None:
+        if context.metadata is None:
+            return
+        for symbol, graph in graphs.items():
+            if symbol == ROOT:
+                continue
+            for block in graph.blocks:
+                for item in block.items:
+                    item.metadata = dict(context.metadata(_site(item)) or {})
+
+    def _run(
+        self, compiled: _Compiled, context: TraceContext, values: Sequence[Any], types: Sequence[ValueType],
+        rng: Source | None, on_error: str,
+    ) -> Trace:  # fmt: skip
+        recorder = self._recorder(context)
+        recorder.begin(compiled.tables.rows)
+        data = BoundData(compiled.slots)
+        data.set_int(0, recorder.address)
+        _store(data, values, types)
+        with self._contexts.context() as run:
+            draws = None if rng is None else generator(run, rng)
+            if draws is not None:
+                run.rng = draws  # type: ignore[assignment]
+            status = run.run_plain(compiled.entry, data.address)
+            taken = NO_DRAWS if draws is None else draws.taken()
+            printed = run.take_output()
+            error = None if not status else _error(compiled, status, run, draws)
+            run.rng = None
+        recorder.finish()
+        if printed:
+            print(printed, end="")
+        trace = Trace(Tape(recorder, compiled.tables, values, error is not None), context, self.source, compiled.ops)
+        trace.draws = taken
+        if error is not None:
+            trace.error = TraceError(error, None)
+            trace.error = TraceError(error, origin(trace))
+            if on_error == "raise":
+                error.trace = trace  # type: ignore[attr-defined]
+                raise error
+        return trace
+
+    def _recorder(self, context: TraceContext) -> Recorder:
+        """One that nobody reads any more, or a new one."""
+        from sys import getrefcount
+
+        kept = self._recorders.setdefault((context.limit_bytes, context.overflow), [])
+        with self._lock:
+            for recorder in kept:
+                if getrefcount(recorder) <= 3 and context.overflow != "spill":
+                    return recorder
+            found = Recorder(context.limit_bytes, context.overflow)
+            if len(kept) < POOLED:
+                kept.append(found)
+            return found
+
+
+def _site(item: Item) -> Site:
+    place = item.place
+    line, column = (0, 0) if place is None else (place.line, place.column)
+    return Site(item.kind, item.name, bool(item.child), line, column)
+
+
+def _count(number: int) -> str:
+    return "1 argument" if number == 1 else f"{number} arguments"
+
+
+def _argument(function: str, name: str, type_: ValueType, value: Any) -> tuple[Any, int]:
+    """An argument as the function takes it, and whether an int had to become real."""
+    if type_.base == "other":
+        raise ArgumentError(f"'{function}' cannot be traced yet: the type of its argument '{name}' is not supported")
+    what = f"'{function}': argument '{name}'"
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ArgumentError(f"{what} is ragged") from None
+    if array.dtype.kind not in "iuf" and array.size:
+        raise ArgumentError(f"{what} is {type_}, not {type(value).__name__}")
+    if array.ndim != type_.rank:
+        raise ArgumentError(f"{what} is {type_}, with {type_.rank} dimensions, but has {array.ndim}")
+    if not type_.is_int:
+        return (array.astype(float) if array.ndim else float(array)), int(array.dtype.kind != "f")
+    if array.dtype.kind == "f" and array.size:
+        raise ArgumentError(f"{what} is {type_}, but a real was given")
+    if array.size and not (-(2**31) <= int(array.min()) and int(array.max()) < 2**31):
+        raise ArgumentError(f"{what} does not fit 32 bits")
+    return (array.astype(np.int32) if array.ndim else int(array)), 0
+
+
+def _store(data: BoundData, values: Sequence[Any], types: Sequence[ValueType]) -> None:
+    slot = 1
+    for value, type_ in zip(values, types, strict=True):
+        if type_.rank:
+            data.set_array(slot, _elements(value, type_))
+            for n, size in enumerate(value.shape, slot + 1):
+                data.set_int(n, size)
+        elif type_.is_int:
+            data.set_int(slot, value)
+        else:
+            data.set_real(slot, value)
+        slot += 1 + type_.rank
+
+
+def _elements(value: npt.NDArray[Any], type_: ValueType) -> npt.NDArray[Any]:
+    """In the order of compiled programs: matrices by column."""
+    ordered = np.swapaxes(value, -1, -2) if type_.base == "matrix" else value
+    flat = np.ascontiguousarray(ordered).reshape(-1)
+    return flat if flat.size else np.zeros(1, flat.dtype)
+
+
+def _error(compiled: _Compiled, status: int, run: Any, draws: Any) -> Exception:
+    if draws is not None and draws.problem == 1:
+        return DrawsExhausted(f"the function drew more than the {len(draws.taken())} random numbers that were given")
+    if draws is not None and draws.problem == 2:
+        return ArgumentError(
+            "a distribution asks for random bits where uniform numbers were given: scripted draws feed uniform_rng, "
+            "bernoulli_rng and what is made of them"
+        )
+    site = run.error_site
+    known = (
+        compiled.sites[site]
+        if 0 <= site < len(compiled.sites)
+        else ErrorSite(status, "the program failed", "", 0, 0, "")
+    )
+    return known.error(status, run.error_values, run.message)
+
+
+def origin(trace: Trace) -> Node | None:
+    """The innermost node that threw."""
+    node: Node = trace.root
+    while isinstance(node, NestedCallNode) and (body := node.body) is not None and body.is_cut:
+        last = body.steps - 1
+        ordinal = body.throwing(last)
+        if ordinal is None:
+            return node
+        block = body.block(last)
+        node = trace.node(body, body.position(last, False, len(block.arguments) + ordinal))
+    return node

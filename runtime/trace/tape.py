@@ -1,0 +1,93 @@
+"""The records of one run with what is needed to read them; see `frames`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ulam.emit.trace_ops import record_bytes
+from ulam.passes.trace.graph import Graph
+from ulam.runtime.trace.frames import Frame, Layout
+from ulam.runtime.trace.recorder import BlockRow, Recorder
+from ulam.runtime.trace.values import MISSING, Digest
+
+
+class Tables:
+    """The tables of a traced program by symbol, and what the recorder must know of their blocks."""
+
+    def __init__(self, graphs: Mapping[str, Graph]) -> None:
+        self.graphs = dict(graphs)
+        self.layouts = {symbol: Layout(graph) for symbol, graph in graphs.items()}
+        self.record_count = 1 + max(max(layout.by_record) for layout in self.layouts.values())
+        self.rows = (BlockRow * self.record_count)()
+        self.nodes = np.zeros(self.record_count, np.int64)
+        for layout in self.layouts.values():
+            for number, block in layout.by_record.items():
+                returns = any(not edge.target for edge in block.edges)
+                nodes = self.nodes[number] = layout.nodes[number]
+                self.rows[number] = BlockRow(
+                    record_bytes(block.slots), nodes, len(layout.children[number]), int(returns)
+                )
+
+
+class Tape:
+    """The records of one run. `arguments`: of the traced function; `failed`: whether an error ended the run."""
+
+    def __init__(self, recorder: Recorder, tables: Tables, arguments: Sequence[Any], failed: bool) -> None:
+        self.recorder = recorder
+        self.tables = tables
+        self.arguments = list(arguments)
+        self.failed = failed
+        self.record_count = tables.record_count
+        self.nodes_of_record = tables.nodes
+        self._frames: WeakValueDictionary[int, Frame] = WeakValueDictionary()
+
+    def layout(self, symbol: str) -> Layout:
+        """The table of a function."""
+        return self.tables.layouts[symbol]
+
+    def frame(self, symbol: str, place: int, parent: Frame | None = None, call: int = 0) -> Frame:
+        """The frame whose records begin at `place`."""
+        found = self._frames.get(place)
+        if found is None:
+            found = self._frames[place] = Frame(self, symbol, place, parent, call)
+        return found
+
+    def replaced(self, operands: Sequence[Any], kinds: Sequence[str]) -> Any:
+        """A container with elements replaced: `operands` are the container, the indices, the new elements."""
+        container, *indices, value = operands
+        if isinstance(container, Digest) or isinstance(value, Digest):
+            return MISSING
+        result = np.array(container)
+        at: list[Any] = []
+        for kind in kinds:
+            if kind == "single":
+                at.append(int(indices.pop(0)) - 1)
+            elif kind == "multiple":
+                at.append(np.asarray(indices.pop(0)) - 1)
+            elif kind == "between":
+                first, last = indices.pop(0), indices.pop(0)
+                at.append(slice(int(first) - 1, max(int(last), int(first) - 1)))
+            elif kind == "from":
+                at.append(slice(int(indices.pop(0)) - 1, None))
+            elif kind == "to":
+                at.append(slice(0, max(int(indices.pop(0)), 0)))
+            else:
+                at.append(slice(None))
+        if sum(isinstance(a, np.ndarray) for a in at) > 1:
+            return _cross(result, at, value)
+        result[tuple(at)] = value
+        return result
+
+
+def _cross(result: Any, at: list[Any], value: Any) -> Any:
+    """Index arrays in several dimensions mean all combinations, the later assignment winning."""
+    lists = [
+        np.atleast_1d(np.arange(size)[a]) if not isinstance(a, np.ndarray) else a
+        for a, size in zip(at, result.shape, strict=False)
+    ]
+    result[np.ix_(*lists)] = np.reshape(value, [len(part) for part in lists] + list(np.shape(value)[len(lists) :]))
+    return result
