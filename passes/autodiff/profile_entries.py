@@ -30,20 +30,32 @@ class CountProfileEntries(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp):
-                regions = [o for o in ops_within(function) if isinstance(o, scf.IfOp) and _is_forward_half(o)]
-                for region in regions:
-                    _count(region.regions[0].block)
+                for begin in [o for o in ops_within(function) if isinstance(o, ad.ProfileBeginOp)]:
+                    if begin.reverse is None:
+                        _count_region(begin)
 
 
-def _is_forward_half(op: scf.IfOp) -> bool:
-    begin = op.cond.owner
-    return "profile" in op.attributes and isinstance(begin, ad.ProfileBeginOp) and begin.reverse is None
+def _count_region(begin: ad.ProfileBeginOp) -> None:
+    """The body of the region's branch; of a region that is none, the ops between its begin and its end."""
+    users = [use.operation for use in begin.res.uses]
+    for branch in users:
+        if isinstance(branch, scf.IfOp) and "profile" in branch.attributes:
+            body = branch.regions[0].block
+            _count(list(body.ops), terminator(body))
+            return
+    end = next(user for user in users if isinstance(user, ad.ProfileEndOp))
+    ops: list[Operation] = []
+    op = begin.next_op
+    while op is not None and op is not end:
+        ops.append(op)
+        op = op.next_op
+    _count(ops, end)
 
 
-def _count(block: Block) -> None:
-    """Adds the counts of a block and of those inside, other regions excepted."""
+def _count(ops: list[Operation], end: Operation) -> None:
+    """Adds the counts of ops that stand in front of `end`, and of blocks inside, other regions excepted."""
     kept, others = 0, list[SSAValue]()
-    for op in list(block.ops):
+    for op in ops:
         kept += _kept(op)
         if isinstance(op, rt.AllocOp) and "stack" not in op.properties and not _holds_kept(op):
             others.append(op.count)
@@ -55,9 +67,10 @@ def _count(block: Block) -> None:
             continue
         for region in op.regions:
             for inner in region.blocks:
-                _count(inner)
+                _count(list(inner.ops), terminator(inner))
     if kept or others:
-        writer = _Writer(block, terminator(block))
+        assert end.parent is not None
+        writer = _Writer(end.parent, end)
         total = writer.constant(0)
         for count in others:
             total = writer.op(arith.AddiOp, total, count)

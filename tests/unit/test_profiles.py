@@ -253,6 +253,7 @@ def test_automatic_regions() -> None:
         assert value == pytest.approx(expected[0], rel=1e-14)
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-12)
         assert [row.name for row in profiler.rows()] == regions
+        assert rows(profiler)[regions[-1]].kept_values > 0
     with pytest.raises(ArgumentError, match="profile must be"):
         StanModel(source, DATA, profile="lines")
 
