@@ -6,7 +6,7 @@ The function is only read. `traced_function` also tells where in it each block b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import FileLineColLoc, FloatAttr, IntegerAttr, LocationAttr, StringAttr
@@ -67,9 +67,9 @@ class TracedFunction:
     """Ops that are no items but may throw, with the number of items before them."""
 
 
-def traced_function(function: stan.FuncOp, symbol: str, decide: Decide) -> TracedFunction:
-    """The table of a function, to be called `symbol`."""
-    return _Tracer(function, symbol, decide).run()
+def traced_function(function: stan.FuncOp, symbol: str, names: Mapping[str, str], decide: Decide) -> TracedFunction:
+    """The table of a function, to be called `symbol`. `names`: of functions in the source, by symbol."""
+    return _Tracer(function, symbol, names, decide).run()
 
 
 @dataclass
@@ -83,8 +83,9 @@ class _Loop:
 
 
 class _Tracer:
-    def __init__(self, function: stan.FuncOp, symbol: str, decide: Decide) -> None:
+    def __init__(self, function: stan.FuncOp, symbol: str, names: Mapping[str, str], decide: Decide) -> None:
         self.function = function
+        self.names = names
         self.decide = decide
         outputs = function.function_type.outputs.data
         name = function.stan_name.data
@@ -225,12 +226,14 @@ class _Tracer:
         if isinstance(op, stan.CallOp):
             name, symbol = op.callee.data, op.callee.data
             if op.user is not None:
-                name = self._stan_name(op.callee.data)
+                name = self.names.get(op.callee.data, op.callee.data)
                 child = self.decide(op)
             else:
                 operands = self._literals(op)
             if op.callback is not None:
-                operands.insert(0, Operand(0, self._stan_name(op.callback.data), ValueType("function")))
+                operands.insert(
+                    0, Operand(0, self.names.get(op.callback.data, op.callback.data), ValueType("function"))
+                )
         elif isinstance(op, stan.TargetAddOp | stan.JacobianAddOp):
             kind, name = "target", "target" if isinstance(op, stan.TargetAddOp) else "jacobian"
         elif isinstance(op, stan.PrintOp):
@@ -255,14 +258,6 @@ class _Tracer:
         item.child, item.symbol = child, symbol
         if result is not None:
             self.definitions[result] = item
-
-    def _stan_name(self, symbol: str) -> str:
-        program = self.function.parent_op()
-        assert isinstance(program, stan.ProgramOp)
-        for other in program.body.block.ops:
-            if isinstance(other, stan.FuncOp) and other.sym_name.data == symbol:
-                return other.stan_name.data
-        return symbol
 
     def _literals(self, op: stan.CallOp) -> list[SSAValue | Definition]:
         """The arguments of a call of the library; int literals where the function takes reals are reals."""

@@ -92,6 +92,7 @@ class _Maker:
         self.function = function
         self.plan = plan
         self.functions = {op.sym_name.data: op for op in program.body.block.ops if isinstance(op, stan.FuncOp)}
+        self.names = {symbol: op.stan_name.data for symbol, op in self.functions.items()}
         self.traced: dict[str, TracedFunction] = {}
         self.instrumented: list[stan.FuncOp] = []
         self._refuse(function)
@@ -124,7 +125,9 @@ class _Maker:
                 reached.append((callee, child, depth + 1))
                 return child
 
-            self.traced[symbol] = traced_function(function, symbol, decide)
+            # of a copy: what readers are shown stays as it was written
+            copy = function if function is root else function.clone()
+            self.traced[symbol] = traced_function(copy, symbol, self.names, decide)
             work += reversed(reached)
         number = 0
         for traced in self.traced.values():

@@ -18,6 +18,12 @@ typedef struct {
   int32_t left, returning;
 } open_call;
 
+/* The same with what tells where it went on. `latest`: the place of its last record; positions without parameters. */
+typedef struct {
+  int64_t first, latest, steps, position;
+  int32_t left, returning;
+} open_frame;
+
 struct ulam_trace {
   char *cursor, *end; /* read and written by emitted code: the first two fields */
   int32_t mode;
@@ -28,6 +34,8 @@ struct ulam_trace {
   int64_t idle_count, idle_capacity;
   int64_t held; /* bytes of chunks in memory, idle ones apart */
   int64_t dropped;
+  open_frame *open; /* the calls that were open at the end of chunk `walked` - 1 */
+  int64_t depth, open_capacity, walked, walked_nodes; /* the last: of the chunk walked last */
   const ulam_trace_block *blocks;
   int64_t block_count;
   char *side; /* contents of containers */
@@ -93,6 +101,7 @@ void ulam_trace_free(ulam_trace *trace) {
   free(trace->chunks);
   free(trace->side);
   free(trace->edges);
+  free(trace->open);
   free(trace);
 }
 
@@ -101,6 +110,7 @@ void ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t
   trace->blocks = blocks;
   trace->block_count = count;
   trace->dropped = trace->side_bytes = trace->edge_bytes = 0;
+  trace->depth = trace->walked = 0;
   trace->edge_width = count <= 256 ? 1 : count <= 65536 ? 2 : 4;
   trace->failed = 0;
   if (trace->file) rewind(trace->file);
@@ -129,17 +139,6 @@ static inline int32_t block_of(const ulam_trace *trace, const char *record) {
   return number > 0 && number < trace->block_count ? number : 0;
 }
 
-static int64_t count_nodes(const ulam_trace *trace, const char *at, const char *end) {
-  int64_t nodes = 0;
-  while (at < end) {
-    int32_t number = block_of(trace, at);
-    if (number == 0) break;
-    nodes += trace->blocks[number].nodes;
-    at += trace->blocks[number].bytes;
-  }
-  return nodes;
-}
-
 static int append(char **bytes, int64_t *length, int64_t *capacity, const void *data, int64_t size) {
   if (*length + size > *capacity) {
     int64_t larger = 2 * *capacity + size + 4096;
@@ -154,48 +153,127 @@ static int append(char **bytes, int64_t *length, int64_t *capacity, const void *
 }
 
 static void keep_edges(ulam_trace *trace, const chunk *full) {
-  const char *end = full->base + full->used;
-  for (const char *at = full->base; at < end;) {
-    int32_t number = block_of(trace, at);
-    if (number == 0) break;
-    if (!append((char **)&trace->edges, &trace->edge_bytes, &trace->edge_capacity, &number, trace->edge_width))
+  int64_t most = trace->edge_bytes + full->used / 8 * trace->edge_width;
+  if (most > trace->edge_capacity) {
+    int64_t capacity = trace->edge_capacity + (trace->edge_capacity >> 2) + most - trace->edge_bytes;
+    unsigned char *grown = realloc(trace->edges, (size_t)capacity);
+    if (grown == NULL) {
       trace->failed = 1;
-    at += trace->blocks[number].bytes;
+      return;
+    }
+    trace->edges = grown;
+    trace->edge_capacity = capacity;
   }
+  unsigned char *to = trace->edges + trace->edge_bytes;
+  for (int64_t offset = 0; offset < full->used;) {
+    int32_t number = block_of(trace, full->base + offset);
+    if (number == 0) break;
+    if (trace->edge_width == 1) {
+      *to++ = (unsigned char)number;
+    } else {
+      memcpy(to, &number, (size_t)trace->edge_width); /* the low bytes come first on the machines that we emit for */
+      to += trace->edge_width;
+    }
+    offset += trace->blocks[number].bytes;
+  }
+  trace->edge_bytes = to - trace->edges;
+}
+
+static void out_of_memory(void) {
+  fprintf(stderr, "ulam: no memory for a trace\n");
+  abort();
+}
+
+static void walk_record(ulam_trace *trace, const ulam_trace_block *block, int64_t place) {
+  if (trace->depth == 0 || trace->open[trace->depth - 1].left > 0) {
+    if (trace->depth > 0) --trace->open[trace->depth - 1].left;
+    if (trace->depth == trace->open_capacity) {
+      trace->open_capacity = 2 * trace->open_capacity + 64;
+      trace->open = realloc(trace->open, (size_t)trace->open_capacity * sizeof *trace->open);
+      if (trace->open == NULL) out_of_memory();
+    }
+    trace->open[trace->depth++] = (open_frame){place, place, 0, 0, 0, 0};
+  }
+  open_frame *top = &trace->open[trace->depth - 1];
+  top->latest = place;
+  ++top->steps;
+  top->position += block->nodes;
+  top->left = block->children;
+  top->returning = block->returns;
+  while (trace->depth > 0 && trace->open[trace->depth - 1].returning && trace->open[trace->depth - 1].left == 0)
+    --trace->depth;
+}
+
+/* Follows the calls through a chunk; returns how many nodes it has. */
+static int64_t walk_chunk(ulam_trace *trace, int64_t number) {
+  int64_t nodes = 0;
+  const chunk *done = &trace->chunks[number];
+  const ulam_trace_block *blocks = trace->blocks;
+  open_frame *top = trace->depth > 0 ? &trace->open[trace->depth - 1] : NULL;
+  for (int64_t offset = 0; offset < done->used;) {
+    int32_t block = block_of(trace, done->base + offset);
+    if (block == 0) break;
+    int64_t place = number * trace->chunk_bytes + offset;
+    if (top != NULL && (top->left | blocks[block].children | blocks[block].returns) == 0) {
+      top->latest = place; /* by far the most: one block of a call follows another */
+      ++top->steps;
+      top->position += blocks[block].nodes;
+    } else {
+      walk_record(trace, &blocks[block], place);
+      top = trace->depth > 0 ? &trace->open[trace->depth - 1] : NULL;
+    }
+    nodes += blocks[block].nodes;
+    offset += blocks[block].bytes;
+  }
+  return nodes;
+}
+
+/* Follows the calls up to the end of chunk `number`. Returns whether a record in that chunk is still being written: the
+ * results of calls that are open go there, so its memory must stay. */
+static int walk(ulam_trace *trace, int64_t number) {
+  while (trace->walked <= number) trace->walked_nodes = walk_chunk(trace, trace->walked++);
+  for (int64_t i = 0; i < trace->depth; ++i) {
+    const open_frame *frame = &trace->open[i];
+    int is_in_call = i < trace->depth - 1 || frame->left > 0;
+    if (is_in_call && frame->latest / trace->chunk_bytes == number) return 1;
+  }
+  return 0;
+}
+
+/* Lets a chunk go, unless something is still written to it. */
+static void drop(ulam_trace *trace, int64_t number) {
+  chunk *old = &trace->chunks[number];
+  if (walk(trace, number) || (trace->mode == ULAM_TRACE_EDGES && number == 0)) return; /* the first has the result */
+  if (trace->mode != ULAM_TRACE_SPILL) trace->dropped += trace->walked_nodes;
+  forget(trace, old);
 }
 
 /* The chunk in use is full, or the run is over. */
 static void end_chunk(ulam_trace *trace, int is_last) {
   if (trace->count == 0) return;
-  chunk *full = &trace->chunks[trace->count - 1];
+  int64_t number = trace->count - 1;
+  chunk *full = &trace->chunks[number];
   if (full->base == NULL) return;
   full->used = trace->cursor - full->base;
-  int full_up = trace->held >= trace->limit;
-  if (trace->mode == ULAM_TRACE_EDGES) {
-    keep_edges(trace, full);
-    trace->dropped += count_nodes(trace, full->base, full->base + full->used);
-    forget(trace, full);
-    trace->first_kept = trace->count;
-  } else if (trace->mode == ULAM_TRACE_SPILL && !is_last) {
-    if (fseek(trace->file, (long)((trace->count - 1) * trace->chunk_bytes), SEEK_SET) != 0 ||
-        fwrite(full->base, 1, (size_t)full->used, trace->file) != (size_t)full->used)
-      trace->failed = 1;
-    forget(trace, full);
-  } else if (trace->mode == ULAM_TRACE_RING && full_up && !is_last) {
-    chunk *oldest = &trace->chunks[trace->first_kept++];
-    trace->dropped += count_nodes(trace, oldest->base, oldest->base + oldest->used);
-    forget(trace, oldest);
-  } else if (trace->mode == ULAM_TRACE_STOP && trace->held > trace->limit) {
-    trace->dropped += count_nodes(trace, full->base, full->base + full->used);
-    forget(trace, full);
-    --trace->count; /* what is beyond the limit always goes to one chunk more than there may be */
+  switch (trace->mode) {
+    case ULAM_TRACE_EDGES:
+      keep_edges(trace, full);
+      drop(trace, number);
+      trace->first_kept = trace->count;
+      break;
+    case ULAM_TRACE_SPILL:
+      if (is_last) break;
+      if (fseek(trace->file, (long)(number * trace->chunk_bytes), SEEK_SET) != 0 ||
+          fwrite(full->base, 1, (size_t)full->used, trace->file) != (size_t)full->used)
+        trace->failed = 1;
+      drop(trace, number);
+      break;
+    case ULAM_TRACE_RING:
+      if (!is_last && trace->held >= trace->limit) drop(trace, trace->first_kept++);
+      break;
+    default:
+      if (trace->held > trace->limit) drop(trace, number);
   }
-}
-
-static void out_of_memory(ulam_trace *trace) {
-  (void)trace;
-  fprintf(stderr, "ulam: no memory for a trace\n");
-  abort();
 }
 
 static int room_for_chunk(ulam_trace *trace) {
@@ -210,9 +288,9 @@ static int room_for_chunk(ulam_trace *trace) {
 
 void ulam_trace_grow(ulam_trace *trace, int64_t bytes) {
   end_chunk(trace, 0);
-  if (!room_for_chunk(trace)) out_of_memory(trace);
+  if (!room_for_chunk(trace)) out_of_memory();
   char *base = take(trace);
-  if (base == NULL || bytes > trace->chunk_bytes) out_of_memory(trace);
+  if (base == NULL || bytes > trace->chunk_bytes) out_of_memory();
   trace->held += trace->chunk_bytes;
   trace->chunks[trace->count++] = (chunk){base, 0, 0};
   trace->cursor = base;
@@ -295,12 +373,14 @@ static const char *record_at(const ulam_trace *trace, int64_t *place) {
   return trace->chunks[number].base + offset;
 }
 
-/* Passes over a call's records. Returns 0 where the records end before the call does. */
-static int skip_call(const ulam_trace *trace, int64_t *place) {
-  int64_t depth = 0, capacity = 64;
+/* Passes over the rest of the calls `open`, the innermost last, or, if there are none, over a call that begins here.
+ * Returns 0 where the records end before. */
+static int skip_calls(const ulam_trace *trace, int64_t *place, const open_frame *open, int64_t count) {
+  int64_t depth = 0, capacity = count + 64;
   open_call *stack = malloc((size_t)capacity * sizeof *stack);
   int fine = stack != NULL;
-  if (fine) stack[depth++] = (open_call){0, 0};
+  if (fine && count == 0) stack[depth++] = (open_call){0, 0};
+  for (int64_t i = 0; fine && i < count; ++i) stack[depth++] = (open_call){open[i].left, open[i].returning};
   while (fine && depth > 0) {
     open_call *top = &stack[depth - 1];
     if (top->left == 0 && top->returning) {
@@ -333,6 +413,24 @@ static int skip_call(const ulam_trace *trace, int64_t *place) {
   return fine;
 }
 
+int32_t ulam_trace_resume(const ulam_trace *trace, int64_t first, int64_t *place, int64_t *steps, int64_t *position) {
+  if (trace->first_kept >= trace->count || trace->walked != trace->first_kept) return 0;
+  for (int64_t i = 0; i < trace->depth; ++i) {
+    const open_frame *frame = &trace->open[i];
+    if (frame->first != first) continue;
+    *place = trace->first_kept * trace->chunk_bytes;
+    *steps = frame->steps;
+    *position = frame->position;
+    int64_t inside = trace->depth - i - 1;
+    if (inside > 0 && !skip_calls(trace, place, frame + 1, inside)) return 0;
+    /* Its block had calls left: they come before the next block. */
+    for (int32_t n = 0; n < frame->left; ++n)
+      if (!skip_calls(trace, place, NULL, 0)) return 0;
+    return !frame->returning;
+  }
+  return 0;
+}
+
 int64_t ulam_trace_scan(const ulam_trace *trace, int64_t *place, int64_t *state, int32_t *blocks, int64_t *places,
                         int64_t capacity) {
   int64_t found = 0;
@@ -347,9 +445,9 @@ int64_t ulam_trace_scan(const ulam_trace *trace, int64_t *place, int64_t *state,
     blocks[found] = number;
     places[found++] = *place;
     *place += block->bytes;
+    if (block->returns) *state = -1; /* what it calls need not be passed over */
     for (int32_t i = 0; i < block->children && *state >= 0; ++i)
-      if (!skip_call(trace, place)) *state = -2;
-    if (*state >= 0 && block->returns) *state = -1;
+      if (!skip_calls(trace, place, NULL, 0)) *state = -2;
   }
   return found;
 }
@@ -363,7 +461,7 @@ int64_t ulam_trace_children(const ulam_trace *trace, int64_t place, int64_t *pla
   int fine = 1;
   for (int32_t i = 0; i < count && i < capacity; ++i) {
     places[i] = fine && record_at(trace, &place) != NULL ? place : -1;
-    fine = fine && places[i] >= 0 && skip_call(trace, &place);
+    fine = fine && places[i] >= 0 && (i + 1 == count || skip_calls(trace, &place, NULL, 0));
   }
   return count;
 }

@@ -61,6 +61,10 @@ ULAM_API int32_t ulam_trace_lend_side(ulam_trace *trace, const char *bytes, int6
  * over, -2 where the records end before it is. */
 ULAM_API int64_t ulam_trace_scan(const ulam_trace *trace, int64_t *place, int64_t *state, int32_t *blocks,
                                  int64_t *places, int64_t capacity);
+/* For a frame whose first record is at `first`, and that was open where records were dropped: where it goes on behind
+ * them, how many steps it had done before, and how many nodes (parameters apart). 0 if it does not go on there. */
+ULAM_API int32_t ulam_trace_resume(const ulam_trace *trace, int64_t first, int64_t *place, int64_t *steps,
+                                   int64_t *position);
 /* The places where the calls recorded in the record at `place` begin; -1 for one that is not there. */
 ULAM_API int64_t ulam_trace_children(const ulam_trace *trace, int64_t place, int64_t *places, int64_t capacity);
 

@@ -110,6 +110,7 @@ class Frame:
         self._batches: dict[int, Batch] = {}
         self._state = 0
         self._steps = 0  # of all batches that were read
+        self._gap: tuple[int, int] | None = None
 
     # ------------------------------------------------------------ steps
 
@@ -132,6 +133,8 @@ class Frame:
         if number == len(self._starts) - 1:
             self._state = status
             self._steps = first + len(blocks)
+            if status == CUT and self._gap is None:
+                self._resume(batch.end)
             if status >= 0:
                 last = self._last[number].copy()
                 last[blocks] = np.arange(first, first + len(blocks))
@@ -142,6 +145,24 @@ class Frame:
             self._batches.pop(next(iter(self._batches)))
         self._batches[number] = batch
         return batch
+
+    def _resume(self, end: int) -> None:
+        """Goes on behind records that were dropped, if the frame does."""
+        found = self.tape.recorder.resume(self.place)
+        if found is None:
+            return
+        place, steps, position = found
+        self._gap = (end + 1, self.head + position)
+        self._state = 0
+        self._starts.append((place, 0, steps, self.head + position))
+        self._first_positions.append(self.head + position)
+        self._last.append(np.full(self.tape.record_count, -1, np.int64))
+
+    @property
+    def gap(self) -> tuple[int, int] | None:
+        """The positions that are not kept, first and last, of a frame that goes on behind them; reads all."""
+        self._read_all()
+        return self._gap
 
     def _read_all(self) -> None:
         while self._state >= 0 and self.batch(len(self._starts) - 1) is not None:
@@ -197,7 +218,7 @@ class Frame:
         while batch is not None and step >= batch.first + len(batch.blocks):
             number += 1
             batch = self.batch(number)
-        if batch is None:
+        if batch is None or step < batch.first:
             raise LookupError(f"step {step}")
         return batch, step - batch.first
 
@@ -247,6 +268,8 @@ class Frame:
             batch = self.batch(number)
         if batch is None or ((self._state < 0 or self.tape.failed) and position > self.length):
             raise IndexError(f"position {position}")
+        if position <= int(batch.positions[0]):
+            raise IndexError(f"position {position} was not kept")
         n = int(np.searchsorted(batch.positions, position, side="left")) - 1
         offset = position - int(batch.positions[n]) - 1
         block = self.layout.by_record[int(batch.blocks[n])]
@@ -319,7 +342,7 @@ class Frame:
         """The end of the block before that at a spot; None at the entry, and where that is not kept."""
         if spot.in_header:
             return Spot(spot.step, False, self.block(spot.step).nodes - 1)
-        if spot.step == 0:
+        if spot.step == 0 or not self.has_step(spot.step - 1):
             return None
         before = self.block(spot.step - 1)
         header = self.layout.header.get(before.record)

@@ -345,7 +345,11 @@ class Children(Sequence[Node]):
             try:
                 node = self._trace.node(self._frame, position)
             except IndexError:
-                return
+                gap = self._frame.gap
+                if gap is None or not gap[0] <= position <= gap[1]:
+                    return
+                position = gap[1] + 1
+                continue
             yield node
             position += 1
 

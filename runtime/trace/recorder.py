@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,8 @@ from ulam.runtime.native import Context, Rng, library
 
 MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}
 CHUNK_BYTES = 1 << 20
+EDGES_CHUNK_BYTES = 1 << 18
+"""Where values are not kept: one that stays in the cache."""
 SCANNED = 4096
 """Records that are read at a time."""
 OVER, CUT = -1, -2
@@ -35,6 +37,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_trace_lend": (_I32, (_P, _I64, _P, _I64)),
     "ulam_trace_lend_side": (_I32, (_P, ctypes.c_char_p, _I64)),
     "ulam_trace_scan": (_I64, (_P, _P, _P, _P, _P, _I64)),
+    "ulam_trace_resume": (_I32, (_P, _I64, _P, _P, _P)),
     "ulam_trace_children": (_I64, (_P, _I64, _P, _I64)),
     "ulam_draws_new": (_P, (_P, _P)),
     "ulam_draws_scripted": (_P, (_P, _P, _I64)),
@@ -74,12 +77,13 @@ class Info(ctypes.Structure):
 class Recorder:
     """Records of one run at a time. Not for several threads at once."""
 
-    def __init__(self, limit_bytes: int = 1 << 30, overflow: str = "stop", chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(self, limit_bytes: int = 1 << 30, overflow: str = "stop", chunk_bytes: int = 0) -> None:
         if overflow not in MODES:
             raise ValueError(f"overflow is one of {', '.join(MODES)}, not {overflow!r}")
         if limit_bytes < 4096:
             raise ValueError(f"limit_bytes is {limit_bytes}, but must be at least 4096")
         self.mode = overflow
+        chunk_bytes = chunk_bytes or (EDGES_CHUNK_BYTES if overflow == "edges" else CHUNK_BYTES)
         self.chunk_bytes = min(chunk_bytes, limit_bytes)
         self.limit_bytes = limit_bytes
         self._library = trace_library()
@@ -95,6 +99,9 @@ class Recorder:
         self.address: int = address
         self._rows: Any = None
         self._kept: list[Any] = []
+        self.replay: Callable[[], Recorder] | None = None
+        """Of a recorder that keeps edges only: runs the program once more, and keeps all."""
+        self._replayed: Recorder | None = None
 
     def __del__(self) -> None:
         address = getattr(self, "address", None)
@@ -107,6 +114,8 @@ class Recorder:
     def begin(self, rows: Any) -> None:
         """Forgets what is there. `rows`: an array of `BlockRow`."""
         self._rows = rows
+        self.replay = self._replayed = None
+        self._kept.clear()
         self._library.ulam_trace_begin(self.address, ctypes.addressof(rows), len(rows))
 
     def touch(self, byte_count: int) -> None:
@@ -154,8 +163,21 @@ class Recorder:
         base = self._library.ulam_trace_chunk(self.address, number, ctypes.addressof(used))
         return base or 0, used.value
 
+    def _with(self, place: int) -> Recorder:
+        """What has the records at a place: where only edges are kept, only the first is there, others are replayed."""
+        if self.replay is None or place < self._rows[1].bytes:
+            return self
+        if self._replayed is None:
+            found = self.replay()
+            if found.info().chunks != self.info().chunks:
+                raise RuntimeError("the program did something else when it ran once more: its trace cannot be read")
+            self._replayed = found
+        return self._replayed
+
     def bytes_at(self, place: int, count: int) -> bytes:
         """Bytes of a record."""
+        if (other := self._with(place)) is not self:
+            return other.bytes_at(place, count)
         base, used = self.chunk(place // self.chunk_bytes)
         offset = place % self.chunk_bytes
         if not base or offset + count > used:
@@ -164,6 +186,8 @@ class Recorder:
 
     def side(self, offset: int, count: int) -> bytes:
         """Bytes of the contents of containers."""
+        if self.replay is not None and (other := self._with(self.chunk_bytes)) is not self:
+            return other.side(offset, count)
         info = self.info()
         if not 0 <= offset <= info.side_bytes - count:
             raise LookupError(f"no contents at {offset}")
@@ -171,6 +195,8 @@ class Recorder:
 
     def scan(self, place: int, state: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], int, int]:
         """Up to SCANNED records of a frame from `place` on: blocks, places; where to go on, and the state then."""
+        if (other := self._with(place)) is not self:
+            return other.scan(place, state)
         blocks, places = np.empty(SCANNED, np.int32), np.empty(SCANNED, np.int64)
         at, status = _I64(place), _I64(state)
         count = self._library.ulam_trace_scan(
@@ -183,8 +209,18 @@ class Recorder:
         )
         return blocks[:count], places[:count], at.value, status.value
 
+    def resume(self, first: int) -> tuple[int, int, int] | None:
+        """Where a frame goes on behind records that were dropped; the steps and positions that it had done by then."""
+        place, steps, position = _I64(), _I64(), _I64()
+        found = self._library.ulam_trace_resume(
+            self.address, first, ctypes.addressof(place), ctypes.addressof(steps), ctypes.addressof(position)
+        )
+        return (place.value, steps.value, position.value) if found else None
+
     def children(self, place: int, count: int) -> list[int]:
         """Where the recorded calls of a record begin; -1 for those that are not there."""
+        if (other := self._with(place)) is not self:
+            return other.children(place, count)
         places = (_I64 * max(count, 1))()
         self._library.ulam_trace_children(self.address, place, ctypes.addressof(places), count)
         return list(places[:count])
@@ -225,6 +261,13 @@ class Replay:
 
     def __init__(self, trace: Any) -> None:
         self.draws: Draws = trace.draws
+
+    @classmethod
+    def of(cls, draws: Draws) -> Replay:
+        """Draws that are at hand."""
+        made = cls.__new__(cls)
+        made.draws = draws
+        return made
 
     def __repr__(self) -> str:
         return f"Replay({len(self.draws)} draws)"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -21,7 +23,7 @@ from ulam.runtime.trace.contexts import Site, TraceContext
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
 from ulam.runtime.trace.program_text import FunctionText, SourceText, Span
-from ulam.runtime.trace.recorder import NO_DRAWS, Draws, DrawsExhausted, Recorder, Source, generator
+from ulam.runtime.trace.recorder import NO_DRAWS, Draws, DrawsExhausted, Recorder, Replay, Source, generator
 from ulam.runtime.trace.tape import Tables, Tape
 
 if TYPE_CHECKING:
@@ -45,7 +47,9 @@ class TraceError:
 
     @property
     def message(self) -> str:
-        return str(self.exception).splitlines()[0] if str(self.exception) else self.type.__name__
+        error = self.exception
+        text = error.text if isinstance(error, ProgramError) else str(error)
+        return text.splitlines()[0] if text else self.type.__name__
 
     @property
     def span(self) -> Span | None:
@@ -121,7 +125,7 @@ class Trace:
             found = self._metadata[key] = dict(_static_metadata(node))
         return found
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace to a file; `load` reads it."""
         from ulam.runtime.trace.saved import save
 
@@ -288,6 +292,26 @@ class TracedProgram:
         rng: Source | None, on_error: str,
     ) -> Trace:  # fmt: skip
         recorder = self._recorder(context)
+        error, draws, printed = self._record(compiled, recorder, values, types, rng)
+        if printed:
+            print(printed, end="")
+        trace = Trace(Tape(recorder, compiled.tables, values, error is not None), context, self.source, compiled.ops)
+        trace.draws = draws
+        if context.overflow == "edges":
+            recorder.replay = partial(self._replay, compiled, recorder.chunk_bytes, values, types, draws)
+        if error is not None:
+            trace.error = TraceError(error, None)
+            trace.error = TraceError(error, origin(trace))
+            if on_error == "raise":
+                error.trace = trace  # type: ignore[attr-defined]
+                raise error
+        return trace
+
+    def _record(
+        self, compiled: _Compiled, recorder: Recorder, values: Sequence[Any], types: Sequence[ValueType],
+        rng: Source | None,
+    ) -> tuple[Exception | None, Draws, str]:  # fmt: skip
+        """Runs the clone once; the error if there was one, what was drawn and what was printed."""
         recorder.begin(compiled.tables.rows)
         data = BoundData(compiled.slots)
         data.set_int(0, recorder.address)
@@ -302,17 +326,15 @@ class TracedProgram:
             error = None if not status else _error(compiled, status, run, draws)
             run.rng = None
         recorder.finish()
-        if printed:
-            print(printed, end="")
-        trace = Trace(Tape(recorder, compiled.tables, values, error is not None), context, self.source, compiled.ops)
-        trace.draws = taken
-        if error is not None:
-            trace.error = TraceError(error, None)
-            trace.error = TraceError(error, origin(trace))
-            if on_error == "raise":
-                error.trace = trace  # type: ignore[attr-defined]
-                raise error
-        return trace
+        return error, taken, printed
+
+    def _replay(
+        self, compiled: _Compiled, chunk_bytes: int, values: Sequence[Any], types: Sequence[ValueType], draws: Draws
+    ) -> Recorder:
+        """The same run once more, all of it kept."""
+        recorder = Recorder(1 << 62, "stop", chunk_bytes)
+        self._record(compiled, recorder, values, types, Replay.of(draws))
+        return recorder
 
     def _recorder(self, context: TraceContext) -> Recorder:
         """One that nobody reads any more, or a new one."""
