@@ -13,12 +13,14 @@ from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, LocationA
 _REVERSE = StringAttr("reverse")
 
 
-@lru_cache(maxsize=4096)
 def in_reverse(location: LocationAttr | None) -> LocationAttr | None:
     """The place, marked as that of the reverse sweep."""
-    if not isinstance(location, FileLineColLoc):
-        return location
-    return FusedLoc([location], _REVERSE)
+    return _marked(location) if isinstance(location, FileLineColLoc) else location
+
+
+@lru_cache(maxsize=4096)
+def _marked(location: FileLineColLoc) -> FusedLoc:
+    return FusedLoc((location,), _REVERSE)
 
 
 def is_reverse(location: object) -> bool:
