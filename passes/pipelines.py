@@ -76,6 +76,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "strip-profiles": ("profiles", "StripProfiles"),
     "insert-profiles": ("profiles", "InsertProfiles"),
     "specialize-data": ("optimize.specialize_data", "SpecializeData"),
+    "trace-instrument": ("trace.trace_instrument", "TraceInstrument"),
     "verify-dominance": ("verify_dominance", "VerifyDominance"),
 }
 

@@ -287,7 +287,12 @@ def _context(allow_unregistered: bool) -> Context:
 
         return AD
 
-    for factory in (builtin, arith, func, scf, stan, rt, ad):
+    def trace() -> object:
+        from ulam.dialects.trace import TRACE
+
+        return TRACE
+
+    for factory in (builtin, arith, func, scf, stan, rt, ad, trace):
         context.register_dialect(factory.__name__, factory)  # pyright: ignore[reportArgumentType]
     return context
 

@@ -48,6 +48,9 @@ class ValueType:
 
 VOID = ValueType("void")
 
+ROOT = "trace.root"
+"""Symbol of the function around the traced one: a single call. No function of a program has such a name."""
+
 
 @dataclass(frozen=True)
 class Operand:

@@ -26,12 +26,9 @@ from ulam.passes.lower.values import Value, buffer_type, element_type, in_buffer
 from ulam.passes.profiles import StripProfiles
 from ulam.passes.trace import lower_trace  # noqa: F401  (registers handlers)
 from ulam.passes.trace.control_flow import TracedFunction, traced_function
-from ulam.passes.trace.graph import Graph
+from ulam.passes.trace.graph import ROOT, Graph
 from ulam.passes.trace.instrument import instrument
 from ulam.passes.trace.lower_trace import RECORDER_SLOT
-
-ROOT = "trace"
-"""Symbol of the function around the traced one: a single call."""
 
 MOST_CLONES = 64
 """Traced functions of one unit; a depth limit makes one clone for each depth."""
@@ -75,15 +72,23 @@ def find_function(module: ModuleOp, name: str) -> list[stan.FuncOp]:
 
 def trace_unit(module: ModuleOp, function: stan.FuncOp, plan: Plan) -> TraceUnit:
     """Makes the unit. The module, in variable form, is used up; `ops` are those of copies that nothing changes."""
-    StripProfiles().apply(Context(), module)
-    maker = _Maker(module, function, plan)
-    maker.make()
+    clones = add_clones(module, function, plan)
     structure_exits.run_on(module)
     promote_variables.run_on(module)
-    return maker.lower()
+    return clones.lower()
 
 
-class _Maker:
+def add_clones(module: ModuleOp, function: stan.FuncOp, plan: Plan) -> Clones:
+    """Adds the traced clones of a function and of what it calls, and a function that calls it, to a program."""
+    StripProfiles().apply(Context(), module)
+    clones = Clones(module, function, plan)
+    clones.make()
+    return clones
+
+
+class Clones:
+    """The traced functions of a program: `traced` by symbol."""
+
     def __init__(self, module: ModuleOp, function: stan.FuncOp, plan: Plan) -> None:
         program = function.parent_op()
         assert isinstance(program, stan.ProgramOp)

@@ -60,6 +60,7 @@ ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, con
       free(trace);
       return NULL;
     }
+    setvbuf(trace->file, NULL, _IONBF, 0); /* chunks are large enough */
   }
   return trace;
 }
@@ -152,31 +153,17 @@ static int append(char **bytes, int64_t *length, int64_t *capacity, const void *
   return 1;
 }
 
-static void keep_edges(ulam_trace *trace, const chunk *full) {
+/* Room for the numbers of all blocks of a chunk; where they go. NULL if there is no memory. */
+static unsigned char *room_for_edges(ulam_trace *trace, const chunk *full) {
   int64_t most = trace->edge_bytes + full->used / 8 * trace->edge_width;
   if (most > trace->edge_capacity) {
     int64_t capacity = trace->edge_capacity + (trace->edge_capacity >> 2) + most - trace->edge_bytes;
     unsigned char *grown = realloc(trace->edges, (size_t)capacity);
-    if (grown == NULL) {
-      trace->failed = 1;
-      return;
-    }
+    if (grown == NULL) return NULL;
     trace->edges = grown;
     trace->edge_capacity = capacity;
   }
-  unsigned char *to = trace->edges + trace->edge_bytes;
-  for (int64_t offset = 0; offset < full->used;) {
-    int32_t number = block_of(trace, full->base + offset);
-    if (number == 0) break;
-    if (trace->edge_width == 1) {
-      *to++ = (unsigned char)number;
-    } else {
-      memcpy(to, &number, (size_t)trace->edge_width); /* the low bytes come first on the machines that we emit for */
-      to += trace->edge_width;
-    }
-    offset += trace->blocks[number].bytes;
-  }
-  trace->edge_bytes = to - trace->edges;
+  return trace->edges + trace->edge_bytes;
 }
 
 static void out_of_memory(void) {
@@ -210,6 +197,8 @@ static int64_t walk_chunk(ulam_trace *trace, int64_t number) {
   const chunk *done = &trace->chunks[number];
   const ulam_trace_block *blocks = trace->blocks;
   open_frame *top = trace->depth > 0 ? &trace->open[trace->depth - 1] : NULL;
+  unsigned char *edges = NULL;
+  if (trace->mode == ULAM_TRACE_EDGES && (edges = room_for_edges(trace, done)) == NULL) trace->failed = 1;
   for (int64_t offset = 0; offset < done->used;) {
     int32_t block = block_of(trace, done->base + offset);
     if (block == 0) break;
@@ -222,9 +211,18 @@ static int64_t walk_chunk(ulam_trace *trace, int64_t number) {
       walk_record(trace, &blocks[block], place);
       top = trace->depth > 0 ? &trace->open[trace->depth - 1] : NULL;
     }
+    if (edges != NULL) {
+      if (trace->edge_width == 1) {
+        *edges++ = (unsigned char)block;
+      } else {
+        memcpy(edges, &block, (size_t)trace->edge_width); /* the low bytes come first on the machines that we emit for */
+        edges += trace->edge_width;
+      }
+    }
     nodes += blocks[block].nodes;
     offset += blocks[block].bytes;
   }
+  if (edges != NULL) trace->edge_bytes = edges - trace->edges;
   return nodes;
 }
 
@@ -257,7 +255,6 @@ static void end_chunk(ulam_trace *trace, int is_last) {
   full->used = trace->cursor - full->base;
   switch (trace->mode) {
     case ULAM_TRACE_EDGES:
-      keep_edges(trace, full);
       drop(trace, number);
       trace->first_kept = trace->count;
       break;

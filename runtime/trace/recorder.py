@@ -18,7 +18,7 @@ from ulam.runtime.native import Context, Rng, library
 
 MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}
 CHUNK_BYTES = 1 << 20
-EDGES_CHUNK_BYTES = 1 << 18
+EDGES_CHUNK_BYTES = 1 << 16
 """Where values are not kept: one that stays in the cache."""
 SCANNED = 4096
 """Records that are read at a time."""

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from ulam.passes.trace.graph import Graph, Item, ValueType
+from ulam.passes.trace.graph import ROOT, Graph, Item, ValueType
 from ulam.runtime.errors import ArgumentError, ProgramError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import BoundData, ContextPool
@@ -29,7 +29,6 @@ from ulam.runtime.trace.tape import Tables, Tape
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
 
-ROOT = "trace"
 POOLED = 2
 """Recorders that are kept for the next run of the same kind, with their memory."""
 
@@ -291,7 +290,7 @@ class TracedProgram:
         self, compiled: _Compiled, context: TraceContext, values: Sequence[Any], types: Sequence[ValueType],
         rng: Source | None, on_error: str,
     ) -> Trace:  # fmt: skip
-        recorder = self._recorder(context)
+        recorder = self.recorder(context)
         error, draws, printed = self._record(compiled, recorder, values, types, rng)
         if printed:
             print(printed, end="")
@@ -336,7 +335,7 @@ class TracedProgram:
         self._record(compiled, recorder, values, types, Replay.of(draws))
         return recorder
 
-    def _recorder(self, context: TraceContext) -> Recorder:
+    def recorder(self, context: TraceContext) -> Recorder:
         """One that nobody reads any more, or a new one."""
         from sys import getrefcount
 

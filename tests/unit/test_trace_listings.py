@@ -7,6 +7,8 @@ import io
 import pytest
 
 from ulam import StanModel
+from ulam.passes.trace.unit import find_function
+from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import ArgumentError
 from ulam.trace import (
     MISSING,
@@ -29,6 +31,7 @@ from ulam.trace import (
     print_levels,
     query,
     referenced,
+    traced_ir,
     track,
 )
 
@@ -268,3 +271,39 @@ def test_wrong_options(model: StanModel) -> None:
         format_levels(model.track("f", 1.0), 0)
     with pytest.raises(AttributeError, match="no function 'nothing'"):
         _ = functions(PROGRAM).nothing
+
+
+# ---------------------------------------------------------------- what is left alone
+
+
+def test_stored_functions_are_as_written(model: StanModel) -> None:
+    """Lowering rewrites the program; what nodes show of it is a copy that nothing rewrites."""
+    before = [
+        str(function) for function in find_function(Compiler(PROGRAM, "model.stan", CompileOptions(0)).module, "h")
+    ]
+    node = model.track("h", 2.0, 2)
+    assert isinstance(node, NestedCallNode)
+    location = node[8].location
+    assert location is not None
+    op = node[8].ir[location]
+    function = op
+    while function.parent_op() is not None:
+        function = function.parent_op()
+    assert [str(function)] == before
+    assert str(op.operands[0].owner).startswith('%0 = "stan.read"')
+
+
+def test_number_of_ops_that_are_inserted(model: StanModel) -> None:
+    """One per block, one per result, one before what may throw; for straight scalar code one per op and one in all."""
+    for name, arguments in (("f", (1.0,)), ("h", (1.0, 2)), ("geom_rng", (1, 0.5)), ("geomb_rng", (1, 0.5))):
+        text = traced_ir(getattr(functions(PROGRAM), name))
+        graphs = model.track(name, *arguments, rng=S).trace.tape.tables.graphs
+        blocks = sum(1 for g in graphs.values() for b in g.blocks if b.record)
+        items = [item for g in graphs.values() for b in g.blocks for item in b.items]
+        kept = sum(item.slot is not None for item in items)
+        assert text.count('"trace.block"') == blocks
+        assert text.count('"trace.value"') == kept
+        assert text.count('"trace.guard"') == sum(item.throws for item in items)
+        assert sum(text.count(f'"trace.{op}"') for op in ("block", "value", "guard")) <= blocks + 3 * len(items)
+    clone = traced_ir(functions(PROGRAM).f).partition('sym_name = "f.traced"')[2].partition("stan.return")[0]
+    assert clone.count('"trace.') == 3  # its block, sin, +

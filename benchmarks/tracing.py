@@ -1,0 +1,163 @@
+"""What recording costs: nanoseconds and bytes per node, cold, with memory touched before, and with memory used again.
+
+    python benchmarks/tracing.py [--json FILE] [--nodes N]
+
+`h` is the loop of the tests: 8 nodes per turn, of which 4 are kept; `cheap` is the same without `pow`; `calls` enters a
+function of two ops in every turn. "bare" is the time without recording. "cold" is the first run of a process. Goals,
+for 10^7 nodes: 20 ns per node at first with memory touched before, 2 ns with memory used again, 8 bytes per node,
+100 MB; 50 ms for the first 100 lines of the listing; a first call that takes at most twice as long as untraced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from ulam.runtime.trace.listing import lines_of  # noqa: E402
+from ulam.trace import DepthLimit, StanFunction, TraceContext, functions, track  # noqa: E402
+
+PROGRAM = """functions {
+  real zero(real x) { return 0.0; }
+  real h(real x, int n) {
+    int i = 0;
+    real r = zero(x);
+    while (i < n) { r += x ^ i; i += 1; }
+    return r;
+  }
+  real cheap(real x, int n) {
+    int i = 0;
+    real r = 0;
+    while (i < n) { r += x * i; i += 1; }
+    return r;
+  }
+  real square_and_one(real x) { return x * x + 1; }
+  real calls(int n) { real r = 0; for (i in 1:n) r += square_and_one(i); return r; }
+}
+"""
+MIB = 1 << 20
+RUNS = 5
+LIMITS = {"stop": 1 << 30, "ring": 16 * MIB, "spill": 1 << 30, "edges": 1 << 30}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", type=Path, help="also write the figures to a file")
+    parser.add_argument("--nodes", type=int, default=10_000_000)
+    parser.add_argument("--cold", nargs=2, metavar=("FUNCTION", "MODE"), help="the first run alone, in seconds")
+    arguments = parser.parse_args()
+    if arguments.cold:
+        print(first_run(*arguments.cold, arguments.nodes))
+        return 0
+    found: dict[str, Any] = {"compiling": compiling()}
+    n = arguments.nodes // 8
+    for name in ("h", "cheap"):
+        found[name] = {mode: measure(name, arguments.nodes, mode) for mode in LIMITS}
+    found["calls"] = {"stop": measure("calls", arguments.nodes, "stop")}
+    found["reading"] = reading(n)
+    show(found)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+def seconds(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def compiling() -> dict[str, float]:
+    """Seconds until the function has run once, untraced and traced: compiling is all but all of it."""
+    program = functions(PROGRAM)
+    track(program.h, 1.0, 1)  # what is imported once
+    plain = min(seconds(lambda: track(functions(PROGRAM).h, 1.0, 1, context=DepthLimit(1))) for _ in range(RUNS))
+    traced = min(seconds(lambda: track(functions(PROGRAM).h, 1.0, 1)) for _ in range(RUNS))
+    return {"untraced": plain, "traced": traced}
+
+
+def size_of(name: str, nodes: int) -> tuple[Any, ...]:
+    """Arguments of a function for about so many nodes."""
+    return (nodes // 10,) if name == "calls" else (1.0, nodes // 8)
+
+
+def first_run(name: str, mode: str, nodes: int) -> float:
+    """Seconds of the first run, in a process that has no memory of runs before."""
+    function: StanFunction = getattr(functions(PROGRAM), name)
+    context = TraceContext(overflow=mode, limit_bytes=LIMITS[mode])
+    arguments = size_of(name, nodes)
+    function.program.compiled(function.program.signatures[name][0][0], context)
+    return seconds(lambda: track(function, *arguments, context=context))
+
+
+def measure(name: str, total: int, mode: str) -> dict[str, float]:
+    """Nanoseconds per node of runs one after the other, and what they keep."""
+    function: StanFunction = getattr(functions(PROGRAM), name)
+    arguments = size_of(name, total)
+    small = (*arguments[:-1], 2)
+    context = TraceContext(overflow=mode, limit_bytes=LIMITS[mode])
+    bare = DepthLimit(1)
+    for warm in (context, bare):
+        track(function, *small, context=warm)
+    found: dict[str, float] = {}
+    gc.collect()
+    command = [sys.executable, __file__, "--cold", name, mode, "--nodes", str(total)]
+    cold = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    node = track(function, *arguments, context=context)
+    info = node.trace.tape.recorder.info()
+    held = info.bytes + info.edge_bytes
+    children = len(node.children) if name != "calls" else 0
+    nodes = children or (5 * arguments[0] + 6 * arguments[0])
+    del node
+    found["nodes"] = nodes
+    found["cold"] = cold / nodes * 1e9
+    touched = getattr(functions(PROGRAM), name)
+    touched.program.compiled(touched.program.signatures[name][0][0], context)
+    track(touched, *small, context=context)
+    touched.program.recorder(context).touch(80 * MIB if mode == "stop" else 24 * MIB)
+    start = time.perf_counter()
+    track(touched, *arguments, context=context)
+    found["touched"] = (time.perf_counter() - start) / nodes * 1e9
+    again = [seconds(lambda: track(touched, *arguments, context=context)) for _ in range(RUNS)]
+    found["reused"] = min(again) / nodes * 1e9
+    found["bare"] = min(seconds(lambda: track(touched, *arguments, context=bare)) for _ in range(RUNS)) / nodes * 1e9
+    found["megabytes"] = held / 1e6
+    found["bytes per node"] = held / nodes
+    found["dropped"] = info.dropped
+    return found
+
+
+def reading(n: int) -> dict[str, float]:
+    """Milliseconds of reading a long trace."""
+    node = track(functions(PROGRAM).h, 1.0, n)
+    lines = seconds(lambda: list(itertools.islice(lines_of(node, 2), 100)))
+    last = seconds(lambda: str(node[-1]))
+    fresh = track(functions(PROGRAM).h, 1.0, n)
+    middle = seconds(lambda: str(fresh.children[4 * n]))
+    return {"first 100 lines": lines * 1e3, "last node": last * 1e3, "a node in the middle": middle * 1e3}
+
+
+def show(found: dict[str, Any]) -> None:
+    """Tables."""
+    compiled = found["compiling"]
+    ratio = compiled["traced"] / compiled["untraced"]
+    print(f"first call: {compiled['untraced']:.3f} s untraced, {compiled['traced']:.3f} s traced, ratio {ratio:.2f}")
+    columns = ("cold", "touched", "reused", "bare", "bytes per node", "megabytes")
+    print(f"{'function':9s}{'mode':7s}" + "".join(f"{c:>16s}" for c in columns))
+    for name in ("h", "cheap", "calls"):
+        for mode, row in found[name].items():
+            print(f"{name:9s}{mode:7s}" + "".join(f"{row[c]:16.2f}" for c in columns))
+    print(", ".join(f"{what} {ms:.1f} ms" for what, ms in found["reading"].items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

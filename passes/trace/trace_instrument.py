@@ -1,0 +1,39 @@
+"""The pass `trace-instrument{function=f}`: traced clones of a function and of all that it calls, with their tables.
+
+Adds to the program, in variable form: `f.traced`, clones of what it calls, and `trace.root`, a function that calls it
+once.
+The functions that are there do not change. Tables are `trace.sites` beside the program.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from ulam.dialects import trace
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.trace.unit import Plan, add_clones, find_function
+
+
+@dataclass(frozen=True)
+class TraceInstrument(ModulePass):
+    """The pass. `depth`: how many levels are traced, 0 for all."""
+
+    name = "trace-instrument"
+
+    function: str
+    depth: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = find_function(op, self.function)
+        if len(functions) != 1:
+            raise NotSupportedError(f"the program has {len(functions)} functions that are called '{self.function}'")
+        clones = add_clones(op, functions[0], Plan(lambda *_: True, self.depth or None))
+        for symbol, traced in clones.traced.items():
+            table = json.dumps(traced.graph.to_json(), separators=(",", ":"))
+            properties = {"function": StringAttr(symbol), "table": StringAttr(table)}
+            op.body.block.add_op(trace.SitesOp.create(properties=properties))
