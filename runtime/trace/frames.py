@@ -24,6 +24,7 @@ from ulam.runtime.trace.values import (
     converted,
     from_digest,
     from_elements,
+    replaced,
     unassigned,
 )
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _HEADER, _PROGRESS = 8, 4
 _BATCHES_KEPT = 8
+_KNOWN_KEPT = 64
 
 
 @dataclass
@@ -91,6 +93,16 @@ class Spot:
     offset: int
 
 
+@dataclass(frozen=True)
+class _Origin:
+    """Where a value was made: an op at `where`, or, without an op, `value`. `type`: what it is passed on as."""
+
+    item: Item | None
+    where: Spot
+    value: Any
+    type: ValueType | None
+
+
 class Frame:
     """One call. `parent`: the frame of the caller, `call`: the position of the call there."""
 
@@ -111,6 +123,7 @@ class Frame:
         self._state = 0
         self._steps = 0  # of all batches that were read
         self._gap: tuple[int, int] | None = None
+        self._known: dict[tuple[int, int], Any] = {}  # counts and containers, by step and place in it
 
     # ------------------------------------------------------------ steps
 
@@ -362,35 +375,36 @@ class Frame:
 
     def value(self, index: int, spot: Spot) -> Any:
         """The value of value number `index`, seen from a spot."""
+        found = self._origin(index, spot)
+        value = found.value if found.item is None else self.item_value(found.item, found.where)
+        return value if found.type is None else converted(value, found.type)
+
+    def _origin(self, index: int, spot: Spot) -> _Origin:
+        """Where a value was made: through arguments of blocks, to an op or to something that is known."""
         type_: ValueType | None = None
         while True:
             if index == 1:
-                return self.graph.name
+                return _Origin(None, spot, self.graph.name, None)
             if index <= self.head:
-                found = self.parameter(index - 2)
-                break
+                return _Origin(None, spot, self.parameter(index - 2), type_)
             where = self.definition(index, spot)
             if where.step < 0:
-                return MISSING
+                return _Origin(None, spot, MISSING, None)
             what = self.layout.definitions[index].what
             if isinstance(what, Item):
-                found = self.item_value(what, where)
-                break
+                return _Origin(what, where, None, type_)
             counter = self._counter(where)
             if counter is not None:
-                found = counter
-                break
+                return _Origin(None, where, counter, type_)
             source = self.entered_from(where)
             edge = None if source is None else self.edge_taken(source)
             if source is None or edge is None:
-                return MISSING
+                return _Origin(None, where, MISSING, None)
             passed = edge.arguments[where.offset]
             type_ = type_ or what.type
             if not passed.index:
-                found = self.operand(passed, source)
-                break
+                return _Origin(None, where, self.operand(passed, source), type_)
             index, spot = passed.index, source
-        return found if type_ is None else converted(found, type_)
 
     def _counter(self, where: Spot) -> int | None:
         """The loop variable of a `for`, from the record of the body that follows; None for other arguments."""
@@ -408,17 +422,28 @@ class Frame:
         return self.tape.recorder.bytes_at(self.record_place(step) + _HEADER + 8 * slot, count)
 
     def parameter(self, number: int) -> Any:
-        """The value of a parameter: of the caller's operand."""
-        if self.parent is None:
-            return self.tape.arguments[number]
-        return converted(self.parent.argument_of_call(self.call, number), self.graph.parameters[number].type)
+        """The value of a parameter: of the caller's operand, or of its caller's."""
+        frame, types = self, list[ValueType]()
+        while frame.parent is not None:
+            types.append(frame.graph.parameters[number].type)
+            operand, spot = frame.parent.operand_of_call(frame.call, number)
+            frame = frame.parent
+            if not 1 < operand.index <= frame.head:
+                value = frame.operand(operand, spot)
+                break
+            types.append(operand.type)
+            number = operand.index - 2
+        else:
+            value = self.tape.arguments[number]
+        for type_ in reversed(types):
+            value = converted(value, type_)
+        return value
 
-    def argument_of_call(self, position: int, number: int) -> Any:
-        """The value of an operand of the call at a position."""
+    def operand_of_call(self, position: int, number: int) -> tuple[Operand, Spot]:
+        """An operand of the call at a position, and from where it is seen."""
         spot = self.spot(position)
         block = self.block_at(spot)
-        item = block.items[spot.offset - len(block.arguments)]
-        return self.operand(item.operands[number], spot)
+        return block.items[spot.offset - len(block.arguments)].operands[number], spot
 
     def item_value(self, item: Item, where: Spot) -> Any:
         """The result of an op."""
@@ -431,16 +456,50 @@ class Frame:
         if item.derived == "condition":
             edge = self.edge_taken(where)
             return MISSING if edge is None else int(edge.holds)
+        if item.derived in ("increment", "assign"):
+            return self._accumulated(item, where)
         operands = [self.operand(o, where) for o in item.operands]
         if any(o is MISSING for o in operands) or item.derived in ("void", ""):
             return MISSING if item.derived != "void" else None
-        if item.derived == "increment":
-            return (int(operands[0]) + 1 - INT_UNASSIGNED) % 2**32 + INT_UNASSIGNED
         if item.derived == "declare":
             return unassigned(item.type, _all_sizes(item.type, operands))
-        if item.derived == "assign":
-            return self.tape.replaced(operands, item.symbol.split(","))
         return operands[0]
+
+    def _accumulated(self, item: Item, where: Spot) -> Any:
+        """What a count, or a container whose elements are replaced, has become: from the last known value on."""
+        steps: list[tuple[Item, Spot]] = []
+        while True:
+            value = self._known.get((where.step, where.offset), MISSING)
+            if value is not MISSING:
+                break
+            steps.append((item, where))
+            first = item.operands[0]
+            if not first.index:
+                value = self.operand(first, where)
+                break
+            origin = self._origin(first.index, where)
+            if origin.item is None or origin.item.derived != item.derived:
+                value = self.value(first.index, where)
+                break
+            item, where = origin.item, origin.where
+        if isinstance(value, np.ndarray) and steps:
+            value = np.array(value)
+        for item, where in reversed(steps):
+            if value is MISSING:
+                return MISSING
+            if item.derived == "increment":
+                value = (int(value) + 1 - INT_UNASSIGNED) % 2**32 + INT_UNASSIGNED
+                continue
+            operands = [value, *(self.operand(o, where) for o in item.operands[1:])]
+            value = MISSING if any(o is MISSING for o in operands) else replaced(operands, item.symbol.split(","))
+        if len(self._known) >= _KNOWN_KEPT:
+            self._known.pop(next(iter(self._known)))
+        if steps:
+            item, where = steps[0]
+            self._known[where.step, where.offset] = value
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False  # readers have the same array
+        return value
 
     def _stored(self, type_: ValueType, step: int, slot: int) -> Any:
         data = self._slot(step, slot, 8 * type_.slots)

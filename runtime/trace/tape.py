@@ -12,7 +12,6 @@ from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import Graph
 from ulam.runtime.trace.frames import Frame, Layout
 from ulam.runtime.trace.recorder import BlockRow, Recorder
-from ulam.runtime.trace.values import MISSING, Digest
 
 
 class Tables:
@@ -55,39 +54,3 @@ class Tape:
         if found is None:
             found = self._frames[place] = Frame(self, symbol, place, parent, call)
         return found
-
-    def replaced(self, operands: Sequence[Any], kinds: Sequence[str]) -> Any:
-        """A container with elements replaced: `operands` are the container, the indices, the new elements."""
-        container, *indices, value = operands
-        if isinstance(container, Digest) or isinstance(value, Digest):
-            return MISSING
-        result = np.array(container)
-        at: list[Any] = []
-        for kind in kinds:
-            if kind == "single":
-                at.append(int(indices.pop(0)) - 1)
-            elif kind == "multiple":
-                at.append(np.asarray(indices.pop(0)) - 1)
-            elif kind == "between":
-                first, last = indices.pop(0), indices.pop(0)
-                at.append(slice(int(first) - 1, max(int(last), int(first) - 1)))
-            elif kind == "from":
-                at.append(slice(int(indices.pop(0)) - 1, None))
-            elif kind == "to":
-                at.append(slice(0, max(int(indices.pop(0)), 0)))
-            else:
-                at.append(slice(None))
-        if sum(isinstance(a, np.ndarray) for a in at) > 1:
-            return _cross(result, at, value)
-        result[tuple(at)] = value
-        return result
-
-
-def _cross(result: Any, at: list[Any], value: Any) -> Any:
-    """Index arrays in several dimensions mean all combinations, the later assignment winning."""
-    lists = [
-        np.atleast_1d(np.arange(size)[a]) if not isinstance(a, np.ndarray) else a
-        for a, size in zip(at, result.shape, strict=False)
-    ]
-    result[np.ix_(*lists)] = np.reshape(value, [len(part) for part in lists] + list(np.shape(value)[len(lists) :]))
-    return result

@@ -7,6 +7,7 @@ values as `true` and `false`; containers with up to six elements in full.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,3 +126,46 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return struct.pack("d", a) == struct.pack("d", b)
     return type(a) is type(b) and a == b
+
+
+# ---------------------------------------------------------------- indexed assignments
+
+
+def replaced(operands: Sequence[Any], kinds: Sequence[str]) -> Any:
+    """A container whose elements are replaced, in place: `operands` are the container, the indices, the new elements.
+
+    MISSING where it, or they, are not kept.
+    """
+    container, *indices, value = operands
+    if isinstance(container, Digest) or isinstance(value, Digest):
+        return MISSING
+    result = container
+    at: list[Any] = []
+    for kind in kinds:
+        if kind == "single":
+            at.append(int(indices.pop(0)) - 1)
+        elif kind == "multiple":
+            at.append(np.asarray(indices.pop(0)) - 1)
+        elif kind == "between":
+            first, last = indices.pop(0), indices.pop(0)
+            at.append(slice(int(first) - 1, max(int(last), int(first) - 1)))
+        elif kind == "from":
+            at.append(slice(int(indices.pop(0)) - 1, None))
+        elif kind == "to":
+            at.append(slice(0, max(int(indices.pop(0)), 0)))
+        else:
+            at.append(slice(None))
+    if sum(isinstance(a, np.ndarray) for a in at) > 1:
+        return _cross(result, at, value)
+    result[tuple(at)] = value
+    return result
+
+
+def _cross(result: Any, at: list[Any], value: Any) -> Any:
+    """Index arrays in several dimensions mean all combinations, the later assignment winning."""
+    lists = [
+        np.atleast_1d(np.arange(size)[a]) if not isinstance(a, np.ndarray) else a
+        for a, size in zip(at, result.shape, strict=False)
+    ]
+    result[np.ix_(*lists)] = np.reshape(value, [len(part) for part in lists] + list(np.shape(value)[len(lists) :]))
+    return result

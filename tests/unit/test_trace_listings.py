@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
@@ -307,3 +308,10 @@ def test_number_of_ops_that_are_inserted(model: StanModel) -> None:
         assert sum(text.count(f'"trace.{op}"') for op in ("block", "value", "guard")) <= blocks + 3 * len(items)
     clone = traced_ir(functions(PROGRAM).f).partition('sym_name = "f.traced"')[2].partition("stan.return")[0]
     assert clone.count('"trace.') == 3  # its block, sin, +
+
+
+def test_the_example_of_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tracing.md").read_text()
+    code, shown = (text.split(f"```{kind}\n")[1].split("```")[0] for kind in ("python", "text"))
+    exec(code, {})
+    assert capsys.readouterr().out == shown

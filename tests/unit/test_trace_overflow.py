@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -237,3 +238,43 @@ def test_a_run_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert wrong.trace.error is not None and wrong.trace.error.node is not None
     assert str(wrong.trace.error.node).startswith("@7: ⟨index⟩(@5, @6) = ✗ ")
     capsys.readouterr()
+
+
+# ---------------------------------------------------------------- long chains
+
+CHAINS = """functions {
+  real down(int n, real beta) { if (n == 0) return beta; return down(n - 1, beta); }
+  real fill(int n) { vector[n] v; for (i in 1:n) v[i] = i; return sum(v); }
+  real each(vector v) { real s = 0; for (e in v) s += e; return s; }
+}
+"""
+
+
+def test_values_that_go_a_long_way() -> None:
+    """An argument handed down through 5,000 calls; a container assigned 3,000 times; a count of 3,000."""
+    model = StanModel(CHAINS)
+    node = model.track("down", 5000, 0.5)
+    inner: list[Any] = [node]
+    while inner:
+        assert isinstance(node := inner[0], NestedCallNode)
+        inner = [child for child in node.children if isinstance(child, NestedCallNode)]
+    assert isinstance(node, NestedCallNode)
+    assert node[3].value == 0.5 and node.value == 0.5
+    node = model.track("fill", 3000)
+    assert isinstance(node, NestedCallNode)
+    assigned = node[-2].operands[0].value
+    assert np.array_equal(assigned, np.arange(1.0, 3001.0))
+    with pytest.raises(ValueError, match="read-only"):
+        assigned[0] = 5
+    node = model.track("each", np.ones(3000))
+    assert isinstance(node, NestedCallNode)
+    assert (node[-4].value, node[-5].value) == (3001, 3000.0)
+
+
+def test_an_endless_recursion() -> None:
+    model = StanModel("functions { int endless(int n) { return endless(n + 1); } }")
+    node = model.track("endless", 1)
+    error = node.trace.error
+    assert error is not None and error.message.startswith("the stack is exhausted")
+    assert error.node is not None and error.node.frame.parent is not None
+    assert error.node.arguments[0].value > 1000  # type: ignore[attr-defined]
