@@ -124,6 +124,10 @@ class Trace:
             found = self._metadata[key] = dict(_static_metadata(node))
         return found
 
+    def close(self) -> None:
+        """Gives the memory to the next run. Nodes cannot be read any more."""
+        self.tape.close()
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace to a file; `load` reads it."""
         from ulam.runtime.trace.saved import save
@@ -339,10 +343,12 @@ class TracedProgram:
         """One that nobody reads any more, or a new one."""
         from sys import getrefcount
 
+        if context.overflow in ("spill", "edges"):  # these have a file, or a second run, of their own
+            return Recorder(context.limit_bytes, context.overflow)
         kept = self._recorders.setdefault((context.limit_bytes, context.overflow), [])
         with self._lock:
             for recorder in kept:
-                if getrefcount(recorder) <= 3 and context.overflow != "spill":
+                if getrefcount(recorder) <= 3:
                     return recorder
             found = Recorder(context.limit_bytes, context.overflow)
             if len(kept) < POOLED:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import Graph
+from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.frames import Frame, Layout
 from ulam.runtime.trace.recorder import BlockRow, Recorder
 
@@ -36,13 +37,24 @@ class Tape:
     """The records of one run. `arguments`: of the traced function; `failed`: whether an error ended the run."""
 
     def __init__(self, recorder: Recorder, tables: Tables, arguments: Sequence[Any], failed: bool) -> None:
-        self.recorder = recorder
+        self._recorder: Recorder | None = recorder
         self.tables = tables
         self.arguments = list(arguments)
         self.failed = failed
         self.record_count = tables.record_count
         self.nodes_of_record = tables.nodes
         self._frames: WeakValueDictionary[int, Frame] = WeakValueDictionary()
+
+    @property
+    def recorder(self) -> Recorder:
+        """What has the records. Raises ArgumentError once the trace is closed."""
+        if self._recorder is None:
+            raise ArgumentError("the trace is closed")
+        return self._recorder
+
+    def close(self) -> None:
+        """Lets the records go."""
+        self._recorder = None
 
     def layout(self, symbol: str) -> Layout:
         """The table of a function."""

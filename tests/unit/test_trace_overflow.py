@@ -278,3 +278,16 @@ def test_an_endless_recursion() -> None:
     assert error is not None and error.message.startswith("the stack is exhausted")
     assert error.node is not None and error.node.frame.parent is not None
     assert error.node.arguments[0].value > 1000  # type: ignore[attr-defined]
+
+
+def test_memory_is_used_again() -> None:
+    model = StanModel(PROGRAM)
+    node = model.track("h", 2.0, 2)
+    address = node.trace.tape.recorder.address
+    other = model.track("h", 2.0, 1)
+    assert other.trace.tape.recorder.address != address  # both can be read
+    assert node.value == 3.0 and other.value == 1.0
+    node.trace.close()
+    with pytest.raises(ArgumentError, match="closed"):
+        _ = node.value
+    assert model.track("h", 2.0, 2).trace.tape.recorder.address == address
