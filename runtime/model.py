@@ -6,23 +6,21 @@ interpreter lock; a model may be used by several threads at once, each call take
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ulam.passes.pipelines import PROFILING
+from ulam.runtime.arguments import FloatArray, profiling, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import DataSource, Values, bind_values, read_data
-from ulam.runtime.errors import ArgumentError, CompileError, ProgramError
+from ulam.runtime.errors import ProgramError
 from ulam.runtime.names import (
     GlobalVariable,
     constrained_names,
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
     from ulam.runtime.trace.nodes import ItemNode
     from ulam.runtime.trace.recorder import Source
     from ulam.runtime.trace.session import TracedProgram
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class _Workspace:
@@ -88,9 +84,9 @@ class StanModel:
     ) -> None:
         if lines:
             require_lines()
-        text, filename = _read_source(source)
+        text, filename = read_source(source)
         paths = tuple(os.fspath(path) for path in include_paths)
-        options = CompileOptions(opt_level, paths, profile=_profiling(profile), lines=lines)
+        options = CompileOptions(opt_level, paths, profile=profiling(profile), lines=lines)
         self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events)
 
     def _setup(
@@ -252,7 +248,7 @@ class StanModel:
     ) -> tuple[float, FloatArray]:
         """The log density and its gradient, written to `out` if that is given."""
         unit = self._gradients.get(propto) or self._density_unit("gradient", propto, theta_unc, jacobian)
-        target = None if out is None else _writable(out, self._shape)
+        target = None if out is None else writable(out, self._shape)
         space = self._take()
         try:
             self._fill(space, theta_unc)
@@ -335,7 +331,7 @@ class StanModel:
         Costs about D times two to four gradients.
         """
         size = self._size
-        target = None if out_hess is None else _writable(out_hess, (size, size))
+        target = None if out_hess is None else writable(out_hess, (size, size))
         hessian = np.zeros((size, size))
         if not size:
             value, gradient = self.log_density_gradient(theta_unc, propto=propto, jacobian=jacobian, out=out_grad)
@@ -360,8 +356,8 @@ class StanModel:
 
         Costs about two to four gradients.
         """
-        target = None if out is None else _writable(out, self._shape)
-        direction = np.array(_vector(v, self._shape, "v"))
+        target = None if out is None else writable(out, self._shape)
+        direction = np.array(vector(v, self._shape, "v"))
         product = np.zeros(self._size)
         value, _ = self._second_order(theta_unc, direction, product, propto, jacobian, None)
         if target is None:
@@ -379,7 +375,7 @@ class StanModel:
         out_grad: FloatArray | None,
     ) -> tuple[float, FloatArray]:
         """Fills `result`: the Hessian times `direction`, or all of it. Returns the log density and its gradient."""
-        gradient_target = None if out_grad is None else _writable(out_grad, self._shape)
+        gradient_target = None if out_grad is None else writable(out_grad, self._shape)
         unit = self._hessians.get(propto) or self._density_unit("hessian_vector", propto, theta_unc, jacobian)
         space = self._take()
         try:
@@ -424,7 +420,7 @@ class StanModel:
             raise ValueError(
                 f"Error: out must be same size as number of constrained parameters: {count}, found shape {out.shape}"
             )
-        target = None if out is None else _writable(out, (count,))
+        target = None if out is None else writable(out, (count,))
         unit = self._program.unit("constrain")
         result = np.full(count, np.nan)
         space = self._take()
@@ -457,7 +453,7 @@ class StanModel:
     def param_unconstrain(self, theta: FloatArray, *, out: FloatArray | None = None) -> FloatArray:
         """The unconstrained parameters of a constrained vector, in the order of `param_names`."""
         count, order = self._output(False, False)
-        given = _vector(theta, (count,), "theta")
+        given = vector(theta, (count,), "theta")
         if order is None:
             compiled = np.ascontiguousarray(given)
         else:
@@ -481,7 +477,7 @@ class StanModel:
         return self._unconstrain(np.ascontiguousarray(compiled, dtype=np.float64), out)
 
     def _unconstrain(self, compiled: FloatArray, out: FloatArray | None) -> FloatArray:
-        target = None if out is None else _writable(out, self._shape)
+        target = None if out is None else writable(out, self._shape)
         unit = self._program.unit("unconstrain")
         space = self._take()
         context = space.context
@@ -555,7 +551,7 @@ class StanModel:
 
     def _fill(self, space: _Workspace, theta: FloatArray) -> None:
         if type(theta) is not np.ndarray or theta.shape != self._shape:
-            theta = _vector(theta, self._shape, "theta_unc")
+            theta = vector(theta, self._shape, "theta_unc")
         space.theta[:] = theta
 
     def _show(self, text: str) -> None:
@@ -564,59 +560,6 @@ class StanModel:
             sys.stdout.write(text)
         else:
             os.write(1, text.encode())
-
-
-def _vector(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
-    """The argument as an array of float64, or ArgumentError. C arrays and pointers must be of double."""
-    if isinstance(values, (ctypes.Array, ctypes._Pointer)):  # pyright: ignore[reportPrivateUsage]
-        values = _memory(values, shape, name)
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        kind = type(values).__name__
-        raise ArgumentError(f"{name} must be an array of {shape[0]} real numbers, found {kind}") from None
-    if array.shape != shape:
-        raise ArgumentError(f"{name} must have shape {shape}, found {array.shape}")
-    return array
-
-
-def _writable(out: Any, shape: tuple[int, ...]) -> FloatArray:
-    """The output argument as an array that shares its memory, or ArgumentError."""
-    array = _memory(out, shape, "the output array") if not isinstance(out, np.ndarray) else out
-    if array.shape != shape or array.dtype != np.float64 or not array.flags.writeable:
-        found = f"shape {array.shape} of {array.dtype}"
-        raise ArgumentError(f"the output array must be a writeable float64 array of shape {shape}, found {found}")
-    return array
-
-
-def _memory(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
-    """The memory behind a ctypes array, or pointer, of double."""
-    if isinstance(values, ctypes.Array) and values._type_ is ctypes.c_double:  # pyright: ignore[reportUnknownMemberType]
-        return np.ctypeslib.as_array(values).reshape(shape if math.prod(shape) == len(values) else -1)
-    if isinstance(values, ctypes.POINTER(ctypes.c_double)):
-        return np.ctypeslib.as_array(values, shape=shape)
-    raise ArgumentError(f"{name} must be an array of float64, or of C double, found {type(values).__name__}")
-
-
-def _profiling(profile: bool | str) -> str:
-    """The name of a row of `PROFILING`."""
-    name = ("on" if profile else "off") if isinstance(profile, bool) else profile
-    if name not in PROFILING:
-        raise ArgumentError(f"profile must be True, False, {', '.join(map(repr, PROFILING))}, found {profile!r}")
-    return name
-
-
-def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
-    """Text and file name of a program given as a path or as its text."""
-    if isinstance(source, str) and (any(mark in source for mark in "\n{;") or not source.strip()):
-        return source, "model.stan"
-    path = Path(source)
-    if not path.is_file():
-        raise FileNotFoundError(f"Stan program '{path}' does not exist")
-    try:
-        return path.read_text(encoding="utf-8"), str(path)
-    except UnicodeDecodeError as error:
-        raise CompileError(f"{path}: not a text file in UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) -> Compiler | CachedCompiler:

@@ -1,0 +1,70 @@
+"""What users hand to a model, checked: arrays to read and to write, programs, options."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.passes.pipelines import PROFILING
+from ulam.runtime.errors import ArgumentError, CompileError
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def vector(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
+    """The argument as an array of float64, or ArgumentError. C arrays and pointers must be of double."""
+    if isinstance(values, (ctypes.Array, ctypes._Pointer)):  # pyright: ignore[reportPrivateUsage]
+        values = contiguous(values, shape, name)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = type(values).__name__
+        raise ArgumentError(f"{name} must be an array of {shape[0]} real numbers, found {kind}") from None
+    if array.shape != shape:
+        raise ArgumentError(f"{name} must have shape {shape}, found {array.shape}")
+    return array
+
+
+def writable(out: Any, shape: tuple[int, ...]) -> FloatArray:
+    """The output argument as an array that shares its memory, or ArgumentError."""
+    array = contiguous(out, shape, "the output array") if not isinstance(out, np.ndarray) else out
+    if array.shape != shape or array.dtype != np.float64 or not array.flags.writeable:
+        found = f"shape {array.shape} of {array.dtype}"
+        raise ArgumentError(f"the output array must be a writeable float64 array of shape {shape}, found {found}")
+    return array
+
+
+def contiguous(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
+    """The memory behind a ctypes array, or pointer, of double."""
+    if isinstance(values, ctypes.Array) and values._type_ is ctypes.c_double:  # pyright: ignore[reportUnknownMemberType]
+        return np.ctypeslib.as_array(values).reshape(shape if math.prod(shape) == len(values) else -1)
+    if isinstance(values, ctypes.POINTER(ctypes.c_double)):
+        return np.ctypeslib.as_array(values, shape=shape)
+    raise ArgumentError(f"{name} must be an array of float64, or of C double, found {type(values).__name__}")
+
+
+def profiling(profile: bool | str) -> str:
+    """The name of a row of `PROFILING`."""
+    name = ("on" if profile else "off") if isinstance(profile, bool) else profile
+    if name not in PROFILING:
+        raise ArgumentError(f"profile must be True, False, {', '.join(map(repr, PROFILING))}, found {profile!r}")
+    return name
+
+
+def read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
+    """Text and file name of a program given as a path or as its text."""
+    if isinstance(source, str) and (any(mark in source for mark in "\n{;") or not source.strip()):
+        return source, "model.stan"
+    path = Path(source)
+    if not path.is_file():
+        raise FileNotFoundError(f"Stan program '{path}' does not exist")
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except UnicodeDecodeError as error:
+        raise CompileError(f"{path}: not a text file in UTF-8: {error.reason} at byte {error.start}") from None
