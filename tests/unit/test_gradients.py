@@ -44,7 +44,7 @@ def test_reference(name: str) -> None:
     np.testing.assert_allclose(gradient, line["gradient"], rtol=tolerance, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("name", [*WITHOUT_REFERENCE, *list(REFERENCE)[::10]])
+@pytest.mark.parametrize("name", [*WITHOUT_REFERENCE, *list(REFERENCE)[::20]])
 def test_central_differences(name: str) -> None:
     model = StanModel(*PROGRAMS[name])
     theta = point(name, model.param_unc_num())

@@ -78,7 +78,13 @@ def test_programs_survive_printing_and_parsing(path: Path) -> None:
 OPTIMIZED = sorted([*(ROOT / "examples").glob("*.stan"), *(ROOT / "tests/regressions").glob("*.stan")])
 
 
-@pytest.mark.parametrize("path", OPTIMIZED, ids=lambda p: p.stem)
+# The other half when there is time.
+OPTIMIZED_PARAMETERS = [
+    pytest.param(path, id=path.stem, marks=pytest.mark.slow if n % 2 else ()) for n, path in enumerate(OPTIMIZED)
+]
+
+
+@pytest.mark.parametrize("path", OPTIMIZED_PARAMETERS)
 def test_what_the_passes_made_of_a_program_is_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Printed, compiled again and run without passes it does what the program does."""
     text = path.read_text()

@@ -271,6 +271,7 @@ def test_values_that_go_a_long_way() -> None:
     assert (node[-4].value, node[-5].value) == (3001, 3000.0)
 
 
+@pytest.mark.slow
 def test_an_endless_recursion() -> None:
     model = StanModel("functions { int endless(int n) { return endless(n + 1); } }")
     node = model.track("endless", 1)

@@ -33,7 +33,7 @@ from ulam.passes.pipelines import LEVELS, PASSES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.stan"))
-BUDGET = 25.0  # seconds, for random programs
+BUDGET = 15.0  # seconds, for random programs
 PIPELINES: list[str | int] = [*single_passes(), *sorted(LEVELS)]
 
 
