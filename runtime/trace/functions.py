@@ -58,9 +58,9 @@ def traced_program(text: str, filename: str, options: CompileOptions) -> TracedP
 
 def functions(source: str | os.PathLike[str], include_paths: Sequence[str | os.PathLike[str]] = ()) -> Functions:
     """The functions of a program, given as a path or as text."""
-    from ulam.runtime.model import _read_source
+    from ulam.runtime.arguments import read_source
 
-    text, filename = _read_source(source)
+    text, filename = read_source(source)
     paths = tuple(os.fspath(path) for path in include_paths)
     return Functions(traced_program(text, filename, CompileOptions(0, paths)))
 
