@@ -35,6 +35,9 @@ UNITS = (
 # Made of the program as it was written, whatever the level: they tell which error comes first.
 LOCATING_UNITS = ("locate", "locate_constrain")
 DEFAULT_UNIT = "gradient_propto"
+# How the names of units begin: of those with a reverse sweep, and of those that are evaluated many times.
+DIFFERENTIATED_UNITS = ("gradient", "hessian_vector")
+HOT_UNITS = ("value", *DIFFERENTIATED_UNITS)
 
 # Name of the pass: module below `ulam.passes`, class.
 PASSES: dict[str, tuple[str, str]] = {

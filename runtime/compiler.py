@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ulam.passes.pipelines import LOCATING_UNITS, PROFILING, level_pipeline
+from ulam.passes.pipelines import HOT_UNITS, LOCATING_UNITS, PROFILING, level_pipeline
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -149,7 +149,7 @@ class Compiler:
         from ulam.emit import jit
 
         text, sites, n_slots = self._lower(name)
-        hot = name.startswith(("value", "gradient", "hessian_vector"))
+        hot = name.startswith(HOT_UNITS)
         return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.ONCE), sites, n_slots)
 
 

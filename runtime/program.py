@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ulam.passes.known_data import KnownData
-from ulam.passes.pipelines import UNITS
+from ulam.passes.pipelines import HOT_UNITS, UNITS
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
 from ulam.runtime.errors import (
     INTERNAL_ERROR_HELP,
@@ -36,9 +36,7 @@ from ulam.runtime.native import BoundData, Context, ContextPool, Rng
 from ulam.runtime.profiler import Profiler, Region
 
 # Units that have a `bind` entry; `setup` has `prepare` instead, the others need nothing computed beforehand.
-UNITS_WITH_BIND = frozenset(
-    unit for unit in UNITS if unit.startswith(("value", "gradient", "hessian_vector")) or unit == "constrain"
-)
+UNITS_WITH_BIND = frozenset(unit for unit in UNITS if unit.startswith(HOT_UNITS) or unit == "constrain")
 
 LINE_TABLE = b".debug_line"
 """The name of a section that object code with debug information has."""

@@ -16,7 +16,7 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, f64
+from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, f64, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -150,9 +150,8 @@ class ForwardMode:
             return builder.load(tangent, index)
         assert isinstance(buffer.type, rt.BufferType)
         element = buffer.type.element
-        is_null = builder.value(rt.IsNullOp, (tangent,), IntegerAttr.from_bool(True).type)
         return builder.if_else(
-            is_null,
+            builder.value(rt.IsNullOp, (tangent,), i1),
             lambda: [builder.f64(0.0) if element == f64 else self.null(element)],
             lambda: [builder.load(tangent, index)],
         )[0]
@@ -161,7 +160,7 @@ class ForwardMode:
         """A condition that holds if a tangent buffer is there; None if it surely is."""
         if not self.variation.may_lack_memory(buffer):
             return None
-        is_null = self.builder.value(rt.IsNullOp, (tangent,), IntegerAttr.from_bool(True).type)
+        is_null = self.builder.value(rt.IsNullOp, (tangent,), i1)
         return self.builder.invert(is_null)
 
     def unsupported(self, what: str, op: Operation) -> NotSupportedError:
@@ -174,13 +173,11 @@ class ForwardMode:
         ops = list(block.ops)
         for op in ops:
             op.detach()
-        outer = self.builder.block
         with self.builder.inside(block):
             for op in ops:
                 self.builder.location = op.location
                 block.add_op(op)
                 self._op(op)
-        self.builder.block = outer
 
     def _op(self, op: Operation) -> None:
         if isinstance(op, arith.ConstantOp):
@@ -213,10 +210,8 @@ class ForwardMode:
         """The terminator of a block passes on the tangents of some of its operands, too."""
         end = terminator(block)
         end.detach()
-        outer = self.builder.block
         with self.builder.inside(block):
             tangents = [self.tangent_or_zero(end.operands[n + skip]) for n in positions]
-        self.builder.block = outer
         end.operands = [*end.operands, *tangents]
         block.add_op(end)
 

@@ -35,11 +35,9 @@ from ulam.passes.lower.tabulate_data import tabulate_data
 from ulam.passes.lower.tabulate_invariants import tabulate_invariants
 from ulam.passes.lower.thread_target import ThreadTarget
 from ulam.passes.lower.units import lower_unit, take_apart
-from ulam.passes.pipelines import DEFAULT_UNIT
+from ulam.passes.pipelines import DEFAULT_UNIT, DIFFERENTIATED_UNITS, HOT_UNITS
 
-_DIFFERENTIATED = ("gradient", "hessian_vector")
-_HOT = ("value", *_DIFFERENTIATED)
-_HOISTED = (*_HOT, "constrain")
+_HOISTED = (*HOT_UNITS, "constrain")
 
 
 def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
@@ -48,15 +46,15 @@ def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
     passes: list[ModulePass] = [Simplify()]
     if unit.startswith(_HOISTED):
         passes.append(HoistData())
-    if unit.startswith(_HOT):
+    if unit.startswith(HOT_UNITS):
         passes += [LightenLoops(), FuseLoops(before_reverse_mode=True, reassociate=reassociate)]
     passes += [ReverseModePass(), CountProfileEntries()] if unit.startswith("gradient") else [ReverseModePass()]
-    if unit.startswith(_DIFFERENTIATED):
+    if unit.startswith(DIFFERENTIATED_UNITS):
         passes += [cse.CommonSubexpressionElimination(), FuseLoops(reassociate=reassociate)]
     passes += [ThreadTarget(reassociate), dead_code_elimination.DeadCodeElimination()]
     if unit.startswith("hessian_vector"):
         passes += [ForwardModePass(), Simplify()]
-    if unit.startswith(_DIFFERENTIATED):
+    if unit.startswith(DIFFERENTIATED_UNITS):
         passes.append(SplitScatters())
     return [
         *passes,

@@ -50,7 +50,7 @@ from ulam.passes.lower.values import (
     total,
     write,
 )
-from ulam.passes.pipelines import LOCATING_UNITS
+from ulam.passes.pipelines import DIFFERENTIATED_UNITS, LOCATING_UNITS
 from ulam.passes.profiles import PROFILED_BLOCKS
 from ulam.passes.walk import ops_within
 
@@ -435,11 +435,11 @@ def lower_unit(program: Program, name: str) -> Unit:
     elif name == "locate":
         functions = [log_density(program, sites, propto=False, precise=True, differentiated=True)]
     else:
-        gradient = name.startswith(("gradient", "hessian_vector"))
+        gradient = name.startswith(DIFFERENTIATED_UNITS)
         functions = [log_density(program, sites, propto=name.endswith("_propto"), differentiated=gradient)]
     module = ModuleOp([*functions, *program.outlined.written])
     target_as_value(module)
-    if name.startswith(("gradient", "hessian_vector")):
+    if name.startswith(DIFFERENTIATED_UNITS):
         module.body.block.add_op(ad.GradientOp.create(properties={"function": SymbolRefAttr("evaluate")}))
     if name.startswith("hessian_vector"):
         module.body.block.add_op(ad.HessianVectorOp.create(properties={"function": SymbolRefAttr("evaluate")}))
