@@ -10,40 +10,27 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.laplace import ModeWarning, laplace
 from ulam.runtime.results import print_laplace
 from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK
+from ulam.tools.model_command import ModelCommand
 from ulam.tools.ulam_optimize import shown_refresh
 
 
-@dataclass
-class LaplaceCommand:
+@dataclass(kw_only=True)
+class LaplaceCommand(ModelCommand):
     """The arguments of the command."""
 
-    model: Path
-    data: str | None
     mode: str | None
     draws: int
     output: Path | None
     jacobian: bool
     calculate_lp: bool
-    seed: int
     refresh: int | None
     rows: int
-    opt_level: int
-    include_paths: tuple[Path, ...]
-    cache: bool
 
     def run(self) -> int:
-        model = StanModel(
-            self.model,
-            self.data,
-            seed=self.seed,
-            opt_level=self.opt_level,
-            include_paths=self.include_paths,
-            cache=self.cache,
-        )
+        model = self.loaded()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModeWarning)  # the notes say the same
             result = laplace(

@@ -16,23 +16,21 @@ from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import print_optimization
 from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE
+from ulam.tools.model_command import ModelCommand
 
 
-@dataclass
-class OptimizeCommand:
+@dataclass(kw_only=True)
+class OptimizeCommand(ModelCommand):
     """The arguments of the command; options that are None were not given.
 
     `refresh` of None is CmdStan's on a terminal, and no progress elsewhere.
     """
 
-    model: Path
-    data: str | None
     output: Path | None
     json: str | None
     algorithm: str
     jacobian: bool
     init: str | None
-    seed: int
     options: dict[str, Any]
     save_iterations: bool
     starts: int
@@ -40,19 +38,9 @@ class OptimizeCommand:
     standard_errors: bool
     refresh: int | None
     rows: int
-    opt_level: int
-    include_paths: tuple[Path, ...]
-    cache: bool
 
     def run(self) -> int:
-        model = StanModel(
-            self.model,
-            self.data,
-            seed=self.seed,
-            opt_level=self.opt_level,
-            include_paths=self.include_paths,
-            cache=self.cache,
-        )
+        model = self.loaded()
         arguments = {
             "jacobian": self.jacobian,
             "init": initial_values(self.init),

@@ -24,6 +24,7 @@ from ulam.runtime.profile_report import print_profile, profile_record, time_text
 from ulam.runtime.profiler import Overhead, Profiler
 from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, seconds_text
 from ulam.tools.exits import EXIT_OK, EXIT_USAGE
+from ulam.tools.model_command import ModelCommand
 from ulam.tools.ulam_optimize import initial_values
 
 if TYPE_CHECKING:
@@ -39,18 +40,15 @@ CHUNK_SECONDS, LINE_SECONDS = 0.05, 1.0
 """How long a run stays away from Python, which could not be interrupted otherwise; how long lines are sampled."""
 
 
-@dataclass
-class ProfileCommand:
+@dataclass(kw_only=True)
+class ProfileCommand(ModelCommand):
     """The arguments of the command."""
 
-    model: Path
-    data: str | None
     gradients: int
     optimize: bool
     algorithm: str
     draws: int
     init: str | None
-    seed: int
     threads: int
     auto: str | None
     output: Path | None
@@ -61,9 +59,6 @@ class ProfileCommand:
     json: str | None
     by_phase: bool
     lines: bool
-    opt_level: int
-    include_paths: tuple[Path, ...]
-    cache: bool
     notes: list[str] = field(default_factory=list[str])
 
     def run(self) -> int:
@@ -115,17 +110,7 @@ class ProfileCommand:
         return ""
 
     def _model(self, profile: bool | str, events: int = 0, lines: bool = False) -> StanModel:
-        return StanModel(
-            self.model,
-            self.data,
-            seed=self.seed,
-            opt_level=self.opt_level,
-            include_paths=self.include_paths,
-            cache=self.cache,
-            profile=profile,
-            profile_events=events,
-            lines=lines,
-        )
+        return self.loaded(profile=profile, profile_events=events, lines=lines)
 
     def _nothing_to_measure(self) -> str:
         if self.auto is not None:
