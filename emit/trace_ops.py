@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Operation
 
-from ulam.dialects import trace
+from ulam.dialects import rt, trace
 
 if TYPE_CHECKING:
     from ulam.emit.llvm_text import Emit, FunctionEmitter
@@ -71,8 +71,9 @@ def _container(e: FunctionEmitter, op: Operation) -> None:
     record, buffer, recorder, count, *sizes = e.operands(op)
     slot = _number(op, "slot")
     address = _address(e, e.names[record], record_bytes(slot))
-    element = buffer.type.element  # type: ignore[attr-defined]
-    width = element.width.data // 8 if hasattr(element, "width") else 8
+    assert isinstance(buffer.type, rt.BufferType)
+    element = buffer.type.element
+    width = element.width.data // 8 if isinstance(element, IntegerType) else 8
     e.module.declare("ulam_trace_container", "declare void @ulam_trace_container(ptr, ptr, ptr, i64, i32, i64) #0")
     e.line(
         f"call void @ulam_trace_container(ptr {e.names[recorder]}, ptr {address}, ptr {e.names[buffer]}, "

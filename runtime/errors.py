@@ -15,6 +15,9 @@ from typing import Any
 class UlamError(RuntimeError):
     """Base of what ulam raises for a mistake in a program, in its data or in a run."""
 
+    trace: Any = None
+    """What a traced run recorded until this ended it (`ulam.trace.Trace`); else None."""
+
 
 class CompileError(UlamError):
     """The program has errors. The message is the rendered diagnostics, with file, line and caret.

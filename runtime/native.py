@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 STATUS_OK, STATUS_REJECT, STATUS_FATAL = 0, 1, 2
 
@@ -104,6 +104,13 @@ def symbol_address(name: str) -> int:
     address = ctypes.cast(getattr(library(), name), ctypes.c_void_p).value
     assert address is not None
     return address
+
+
+class Generator(Protocol):
+    """What a context draws random numbers from."""
+
+    bitgen: int
+    """The address of a `bitgen_t`."""
 
 
 class Rng:
@@ -202,7 +209,7 @@ class Context:
         self._error_site = ctypes.c_int64.from_address(address + _ERROR_SITE)
         self._error_values = (ctypes.c_double * 4).from_address(address + _ERROR_VALUES)
         self._rng = ctypes.c_void_p.from_address(address + _RNG)
-        self._rng_object: Rng | None = None
+        self._rng_object: Generator | None = None
         self._sink: Any = None
         # For callers that count nanoseconds: the C functions themselves, to be called with `address` first.
         self.run_value = self._library.ulam_run_value
@@ -279,11 +286,11 @@ class Context:
         return self._library.ulam_message(self.address).decode("utf-8", "replace")
 
     @property
-    def rng(self) -> Rng | None:
+    def rng(self) -> Generator | None:
         return self._rng_object
 
     @rng.setter
-    def rng(self, rng: Rng | None) -> None:
+    def rng(self, rng: Generator | None) -> None:
         self._rng_object = rng
         self._rng.value = rng.bitgen if rng is not None else None
 

@@ -16,11 +16,10 @@ from xdsl.ir import Block as IrBlock
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.trace.flow import Event, FlowBlock, FlowEdge, live_before, live_variables, place_arguments
+from ulam.passes.trace.flow import Definition, Event, FlowBlock, FlowEdge, live_before, live_variables, place_arguments
 from ulam.passes.trace.graph import VOID, Argument, Block, Edge, Graph, Item, Operand, Place, ValueType
 from ulam.passes.trace.literals import real_positions
 
-Definition = Argument | Item | Operand
 Decide = Callable[[stan.CallOp], str]
 """The table that a call of a user's function enters; empty: the call is primitive."""
 
@@ -356,7 +355,7 @@ class _Tracer:
         join.explicit.append(self.defined(op.res, truth=True))
         short = Operand(0, int(not is_and), ValueType("bool"))
         no, yes = self.decide_edges(current, op.left, *((right, join) if is_and else (join, right)))
-        (no if is_and else yes).explicit = [short]  # type: ignore[list-item]
+        (no if is_and else yes).explicit = [short]
         assert right_end is not None and op.right.block.last_op is not None
         right_end.jump(join, op.right.block.last_op.operands[0])
         return join
@@ -397,7 +396,7 @@ class _Tracer:
         """The blocks of a counted loop; `test`: kind and name of what the header does with the count, and its limit."""
         header = self.lay_out(self.new_block(("none", op), silent=True))
         header.explicit.append(counter)
-        current.jump(header, first)  # type: ignore[arg-type]
+        current.jump(header, first)
         kind, name, limit = test
         uses: list[SSAValue | Definition] = [counter, limit] if kind == "call" else [limit, counter]
         more = self.item(header, kind, name, uses, ValueType("bool"), None, derived="condition", location=op.location)

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from ulam.passes.trace.graph import Argument, Block, Edge, Item, ValueType
+from ulam.passes.trace.graph import Argument, Block, Edge, Item, Operand, ValueType
+
+Definition = Argument | Item | Operand
+"""What a value of the function is in its table."""
 
 
 @dataclass
@@ -18,7 +21,7 @@ class FlowEdge:
     """A jump to `target`; without one, a return of `value`. `explicit`: arguments for `target.explicit`."""
 
     target: FlowBlock | None
-    explicit: list[SSAValue | Item] = field(default_factory=list["SSAValue | Item"])
+    explicit: list[SSAValue | Definition] = field(default_factory=list["SSAValue | Definition"])
     condition: SSAValue | Item | None = None
     holds: bool = False
     value: SSAValue | None = None
@@ -57,7 +60,7 @@ class FlowBlock:
     def successors(self) -> list[FlowBlock]:
         return [edge.target for edge in self.edges if edge.target is not None]
 
-    def jump(self, target: FlowBlock, *explicit: SSAValue | Item) -> FlowEdge:
+    def jump(self, target: FlowBlock, *explicit: SSAValue | Definition) -> FlowEdge:
         edge = FlowEdge(target, list(explicit))
         self.edges.append(edge)
         return edge

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.errors import ArgumentError
+from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.native import Context, Rng, library
 
 MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}
@@ -229,8 +229,12 @@ class Recorder:
 # ---------------------------------------------------------------- draws
 
 
-class DrawsExhausted(RuntimeError):
+class DrawsExhausted(UlamError):
     """A function drew more random numbers than were given."""
+
+
+class OtherDraws(UlamError):
+    """A function draws other numbers than were replayed: they are those of another program, or of another run."""
 
 
 class Seeded:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.trace.graph import ROOT, Graph, Item, ValueType
-from ulam.runtime.errors import ArgumentError, ProgramError
+from ulam.runtime.errors import ArgumentError, ProgramError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import BoundData, ContextPool
 from ulam.runtime.program import as_compile_error, load_object
@@ -306,14 +306,14 @@ class TracedProgram:
             trace.error = TraceError(error, None)
             trace.error = TraceError(error, origin(trace))
             if on_error == "raise":
-                error.trace = trace  # type: ignore[attr-defined]
+                error.trace = trace
                 raise error
         return trace
 
     def _record(
         self, compiled: _Compiled, recorder: Recorder, values: Sequence[Any], types: Sequence[ValueType],
         rng: Source | None,
-    ) -> tuple[Exception | None, Draws, str]:  # fmt: skip
+    ) -> tuple[UlamError | None, Draws, str]:  # fmt: skip
         """Runs the clone once; the error if there was one, what was drawn and what was printed."""
         recorder.begin(compiled.tables.rows)
         data = BoundData(compiled.slots)
@@ -322,7 +322,7 @@ class TracedProgram:
         with self._contexts.context() as run:
             draws = None if rng is None else generator(run, rng)
             if draws is not None:
-                run.rng = draws  # type: ignore[assignment]
+                run.rng = draws
             status = run.run_plain(compiled.entry, data.address)
             taken = NO_DRAWS if draws is None else draws.taken()
             printed = run.take_output()
@@ -409,7 +409,7 @@ def _elements(value: npt.NDArray[Any], type_: ValueType) -> npt.NDArray[Any]:
     return flat if flat.size else np.zeros(1, flat.dtype)
 
 
-def _error(compiled: _Compiled, status: int, run: Any, draws: Any) -> Exception:
+def _error(compiled: _Compiled, status: int, run: Any, draws: Any) -> UlamError:
     if draws is not None and draws.problem == 1:
         return DrawsExhausted(f"the function drew more than the {len(draws.taken())} random numbers that were given")
     if draws is not None and draws.problem == 2:
