@@ -7,6 +7,7 @@ them.
     %8 = stan.pow(%x, %i)
     trace.value %t, %8 {slot = 0}                    after an op whose result is kept
     trace.guard %t {progress = 5}                    before an op that may throw
+    trace.draws %t {slot = 1}                        before and after an op that draws random numbers
 
 Only blocks and results are recorded. Operands, jumps, block arguments, calls and returns follow from the order of the
 blocks and the program's `trace.sites`. A frame needs no record of its own: that of its first block begins it.
@@ -117,4 +118,18 @@ class GuardOp(PlainOperation):
     traits = traits_def(Records())
 
 
-TRACE = Dialect("trace", [SitesOp, BlockOp, ValueOp, ContainerOp, GuardOp], [RecordType])
+@irdl_op_definition
+class DrawsOp(PlainOperation):
+    """Keeps how many random numbers the run has taken so far in slot `slot` of `record`.
+
+    `recorder` is there once the op has been lowered.
+    """
+
+    name = "trace.draws"
+    slot = prop_def(IntegerAttr)
+    record = operand_def(RecordType)
+    recorder = opt_operand_def()
+    traits = traits_def(Records())
+
+
+TRACE = Dialect("trace", [SitesOp, BlockOp, ValueOp, ContainerOp, GuardOp, DrawsOp], [RecordType])

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 HEADER_BYTES = 8
 PROGRESS_OFFSET = 4
 """Of the number that says how far the block has got, within the header."""
+DRAWN_OFFSET = 16
+"""Of the address of the number of draws, within the recorder."""
 
 
 def record_bytes(slots: int) -> int:
@@ -88,6 +90,15 @@ def _guard(e: FunctionEmitter, op: Operation) -> None:
     e.line(f"store i32 {_number(op, 'progress')}, ptr {_address(e, e.names[record], PROGRESS_OFFSET)}, align 4")
 
 
+def _draws(e: FunctionEmitter, op: Operation) -> None:
+    """The recorder knows where the count is."""
+    record, recorder = (e.names[v] for v in e.operands(op))
+    counter, count = e.temporary(), e.temporary()
+    e.line(f"{counter} = load ptr, ptr {_address(e, recorder, DRAWN_OFFSET)}, align 8")
+    e.line(f"{count} = load i64, ptr {counter}, align 8")
+    e.line(f"store i64 {count}, ptr {_address(e, record, record_bytes(_number(op, 'slot')))}, align 8")
+
+
 def trace_table() -> dict[type[Operation], Emit]:
     """Op class → emitter, for traced functions."""
     return {
@@ -95,4 +106,5 @@ def trace_table() -> dict[type[Operation], Emit]:
         trace.ValueOp: _value,
         trace.ContainerOp: _container,
         trace.GuardOp: _guard,
+        trace.DrawsOp: _draws,
     }

@@ -156,6 +156,7 @@ class _Tracer:
             effects = effects_of(op)
             made.throws = bool(effects & (Effect.THROWS | Effect.DRAWS))
             made.draws = bool(effects & Effect.DRAWS) and not op.properties.get("user")
+            made.stream = 0 if effects & Effect.DRAWS else None  # a slot: see `_slots`
         self.operands[id(made)] = operands
         block.events.append(Event("item", op, item=made))
         self.items.append((block, made, op, value))
@@ -411,6 +412,7 @@ class _Tracer:
                 body, "special", "element", [op.container, counter], value_type(element.type), op, element
             )  # fmt: skip
             item.throws = item.draws = False
+            item.stream = None
             self.definitions[element] = item
         loop = _Loop(exit_, header, counter, op.location)
         self.loops.append(loop)
@@ -527,6 +529,9 @@ class _Tracer:
                 if not item.derived and item.type.slots:
                     item.slot = block.made.slots
                     block.made.slots += item.type.slots
+                if item.stream is not None:
+                    item.stream = block.made.slots
+                    block.made.slots += 2
             if block.counter is not None:
                 block.made.counter = block.made.slots
                 block.made.slots += 1

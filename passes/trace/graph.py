@@ -85,7 +85,8 @@ class Item:
 
     Its value is in slot `slot` of the record, or is derived by the reader: `derived` says how (`DERIVED`). `child`:
     the table of the function that is entered here. `symbol`: of the function that is called; of an indexed assignment
-    the kinds of its indices.
+    the kinds of its indices. `stream`: of an op that draws random numbers, the first of two slots: how many numbers the
+    run had taken before it, and after it.
     """
 
     index: int
@@ -100,6 +101,7 @@ class Item:
     throws: bool = False
     draws: bool = False
     symbol: str = ""
+    stream: int | None = None
     text: str = ""
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 

@@ -1,6 +1,7 @@
 """Puts the `trace` ops into the clone of a function, where its table says (see `control_flow`).
 
-At most three ops per op of the program (a guard before, a value after), and one per block. Linear.
+At most three ops per op of the program (a guard before, a value after), two more where one draws random numbers, and
+one per block. Linear.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class _Instrumenter:
                 self.ops[op].properties["callee"] = StringAttr(item.child)
             if item.throws:
                 self._guard(block, 2 * ordinal + IN_ITEM, op)
+            if item.stream is not None:
+                self._count_draws(block, item.stream, op)
             if item.slot is not None and value is not None:
                 self._keep(block, item.slot, item.type, op, value)
         for block, ordinal, op in self.traced.guards:
@@ -93,6 +96,18 @@ class _Instrumenter:
         )
         assert at.parent is not None
         at.parent.insert_op_before(guard, at)
+
+    def _count_draws(self, block: FlowBlock, slot: int, op: Operation) -> None:
+        at = self.ops[op]
+        before, after = (
+            trace.DrawsOp.create(
+                operands=(self.records[block].res,), properties={"slot": _number(slot + n)}, location=at.location
+            )
+            for n in range(2)
+        )
+        assert at.parent is not None
+        at.parent.insert_op_before(before, at)
+        at.parent.insert_op_after(after, at)
 
     def _keep(self, block: FlowBlock, slot: int, type_: ValueType, op: Operation, value: SSAValue) -> None:
         record = self.records[block].res

@@ -33,6 +33,14 @@ def guard(low: Lowering, op: trace.GuardOp) -> None:
     low.builder.emit(trace.GuardOp, (record,), (), dict(op.properties))
 
 
+@handles(trace.DrawsOp)
+def draws(low: Lowering, op: trace.DrawsOp) -> None:
+    record = low.env[op.record]
+    assert isinstance(record, SSAValue)
+    recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
+    low.builder.emit(trace.DrawsOp, (record, recorder), (), dict(op.properties))
+
+
 @handles(trace.ContainerOp)
 def container(low: Lowering, op: trace.ContainerOp) -> None:
     """The contents are computed here: the recorder copies them."""

@@ -26,6 +26,7 @@ typedef struct {
 
 struct ulam_trace {
   char *cursor, *end; /* read and written by emitted code: the first two fields */
+  const int64_t *drawn; /* read by emitted code: how many random numbers were taken */
   int32_t mode;
   int64_t chunk_bytes, limit;
   chunk *chunks;
@@ -46,7 +47,11 @@ struct ulam_trace {
   int32_t failed;
 };
 
-_Static_assert(offsetof(struct ulam_trace, cursor) == 0 && offsetof(struct ulam_trace, end) == 8, "emitted code");
+_Static_assert(offsetof(struct ulam_trace, cursor) == 0 && offsetof(struct ulam_trace, end) == 8 &&
+                   offsetof(struct ulam_trace, drawn) == 16,
+               "emitted code");
+
+static const int64_t no_draws = 0;
 
 ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, const char *spill_path) {
   ulam_trace *trace = calloc(1, sizeof *trace);
@@ -114,8 +119,11 @@ void ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t
   trace->depth = trace->walked = 0;
   trace->edge_width = count <= 256 ? 1 : count <= 65536 ? 2 : 4;
   trace->failed = 0;
+  trace->drawn = &no_draws;
   if (trace->file) rewind(trace->file);
 }
+
+void ulam_trace_watch(ulam_trace *trace, const int64_t *drawn) { trace->drawn = drawn ? drawn : &no_draws; }
 
 static char *take(ulam_trace *trace) {
   if (trace->idle_count > 0) return trace->idle[--trace->idle_count];

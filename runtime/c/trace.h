@@ -32,6 +32,8 @@ ULAM_API ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t 
 ULAM_API void ulam_trace_free(ulam_trace *trace);
 /* Forgets all records; keeps the chunks. `blocks` stays valid while the trace is used. */
 ULAM_API void ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t count);
+/* Where the number of draws taken is, during one run (`ulam_draws_taken`); NULL: there are none. */
+ULAM_API void ulam_trace_watch(ulam_trace *trace, const int64_t *drawn);
 /* After the run: 0, or 1 if the file could not be written. */
 ULAM_API int32_t ulam_trace_finish(ulam_trace *trace);
 ULAM_API void ulam_trace_touch(ulam_trace *trace, int64_t bytes); /* takes chunks for so many bytes ahead of the run */
@@ -75,6 +77,10 @@ ULAM_API ulam_draws *ulam_draws_scripted(ulam_context *ctx, const double *unifor
 ULAM_API ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *draws, const uint8_t *kinds, int64_t count);
 ULAM_API void ulam_draws_free(ulam_draws *draws);
 ULAM_API struct bitgen *ulam_draws_generator(ulam_draws *draws);
+ULAM_API const int64_t *ulam_draws_taken(const ulam_draws *draws); /* how many numbers were given so far */
+/* Where a replay is over `source` goes on; with `fills`, it also gives a number in place of one of another kind than is
+ * asked for. */
+ULAM_API void ulam_draws_continue(ulam_draws *draws, struct bitgen *source, int32_t fills);
 ULAM_API int64_t ulam_draws_read(const ulam_draws *draws, uint64_t *values, uint8_t *kinds, int64_t capacity);
 /* 0: fine; 1: no draws were left; 2: a distribution asked for other numbers than uniform reals. */
 ULAM_API int32_t ulam_draws_problem(const ulam_draws *draws);

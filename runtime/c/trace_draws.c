@@ -13,10 +13,10 @@ struct ulam_draws {
   bitgen_t generator;
   ulam_context *ctx;
   bitgen_t *source;
-  int32_t how, problem;
+  int32_t how, problem, fills;
   uint64_t *values;
   uint8_t *kinds;
-  int64_t count, capacity, used; /* of a script or a replay: `count` are there */
+  int64_t count, capacity, used; /* `count` are there, `used` were given */
 };
 
 /* Leaves the evaluation: a generator cannot return an error. */
@@ -40,23 +40,27 @@ static void keep(ulam_draws *draws, uint8_t kind, uint64_t value) {
   draws->kinds[draws->count++] = kind;
 }
 
-static uint64_t next(ulam_draws *draws, uint8_t kind) {
-  if (draws->how == RECORDS) {
-    bitgen_t *source = draws->source;
-    uint64_t value = 0;
-    if (kind == DOUBLE) {
-      double real = source->next_double(source->state);
-      memcpy(&value, &real, sizeof value);
-    } else {
-      value = kind == UINT64   ? source->next_uint64(source->state)
-              : kind == UINT32 ? source->next_uint32(source->state)
-                               : source->next_raw(source->state);
-    }
-    keep(draws, kind, value);
+static uint64_t from_source(bitgen_t *source, uint8_t kind) {
+  if (kind == DOUBLE) {
+    double real = source->next_double(source->state);
+    uint64_t value;
+    memcpy(&value, &real, sizeof value);
     return value;
   }
-  if (draws->used == draws->count) leave(draws, 1, "there are no more draws");
-  if (draws->kinds[draws->used] != kind) leave(draws, 2, "a distribution asks for other numbers than were given");
+  return kind == UINT64   ? source->next_uint64(source->state)
+         : kind == UINT32 ? source->next_uint32(source->state)
+                          : source->next_raw(source->state);
+}
+
+static uint64_t next(ulam_draws *draws, uint8_t kind) {
+  if (draws->used == draws->count) { /* always where draws are recorded */
+    if (draws->source == NULL) leave(draws, 1, "there are no more draws");
+    keep(draws, kind, from_source(draws->source, kind));
+  } else if (draws->kinds[draws->used] != kind) {
+    if (!draws->fills || draws->source == NULL) leave(draws, 2, "a distribution asks for other numbers than were given");
+    draws->values[draws->used] = from_source(draws->source, kind);
+    draws->kinds[draws->used] = kind;
+  }
   return draws->values[draws->used++];
 }
 
@@ -96,6 +100,7 @@ ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *values, const
     memcpy(draws->kinds, kinds, (size_t)count);
   }
   draws->count = count;
+  draws->capacity = count + 1;
   return draws;
 }
 
@@ -118,9 +123,16 @@ void ulam_draws_free(ulam_draws *draws) {
 
 bitgen_t *ulam_draws_generator(ulam_draws *draws) { return &draws->generator; }
 
+const int64_t *ulam_draws_taken(const ulam_draws *draws) { return &draws->used; }
+
+void ulam_draws_continue(ulam_draws *draws, bitgen_t *source, int32_t fills) {
+  draws->source = source;
+  draws->fills = fills;
+}
+
 /* The numbers that were given so far. */
 int64_t ulam_draws_read(const ulam_draws *draws, uint64_t *values, uint8_t *kinds, int64_t capacity) {
-  int64_t count = draws->how == RECORDS ? draws->count : draws->used;
+  int64_t count = draws->used;
   for (int64_t i = 0; i < count && i < capacity; ++i) {
     values[i] = draws->values[i];
     kinds[i] = draws->kinds[i];

@@ -7,6 +7,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -30,6 +31,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_trace_new": (_P, (_I64, _I64, _I32, ctypes.c_char_p)),
     "ulam_trace_free": (None, (_P,)),
     "ulam_trace_begin": (None, (_P, _P, _I64)),
+    "ulam_trace_watch": (None, (_P, _P)),
     "ulam_trace_finish": (_I32, (_P,)),
     "ulam_trace_touch": (None, (_P, _I64)),
     "ulam_trace_describe": (None, (_P, _P)),
@@ -46,6 +48,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_draws_generator": (_P, (_P,)),
     "ulam_draws_read": (_I64, (_P, _P, _P, _I64)),
     "ulam_draws_problem": (_I32, (_P,)),
+    "ulam_draws_taken": (_P, (_P,)),
+    "ulam_draws_continue": (None, (_P, _P, _I32)),
 }
 
 
@@ -117,6 +121,10 @@ class Recorder:
         self.replay = self._replayed = None
         self._kept.clear()
         self._library.ulam_trace_begin(self.address, ctypes.addressof(rows), len(rows))
+
+    def watch(self, draws: int) -> None:
+        """The run that follows notes how many numbers it has taken: the address of the number; 0 if it takes none."""
+        self._library.ulam_trace_watch(self.address, draws or None)
 
     def touch(self, byte_count: int) -> None:
         """Takes memory for so many bytes ahead of a run, so that the run need not wait for it."""
@@ -228,6 +236,9 @@ class Recorder:
 
 # ---------------------------------------------------------------- draws
 
+_UNIFORM = 2
+"""Kind of a number that was asked for as a real from 0 up to 1 (c/trace_draws.c)."""
+
 
 class DrawsExhausted(UlamError):
     """A function drew more random numbers than were given."""
@@ -265,12 +276,18 @@ class Replay:
 
     def __init__(self, trace: Any) -> None:
         self.draws: Draws = trace.draws
+        self.continuation: Continuation = trace.continuation
+        self.fills = False
 
     @classmethod
-    def of(cls, draws: Draws) -> Replay:
-        """Draws that are at hand."""
+    def of(cls, draws: Draws, continuation: Continuation | None = None, fills: bool = False) -> Replay:
+        """Draws that are at hand, then those of a continuation.
+
+        `fills`: the continuation also has a number where another kind is asked for than was drawn.
+        """
         made = cls.__new__(cls)
-        made.draws = draws
+        made.draws, made.fills = draws, fills
+        made.continuation = continuation or NO_CONTINUATION
         return made
 
     def __repr__(self) -> str:
@@ -286,6 +303,47 @@ class Draws:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __getitem__(self, part: slice) -> Draws:
+        return Draws(self.values[part], self.kinds[part])
+
+    @staticmethod
+    def joined(parts: Sequence[Draws]) -> Draws:
+        """One after the other."""
+        if not parts:
+            return NO_DRAWS
+        return Draws(np.concatenate([p.values for p in parts]), np.concatenate([p.kinds for p in parts]))
+
+
+NO_DRAWS = Draws(np.zeros(0, np.uint64), np.zeros(0, np.uint8))
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What a run would have drawn next: numbers that were given and not used, then those of a generator."""
+
+    rest: Draws
+    seed: int = 0
+    stream: int = 0
+    state: Any = None
+    """Of the generator; None: there is none."""
+
+    def generator(self) -> Rng | None:
+        """A generator that goes on from there."""
+        if self.state is None:
+            return None
+        found = Rng(self.seed, self.stream)
+        found.generator.state = self.state
+        return found
+
+    def after(self, used: int, generator: Rng | None) -> Continuation:
+        """What is left once `used` numbers of `rest` were taken, and `generator` has gone on."""
+        rest = self.rest[used:]
+        if generator is None:
+            return Continuation(rest)
+        return Continuation(rest, generator.seed, generator.stream, generator.generator.state)
+
+
+NO_CONTINUATION = Continuation(NO_DRAWS)
 
 Source = Seeded | Scripted | Replay | Rng
 
@@ -295,22 +353,31 @@ class _Generator:
 
     def __init__(self, context: Context, source: Source) -> None:
         self._library = trace_library()
-        self._source: Any = source
+        self._rng: Rng | None = None
+        self._given = 0  # numbers before those of the continuation
+        self._before = NO_CONTINUATION
         if isinstance(source, Scripted):
             values = np.array(source.uniforms)
+            self._before = Continuation(Draws(values.view(np.uint64), np.full(len(values), _UNIFORM, np.uint8)))
             address = self._library.ulam_draws_scripted(context.address, values.ctypes.data, len(values))
         elif isinstance(source, Replay):
-            draws = source.draws
+            self._given, self._before = len(source.draws), source.continuation
+            self._rng = source.continuation.generator()
+            draws = Draws.joined([source.draws, source.continuation.rest])
             address = self._library.ulam_draws_replayed(
                 context.address, draws.values.ctypes.data, draws.kinds.ctypes.data, len(draws)
             )
         else:
-            self._source = Rng(source.seed, source.stream) if isinstance(source, Seeded) else source
-            address = self._library.ulam_draws_new(context.address, self._source.bitgen)
+            self._rng = Rng(source.seed, source.stream) if isinstance(source, Seeded) else source
+            address = self._library.ulam_draws_new(context.address, self._rng.bitgen)
         if not address:
             raise MemoryError("no memory for random draws")
         self.address: int = address
         self.bitgen: int = self._library.ulam_draws_generator(address)
+        self.counter: int = self._library.ulam_draws_taken(address)
+        """The address of the number of draws so far."""
+        if isinstance(source, Replay) and self._rng is not None:
+            self._library.ulam_draws_continue(address, self._rng.bitgen, source.fills)
 
     def __del__(self) -> None:
         address = getattr(self, "address", None)
@@ -330,12 +397,14 @@ class _Generator:
         self._library.ulam_draws_read(self.address, values.ctypes.data, kinds.ctypes.data, count)
         return Draws(values, kinds)
 
+    def continuation(self) -> Continuation:
+        """What would be drawn next."""
+        used = self._library.ulam_draws_read(self.address, None, None, 0)
+        return self._before.after(max(used - self._given, 0), self._rng)
+
 
 def generator(context: Context, source: Source) -> _Generator:
     """What the context draws from during one run; records what it gives."""
     if not isinstance(source, Seeded | Scripted | Replay | Rng):
         raise ArgumentError(f"rng is Seeded, Scripted, Replay or an Rng, not {type(source).__name__}")
     return _Generator(context, source)
-
-
-NO_DRAWS = Draws(np.zeros(0, np.uint64), np.zeros(0, np.uint8))

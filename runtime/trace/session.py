@@ -23,7 +23,17 @@ from ulam.runtime.trace.contexts import Site, TraceContext
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
 from ulam.runtime.trace.program_text import FunctionText, SourceText, Span
-from ulam.runtime.trace.recorder import NO_DRAWS, Draws, DrawsExhausted, Recorder, Replay, Source, generator
+from ulam.runtime.trace.recorder import (
+    NO_CONTINUATION,
+    NO_DRAWS,
+    Continuation,
+    Draws,
+    DrawsExhausted,
+    Recorder,
+    Replay,
+    Source,
+    generator,
+)
 from ulam.runtime.trace.tape import Tables, Tape
 
 if TYPE_CHECKING:
@@ -67,6 +77,7 @@ class Trace:
         self.context = context
         self.source = source
         self.draws: Draws = NO_DRAWS
+        self.continuation: Continuation = NO_CONTINUATION
         self.error: TraceError | None = None
         self._ops = ops
         self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
@@ -295,11 +306,11 @@ class TracedProgram:
         rng: Source | None, on_error: str,
     ) -> Trace:  # fmt: skip
         recorder = self.recorder(context)
-        error, draws, printed = self._record(compiled, recorder, values, types, rng)
+        error, draws, continuation, printed = self._record(compiled, recorder, values, types, rng)
         if printed:
             print(printed, end="")
         trace = Trace(Tape(recorder, compiled.tables, values, error is not None), context, self.source, compiled.ops)
-        trace.draws = draws
+        trace.draws, trace.continuation = draws, continuation
         if context.overflow == "edges":
             recorder.replay = partial(self._replay, compiled, recorder.chunk_bytes, values, types, draws)
         if error is not None:
@@ -313,8 +324,8 @@ class TracedProgram:
     def _record(
         self, compiled: _Compiled, recorder: Recorder, values: Sequence[Any], types: Sequence[ValueType],
         rng: Source | None,
-    ) -> tuple[UlamError | None, Draws, str]:  # fmt: skip
-        """Runs the clone once; the error if there was one, what was drawn and what was printed."""
+    ) -> tuple[UlamError | None, Draws, Continuation, str]:  # fmt: skip
+        """Runs the clone once; the error if there was one, what was drawn, what would be next, what was printed."""
         recorder.begin(compiled.tables.rows)
         data = BoundData(compiled.slots)
         data.set_int(0, recorder.address)
@@ -323,13 +334,15 @@ class TracedProgram:
             draws = None if rng is None else generator(run, rng)
             if draws is not None:
                 run.rng = draws
+                recorder.watch(draws.counter)
             status = run.run_plain(compiled.entry, data.address)
             taken = NO_DRAWS if draws is None else draws.taken()
+            left = NO_CONTINUATION if draws is None else draws.continuation()
             printed = run.take_output()
             error = None if not status else _error(compiled, status, run, draws)
             run.rng = None
         recorder.finish()
-        return error, taken, printed
+        return error, taken, left, printed
 
     def _replay(
         self, compiled: _Compiled, chunk_bytes: int, values: Sequence[Any], types: Sequence[ValueType], draws: Draws
