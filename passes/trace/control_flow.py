@@ -256,6 +256,8 @@ class _Tracer:
             derived = "void"
         item = self.item(current, kind, name, operands, type_, op, result, derived=derived)
         item.child, item.symbol = child, symbol
+        if isinstance(op, stan.IndexOp):
+            item.symbol = ",".join(kind.data for kind in op.kinds)
         if result is not None:
             self.definitions[result] = item
 

@@ -84,8 +84,8 @@ class Item:
     """An op of a block. Kinds: `call`, `special`, `target`.
 
     Its value is in slot `slot` of the record, or is derived by the reader: `derived` says how (`DERIVED`). `child`:
-    the table of the function that is entered here. `symbol`: of the function that is called; of an indexed assignment
-    the kinds of its indices. `stream`: of an op that draws random numbers, the first of two slots: how many numbers the
+    the table of the function that is entered here. `symbol`: of the function that is called; of indices and indexed
+    assignments their kinds. `stream`: of an op that draws random numbers, the first of two slots: how many numbers the
     run had taken before it, and after it.
     """
 

@@ -22,6 +22,7 @@ from ulam.runtime.program import as_compile_error, load_object
 from ulam.runtime.trace.contexts import Site, TraceContext
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
+from ulam.runtime.trace.op_library import OpLibrary
 from ulam.runtime.trace.program_text import FunctionText, SourceText, Span
 from ulam.runtime.trace.recorder import (
     NO_CONTINUATION,
@@ -37,6 +38,7 @@ from ulam.runtime.trace.recorder import (
 from ulam.runtime.trace.tape import Tables, Tape
 
 if TYPE_CHECKING:
+    from ulam.passes.lower.units import Program
     from ulam.runtime.compiler import CompileOptions
 
 POOLED = 2
@@ -72,7 +74,14 @@ class TraceError:
 class Trace:
     """What one run recorded. Nodes keep it alive; `close` gives its memory back."""
 
-    def __init__(self, tape: Tape, context: TraceContext, source: SourceText, ops: Mapping[str, Mapping[int, Any]]):
+    def __init__(
+        self,
+        tape: Tape,
+        context: TraceContext,
+        source: SourceText,
+        ops: Mapping[str, Mapping[int, Any]],
+        library: OpLibrary | None = None,
+    ) -> None:
         self.tape = tape
         self.context = context
         self.source = source
@@ -80,6 +89,7 @@ class Trace:
         self.continuation: Continuation = NO_CONTINUATION
         self.error: TraceError | None = None
         self._ops = ops
+        self._library = library
         self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
         self._metadata: dict[tuple[int, int], dict[str, Any]] = {}
         self._texts: dict[str, FunctionText] = {}
@@ -108,6 +118,13 @@ class Trace:
     def draws_used(self) -> int:
         """How many random numbers the run took."""
         return len(self.draws)
+
+    @property
+    def op_library(self) -> OpLibrary:
+        """Values and pullbacks of the ops of the program. Raises ArgumentError for a trace without its program."""
+        if self._library is None:
+            raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
+        return self._library
 
     def node(self, frame: Frame, position: int) -> Node:
         """The node at a position of a frame. Raises IndexError."""
@@ -165,6 +182,7 @@ class _Compiled:
     ops: dict[str, dict[int, Any]]
     instrumented: str
     draws: bool
+    library: OpLibrary
 
 
 class TracedProgram:
@@ -287,8 +305,19 @@ class TracedProgram:
         draws = "_rng" in text
         return _Compiled(
             loaded, loaded.address("evaluate"), unit.n_slots, sites, Tables(unit.graphs), unit.ops,
-            instrumented_text(unit), draws,
+            instrumented_text(unit), draws, OpLibrary(self._in_value_form, unit.graphs, unit.ops),
         )  # fmt: skip
+
+    def _in_value_form(self) -> Program:
+        """The program, ready to be lowered."""
+        from xdsl.context import Context
+
+        from ulam.passes.lower.pipeline import to_value_form
+        from ulam.passes.profiles import StripProfiles
+
+        module = self._module()
+        StripProfiles().apply(Context(), module)
+        return to_value_form(module)
 
     @staticmethod
     def _add_metadata(graphs: Mapping[str, Graph], context: TraceContext) -> None:
@@ -309,7 +338,8 @@ class TracedProgram:
         error, draws, continuation, printed = self._record(compiled, recorder, values, types, rng)
         if printed:
             print(printed, end="")
-        trace = Trace(Tape(recorder, compiled.tables, values, error is not None), context, self.source, compiled.ops)
+        tape = Tape(recorder, compiled.tables, values, error is not None)
+        trace = Trace(tape, context, self.source, compiled.ops, compiled.library)
         trace.draws, trace.continuation = draws, continuation
         if context.overflow == "edges":
             recorder.replay = partial(self._replay, compiled, recorder.chunk_bytes, values, types, draws)

@@ -128,44 +128,55 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
-# ---------------------------------------------------------------- indexed assignments
+# ---------------------------------------------------------------- indices
+
+
+def _selector(kinds: Sequence[str], indices: Sequence[Any], shape: Sequence[int]) -> tuple[Any, ...]:
+    """Stan's indices, which must be in range, as NumPy's. A mesh where a list stands beside other indices: all
+    combinations are meant, and NumPy would take lists together, and move their axis.
+    """
+    rest = list(indices)
+    at: list[Any] = []
+    for kind in kinds:
+        if kind == "single":
+            at.append(int(rest.pop(0)) - 1)
+        elif kind == "multiple":
+            at.append(np.asarray(rest.pop(0)) - 1)
+        elif kind == "between":
+            first, last = int(rest.pop(0)), int(rest.pop(0))
+            at.append(slice(first - 1, max(last, first - 1)))
+        elif kind == "from":
+            at.append(slice(int(rest.pop(0)) - 1, None))
+        elif kind == "to":
+            at.append(slice(0, max(int(rest.pop(0)), 0)))
+        else:
+            at.append(slice(None))
+    if len(at) == 1 or not any(isinstance(a, np.ndarray) for a in at):
+        return tuple(at)
+    return np.ix_(*(np.atleast_1d(np.arange(n)[a]) for a, n in zip(at, shape, strict=False)))
+
+
+def _is_mesh(at: tuple[Any, ...]) -> bool:
+    return len(at) > 1 and isinstance(at[0], np.ndarray)
+
+
+def selected(container: npt.NDArray[Any], kinds: Sequence[str], indices: Sequence[Any]) -> Any:
+    """`container[indices]`: an element (NumPy's), or an array."""
+    at = _selector(kinds, indices, container.shape)
+    found = container[at]
+    if not _is_mesh(at):
+        return found
+    return np.squeeze(found, axis=tuple(n for n, kind in enumerate(kinds) if kind == "single"))
 
 
 def replaced(operands: Sequence[Any], kinds: Sequence[str]) -> Any:
     """A container whose elements are replaced, in place: `operands` are the container, the indices, the new elements.
 
-    MISSING where it, or they, are not kept.
+    Where an element is named twice the later one counts. MISSING where the container, or they, are not kept.
     """
     container, *indices, value = operands
     if isinstance(container, Digest) or isinstance(value, Digest):
         return MISSING
-    result = container
-    at: list[Any] = []
-    for kind in kinds:
-        if kind == "single":
-            at.append(int(indices.pop(0)) - 1)
-        elif kind == "multiple":
-            at.append(np.asarray(indices.pop(0)) - 1)
-        elif kind == "between":
-            first, last = indices.pop(0), indices.pop(0)
-            at.append(slice(int(first) - 1, max(int(last), int(first) - 1)))
-        elif kind == "from":
-            at.append(slice(int(indices.pop(0)) - 1, None))
-        elif kind == "to":
-            at.append(slice(0, max(int(indices.pop(0)), 0)))
-        else:
-            at.append(slice(None))
-    if sum(isinstance(a, np.ndarray) for a in at) > 1:
-        return _cross(result, at, value)
-    result[tuple(at)] = value
-    return result
-
-
-def _cross(result: Any, at: list[Any], value: Any) -> Any:
-    """Index arrays in several dimensions mean all combinations, the later assignment winning."""
-    lists = [
-        np.atleast_1d(np.arange(size)[a]) if not isinstance(a, np.ndarray) else a
-        for a, size in zip(at, result.shape, strict=False)
-    ]
-    result[np.ix_(*lists)] = np.reshape(value, [len(part) for part in lists] + list(np.shape(value)[len(lists) :]))
-    return result
+    at = _selector(kinds, indices, container.shape)
+    container[at] = np.reshape(value, container[at].shape) if _is_mesh(at) else value
+    return container

@@ -1,0 +1,398 @@
+"""Each op of a traced program as a function of its own: its value, and its pullback by the same rules as a gradient.
+
+    %8 = stan.pow(%x, 2.0)    →    func @op7()                      slots of the bound table → slots of the bound table
+                                   func @op7.pullback(theta, gradient, ...)    cotangent and operands → adjoints
+
+Equal ops (class, properties, types, literals) share a function. The pullback is the gradient of the sum of the result
+times the cotangent with respect to the real operands: reverse mode of the `ad` dialect writes it. Literals stay
+literals, so that what is folded in the program is folded here.
+
+Bound table: one slot per scalar operand; per container one for its elements and one per size. Behind the operands
+stands the result, in the same way, or, of a pullback, the cotangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    f64,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ulam.dialects import ad, rt, stan
+from ulam.dialects.stan import Effect, effects_of
+from ulam.passes.builder import BUFFER_REAL
+from ulam.passes.errors import LoweringError, NotSupportedError
+from ulam.passes.lower.calls import inline
+from ulam.passes.lower.lowering import Site
+from ulam.passes.lower.outlined import Outlined
+from ulam.passes.lower.stages import lowering_passes, set_slots
+from ulam.passes.lower.thread_target import target_as_value
+from ulam.passes.lower.units import FunctionWriter, Program
+from ulam.passes.lower.values import (
+    Container,
+    Value,
+    buffer_type,
+    element_type,
+    for_each_element,
+    in_buffer,
+    materialize,
+    total,
+    write,
+)
+from ulam.passes.trace.control_flow import value_type
+from ulam.passes.trace.graph import ValueType
+
+MOVES = (stan.IndexOp, stan.AssignOp, stan.ArrayOp, stan.RowVectorOp, stan.TupleOp, stan.FieldOp)
+"""Ops that only move data: readers of traces do them themselves."""
+_NOT_ALONE = (*MOVES, stan.TargetAddOp, stan.JacobianAddOp, stan.TargetOp, stan.DeclareOp, stan.PrintOp)
+
+
+@dataclass(frozen=True)
+class OpArgument:
+    """An operand that is no literal: the `position`th of the op, in `slot` of the bound table."""
+
+    position: int
+    type: ValueType
+    slot: int
+
+
+@dataclass
+class OpFunction:
+    """One distinct op. `differentiable`: places in `arguments` whose adjoints the pullback gives, one after the other.
+
+    `first` is the slot of the result or cotangent; `count`: operands of the op.
+    """
+
+    name: str
+    function: stan.FuncOp
+    op: Operation
+    arguments: list[OpArgument]
+    result: ValueType | None
+    first: int
+    count: int
+    draws: bool
+    differentiable: list[int] = field(default_factory=list[int])
+    problem: str = ""
+    """Why there is no pullback."""
+
+    @property
+    def slots(self) -> int:
+        """How many slots of the bound table it uses."""
+        return self.first + (self.result.slots if self.result is not None else 0)
+
+
+@dataclass
+class OpModule:
+    """Lowered functions; those that cannot be lowered are in `failed`, with the reason."""
+
+    module: ModuleOp
+    sites: list[Site]
+    failed: dict[str, str]
+
+
+def alone(op: Operation) -> Operation | None:
+    """The op that is compiled for an item of a table: of a `~` statement its density; None for those that are not."""
+    if isinstance(op, stan.TargetAddOp) and op.tilde is not None and isinstance(op.value.owner, stan.CallOp):
+        op = op.value.owner
+    if isinstance(op, _NOT_ALONE) or op.regions:
+        return None
+    return op
+
+
+class OpFunctions:
+    """The distinct ops of a traced program, by name."""
+
+    def __init__(self, functions: Mapping[str, stan.FuncOp]) -> None:
+        self._user = functions
+        self._by_text: dict[str, str] = {}
+        self.by_name: dict[str, OpFunction] = {}
+
+    def add(self, op: Operation) -> str | None:
+        """Name of the function for an op of a traced function; None if it has none."""
+        found = alone(op)
+        if found is None or not all(_is_kept(v.type) for v in (*found.operands, *found.results)):
+            return None
+        function, places = _as_function(found)
+        text = str(function)
+        name = self._by_text.get(text)
+        if name is None:
+            name = self._by_text[text] = f"op{len(self._by_text)}"
+            function.properties["sym_name"] = StringAttr(name)
+            made = self.by_name[name] = _describe(name, function, found, places)
+            made.differentiable = self._differentiable(made)
+        return name
+
+    def _differentiable(self, made: OpFunction) -> list[int]:
+        if made.draws or made.result is None or made.result.is_int:
+            return []
+        taken = [n for n, a in enumerate(made.arguments) if not a.type.is_int]
+        op = made.op
+        if isinstance(op, stan.CallOp):
+            if op.callback is not None:
+                return _autodiff(op, made.arguments, taken)
+            if op.user is not None:
+                data = self._user[op.callee.data].data_only
+                bits = cast("DenseArrayBase[IntegerType]", data).get_values()
+                return [n for n in taken if not bits[made.arguments[n].position]]
+        return taken
+
+
+def _autodiff(op: stan.CallOp, arguments: Sequence[OpArgument], taken: Sequence[int]) -> list[int]:
+    """Of some arguments those that Stan's static rule calls autodiff."""
+    bits = cast("DenseArrayBase[IntegerType]", op.autodiff).get_values()
+    return [n for n in taken if bits[arguments[n].position]]
+
+
+def _is_kept(type_: Attribute) -> bool:
+    return value_type(type_).base != "other"
+
+
+def _source(value: SSAValue) -> tuple[SSAValue, list[Operation]]:
+    """What an operand is before promotions, and the ops that make it of that: of a literal, the literal too."""
+    chain: list[Operation] = []
+    while isinstance(owner := value.owner, stan.PromoteOp):
+        chain.insert(0, owner)
+        value = owner.operand
+    return value, [owner, *chain] if isinstance(owner, stan.ConstantOp) else chain
+
+
+def _as_function(op: Operation) -> tuple[stan.FuncOp, list[int]]:
+    """The op as the only one of a function; which of its operands are arguments."""
+    block = Block()
+    operands: list[SSAValue] = []
+    places: list[int] = []
+    for position, operand in enumerate(op.operands):
+        source, chain = _source(operand)
+        made: list[SSAValue] = []
+        if not isinstance(source.owner, stan.ConstantOp):
+            made.append(block.insert_arg(source.type, len(block.args)))
+            places.append(position)
+        for part in chain:
+            clone = type(part).create(
+                operands=made[-1:], result_types=[r.type for r in part.results], properties=dict(part.properties)
+            )
+            block.add_op(clone)
+            made.append(clone.results[0])
+        operands.append(made[-1])
+    clone = type(op).create(
+        operands=operands,
+        result_types=[r.type for r in op.results],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+        location=op.location,
+    )
+    block.add_ops((clone, stan.ReturnOp.create(operands=clone.results, location=op.location)))
+    function = stan.FuncOp.create(
+        properties={
+            "sym_name": StringAttr("op"),
+            "stan_name": StringAttr("op"),
+            "function_type": FunctionType.from_lists([a.type for a in block.args], [r.type for r in clone.results]),
+            "argument_names": ArrayAttr([StringAttr("x") for _ in block.args]),
+            "data_only": DenseArrayBase.from_list(i8, [0] * len(block.args)),
+        },
+        regions=[Region(block)],
+        location=op.location,
+    )
+    return function, places
+
+
+def _describe(name: str, function: stan.FuncOp, op: Operation, places: Sequence[int]) -> OpFunction:
+    arguments: list[OpArgument] = []
+    slot = 0
+    for position in places:
+        type_ = value_type(_source(op.operands[position])[0].type)
+        arguments.append(OpArgument(position, type_, slot))
+        slot += type_.slots
+    result = value_type(op.results[0].type) if op.results else None
+    draws = bool(effects_of(op) & Effect.DRAWS)
+    return OpFunction(name, function, op, arguments, result, slot, len(op.operands), draws)
+
+
+# ---------------------------------------------------------------- lowering
+
+
+def lower_values(program: Program, functions: Iterable[OpFunction], *, propto: bool = False) -> OpModule:
+    """`name()` for each function: from its operands' slots to the result's."""
+    return _Lowering(program, propto).run(functions, _value)
+
+
+def lower_pullbacks(program: Program, functions: Iterable[OpFunction], *, propto: bool = False) -> OpModule:
+    """`name(theta, gradient, 0)` for each function with differentiable operands: these are `theta`, its adjoints go to
+    `gradient`; other operands, sizes and the cotangent are in slots. The result is the sum of result times cotangent.
+
+    What cannot be differentiated with respect to all reals is with respect to those that Stan calls autodiff.
+    """
+    return _Lowering(program, propto).run((f for f in functions if f.differentiable), _pullback)
+
+
+class _Lowering:
+    """Functions are lowered one by one, so that one that cannot be does not keep others from it."""
+
+    def __init__(self, program: Program, propto: bool) -> None:
+        self.program = program
+        self.propto = propto
+        self.sites: list[Site] = []
+        self._outlined = Outlined(program.functions)
+
+    def run(self, functions: Iterable[OpFunction], lower: Callable[[_Lowering, OpFunction], ModuleOp]) -> OpModule:
+        made, failed = ModuleOp([]), dict[str, str]()
+        for function in functions:
+            try:
+                module = self._lowered(function, lower)
+            except (NotSupportedError, LoweringError) as error:
+                failed[function.name] = str(error)
+                continue
+            for op in _renamed(module, function.name):
+                op.detach()
+                made.body.block.add_op(op)
+        return OpModule(made, self.sites, failed)
+
+    def _lowered(self, function: OpFunction, lower: Callable[[_Lowering, OpFunction], ModuleOp]) -> ModuleOp:
+        try:
+            return lower(self, function)
+        except NotSupportedError:
+            op = function.op
+            if lower is not _pullback or not isinstance(op, stan.CallOp):
+                raise
+            fewer = _autodiff(op, function.arguments, function.differentiable)
+            if fewer == function.differentiable:
+                raise
+            function.differentiable = fewer
+            return lower(self, function)
+
+    def writer(self, name: str, arguments: Sequence[Attribute]) -> tuple[FunctionWriter, Program]:
+        outlined = Outlined({})
+        outlined.graph, outlined.terms = self._outlined.graph, self._outlined.terms
+        program = replace(self.program, outlined=outlined, profiled=False)
+        writer = FunctionWriter(program, self.sites, name, arguments)
+        writer.low.precise = True
+        writer.low.propto = self.propto
+        return writer, program
+
+    def call(self, writer: FunctionWriter, function: OpFunction, arguments: Sequence[Value]) -> Value | None:
+        low = writer.low
+        bits = [not argument.type.is_int for argument in function.arguments]
+        return inline(low, function.function, arguments, function.function.location, self.propto, bits)
+
+    def finished(self, entry: func.FuncOp, program: Program, *requests: Operation) -> ModuleOp:
+        module = ModuleOp([entry, *program.outlined.written])
+        target_as_value(module)
+        for request in requests:
+            module.body.block.add_op(request)
+        set_slots(module, 0)
+        for stage in lowering_passes("trace", 0):
+            stage.apply(Context(), module)
+        return module
+
+
+def _renamed(module: ModuleOp, name: str) -> list[func.FuncOp]:
+    """The functions of a module; those that only it calls get names that no other module has."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    inner = {f.sym_name.data: f"{f.sym_name.data}.{name}" for f in functions if "entry" not in f.attributes}
+    for function in functions:
+        if (new := inner.get(function.sym_name.data)) is not None:
+            function.properties["sym_name"] = StringAttr(new)
+        for op in function.walk():
+            if isinstance(op, func.CallOp) and (callee := inner.get(op.callee.root_reference.data)) is not None:
+                op.properties["callee"] = SymbolRefAttr(callee)
+    return functions
+
+
+def _formals(function: OpFunction) -> list[Attribute]:
+    return list(function.function.function_type.inputs)
+
+
+def _sizes(writer: FunctionWriter, argument: OpArgument) -> list[SSAValue]:
+    return [writer.builder.bound(argument.slot + 1 + n, i64) for n in range(argument.type.rank)]
+
+
+def _bound(writer: FunctionWriter, argument: OpArgument, type_: Attribute) -> Value:
+    """An operand from its slots."""
+    builder = writer.builder
+    if not argument.type.rank:
+        return builder.bound(argument.slot, element_type(type_))
+    buffer = builder.bound(argument.slot, buffer_type(type_))
+    return in_buffer(builder, type_, _sizes(writer, argument), buffer, data_only=True)
+
+
+def _value(lowering: _Lowering, function: OpFunction) -> ModuleOp:
+    writer, program = lowering.writer(function.name, ())
+    builder = writer.builder
+    arguments = [_bound(writer, a, t) for a, t in zip(function.arguments, _formals(function), strict=True)]
+    result = lowering.call(writer, function, arguments)
+    if isinstance(result, Container):
+        result = materialize(builder, result)
+        buffer = builder.value(rt.AllocBoundOp, (total(builder, result.dims),), buffer_type(result.type))
+        write(builder, result, buffer, initial=True)
+        _set_slots(writer, function.first, [buffer, *result.dims])
+    elif result is not None:
+        assert isinstance(result, SSAValue)
+        _set_slots(writer, function.first, [result])
+    return lowering.finished(writer.finish(), program)
+
+
+def _set_slots(writer: FunctionWriter, first: int, values: Sequence[SSAValue]) -> None:
+    for slot, value in enumerate(values, first):
+        writer.builder.emit(rt.SetBoundOp, (value,), (), {"slot": IntegerAttr(slot, i64)})
+
+
+def pullback_name(name: str) -> str:
+    """The symbol of the pullback of a function."""
+    return f"{name}.pullback"
+
+
+def _pullback(lowering: _Lowering, function: OpFunction) -> ModuleOp:
+    writer, program = lowering.writer(pullback_name(function.name), (BUFFER_REAL, i32))
+    builder, low = writer.builder, writer.low
+    low.differentiated = True
+    theta, _ = writer.block.args
+    formals = _formals(function)
+    sizes = {n: _sizes(writer, function.arguments[n]) for n in function.differentiable}
+    offsets: dict[int, SSAValue] = {}
+    count = builder.i64(0)
+    for n in function.differentiable:
+        offsets[n] = count
+        count = builder.add(count, total(builder, sizes[n]))
+    point = builder.alloc(builder.add(count, builder.i64(1)))
+    builder.emit(ad.IndependentOp, (point, count))
+    builder.copy(point, theta, count, initial=True)
+    arguments: list[Value] = []
+    for n, (argument, type_) in enumerate(zip(function.arguments, formals, strict=True)):
+        if n not in offsets:
+            arguments.append(_bound(writer, argument, type_))
+        elif argument.type.rank:
+            arguments.append(in_buffer(builder, type_, sizes[n], builder.view(point, offsets[n])))
+        else:
+            arguments.append(builder.load(point, offsets[n]))
+    result = lowering.call(writer, function, arguments)
+    if isinstance(result, Container):
+        cotangent = builder.bound(function.first, BUFFER_REAL)
+
+        def add(k: SSAValue, element: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            builder.emit(ad.TargetAddOp, (builder.mulf(builder.load(cotangent, k), element),))
+            return ()
+
+        for_each_element(builder, materialize(builder, result), add)
+    else:
+        assert isinstance(result, SSAValue)
+        builder.emit(ad.TargetAddOp, (builder.mulf(builder.bound(function.first, f64), result),))
+    entry = writer.finish([builder.f64(0.0)], target_result=IntegerAttr(0, i64))
+    request = ad.GradientOp.create(properties={"function": SymbolRefAttr(pullback_name(function.name))})
+    return lowering.finished(entry, program, request)
