@@ -108,7 +108,10 @@ double ulam_gamma_q(double a, double x) {
 
 /* x^a y^b / B(a, b), with y = 1 - x */
 static double beta_factor(double a, double b, double x, double y) {
-  if (a < 10 || b < 10) return exp(a * log(x) + b * (x < 0.5 ? log1p(-x) : log(y)) - ulam_lbeta(a, b));
+  if (a < 10 || b < 10) {
+    double log_x = x < 0.5 ? log(x) : log1p(-y), log_y = x < 0.5 ? log1p(-x) : log(y);
+    return exp(a * log_x + b * log_y - ulam_lbeta(a, b));
+  }
   /* Both large: relative to the peak at a / (a + b), the linear terms cancel exactly. */
   double n = a + b, larger = a > b ? a : b, n_rest = (a > b ? b : a) - (n - larger);
   /* n times the distance from it, from the smaller of x and y, which is not rounded */
@@ -119,40 +122,36 @@ static double beta_factor(double a, double b, double x, double y) {
   return sqrt(a / two_pi * (b / n)) * exp(exponent + rest);
 }
 
-/* I_x(a, b) for x below about a / (a + b), by the continued fraction 26.5.8 of Abramowitz and Stegun. */
+/* I_x(a, b) for x below about a / (a + b), by the continued fraction of Didonato and Morris, Lentz's method: nothing
+ * cancels where x is close to 1. */
 static double beta_fraction(double a, double b, double x, double y) {
   const double tiny = 1e-300;
-  double sum = a + b, c = 1, d = 1 - sum * x / (a + 1);
-  if (fabs(d) < tiny) d = tiny;
-  d = 1 / d;
-  double h = d;
+  double below = a * y - b * x + 1; /* 1 and more, as x is below the mean */
+  double h = a * below / (a + 1), c = h, d = 0;
+  if (fabs(h) < tiny) c = h = tiny;
   for (int m = 1; m < MOST_TERMS; ++m) {
-    double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-    d = 1 + even * d;
+    double odd = a + 2 * m - 1, share = m * (b - m) * x / odd;
+    double numerator = (a + m - 1) / odd * (a + b + m - 1) * share * x;
+    double term = m + share + (a + m) / (odd + 2) * (below + m * (1 + y));
+    d = term + numerator * d;
     if (fabs(d) < tiny) d = tiny;
-    c = 1 + even / c;
-    if (fabs(c) < tiny) c = tiny;
-    d = 1 / d;
-    h *= d * c;
-    double odd = -(a + m) * (sum + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-    d = 1 + odd * d;
-    if (fabs(d) < tiny) d = tiny;
-    c = 1 + odd / c;
+    c = term + numerator / c;
     if (fabs(c) < tiny) c = tiny;
     d = 1 / d;
     double delta = d * c;
     h *= delta;
     if (fabs(delta - 1) <= DBL_EPSILON) break;
   }
-  return beta_factor(a, b, x, y) * h / a;
+  return beta_factor(a, b, x, y) / h;
 }
 
-double ulam_inc_beta(double a, double b, double x) {
+double ulam_inc_beta(double a, double b, double x) { return special_inc_beta(a, b, x, 1 - x); }
+
+double special_inc_beta(double a, double b, double x, double y) {
   if (isnan(a) || isnan(b) || isnan(x) || a < 0 || b < 0 || x < 0 || x > 1) return NAN;
   if (a == 0 && b == 0) return NAN;
   if (x == 0 || b == 0) return 0;
-  if (x == 1 || a == 0) return 1;
-  double y = 1 - x;
+  if (y == 0 || a == 0) return 1;
   if (x * (b + 1) <= (a + 1) * y) return beta_fraction(a, b, x, y);
   double upper = beta_fraction(b, a, y, x);
   /* Else the fraction, slower, where nothing cancels; close to 1 its terms fall too slowly to tell when to stop. */

@@ -9,6 +9,7 @@ static const double largest_rate = 1073741824.0; /* 2^30 */
 static double inverse_logit(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
 
 static int32_t draw_binomial(bitgen_t *rng, int64_t count, double probability) {
+  if (is_scripted(rng)) return (int32_t)quantile_binomial(draw_probability(rng, RISING), count, probability);
   numpy_binomial prepared = {0};
   return (int32_t)random_binomial(rng, probability, count, &prepared);
 }
@@ -48,7 +49,8 @@ ULAM_API int32_t ulam_beta_binomial_rng(ulam_context *ctx, int32_t count, double
   REQUIRE_NONNEGATIVE("Population size parameter", count);
   REQUIRE_POSITIVE_FINITE("First prior sample size parameter", alpha);
   REQUIRE_POSITIVE_FINITE("Second prior sample size parameter", beta);
-  *out = draw_binomial(rng, count, random_beta(rng, alpha, beta));
+  *out = is_scripted(rng) ? (int32_t)quantile_beta_binomial(draw_probability(rng, RISING), count, alpha, beta)
+                          : draw_binomial(rng, count, random_beta(rng, alpha, beta));
   return ULAM_OK;
 }
 
@@ -59,7 +61,9 @@ ULAM_API int32_t ulam_hypergeometric_rng(ulam_context *ctx, int32_t draws, int32
   REQUIRE_POSITIVE("Successes in population parameter", successes);
   REQUIRE_POSITIVE("Failures in population parameter", failures);
   REQUIRE(draws <= (int64_t)successes + failures, "Draws parameter", draws, "at most the population size");
-  *out = (int32_t)random_hypergeometric(rng, successes, failures, draws);
+  *out = (int32_t)(is_scripted(rng)
+                       ? quantile_hypergeometric(draw_probability(rng, RISING), successes, failures, draws)
+                       : random_hypergeometric(rng, successes, failures, draws));
   return ULAM_OK;
 }
 
@@ -71,23 +75,39 @@ ULAM_API int32_t ulam_discrete_range_rng(ulam_context *ctx, int32_t lower, int32
   return ULAM_OK;
 }
 
+static int32_t draw_poisson(bitgen_t *rng, double rate) {
+  return (int32_t)(is_scripted(rng) ? quantile_poisson(draw_probability(rng, RISING), rate) : random_poisson(rng, rate));
+}
+
 ULAM_API int32_t ulam_poisson_rng(ulam_context *ctx, double rate, int32_t *out) {
   BEGIN_RNG("poisson_rng");
   REQUIRE(rate >= 0 && rate < largest_rate, "Rate parameter", rate, "nonnegative and less than 2^30");
-  *out = (int32_t)random_poisson(rng, rate);
+  *out = draw_poisson(rng, rate);
   return ULAM_OK;
 }
 
 ULAM_API int32_t ulam_poisson_log_rng(ulam_context *ctx, double log_rate, int32_t *out) {
   BEGIN_RNG("poisson_log_rng");
   REQUIRE(exp(log_rate) < largest_rate, "Log rate parameter", log_rate, "not nan and less than 30 * log(2)");
-  *out = (int32_t)random_poisson(rng, exp(log_rate));
+  *out = draw_poisson(rng, exp(log_rate));
+  return ULAM_OK;
+}
+
+/* A scripted draw, unless it is as large as an int can be: the distribution may well go on. */
+static int32_t keep_quantile(ulam_context *ctx, const char *name, int64_t drawn, int32_t *out) {
+  REQUIRE(drawn < QUANTILE_LARGEST, "Quantile of the scripted number", (double)drawn, "less than that");
+  *out = (int32_t)drawn;
   return ULAM_OK;
 }
 
 /* A Poisson whose rate is gamma distributed with this shape and scale. */
 static int32_t draw_neg_binomial(ulam_context *ctx, const char *name, double shape, double scale, int32_t *out) {
   bitgen_t *rng = ctx->rng;
+  if (is_scripted(rng)) {
+    double failure = isinf(scale) ? 1 : scale / (1 + scale);
+    int64_t drawn = quantile_neg_binomial(draw_probability(rng, RISING), shape, 1 / (1 + scale), failure);
+    return keep_quantile(ctx, name, drawn, out);
+  }
   double rate = random_standard_gamma(rng, shape) * scale;
   REQUIRE(rate < largest_rate, "Random number that came from gamma distribution", rate, "less than 2^30");
   *out = (int32_t)random_poisson(rng, rate);
@@ -120,6 +140,8 @@ ULAM_API int32_t ulam_beta_neg_binomial_rng(ulam_context *ctx, double r, double 
   REQUIRE_POSITIVE_FINITE("Number of successes parameter", r);
   REQUIRE_POSITIVE_FINITE("Prior success parameter", alpha);
   REQUIRE_POSITIVE_FINITE("Prior failure parameter", beta);
+  if (is_scripted(rng))
+    return keep_quantile(ctx, name, quantile_beta_neg_binomial(draw_probability(rng, RISING), r, alpha, beta), out);
   double p = random_beta(rng, alpha, beta);
   return draw_neg_binomial(ctx, name, r, (1 - p) / p, out);
 }
@@ -127,6 +149,10 @@ ULAM_API int32_t ulam_beta_neg_binomial_rng(ulam_context *ctx, double r, double 
 ULAM_API int32_t ulam_yule_simon_rng(ulam_context *ctx, double alpha, int32_t *out) {
   BEGIN_RNG("yule_simon_rng");
   REQUIRE_POSITIVE_FINITE("Shape parameter", alpha);
+  if (is_scripted(rng)) {
+    *out = (int32_t)quantile_yule_simon(draw_probability(rng, RISING), alpha);
+    return ULAM_OK;
+  }
   /* Geometric from 1 with success probability exp(-w), w exponential of rate alpha. */
   double p = exp(-random_standard_exponential(rng) / alpha);
   double draw = p < 1 ? floor(-random_standard_exponential(rng) / log1p(-p)) + 1 : 1;

@@ -1,5 +1,5 @@
 /* `_rng` kernels of multivariate distributions, and of discrete ones with a vector of probabilities. Matrices are
- * column-major. Stan Functions Reference, chapters "Distributions over Unbounded Vectors" to "Covariance Matrix
+ * column-major. How many numbers a scripted draw takes is said with each that takes more than one. Stan Functions Reference, chapters "Distributions over Unbounded Vectors" to "Covariance Matrix
  * Distributions".
  */
 #include <string.h>
@@ -79,8 +79,10 @@ static void draw_multinomial(bitgen_t *rng, const double *theta, double total, i
     if (i == n - 1 || theta[i] >= total)
       drawn = left;
     else if (left > 0 && theta[i] > 0) {
+      double share = theta[i] / total;
       numpy_binomial prepared = {0};
-      drawn = random_binomial(rng, theta[i] / total, left, &prepared);
+      drawn = is_scripted(rng) ? quantile_binomial(draw_probability(rng, RISING), left, share)
+                               : random_binomial(rng, share, left, &prepared);
     }
     out[i] = (int32_t)drawn;
     left -= drawn;
@@ -127,13 +129,13 @@ static int32_t draw_ordered(ulam_context *ctx, const char *name, double latent, 
 ULAM_API int32_t ulam_ordered_logistic_rng(ulam_context *ctx, double eta, const double *cut, int64_t n, int32_t *out) {
   BEGIN_RNG("ordered_logistic_rng");
   REQUIRE_FINITE("Location parameter", eta);
-  return draw_ordered(ctx, name, random_logistic(rng, eta, 1), cut, n, out);
+  return draw_ordered(ctx, name, draw_logistic(rng, eta, 1), cut, n, out);
 }
 
 ULAM_API int32_t ulam_ordered_probit_rng(ulam_context *ctx, double eta, const double *cut, int64_t n, int32_t *out) {
   BEGIN_RNG("ordered_probit_rng");
   REQUIRE_FINITE("Location parameter", eta);
-  return draw_ordered(ctx, name, eta + random_standard_normal(rng), cut, n, out);
+  return draw_ordered(ctx, name, eta + draw_standard_normal(rng), cut, n, out);
 }
 
 ULAM_API int32_t ulam_dirichlet_rng(ulam_context *ctx, const double *alpha, int64_t n, double *out) {
@@ -144,8 +146,8 @@ ULAM_API int32_t ulam_dirichlet_rng(ulam_context *ctx, const double *alpha, int6
   /* Logarithms of gamma draws, as draws of a small shape underflow: G(a) = G(a + 1) * U^(1 / a). */
   double largest = -INFINITY, sum = 0;
   for (int64_t i = 0; i < n; ++i) {
-    double g = random_standard_gamma(rng, alpha[i] + 1);
-    out[i] = log(g) - random_standard_exponential(rng) / alpha[i];
+    double g = draw_gamma(rng, alpha[i] + 1, RISING);
+    out[i] = log(g) - draw_exponential(rng, FALLING) / alpha[i];
     largest = out[i] > largest ? out[i] : largest;
   }
   for (int64_t i = 0; i < n; ++i) sum += out[i] = exp(out[i] - largest);
@@ -171,7 +173,7 @@ static void draw_normal(ulam_context *ctx, const double *mu, const double *L, in
   bitgen_t *rng = ctx->rng;
   char *mark = ctx->arena_cursor;
   double *z = ulam_doubles(ctx, n);
-  for (int64_t j = 0; j < n; ++j) z[j] = factor * random_standard_normal(rng);
+  for (int64_t j = 0; j < n; ++j) z[j] = factor * draw_standard_normal(rng);
   memmove(out, mu, (size_t)n * sizeof *out);
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = j; i < n; ++i) out[i] += L[i + j * n] * z[j];
@@ -210,7 +212,7 @@ static int32_t draw_student_t(ulam_context *ctx, const char *name, double nu, co
                               int64_t n, double *out) {
   REQUIRE_POSITIVE("Degrees of freedom parameter", nu);
   TRY(require_finite_elements(ctx, name, "Location parameter", mu, n));
-  double scale = isinf(nu) ? 1.0 : sqrt(0.5 * nu / random_standard_gamma(ctx->rng, 0.5 * nu));
+  double scale = isinf(nu) ? 1.0 : sqrt(0.5 * nu / draw_gamma(ctx->rng, 0.5 * nu, FALLING));
   draw_normal(ctx, mu, L, n, scale, out);
   return ULAM_OK;
 }
@@ -245,7 +247,7 @@ ULAM_API int32_t ulam_lkj_corr_cholesky_rng(ulam_context *ctx, int32_t size, dou
     double left = 1; /* 1 - sum of squares of the row so far */
     for (int64_t j = 0; j < i; ++j) {
       double shape = eta + 0.5 * (double)(n - 2 - j);
-      double z = 2 * random_beta(rng, shape, shape) - 1;
+      double z = 2 * draw_beta(rng, shape, shape) - 1;
       out[i + j * n] = z * sqrt(left);
       left *= 1 - z * z;
     }
@@ -285,8 +287,8 @@ static int32_t draw_wishart_factor(ulam_context *ctx, const char *name, double n
   double *A = ulam_doubles(ctx, n * n);
   memset(A, 0, (size_t)(n * n) * sizeof *A);
   for (int64_t j = 0; j < n; ++j) {
-    A[j + j * n] = sqrt(2 * random_standard_gamma(rng, 0.5 * (nu - (double)j)));
-    for (int64_t i = j + 1; i < n; ++i) A[i + j * n] = random_standard_normal(rng);
+    A[j + j * n] = sqrt(2 * draw_gamma(rng, 0.5 * (nu - (double)j), RISING));
+    for (int64_t i = j + 1; i < n; ++i) A[i + j * n] = draw_standard_normal(rng);
   }
   memset(out, 0, (size_t)(n * n) * sizeof *out);
   for (int64_t j = 0; j < n; ++j)

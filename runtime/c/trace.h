@@ -74,7 +74,9 @@ ULAM_API int64_t ulam_trace_children(const ulam_trace *trace, int64_t place, int
 typedef struct ulam_draws ulam_draws;
 ULAM_API ulam_draws *ulam_draws_new(ulam_context *ctx, struct bitgen *source); /* records what `source` gives */
 ULAM_API ulam_draws *ulam_draws_scripted(ulam_context *ctx, const double *uniforms, int64_t count);
-ULAM_API ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *draws, const uint8_t *kinds, int64_t count);
+/* `scripted`: they were recorded of a script; draws are made of them as of one (see random.h). */
+ULAM_API ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *draws, const uint8_t *kinds, int64_t count,
+                                         int32_t scripted);
 ULAM_API void ulam_draws_free(ulam_draws *draws);
 ULAM_API struct bitgen *ulam_draws_generator(ulam_draws *draws);
 ULAM_API const int64_t *ulam_draws_taken(const ulam_draws *draws); /* how many numbers were given so far */
@@ -82,7 +84,7 @@ ULAM_API const int64_t *ulam_draws_taken(const ulam_draws *draws); /* how many n
  * asked for. */
 ULAM_API void ulam_draws_continue(ulam_draws *draws, struct bitgen *source, int32_t fills);
 ULAM_API int64_t ulam_draws_read(const ulam_draws *draws, uint64_t *values, uint8_t *kinds, int64_t capacity);
-/* 0: fine; 1: no draws were left; 2: a distribution asked for other numbers than uniform reals. */
+/* 0: fine; 1: no draws were left; 2: numbers of another kind were asked for; 3: no memory. */
 ULAM_API int32_t ulam_draws_problem(const ulam_draws *draws);
 
 #endif

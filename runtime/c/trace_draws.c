@@ -7,7 +7,7 @@
 #include "trace.h"
 
 enum { UINT64 = 0, UINT32 = 1, DOUBLE = 2, RAW = 3 };
-enum { RECORDS, SCRIPTED, REPLAYS };
+enum { RECORDS, REPLAYS };
 
 struct ulam_draws {
   bitgen_t generator;
@@ -67,6 +67,11 @@ static uint64_t next(ulam_draws *draws, uint8_t kind) {
 static uint64_t next_uint64(void *state) { return next(state, UINT64); }
 static uint32_t next_uint32(void *state) { return (uint32_t)next(state, UINT32); }
 static uint64_t next_raw(void *state) { return next(state, RAW); }
+/* Not reached: draws that know a script by it do not ask for it. */
+uint64_t ulam_scripted_raw(void *state) {
+  leave(state, 2, "scripted numbers are uniform reals");
+  return 0;
+}
 static double next_double(void *state) {
   uint64_t bits = next(state, DOUBLE);
   double value;
@@ -86,9 +91,11 @@ static ulam_draws *draws_new(ulam_context *ctx, int32_t how, bitgen_t *source) {
 
 ulam_draws *ulam_draws_new(ulam_context *ctx, bitgen_t *source) { return draws_new(ctx, RECORDS, source); }
 
-ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *values, const uint8_t *kinds, int64_t count) {
+ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *values, const uint8_t *kinds, int64_t count,
+                                int32_t scripted) {
   ulam_draws *draws = draws_new(ctx, REPLAYS, NULL);
   if (draws == NULL) return NULL;
+  if (scripted) draws->generator.next_raw = ulam_scripted_raw;
   draws->values = malloc((size_t)(count + 1) * sizeof *values);
   draws->kinds = malloc((size_t)(count + 1));
   if (draws->values == NULL || draws->kinds == NULL) {
@@ -108,9 +115,8 @@ ulam_draws *ulam_draws_scripted(ulam_context *ctx, const double *uniforms, int64
   uint8_t *kinds = malloc((size_t)(count + 1));
   if (kinds == NULL) return NULL;
   memset(kinds, DOUBLE, (size_t)count);
-  ulam_draws *draws = ulam_draws_replayed(ctx, (const uint64_t *)(const void *)uniforms, kinds, count);
+  ulam_draws *draws = ulam_draws_replayed(ctx, (const uint64_t *)(const void *)uniforms, kinds, count, 1);
   free(kinds);
-  if (draws != NULL) draws->how = SCRIPTED;
   return draws;
 }
 

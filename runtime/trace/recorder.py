@@ -43,7 +43,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_trace_children": (_I64, (_P, _I64, _P, _I64)),
     "ulam_draws_new": (_P, (_P, _P)),
     "ulam_draws_scripted": (_P, (_P, _P, _I64)),
-    "ulam_draws_replayed": (_P, (_P, _P, _P, _I64)),
+    "ulam_draws_replayed": (_P, (_P, _P, _P, _I64, _I32)),
     "ulam_draws_free": (None, (_P,)),
     "ulam_draws_generator": (_P, (_P,)),
     "ulam_draws_read": (_I64, (_P, _P, _P, _I64)),
@@ -259,7 +259,13 @@ class Seeded:
 
 
 class Scripted:
-    """Uniform numbers, each from 0 up to 1, that are drawn one after the other."""
+    """Uniform numbers, each from 0 up to 1, that are drawn one after the other.
+
+    A draw of a scalar distribution takes one, and is the quantile there: the value, or the least integer, where the
+    distribution function reaches it. `uniform_rng`, `bernoulli_rng` and the like use it as their generator does: 1 is
+    drawn where it is less than the probability. Draws with several values take those of the scalar draws that they are
+    made of, one each: `multi_normal_rng` of n values takes n, for example.
+    """
 
     def __init__(self, uniforms: Sequence[float]) -> None:
         self.uniforms = [float(u) for u in uniforms]
@@ -290,28 +296,34 @@ class Replay:
         made.continuation = continuation or NO_CONTINUATION
         return made
 
+    @property
+    def scripted(self) -> bool:
+        """Whether draws are made by inversion, as they were."""
+        return self.draws.scripted or self.continuation.rest.scripted
+
     def __repr__(self) -> str:
         return f"Replay({len(self.draws)} draws)"
 
 
 class Draws:
-    """The numbers that a run took from its generator, in order."""
+    """The numbers that a run took from its generator, in order. `scripted`: by inversion, see `Scripted`."""
 
-    def __init__(self, values: npt.NDArray[np.uint64], kinds: npt.NDArray[np.uint8]) -> None:
-        self.values, self.kinds = values, kinds
+    def __init__(self, values: npt.NDArray[np.uint64], kinds: npt.NDArray[np.uint8], scripted: bool = False) -> None:
+        self.values, self.kinds, self.scripted = values, kinds, scripted
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, part: slice) -> Draws:
-        return Draws(self.values[part], self.kinds[part])
+        return Draws(self.values[part], self.kinds[part], self.scripted)
 
     @staticmethod
     def joined(parts: Sequence[Draws]) -> Draws:
         """One after the other."""
         if not parts:
             return NO_DRAWS
-        return Draws(np.concatenate([p.values for p in parts]), np.concatenate([p.kinds for p in parts]))
+        values, kinds = np.concatenate([p.values for p in parts]), np.concatenate([p.kinds for p in parts])
+        return Draws(values, kinds, any(p.scripted for p in parts))
 
 
 NO_DRAWS = Draws(np.zeros(0, np.uint64), np.zeros(0, np.uint8))
@@ -356,17 +368,19 @@ class _Generator:
         self._rng: Rng | None = None
         self._given = 0  # numbers before those of the continuation
         self._before = NO_CONTINUATION
+        self._scripted = isinstance(source, Scripted) or isinstance(source, Replay) and source.scripted
         if isinstance(source, Scripted):
             values = np.array(source.uniforms)
-            self._before = Continuation(Draws(values.view(np.uint64), np.full(len(values), _UNIFORM, np.uint8)))
+            self._before = Continuation(Draws(values.view(np.uint64), np.full(len(values), _UNIFORM, np.uint8), True))
             address = self._library.ulam_draws_scripted(context.address, values.ctypes.data, len(values))
         elif isinstance(source, Replay):
             self._given, self._before = len(source.draws), source.continuation
             self._rng = source.continuation.generator()
             draws = Draws.joined([source.draws, source.continuation.rest])
             address = self._library.ulam_draws_replayed(
-                context.address, draws.values.ctypes.data, draws.kinds.ctypes.data, len(draws)
-            )
+                context.address, draws.values.ctypes.data, draws.kinds.ctypes.data, len(draws),
+                draws.scripted,
+            )  # fmt: skip
         else:
             self._rng = Rng(source.seed, source.stream) if isinstance(source, Seeded) else source
             address = self._library.ulam_draws_new(context.address, self._rng.bitgen)
@@ -395,7 +409,7 @@ class _Generator:
         count = self._library.ulam_draws_read(self.address, None, None, 0)
         values, kinds = np.zeros(count, np.uint64), np.zeros(count, np.uint8)
         self._library.ulam_draws_read(self.address, values.ctypes.data, kinds.ctypes.data, count)
-        return Draws(values, kinds)
+        return Draws(values, kinds, self._scripted)
 
     def continuation(self) -> Continuation:
         """What would be drawn next."""

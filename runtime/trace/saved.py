@@ -58,6 +58,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         "chunks": [len(chunk) for chunk in chunks],
         "side": len(side),
         "draws": len(trace.draws),
+        "scripted": trace.draws.scripted,
     }
     text = json.dumps(head).encode()
     parts = [_MAGIC, f"{VERSION} {sys.byteorder} {len(text)}\n".encode(), text, *chunks, side]
@@ -97,7 +98,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     tape = Tape(recorder, tables, [_value(entry) for entry in head["arguments"]], head["failed"])
     trace = Trace(tape, TraceContext(), SourceText(*head["source"]), {})
     count = head["draws"]
-    trace.draws = Draws(np.frombuffer(take(8 * count), np.uint64), np.frombuffer(take(count), np.uint8))
+    values, kinds = np.frombuffer(take(8 * count), np.uint64), np.frombuffer(take(count), np.uint8)
+    trace.draws = Draws(values, kinds, head["scripted"])
     if head["error"] is not None:
         from ulam.runtime.trace.session import origin
 

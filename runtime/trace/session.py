@@ -30,6 +30,7 @@ from ulam.runtime.trace.recorder import (
     Continuation,
     Draws,
     DrawsExhausted,
+    OtherDraws,
     Recorder,
     Replay,
     Source,
@@ -456,10 +457,7 @@ def _error(compiled: _Compiled, status: int, run: Any, draws: Any) -> UlamError:
     if draws is not None and draws.problem == 1:
         return DrawsExhausted(f"the function drew more than the {len(draws.taken())} random numbers that were given")
     if draws is not None and draws.problem == 2:
-        return ArgumentError(
-            "a distribution asks for random bits where uniform numbers were given: scripted draws feed uniform_rng, "
-            "bernoulli_rng and what is made of them"
-        )
+        return OtherDraws("the function draws other random numbers than those that are replayed")
     site = run.error_site
     known = (
         compiled.sites[site]
