@@ -7,13 +7,12 @@
 #include "trace.h"
 
 enum { UINT64 = 0, UINT32 = 1, DOUBLE = 2, RAW = 3 };
-enum { RECORDS, REPLAYS };
 
 struct ulam_draws {
   bitgen_t generator;
   ulam_context *ctx;
   bitgen_t *source;
-  int32_t how, problem, fills;
+  int32_t problem, fills;
   uint64_t *values;
   uint8_t *kinds;
   int64_t count, capacity, used; /* `count` are there, `used` were given */
@@ -79,21 +78,20 @@ static double next_double(void *state) {
   return value;
 }
 
-static ulam_draws *draws_new(ulam_context *ctx, int32_t how, bitgen_t *source) {
+static ulam_draws *draws_new(ulam_context *ctx, bitgen_t *source) {
   ulam_draws *draws = calloc(1, sizeof *draws);
   if (draws == NULL) return NULL;
   draws->generator = (bitgen_t){draws, next_uint64, next_uint32, next_double, next_raw};
   draws->ctx = ctx;
-  draws->how = how;
   draws->source = source;
   return draws;
 }
 
-ulam_draws *ulam_draws_new(ulam_context *ctx, bitgen_t *source) { return draws_new(ctx, RECORDS, source); }
+ulam_draws *ulam_draws_new(ulam_context *ctx, bitgen_t *source) { return draws_new(ctx, source); }
 
 ulam_draws *ulam_draws_replayed(ulam_context *ctx, const uint64_t *values, const uint8_t *kinds, int64_t count,
                                 int32_t scripted) {
-  ulam_draws *draws = draws_new(ctx, REPLAYS, NULL);
+  ulam_draws *draws = draws_new(ctx, NULL);
   if (draws == NULL) return NULL;
   if (scripted) draws->generator.next_raw = ulam_scripted_raw;
   draws->values = malloc((size_t)(count + 1) * sizeof *values);
