@@ -13,17 +13,21 @@ from ulam.runtime.trace.listing import format_levels, print_levels
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
     Const,
+    ConstrainNode,
     ControlFlowNode,
     DataFlowNode,
     DrawNode,
     JumpNode,
     NestedCallNode,
+    NestedTildeNode,
     Node,
     PrimitiveCallNode,
     Ref,
     ReturnNode,
     SpecialCallNode,
     TargetNode,
+    TargetTerm,
+    TildeNode,
 )
 from ulam.runtime.trace.program_text import Location, Span
 from ulam.runtime.trace.queries import Axis, backward, dependents, forward, query, referenced
@@ -33,9 +37,10 @@ from ulam.runtime.trace.session import Trace, TraceError
 from ulam.runtime.trace.values import MISSING, Digest
 
 __all__ = [
-    "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ControlFlowNode", "DataFlowNode", "Default", "DepthLimit",
-    "Digest", "DrawNode", "DrawsExhausted", "Functions", "JumpNode", "Location", "NestedCallNode", "Node", "Only",
-    "PrimitiveCallNode", "Ref", "Replay", "ReturnNode", "Scripted", "Seeded", "Site", "Span", "SpecialCallNode",
-    "StanFunction", "TargetNode", "Trace", "TraceContext", "TraceError", "backward", "dependents", "format_levels",
-    "forward", "functions", "is_builtin", "load", "print_levels", "query", "referenced", "traced_ir", "track",
+    "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ConstrainNode", "ControlFlowNode", "DataFlowNode",
+    "Default", "DepthLimit", "Digest", "DrawNode", "DrawsExhausted", "Functions", "JumpNode", "Location",
+    "NestedCallNode", "NestedTildeNode", "Node", "Only", "PrimitiveCallNode", "Ref", "Replay", "ReturnNode", "Scripted",
+    "Seeded", "Site", "Span", "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm", "TildeNode", "Trace",
+    "TraceContext", "TraceError", "backward", "dependents", "format_levels", "forward", "functions", "is_builtin",
+    "load", "print_levels", "query", "referenced", "traced_ir", "track",
 ]  # fmt: skip

@@ -9,6 +9,9 @@ them.
     trace.guard %t {progress = 5}                    before an op that may throw
     trace.draws %t {slot = 1}                        before and after an op that draws random numbers
 
+A model's density is traced as a function whose parameters are data and unconstrained parameters; `trace.constrain` and
+`trace.jacobian` are the transforms.
+
 Only blocks and results are recorded. Operands, jumps, block arguments, calls and returns follow from the order of the
 blocks and the program's `trace.sites`. A frame needs no record of its own: that of its first block begins it.
 """
@@ -16,8 +19,9 @@ blocks and the program's `trace.sites`. A frame needs no record of its own: that
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
-from xdsl.ir import Dialect, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -27,10 +31,11 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
-from ulam.dialects.stan.effects import Effect, HasEffects
+from ulam.dialects.stan.effects import Effect, HasEffects, Throws
 
 
 @irdl_attr_definition
@@ -47,6 +52,12 @@ class Records(HasEffects):
     """Keeps its place, as a print does."""
 
     EFFECTS = Effect.PRINTS
+
+
+class Adjusts(HasEffects):
+    """Adds to the target, and throws where bounds are out of order."""
+
+    EFFECTS = Effect.THROWS | Effect.ADDS_JACOBIAN
 
 
 @irdl_op_definition
@@ -132,4 +143,55 @@ class DrawsOp(PlainOperation):
     traits = traits_def(Records())
 
 
-TRACE = Dialect("trace", [SitesOp, BlockOp, ValueOp, ContainerOp, GuardOp, DrawsOp], [RecordType])
+class _TransformOp(PlainOperation):
+    """What both halves of a parameter's transform share: the declaration, as `stan.parameter` has it.
+
+    `unconstrained`: a real for a scalar, a vector for a container. `declared`: the variable's type.
+    """
+
+    var_name = prop_def(StringAttr)
+    constraint = prop_def(StringAttr)
+    declared = prop_def(Attribute)
+    unconstrained = operand_def()
+    lower = opt_operand_def()
+    upper = opt_operand_def()
+    offset = opt_operand_def()
+    multiplier = opt_operand_def()
+    sizes = var_operand_def()
+    res = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def verify_(self) -> None:
+        if type(self) is ConstrainOp and self.res.type != self.declared:
+            raise VerifyException(f"the value of a {self.declared} is no {self.res.type}")
+
+
+@irdl_op_definition
+class ConstrainOp(_TransformOp):
+    """A parameter's value."""
+
+    name = "trace.constrain"
+    traits = traits_def(Throws())
+
+
+@irdl_op_definition
+class JacobianOp(_TransformOp):
+    """Adds the log of the absolute Jacobian determinant of a transform to the target; gives what it added."""
+
+    name = "trace.jacobian"
+    traits = traits_def(Adjusts())
+
+
+@irdl_op_definition
+class SumOp(PlainOperation):
+    """The sum of the entries of a container, in their order: what `target += container` adds."""
+
+    name = "trace.sum"
+    container = operand_def()
+    res = result_def()
+    traits = traits_def(Pure())
+
+
+TRACE = Dialect(
+    "trace", [SitesOp, BlockOp, ValueOp, ContainerOp, GuardOp, DrawsOp, ConstrainOp, JacobianOp, SumOp], [RecordType]
+)

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from ulam.runtime.names import (
 )
 from ulam.runtime.native import Context, Rng
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
+from ulam.runtime.tracked_model import TrackedModel
 
 if TYPE_CHECKING:
     from ulam.runtime.cached_compiler import CachedCompiler
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
     from ulam.runtime.profiler import Profiler
-    from ulam.runtime.trace.contexts import TraceContext
-    from ulam.runtime.trace.nodes import ItemNode
-    from ulam.runtime.trace.recorder import Source
-    from ulam.runtime.trace.session import TracedProgram
 
 
 class _Workspace:
@@ -57,7 +53,7 @@ class _Workspace:
         self.gradient_address: int = self.gradient.ctypes.data
 
 
-class StanModel:
+class StanModel(TrackedModel):
     """A Stan program with data. Compiles what is used, when it is first used.
 
     `source` is the path of a `.stan` file, or the text of a program. `data` is a path, JSON text or a mapping.
@@ -136,6 +132,11 @@ class StanModel:
         return self._recipe[0], self._recipe[1]
 
     @property
+    def options(self) -> CompileOptions:
+        """How the program is compiled."""
+        return self._recipe[5]
+
+    @property
     def has_lines(self) -> bool:
         """Whether the compiled code has a line table."""
         return self._recipe[5].lines
@@ -143,31 +144,6 @@ class StanModel:
     def loaded_units(self) -> list[Unit]:
         """The units of the program that are in the process by now."""
         return self._program.loaded()
-
-    # ------------------------------------------------------------ traces
-
-    @cached_property
-    def traced_program(self) -> TracedProgram:
-        """The functions of the program, for tracking."""
-        from ulam.runtime.trace.functions import traced_program
-
-        return traced_program(self._recipe[0], self._recipe[1], self._recipe[5])
-
-    def track(
-        self,
-        name: str,
-        *arguments: Any,
-        context: TraceContext | None = None,
-        rng: Source | None = None,
-        on_error: str = "keep",
-    ) -> ItemNode:
-        """Runs a function of the program and records what it does; returns the node of the call. See `ulam.trace`.
-
-        `rng`: `ulam.trace.Seeded`, `Scripted` or `Replay`, or an `Rng`, for functions that draw. With `on_error` "keep"
-        a run that fails gives what was recorded until then, with `node.trace.error` set; with "raise" the exception has
-        it as `trace`.
-        """
-        return self.traced_program.track(name, arguments, context, rng, on_error)
 
     # ------------------------------------------------------------ names and sizes
 
@@ -202,6 +178,10 @@ class StanModel:
     def parameter_variables(self) -> list[GlobalVariable]:
         """The declared parameters, with their sizes."""
         return self._parameters
+
+    def bound_values(self) -> dict[str, Any]:
+        """Copies of the data and the transformed data, by name; `t:1` is the first field of a tuple."""
+        return self._program.bound_values("data", "transformed_data")
 
     def written_variables(self) -> list[GlobalVariable]:
         """Parameters, transformed parameters and generated quantities, in the order of `param_names`."""

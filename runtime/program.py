@@ -229,9 +229,13 @@ class BoundProgram:
         blocks = ("data", "transformed_data") if not self._drew else ("data",)
         bound = self.of_block(*blocks)
         sized = bound if self._drew else self.variables
-        values = {variable.name: _bound_value(variable, self._data) for variable in bound}
+        values = self.bound_values(*blocks)
         dims = {variable.name: variable.dims for variable in sized}
         return KnownData(values, {**dims, **{name: value.shape for name, value in values.items()}})
+
+    def bound_values(self, *blocks: str) -> dict[str, Any]:
+        """Copies of data and transformed data, by name."""
+        return {variable.name: _bound_value(variable, self._data) for variable in self.of_block(*blocks)}
 
     # ------------------------------------------------------------ loading
 

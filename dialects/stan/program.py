@@ -120,7 +120,7 @@ class FuncOp(PlainOperation):
     for each formal declared `data`. A function without result has no output in `function_type`.
     `stan_name` is the name in the source (`sym_name` is made unique where functions are overloaded).
     `body` is empty (no block) for library functions that the lowering knows itself. `inlined`: nothing calls it any
-    more, and no pass has to look at it.
+    more, and no pass has to look at it. `model`: a block of the program, made a function to be traced.
     """
 
     name = "stan.func"
@@ -131,6 +131,7 @@ class FuncOp(PlainOperation):
     data_only = prop_def(DenseArrayBase)
     library = opt_prop_def(UnitAttr)
     inlined = opt_prop_def(UnitAttr)
+    model = opt_prop_def(UnitAttr)
     body = region_def()
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
 

@@ -37,7 +37,7 @@ def dependence(value: SSAValue, known: dict[SSAValue, int], anything: int) -> in
 def body_drops_constants(function: stan.FuncOp, unnormalized: bool) -> bool:
     """Whether calls in the body of a user's function may drop constants, if the call itself is `unnormalized` or not.
 
-    Only a density that is itself called unnormalised passes the dropping on; `_lp` functions always do.
+    Only a density that is itself called unnormalised passes the dropping on; `_lp` functions, and a model, always do.
     """
     name = function.stan_name.data
-    return name.endswith("_lp") or (unnormalized and name.endswith(DENSITY_SUFFIXES))
+    return function.model is not None or name.endswith("_lp") or (unnormalized and name.endswith(DENSITY_SUFFIXES))

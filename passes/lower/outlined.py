@@ -103,9 +103,9 @@ class _Version:
 class Outlined:
     """The recursive functions of one unit, written when they are first called; `terms`: calls that may wait."""
 
-    def __init__(self, functions: dict[str, stan.FuncOp]) -> None:
+    def __init__(self, functions: dict[str, stan.FuncOp], whole_terms: bool = False) -> None:
         self.graph = CallGraph(functions)
-        self.terms = TargetTerms(functions)
+        self.terms = TargetTerms(functions, whole_terms)
         self.written: list[func.FuncOp] = []
         self._versions: dict[_Key, _Version] = {}
 

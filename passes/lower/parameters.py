@@ -10,15 +10,16 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute, SSAValue
 
-from ulam.dialects import stan
+from ulam.dialects import stan, trace
 from ulam.library.constraints import CONTAINER_FAMILIES, scalar_family
 from ulam.passes.builder import BUFFER_REAL
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.calls import as_formal, holds, inline
 from ulam.passes.lower.lowering import REJECTION, Holder, Lowering, handles
-from ulam.passes.lower.statements import add_jacobian, declared_dims
+from ulam.passes.lower.statements import add_jacobian, checked_sizes, declared_dims
 from ulam.passes.lower.values import (
     Container,
+    Tuple,
     Value,
     broadcast,
     for_each_position,
@@ -27,6 +28,14 @@ from ulam.passes.lower.values import (
     total,
     write,
 )
+
+Declared = stan.DeclareOp | stan.ParameterOp | trace.ConstrainOp | trace.JacobianOp
+"""Ops that have a variable's constraint, sizes and bounds."""
+
+
+def declared_type(op: Declared) -> Attribute:
+    """The type of the variable."""
+    return op.declared if isinstance(op, trace.ConstrainOp | trace.JacobianOp) else op.res.type.element
 
 
 @dataclass
@@ -40,7 +49,7 @@ class Transform:
     slice_size: SSAValue | None  # of one container, where not element-wise
 
 
-def transform_of(low: Lowering, op: stan.DeclareOp | stan.ParameterOp, dims: Sequence[SSAValue]) -> Transform:
+def transform_of(low: Lowering, op: Declared, dims: Sequence[SSAValue]) -> Transform:
     """The transform of a declared variable; its size operands have been lowered."""
     builder = low.builder
     count = total(builder, dims)
@@ -51,7 +60,7 @@ def transform_of(low: Lowering, op: stan.DeclareOp | stan.ParameterOp, dims: Seq
     family = CONTAINER_FAMILIES.get(constraint)
     if family is None:
         raise NotSupportedError(f"constraint '{constraint}' is not supported yet", op.location)
-    type_ = op.res.type.element
+    type_ = declared_type(op)
     rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
     written = [low.scalar(s) for s in list(op.sizes)[rank:]]
     size_function = function_named(low, f"{family}_unconstrained_size", op)
@@ -63,7 +72,7 @@ def transform_of(low: Lowering, op: stan.DeclareOp | stan.ParameterOp, dims: Seq
     return Transform(family, list(sizes), False, count, slice_size)
 
 
-def _scalar_family(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> tuple[str | None, list[Value]]:
+def _scalar_family(low: Lowering, op: Declared) -> tuple[str | None, list[Value]]:
     builder = low.builder
     if op.constraint.data == "none":
         return None, []
@@ -75,7 +84,7 @@ def _scalar_family(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> tupl
     return family, [low.value(bound) for bound in (op.lower, op.upper) if bound is not None]
 
 
-def function_named(low: Lowering, name: str, op: stan.DeclareOp | stan.ParameterOp) -> stan.FuncOp:
+def function_named(low: Lowering, name: str, op: Declared) -> stan.FuncOp:
     """A transform's function."""
     found = low.functions.get(name)
     if found is None:
@@ -85,11 +94,134 @@ def function_named(low: Lowering, name: str, op: stan.DeclareOp | stan.Parameter
     return found
 
 
-def _call(low: Lowering, name: str, op: stan.DeclareOp | stan.ParameterOp, arguments: Sequence[Value]) -> Value | None:
+def _call(low: Lowering, name: str, op: Declared, arguments: Sequence[Value]) -> Value | None:
     function = function_named(low, name, op)
     inputs = list(function.function_type.inputs)
     actual = [as_formal(low, a, t) if isinstance(a, SSAValue) else a for a, t in zip(arguments, inputs, strict=False)]
     return inline(low, function, actual[: len(inputs)], op.location, False, [True] * len(inputs))
+
+
+class Constrainer:
+    """Applies the transform of a declared parameter to its unconstrained values.
+
+    `constrains`: whether its value is asked for; `adjusts`: whether its log Jacobian goes into the target, as one sum
+    or element by element (see `target_terms`). That sum is `adjustment`.
+    """
+
+    def __init__(
+        self, low: Lowering, op: Declared, dims: list[SSAValue], *, constrains: bool = True, adjusts: bool = True
+    ) -> None:
+        self.low = low
+        self.op = op
+        self.dims = dims
+        self.transform = transform_of(low, op, dims)
+        self.constrains = constrains
+        self.adjusts = adjusts and low.jacobian is not None
+        self.adjustment: SSAValue | None = None
+        if self.transform.family == "lower_upper_bound":
+            _check_order(low, op, *self.transform.arguments)
+
+    def run(self, unconstrained: SSAValue) -> Value | None:
+        """The constrained value, if it is asked for: of a real, or of what the buffer `unconstrained` begins with."""
+        low, builder, transform = self.low, self.low.builder, self.transform
+        type_ = declared_type(self.op)
+        if not self.dims:
+            return unconstrained if transform.family is None else self._element(unconstrained, transform.arguments)
+        if transform.family is None:
+            return in_buffer(builder, type_, self.dims, unconstrained)
+        if transform.elementwise:
+            return self._elements(in_buffer(builder, type_, self.dims, unconstrained))
+        value = self._containers(type_, unconstrained)
+        return None if value is None else in_buffer(builder, type_, self.dims, _buffer(low, value))
+
+    def _apply(self, arguments: Sequence[Value]) -> Value | None:
+        value = _call(self.low, f"{self.transform.family}_constrain", self.op, arguments)
+        assert value is not None
+        return value
+
+    def _log_jacobian(self, arguments: Sequence[Value]) -> SSAValue:
+        jacobian = _call(self.low, f"{self.transform.family}_log_jacobian", self.op, arguments)
+        assert isinstance(jacobian, SSAValue)
+        return jacobian
+
+    def _element(self, u: SSAValue, arguments: Sequence[Value]) -> SSAValue | None:
+        if self.adjusts:
+            self._add(self._log_jacobian([u, *arguments]))
+        value = self._apply([u, *arguments]) if self.constrains else None
+        assert not isinstance(value, Container | Tuple)
+        return value
+
+    # ------------------------------------------------------------ sums of adjustments
+
+    def _add(self, jacobian: SSAValue) -> None:
+        self.adjustment = jacobian
+        add_jacobian(self.low, jacobian)
+
+    @property
+    def _initial(self) -> list[SSAValue]:
+        """What a loop over parts carries: the sum, or nothing if each part is added to the target by itself."""
+        return [self.low.builder.f64(0.0)] if self.adjusts and self.low.outlined.terms.whole else []
+
+    def _adjust(self, arguments: Sequence[Value], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        if not self.adjusts:
+            return carried
+        jacobian = self._log_jacobian(arguments)
+        if carried:
+            return (self.low.builder.addf(carried[0], jacobian),)
+        add_jacobian(self.low, jacobian)
+        return carried
+
+    # ------------------------------------------------------------ containers
+
+    def _elements(self, source: Container) -> Container | None:
+        builder = self.low.builder
+        out = builder.alloc(total(builder, source.dims), BUFFER_REAL) if self.constrains else None
+        containers = [source, *(_shaped(self.low, self.op, a, source) for a in self.transform.arguments)]
+
+        def body(k: SSAValue, values: list[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            carried = self._adjust(values, carried)
+            if out is not None:
+                value = self._apply(values)
+                assert isinstance(value, SSAValue)
+                builder.store(value, out, k, initial=True)
+            return carried
+
+        for sum_ in for_each_position(builder, containers, body, self._initial):
+            self._add(sum_)
+        return None if out is None else in_buffer(builder, source.type, source.dims, out)
+
+    def _containers(self, type_: Attribute, source: SSAValue) -> Container | None:
+        builder, slice_size = self.low.builder, self.transform.slice_size
+        assert slice_size is not None
+        rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
+        inner_dims = self.dims[rank:]
+
+        def one(u_buffer: SSAValue, carried: Sequence[SSAValue]) -> tuple[Container | None, Sequence[SSAValue]]:
+            arguments = [in_buffer(builder, stan.VECTOR, [slice_size], u_buffer), *self.transform.arguments]
+            carried = self._adjust(arguments, carried)
+            value = self._apply(arguments) if self.constrains else None
+            assert value is None or isinstance(value, Container)
+            return value, carried
+
+        if rank == 0:
+            value, sums = one(source, self._initial)
+            if value is not None:
+                value.dims = inner_dims
+        else:
+            out = builder.alloc(total(builder, self.dims), BUFFER_REAL) if self.constrains else None
+            count = total(builder, inner_dims)
+
+            def body(k: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                part, carried = one(builder.view(source, builder.mul(k, slice_size)), carried)
+                if part is not None and out is not None:
+                    write(builder, part, builder.view(out, builder.mul(k, count)), initial=True)
+                return carried
+
+            sums = builder.for_loop(builder.i64(0), total(builder, self.dims[:rank]), body, self._initial)
+            value = None if out is None else in_buffer(builder, type_, self.dims, out)
+        for sum_ in sums:
+            self._add(sum_)
+        return value
 
 
 class UnconstrainedReader:
@@ -105,89 +237,49 @@ class UnconstrainedReader:
         low, builder = self.low, self.low.builder
         outer, builder.location = builder.location, op.location or builder.location
         dims = declared_dims(low, op)
-        type_ = op.res.type.element
-        transform = transform_of(low, op, dims)
-        if transform.family == "lower_upper_bound":
-            _check_order(low, op, *transform.arguments)
-        source = builder.view(self.theta, self.offset)
-        value: Value
-        if not dims:
-            value = builder.load(self.theta, self.offset)
-            if transform.family is not None:
-                value = self._element(op, transform.family, value, transform.arguments)
-        elif transform.family is None:
-            value = in_buffer(builder, type_, dims, source)
-        elif transform.elementwise:
-            value = self._elements(op, transform, in_buffer(builder, type_, dims, source))
-        else:
-            value = self._containers(op, transform, type_, dims, source)
-        self.offset = builder.add(self.offset, transform.unconstrained_size)
+        constrainer = Constrainer(low, op, dims)
+        source = builder.view(self.theta, self.offset) if dims else builder.load(self.theta, self.offset)
+        value = constrainer.run(source)
+        assert value is not None
+        self.offset = builder.add(self.offset, constrainer.transform.unconstrained_size)
         holder = Holder(op.var_name.data, value)
         low.env[op.res] = holder
         low.globals[op.var_name.data] = holder
         builder.location = outer
 
-    def _element(self, op: stan.ParameterOp, family: str, u: SSAValue, arguments: Sequence[Value]) -> SSAValue:
-        low = self.low
-        if low.jacobian is not None:
-            jacobian = _call(low, f"{family}_log_jacobian", op, [u, *arguments])
-            assert jacobian is not None
-            add_jacobian(low, jacobian)
-        value = _call(low, f"{family}_constrain", op, [u, *arguments])
-        assert isinstance(value, SSAValue)
+
+@handles(trace.ConstrainOp)
+def constrain(low: Lowering, op: trace.ConstrainOp) -> None:
+    """A parameter's value."""
+    value = _constrainer(low, op, adjusts=False).run(_unconstrained(low, op))
+    assert value is not None
+    low.env[op.res] = value
+
+
+@handles(trace.JacobianOp)
+def jacobian(low: Lowering, op: trace.JacobianOp) -> None:
+    """A parameter's Jacobian adjustment."""
+    constrainer = _constrainer(low, op, constrains=False)
+    constrainer.run(_unconstrained(low, op))
+    low.env[op.res] = constrainer.adjustment or low.builder.f64(0.0)
+
+
+def _constrainer(
+    low: Lowering, op: trace.ConstrainOp | trace.JacobianOp, *, constrains: bool = True, adjusts: bool = True
+) -> Constrainer:
+    dims = checked_sizes(low, op.var_name.data, op.declared, op.sizes)
+    return Constrainer(low, op, dims, constrains=constrains, adjusts=adjusts)
+
+
+def _unconstrained(low: Lowering, op: trace.ConstrainOp | trace.JacobianOp) -> SSAValue:
+    value = low.value(op.unconstrained)
+    if isinstance(value, SSAValue):
         return value
-
-    def _elements(self, op: stan.ParameterOp, transform: Transform, source: Container) -> Container:
-        builder = self.low.builder
-        assert transform.family is not None
-        family = transform.family
-        out = builder.alloc(total(builder, source.dims), BUFFER_REAL)
-        containers = [source, *(_shaped(self.low, op, a, source) for a in transform.arguments)]
-
-        def body(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            builder.store(self._element(op, family, values[0], values[1:]), out, k, initial=True)
-            return ()
-
-        for_each_position(builder, containers, body)
-        return in_buffer(builder, source.type, source.dims, out)
-
-    def _containers(
-        self, op: stan.ParameterOp, transform: Transform, type_: Attribute, dims: list[SSAValue], source: SSAValue
-    ) -> Value:
-        low, builder = self.low, self.low.builder
-        assert transform.slice_size is not None
-        slice_size = transform.slice_size
-        rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
-        inner_dims = dims[rank:]
-
-        def one(u_buffer: SSAValue) -> Container:
-            u = in_buffer(builder, stan.VECTOR, [slice_size], u_buffer)
-            arguments = [u, *transform.arguments]
-            if low.jacobian is not None:
-                jacobian = _call(low, f"{transform.family}_log_jacobian", op, arguments)
-                assert jacobian is not None
-                add_jacobian(low, jacobian)
-            value = _call(low, f"{transform.family}_constrain", op, arguments)
-            assert isinstance(value, Container)
-            return value
-
-        if rank == 0:
-            value = one(source)
-            value.dims = inner_dims
-            return in_buffer(builder, type_, inner_dims, _buffer(low, value))
-        out = builder.alloc(total(builder, dims), BUFFER_REAL)
-        count = total(builder, inner_dims)
-
-        def body(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            value = one(builder.view(source, builder.mul(k, slice_size)))
-            write(builder, value, builder.view(out, builder.mul(k, count)), initial=True)
-            return ()
-
-        builder.for_loop(builder.i64(0), total(builder, dims[:rank]), body)
-        return in_buffer(builder, type_, dims, out)
+    assert isinstance(value, Container)
+    return _buffer(low, value)
 
 
-def _check_order(low: Lowering, op: stan.ParameterOp, lower: Value, upper: Value) -> None:
+def _check_order(low: Lowering, op: Declared, lower: Value, upper: Value) -> None:
     """Throws unless the lower bound is less than the upper one, element by element."""
     builder = low.builder
     message = f"{op.var_name.data}: the lower bound is {{0}}, but must be less than the upper bound, {{1}}"
@@ -216,9 +308,7 @@ def _buffer(low: Lowering, value: Container) -> SSAValue:
     return owned.buffer
 
 
-def _shaped(
-    low: Lowering, op: stan.DeclareOp | stan.ParameterOp | stan.CheckOp, argument: Value, like: Container
-) -> Container:
+def _shaped(low: Lowering, op: Declared | stan.CheckOp, argument: Value, like: Container) -> Container:
     """A bound, offset or multiplier as a container of the variable's shape."""
     if isinstance(argument, Container):
         name = op.var_name.data

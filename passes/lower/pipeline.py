@@ -8,7 +8,7 @@ from xdsl.context import Context
 
 from ulam.dialects import stan
 from ulam.passes.lower import promote_variables, structure_exits
-from ulam.passes.lower.stages import lowering_passes, set_slots, slots_of
+from ulam.passes.lower.stages import REASSOCIATING_LEVEL, lowering_passes, set_slots, slots_of
 from ulam.passes.lower.units import Program, Unit, lower_unit, take_apart
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def to_value_form(module: ModuleOp) -> Program:
 
 def lower(program: Program, name: str, opt_level: int) -> Unit:
     """A unit of the program, ready for emission."""
-    unit = lower_unit(program, name)
+    unit = lower_unit(program, name, whole_terms=opt_level < REASSOCIATING_LEVEL)
     set_slots(unit.module, unit.n_slots)
     for stage in lowering_passes(name, opt_level):
         stage.apply(_CONTEXT, unit.module)

@@ -38,11 +38,13 @@ from ulam.passes.lower.units import lower_unit, take_apart
 from ulam.passes.pipelines import DEFAULT_UNIT, DIFFERENTIATED_UNITS, HOT_UNITS
 
 _HOISTED = (*HOT_UNITS, "constrain")
+REASSOCIATING_LEVEL = 3
+"""From this level on sums may be re-associated."""
 
 
 def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
     """The passes that follow `convert-stan-to-loops{unit=...}`, in order."""
-    reassociate = opt_level >= 3
+    reassociate = opt_level >= REASSOCIATING_LEVEL
     passes: list[ModulePass] = [Simplify()]
     if unit.startswith(_HOISTED):
         passes.append(HoistData())

@@ -389,6 +389,8 @@ def target(low: Lowering, op: stan.TargetOp) -> None:
 def add_value_to_target(low: Lowering, value: Value) -> None:
     """`target += value`; entries of a container one by one."""
     builder = low.builder
+    if isinstance(value, Container) and low.outlined.terms.whole:
+        value = sum_of(low, value)
     if isinstance(value, Container):
 
         def body(_: SSAValue, element: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -399,6 +401,16 @@ def add_value_to_target(low: Lowering, value: Value) -> None:
         return
     assert isinstance(value, SSAValue)
     builder.emit(ad.TargetAddOp, (builder.to_real(value),))
+
+
+def sum_of(low: Lowering, value: Container) -> SSAValue:
+    """The sum of the entries, in their order."""
+    builder = low.builder
+
+    def body(_: SSAValue, element: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return (builder.addf(carried[0], builder.to_real(element)),)
+
+    return for_each_element(builder, value, body, [builder.f64(0.0)])[0]
 
 
 @handles(stan.JacobianAddOp)
@@ -414,6 +426,8 @@ def add_jacobian(low: Lowering, value: Value) -> None:
     if low.jacobian is None:
         return
     jacobian = low.jacobian
+    if isinstance(value, Container) and low.outlined.terms.whole:
+        value = sum_of(low, value)
     if isinstance(value, Container):
 
         def body(_: SSAValue, element: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:

@@ -5,6 +5,9 @@
 These are densities of the library whose value goes, perhaps through additions, into one addition to the target and
 nowhere else, and calls of the program's functions that return such a sum. Nothing that is seen from outside may happen
 in between: a call is not moved across prints, random draws, profiles or other uses of the target.
+
+This changes the order of additions, so only levels that may re-associate do it. In the others a statement is *one*
+addition: the target after it is the target before it plus the value that the statement has.
 """
 
 from __future__ import annotations
@@ -25,16 +28,22 @@ class TargetTerms:
     """The calls of one program, in value form, that may wait.
 
     A program has the same summands after its functions were inlined: a call waits if the calls in its body would.
+    `whole`: no call waits, and what a statement or a parameter's Jacobian adds is one sum.
     """
 
-    def __init__(self, functions: dict[str, stan.FuncOp]) -> None:
+    def __init__(self, functions: dict[str, stan.FuncOp], whole: bool = False) -> None:
+        self.whole = whole
         self._functions = functions
         self._returning: dict[str, bool] = {}
         self._numbers: dict[Block, dict[Operation, tuple[int, int]]] = {}
 
     def waits_for(self, op: stan.CallOp) -> Operation | None:
         """The `stan.target_add` or `stan.return` that the call may wait for; None if it is written where it stands."""
-        if op.res is None or not (is_density(op) or (op.user is not None and self._returns_terms(op.callee.data))):
+        if (
+            self.whole
+            or op.res is None
+            or not (is_density(op) or (op.user is not None and self._returns_terms(op.callee.data)))
+        ):
             return None
         end = _end_of_sum(op.res)
         return end if end is not None and self._nothing_seen_between(op, end) else None

@@ -421,11 +421,11 @@ def _in_data_block(op: Operation) -> bool:
 # ---------------------------------------------------------------- units
 
 
-def lower_unit(program: Program, name: str) -> Unit:
-    """The functions of a unit, before differentiation and hoisting."""
+def lower_unit(program: Program, name: str, *, whole_terms: bool = False) -> Unit:
+    """The functions of a unit, before differentiation and hoisting. `whole_terms`: see `target_terms`."""
     sites: list[Site] = []
     profiled = name not in LOCATING_UNITS and not name.startswith("hessian_vector")
-    program = replace(program, outlined=Outlined(program.functions), profiled=profiled)
+    program = replace(program, outlined=Outlined(program.functions, whole_terms), profiled=profiled)
     if name == "setup":
         functions = [_data_dims(program, sites), _prepare(program, sites)]
     elif name in ("constrain", "locate_constrain"):

@@ -13,11 +13,11 @@ from xdsl.dialects.builtin import FileLineColLoc, FloatAttr, IntegerAttr, Locati
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IrBlock
 
-from ulam.dialects import stan
+from ulam.dialects import stan, trace
 from ulam.dialects.stan import Effect, effects_of
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.trace.flow import Definition, Event, FlowBlock, FlowEdge, live_before, live_variables, place_arguments
-from ulam.passes.trace.graph import VOID, Argument, Block, Edge, Graph, Item, Operand, Place, ValueType
+from ulam.passes.trace.graph import ADDING, VOID, Argument, Block, Edge, Graph, Item, Operand, Place, ValueType
 from ulam.passes.trace.literals import real_positions
 
 Decide = Callable[[stan.CallOp], str]
@@ -30,8 +30,9 @@ _BASES: dict[Attribute, str] = {
 _PLAIN_NAMES = {
     stan.ArrayOp: "array", stan.RowVectorOp: "row_vector", stan.TupleOp: "tuple", stan.FieldOp: "field",
     stan.IndexOp: "index", stan.TargetOp: "target", stan.UninitializedOp: "uninitialized",
+    trace.ConstrainOp: "constrain",
 }  # fmt: skip
-_SPECIAL = (stan.PrintOp, stan.CheckOp, stan.UninitializedOp)
+_SPECIAL = (stan.PrintOp, stan.CheckOp, stan.UninitializedOp, trace.ConstrainOp)
 UNASSIGNED = {"int": -(2**31), "bool": -(2**31), "real": float("nan")}
 
 
@@ -64,11 +65,24 @@ class TracedFunction:
     """Items that have an op: their block, place in it, the op, and its value if it is to be kept."""
     guards: list[tuple[FlowBlock, int, Operation]] = field(default_factory=list[tuple[FlowBlock, int, Operation]])
     """Ops that are no items but may throw, with the number of items before them."""
+    additions: list[tuple[FlowBlock, Item, Operation]] = field(default_factory=list[tuple[FlowBlock, Item, Operation]])
+    """Items that add to the target, with the op that does."""
 
 
-def traced_function(function: stan.FuncOp, symbol: str, names: Mapping[str, str], decide: Decide) -> TracedFunction:
-    """The table of a function, to be called `symbol`. `names`: of functions in the source, by symbol."""
-    return _Tracer(function, symbol, names, decide).run()
+def traced_function(
+    function: stan.FuncOp, symbol: str, names: Mapping[str, str], decide: Decide, *, jacobian: bool = True
+) -> TracedFunction:
+    """The table of a function, to be called `symbol`. `names`: of functions in the source, by symbol.
+
+    `jacobian`: whether Jacobian adjustments count.
+    """
+    return _Tracer(function, symbol, names, decide, jacobian).run()
+
+
+def tilde_of(op: stan.CallOp) -> stan.TargetAddOp | None:
+    """The addition to the target, if the call is that of a `~` statement."""
+    use = None if op.res is None else op.res.get_user_of_unique_use()
+    return use if isinstance(use, stan.TargetAddOp) and use.tilde is not None and use.parent is op.parent else None
 
 
 @dataclass
@@ -82,8 +96,11 @@ class _Loop:
 
 
 class _Tracer:
-    def __init__(self, function: stan.FuncOp, symbol: str, names: Mapping[str, str], decide: Decide) -> None:
+    def __init__(
+        self, function: stan.FuncOp, symbol: str, names: Mapping[str, str], decide: Decide, jacobian: bool
+    ) -> None:
         self.function = function
+        self.jacobian = jacobian
         self.names = names
         self.decide = decide
         outputs = function.function_type.outputs.data
@@ -99,11 +116,13 @@ class _Tracer:
         self.operands: dict[int, list[SSAValue | Definition]] = {}  # id of an item → what it uses
         self.items: list[tuple[FlowBlock, Item, Operation | None, SSAValue | None]] = []
         self.extra_guards: list[tuple[FlowBlock, int, Operation]] = []
+        self.additions: list[tuple[FlowBlock, Item, Operation]] = []
 
     def run(self) -> TracedFunction:
         body = self.function.body.block
+        data_only = self.function.data_only.get_values()
         for n, (formal, name) in enumerate(zip(body.args, self.function.argument_names, strict=True), 2):
-            parameter = Argument(n, value_type(formal.type), name.data)
+            parameter = Argument(n, value_type(formal.type), name.data, bool(data_only[n - 2]))
             self.graph.parameters.append(parameter)
             self.definitions[formal] = parameter
         entry = self.new_block(("start", body))
@@ -124,7 +143,7 @@ class _Tracer:
             for block, item, op, value in self.items
             if op is not None and item in block.made.items
         ]
-        return TracedFunction(self.function, self.graph, self.blocks, ops, items, self.extra_guards)
+        return TracedFunction(self.function, self.graph, self.blocks, ops, items, self.extra_guards, self.additions)
 
     # ------------------------------------------------------------ blocks and items
 
@@ -224,6 +243,8 @@ class _Tracer:
         kind, name, truth, child = "call", "", False, ""
         symbol = ""
         if isinstance(op, stan.CallOp):
+            if (addition := tilde_of(op)) is not None:
+                return self.tilde(op, addition, current)
             name, symbol = op.callee.data, op.callee.data
             if op.user is not None:
                 name = self.names.get(op.callee.data, op.callee.data)
@@ -234,8 +255,8 @@ class _Tracer:
                 operands.insert(
                     0, Operand(0, self.names.get(op.callback.data, op.callback.data), ValueType("function"))
                 )
-        elif isinstance(op, stan.TargetAddOp | stan.JacobianAddOp):
-            kind, name = "target", "target" if isinstance(op, stan.TargetAddOp) else "jacobian"
+        elif isinstance(op, stan.TargetAddOp | stan.JacobianAddOp | trace.JacobianOp):
+            return self.addition(op, current)
         elif isinstance(op, stan.PrintOp):
             kind, name = "special", op.kind.data
         elif isinstance(op, stan.CheckOp):
@@ -249,17 +270,44 @@ class _Tracer:
             truth = operator in _COMPARISONS or operator == "!"
             kind = "special" if isinstance(op, _SPECIAL) else "call"
         type_ = VOID if result is None else value_type(result.type, truth=truth)
-        derived = ""
-        if kind == "target":
-            type_, derived = value_type(op.operands[0].type), "operand"
-        elif type_ == VOID:
-            derived = "void"
-        item = self.item(current, kind, name, operands, type_, op, result, derived=derived)
+        item = self.item(
+            current, kind, name, operands, type_, op, result, derived="void" if type_ == VOID else ""
+        )  # fmt: skip
         item.child, item.symbol = child, symbol
         if isinstance(op, stan.IndexOp):
             item.symbol = ",".join(kind.data for kind in op.kinds)
+        if isinstance(op, trace.ConstrainOp):
+            item.text = op.var_name.data
         if result is not None:
             self.definitions[result] = item
+
+    def tilde(self, op: stan.CallOp, addition: stan.TargetAddOp, current: FlowBlock) -> None:
+        """A `~` statement: the call of its density. The addition follows at once."""
+        symbol = op.callee.data
+        operands = list[SSAValue | Definition](op.arguments) if op.user is not None else self._literals(op)
+        name = self.names.get(symbol, symbol) if op.user is not None else symbol
+        item = self.item(
+            current, "tilde", name.rpartition("_")[0], operands, value_type(op.results[0].type), op, op.res
+        )
+        item.child = self.decide(op) if op.user is not None else ""
+        item.symbol, item.place = symbol, place_of(addition.location)
+        item.observed = not op.autodiff.get_values()[0]
+        self.additions.append((current, item, addition))
+
+    def addition(self, op: Operation, current: FlowBlock) -> None:
+        """`target += x`, `jacobian += x`, or the adjustment of a parameter."""
+        if isinstance(op, stan.TargetAddOp) and any(op is known for _, _, known in self.additions[-1:]):
+            return
+        name = "target" if isinstance(op, stan.TargetAddOp) else "jacobian"
+        derived = "operand" if op.operands[0].type == stan.REAL else ""
+        if isinstance(op, trace.JacobianOp):
+            derived = ""
+        elif name == "jacobian" and not self.jacobian:
+            derived = "dropped"
+        item = self.item(current, "target", name, list(op.operands), ValueType("real"), op, derived=derived)
+        if isinstance(op, trace.JacobianOp):
+            item.text = op.var_name.data
+        self.additions.append((current, item, op))
 
     def _literals(self, op: stan.CallOp) -> list[SSAValue | Definition]:
         """The arguments of a call of the library; int literals where the function takes reals are reals."""
@@ -534,6 +582,9 @@ class _Tracer:
                 if item.stream is not None:
                     item.stream = block.made.slots
                     block.made.slots += 2
+                if item.kind in ADDING:
+                    item.target_slot = block.made.slots
+                    block.made.slots += 1
             if block.counter is not None:
                 block.made.counter = block.made.slots
                 block.made.slots += 1

@@ -63,11 +63,15 @@ class Operand:
 
 @dataclass
 class Argument:
-    """An argument of a block. `name`: of the variable; empty for those that the compiler has made."""
+    """An argument of a block. `name`: of the variable; empty for those that the compiler has made.
+
+    `data`: a parameter that is given data only.
+    """
 
     index: int
     type: ValueType
     name: str
+    data: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,17 @@ class Place:
 
 @dataclass
 class Item:
-    """An op of a block. Kinds: `call`, `special`, `target`.
+    """An op of a block. Kinds: `call`, `special`, `target`, `tilde`.
 
     Its value is in slot `slot` of the record, or is derived by the reader: `derived` says how (`DERIVED`). `child`:
     the table of the function that is entered here. `symbol`: of the function that is called; of indices and indexed
     assignments their kinds. `stream`: of an op that draws random numbers, the first of two slots: how many numbers the
     run had taken before it, and after it.
+
+    `tilde` is a `~` statement: the call of the density, with the left side as first operand, which is data if
+    `observed`, and the addition to the target. `target` is any other addition; its name is `target`, or `jacobian` for
+    what counts only where the Jacobian adjustment is asked for. After both, the target is in slot `target_slot`.
+    `text`: name of the parameter that `constrain` or `jacobian` is about.
     """
 
     index: int
@@ -103,12 +112,18 @@ class Item:
     symbol: str = ""
     stream: int | None = None
     text: str = ""
+    target_slot: int | None = None
+    observed: bool = False
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-DERIVED = ("condition", "increment", "declare", "assign", "operand", "void")
+ADDING = ("target", "tilde")
+"""Kinds of items that add to the target."""
+
+DERIVED = ("condition", "increment", "declare", "assign", "operand", "dropped", "void")
 """`condition`: of a counted loop, by which block follows; `increment`: its operand and 1; `declare`: a container of
-unassigned elements; `assign`: its first operand with elements replaced; `operand`: its only operand."""
+unassigned elements; `assign`: its first operand with elements replaced; `operand`: its only operand; `dropped`: 0, an
+adjustment that was not asked for."""
 
 
 @dataclass
@@ -207,7 +222,7 @@ def _operand(entry: Any) -> Operand:
 
 
 def _argument(entry: Any) -> Argument:
-    return Argument(entry["index"], _type(entry["type"]), entry["name"])
+    return Argument(entry["index"], _type(entry["type"]), entry["name"], entry.get("data", False))
 
 
 def _item(entry: Any) -> Item:

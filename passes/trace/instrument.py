@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import stan, trace
 from ulam.passes.trace.control_flow import TracedFunction
 from ulam.passes.trace.flow import FlowBlock
-from ulam.passes.trace.graph import ValueType
+from ulam.passes.trace.graph import Item, ValueType
 
 BEFORE_ITEM, IN_ITEM = 0, 1
 """How far a block has got: twice the number of its ops that are over, and IN_ITEM if the next one runs; 1 is added, so
@@ -56,9 +56,28 @@ class _Instrumenter:
                 self._count_draws(block, item.stream, op)
             if item.slot is not None and value is not None:
                 self._keep(block, item.slot, item.type, op, value)
+        for block, item, op in self.traced.additions:
+            self._addition(block, item, op)
         for block, ordinal, op in self.traced.guards:
             self._guard(block, 2 * ordinal + BEFORE_ITEM, op)
         return self.function
+
+    def _addition(self, block: FlowBlock, item: Item, op: Operation) -> None:
+        """Keeps the target after an addition, and the increment where nothing else has it."""
+        at, record = self.ops[op], self.records[block].res
+        ir_block = at.parent
+        assert ir_block is not None and item.target_slot is not None
+        target = stan.TargetOp.create(result_types=(stan.REAL,), location=op.location)
+        kept = [target, _kept(record, target.res, item.target_slot, op)]
+        if item.kind == "target" and item.slot is not None:
+            increment = at.results[0] if at.results else None
+            if increment is None:
+                total = trace.SumOp.create(operands=(at.operands[0],), result_types=(stan.REAL,), location=op.location)
+                ir_block.insert_op_before(total, at)
+                at.operands = (total.res,)
+                increment = total.res
+            kept.insert(0, _kept(record, increment, item.slot, op))
+        ir_block.insert_ops_after(kept, at)
 
     def _begin(self, block: FlowBlock) -> None:
         record = trace.BlockOp.create(
@@ -120,6 +139,10 @@ class _Instrumenter:
         after = self.records[block] if isinstance(op, stan.ForEachOp) else self.ops[op]
         assert after.parent is not None
         after.parent.insert_op_after(keep, after)
+
+
+def _kept(record: SSAValue, value: SSAValue, slot: int, op: Operation) -> trace.ValueOp:
+    return trace.ValueOp.create(operands=(record, value), properties={"slot": _number(slot)}, location=op.location)
 
 
 def _number(value: int) -> IntegerAttr:

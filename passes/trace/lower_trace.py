@@ -7,6 +7,7 @@ from xdsl.ir import SSAValue
 from ulam.dialects import trace
 from ulam.passes.builder import BUFFER_I64
 from ulam.passes.lower.lowering import Lowering, handles
+from ulam.passes.lower.statements import sum_of
 from ulam.passes.lower.values import Container, total
 
 RECORDER_SLOT = 0
@@ -49,3 +50,8 @@ def container(low: Lowering, op: trace.ContainerOp) -> None:
     recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
     operands = (record, value.buffer, recorder, total(low.builder, value.dims), *value.dims)
     low.builder.emit(trace.ContainerOp, operands, (), dict(op.properties))
+
+
+@handles(trace.SumOp)
+def sum_(low: Lowering, op: trace.SumOp) -> None:
+    low.env[op.res] = sum_of(low, low.container(op.container))

@@ -1,4 +1,5 @@
 """The pass `trace-instrument{function=f}`: traced clones of a function and of all that it calls, with their tables.
+With `root=log_prob`, or another of `density.ROOTS`, these are of the model instead of a function.
 
 Adds to the program, in variable form: `f.traced`, clones of what it calls, and `trace.root`, a function that calls it
 once.
@@ -16,23 +17,29 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import trace
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.trace.density import ROOTS, model_function
 from ulam.passes.trace.unit import Plan, add_clones, find_function
 
 
 @dataclass(frozen=True)
 class TraceInstrument(ModulePass):
-    """The pass. `depth`: how many levels are traced, 0 for all."""
+    """The pass. `depth`: how many levels are traced, 0 for all. `jacobian`: of a model, with Jacobian adjustments."""
 
     name = "trace-instrument"
 
-    function: str
+    function: str = ""
+    root: str = ""
     depth: int = 0
+    jacobian: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = find_function(op, self.function)
+        if self.root and self.root not in ROOTS:
+            raise NotSupportedError(f"root is one of {', '.join(ROOTS)}, not '{self.root}'")
+        made = [model_function(op, self.root, jacobian=self.jacobian)] if self.root else []
+        functions = made or find_function(op, self.function)
         if len(functions) != 1:
             raise NotSupportedError(f"the program has {len(functions)} functions that are called '{self.function}'")
-        clones = add_clones(op, functions[0], Plan(lambda *_: True, self.depth or None))
+        clones = add_clones(op, functions[0], Plan(lambda *_: True, self.depth or None, jacobian=self.jacobian))
         for symbol, traced in clones.traced.items():
             table = json.dumps(traced.graph.to_json(), separators=(",", ":"))
             properties = {"function": StringAttr(symbol), "table": StringAttr(table)}

@@ -40,11 +40,16 @@ traced function)."""
 
 @dataclass
 class Plan:
-    """What to record. `most_depth`: None for all depths. `copied`: elements of containers that are copied."""
+    """What to record. `most_depth`: None for all depths. `copied`: elements of containers that are copied.
+
+    `propto`: whether `~` statements of a model drop constants; `jacobian`: whether Jacobian adjustments count.
+    """
 
     enters: Enters
     most_depth: int | None = None
     copied: int = 64
+    propto: bool = False
+    jacobian: bool = True
 
 
 @dataclass
@@ -100,13 +105,6 @@ class Clones:
         self.names = {symbol: op.stan_name.data for symbol, op in self.functions.items()}
         self.traced: dict[str, TracedFunction] = {}
         self.instrumented: list[stan.FuncOp] = []
-        self._refuse(function)
-
-    @staticmethod
-    def _refuse(function: stan.FuncOp) -> None:
-        name = function.stan_name.data
-        if name.endswith(("_lp", "_jacobian")):
-            raise NotSupportedError(f"'{name}' adds to the target: it can be traced only as a part of a model")
 
     def make(self) -> None:
         """Traces what is reached from the function, and puts the clones into the program."""
@@ -132,7 +130,7 @@ class Clones:
 
             # of a copy: what readers are shown stays as it was written
             copy = function if function is root else function.clone()
-            self.traced[symbol] = traced_function(copy, symbol, self.names, decide)
+            self.traced[symbol] = traced_function(copy, symbol, self.names, decide, jacobian=self.plan.jacobian)
             work += reversed(reached)
         number = 0
         for traced in self.traced.values():
@@ -167,7 +165,7 @@ class Clones:
             result_types=type_.outputs.data,
             properties={
                 "callee": function.sym_name,
-                "autodiff": DenseArrayBase.from_list(i8, [0] * len(block.args)),
+                "autodiff": DenseArrayBase.from_list(i8, _autodiff(function)),
                 "user": UnitAttr(),
             },
             location=function.location,
@@ -193,10 +191,13 @@ class Clones:
         """The functions of the unit, ready for emission."""
         sites: list[Site] = []
         program = take_apart(self.program)
-        program.outlined = Outlined(program.functions)
+        program.outlined = Outlined(program.functions, whole_terms=True)
         program.profiled = False
         writer = FunctionWriter(program, sites, "evaluate", ())
         writer.low.precise = True
+        writer.low.propto = self.plan.propto
+        if self.plan.jacobian:
+            writer.low.jacobian = writer.builder.i1(True)
         slots = self._call(writer, program)
         evaluate = writer.finish()
         module = ModuleOp([evaluate, *program.outlined.written])
@@ -218,8 +219,16 @@ class Clones:
         for type_ in root.function_type.inputs.data:
             arguments.append(_argument(writer, type_, slot, root))
             slot += 1 + rank_of(type_)
-        inline(writer.low, root, arguments, root.location, False, [False] * len(arguments))
+        bits = [bool(bit) for bit in _autodiff(self.function)]
+        inline(writer.low, root, arguments, root.location, self.plan.propto, bits)
         return slot
+
+
+def _autodiff(function: stan.FuncOp) -> list[int]:
+    """Which arguments are parameters of a model: constants are what does not depend on them."""
+    if function.model is None:
+        return [0] * len(function.data_only)
+    return [int(not data) for data in function.data_only.get_values()]
 
 
 def _argument(writer: FunctionWriter, type_: Attribute, slot: int, root: stan.FuncOp) -> Value:

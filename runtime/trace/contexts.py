@@ -16,7 +16,7 @@ from ulam.runtime.trace.recorder import MODES
 
 @dataclass(frozen=True)
 class Site:
-    """An op of a traced function. `kind`: call, special or target; `user`: whether it calls a user's function."""
+    """An op of a traced function. `kind`: call, special, target, tilde; `user`: whether it calls a user's function."""
 
     kind: str
     name: str

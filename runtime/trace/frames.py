@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _HEADER, _PROGRESS = 8, 4
 _BATCHES_KEPT = 8
+_REAL = ValueType("real")
 _KNOWN_KEPT = 64
 
 
@@ -461,9 +462,18 @@ class Frame:
         operands = [self.operand(o, where) for o in item.operands]
         if any(o is MISSING for o in operands) or item.derived in ("void", ""):
             return MISSING if item.derived != "void" else None
+        if item.derived == "dropped":
+            return 0.0
         if item.derived == "declare":
             return unassigned(item.type, _all_sizes(item.type, operands))
         return operands[0]
+
+    def target_after(self, item: Item, where: Spot) -> Any:
+        """The target behind an op that adds to it."""
+        block = self.block_at(where)
+        if item.target_slot is None or where.offset - len(block.arguments) >= self.reached(where.step):
+            return MISSING
+        return self._stored(_REAL, where.step, item.target_slot)
 
     def _accumulated(self, item: Item, where: Spot) -> Any:
         """What a count, or a container whose elements are replaced, has become: from the last known value on."""

@@ -21,6 +21,7 @@ from ulam.runtime.trace.nodes import (
     ReturnNode,
     SpecialCallNode,
     TargetNode,
+    TildeNode,
 )
 from ulam.runtime.trace.values import MISSING, value_text
 
@@ -100,7 +101,10 @@ def _body(node: Node, style: str) -> str:
     assert isinstance(node, ItemNode)
     operands = ", ".join(map(str, node.operands))
     if isinstance(node, TargetNode):
-        text = f"target += {operands}" if node.function == "target" else f"$({node.function})({operands})"
+        text = f"target += {operands}" if node.cause == "target" else f"$({node.cause})({operands})"
+    elif isinstance(node, TildeNode):
+        arguments = ", ".join(map(str, node.arguments))
+        text = f"{node.left} {'⩪' if node.observed else '~'} ⟨{node.distribution}⟩({arguments})"
     elif isinstance(node, SpecialCallNode):
         text = f"$({node.function})({operands})"
     else:

@@ -181,6 +181,12 @@ class ArgumentNode(DataFlowNode):
         return self.frame.block_at(self._where).arguments[self._where.offset]
 
     @property
+    def is_data(self) -> bool:
+        """Whether it is a parameter that is given data only."""
+        argument = self._argument
+        return argument is not None and argument.data
+
+    @property
     def name(self) -> str:
         """Of the variable; empty if the compiler has made it."""
         argument = self._argument
@@ -303,10 +309,81 @@ class SpecialCallNode(ItemNode):
     __slots__ = ()
 
 
-class TargetNode(ItemNode):
-    """`target += value`."""
+class ConstrainNode(SpecialCallNode):
+    """A parameter of a model: from the unconstrained value to the one that the program sees."""
 
     __slots__ = ()
+
+    @property
+    def parameter(self) -> str:
+        """Its name."""
+        return self.item.text
+
+
+class TargetTerm(ItemNode):
+    """What adds to the target. `value` is the increment."""
+
+    __slots__ = ()
+
+    @property
+    def target_after(self) -> Any:
+        """The target behind it; MISSING if that was not reached."""
+        assert self._where is not None
+        return self.frame.target_after(self.item, self._where)
+
+
+class TargetNode(TargetTerm):
+    """`target += x`, `jacobian += x`, or the Jacobian adjustment of a parameter."""
+
+    __slots__ = ()
+
+    @property
+    def increment(self) -> Ref | Const:
+        """What is added; of the adjustment of a parameter, its unconstrained value."""
+        return self.operands[0]
+
+    @property
+    def cause(self) -> str:
+        """`target` or `jacobian`."""
+        return self.item.name
+
+    @property
+    def parameter(self) -> str:
+        """The parameter that is adjusted; empty for statements."""
+        return self.item.text
+
+
+class TildeNode(TargetTerm):
+    """`left ~ distribution(arguments)`. Constants are dropped where the run was asked to."""
+
+    __slots__ = ()
+
+    @property
+    def left(self) -> Ref | Const:
+        """What is distributed so."""
+        return self.operands[0]
+
+    @property
+    def distribution(self) -> str:
+        """Its name in the statement."""
+        return self.item.name
+
+    @property
+    def arguments(self) -> list[Ref | Const]:
+        """Of the distribution: the operands without the left side."""
+        return self.operands[1:]
+
+    @property
+    def observed(self) -> bool:
+        """Whether the left side is data, by Stan's static rule; of an argument of a function, what was passed."""
+        if self.item.observed:
+            return True
+        left = self.left
+        while isinstance(left, Ref) and isinstance(node := left.node, ArgumentNode) and node.is_parameter:
+            if node.is_data:
+                return True
+            left = node.source
+        return False
 
 
 class DrawNode(PrimitiveCallNode):
@@ -412,6 +489,12 @@ class NestedCallNode(PrimitiveCallNode):
         return iter(self.children)
 
 
+class NestedTildeNode(TildeNode, NestedCallNode):
+    """A `~` statement whose density is a function of the program that was entered: `children` are its nodes."""
+
+    __slots__ = ()
+
+
 class JumpNode(ControlFlowNode):
     """A jump that was taken."""
 
@@ -492,7 +575,7 @@ class ReturnNode(ControlFlowNode):
         return None if value is None else converted(self.frame.operand(value, self._where), self.type)
 
 
-_KINDS: dict[str, type[ItemNode]] = {"special": SpecialCallNode, "target": TargetNode}
+_KINDS: dict[str, type[ItemNode]] = {"special": SpecialCallNode, "target": TargetNode, "tilde": TildeNode}
 
 
 def make_node(trace: Trace, frame: Frame, position: int) -> Node:
@@ -509,13 +592,18 @@ def make_node(trace: Trace, frame: Frame, position: int) -> Node:
     if ordinal < len(block.items):
         item = block.items[ordinal]
         kind = _KINDS.get(item.kind)
-        if kind is None:
+        if item.kind == "tilde" and item.child:
+            kind = NestedTildeNode
+        elif item.kind == "special" and item.text:
+            kind = ConstrainNode
+        elif kind is None:
             kind = NestedCallNode if item.child else DrawNode if item.draws else PrimitiveCallNode
         return kind(trace, frame, position, where)
     return (JumpNode if block.edges[0].target else ReturnNode)(trace, frame, position, where)
 
 
 __all__ = [
-    "MISSING", "ArgumentNode", "Const", "ControlFlowNode", "DataFlowNode", "DrawNode", "ItemNode", "JumpNode",
-    "NestedCallNode", "Node", "PrimitiveCallNode", "Ref", "ReturnNode", "SpecialCallNode", "TargetNode", "make_node",
+    "MISSING", "ArgumentNode", "Const", "ConstrainNode", "ControlFlowNode", "DataFlowNode", "DrawNode", "ItemNode",
+    "JumpNode", "NestedCallNode", "NestedTildeNode", "Node", "PrimitiveCallNode", "Ref", "ReturnNode",
+    "SpecialCallNode", "TargetNode", "TargetTerm", "TildeNode", "make_node",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
-from ulam.passes.trace.graph import Graph, Item, Operand, Place
+from ulam.passes.trace.graph import ADDING, Graph, Item, Operand, Place
 from ulam.runtime.trace.values import value_text
 
 
@@ -66,10 +66,17 @@ class FunctionText:
         return next((i for i in self._block(location).items if i.index == location.number), None)
 
     def span(self, location: Location) -> Span | None:
-        """Where the op stands in the source: of an operator, the operator itself; of a call, the name."""
+        """Where the op stands in the source: of an operator, the operator itself; of a call, the name.
+
+        Of what adds to the target, the statement; of a parameter's transform, the parameter.
+        """
         item = None if location.is_edge else self.item(location)
         if item is None or item.place is None:
             return None
+        if item.text:
+            return self._source.word(item.place, item.text)
+        if item.kind in ADDING:
+            return self._source.statement(item.place)
         same = [
             other
             for block in self.graph.blocks
@@ -112,17 +119,32 @@ class SourceText:
         self.text, self.filename, self.include_paths = text, filename, include_paths
 
     @cached_property
-    def _operators(self) -> dict[tuple[int, int, str], list[tuple[int, int]]]:
-        """Line, column and operator → where the operators of expressions that begin there stand, inner ones first."""
+    def _parsed(self) -> tuple[Any, list[Any]]:
+        """The source as the parser has it, and all nodes of its tree."""
         from ulam.frontend import ast
         from ulam.frontend.parser import parse_program
         from ulam.frontend.source import Source
 
         source = Source(self.text, self.filename, include_paths=self.include_paths)
-        found: dict[tuple[int, int, str], list[tuple[int, int, int]]] = {}
+        found: list[Any] = []
         work: list[Any] = [parse_program(source)]
         while work:
             node = work.pop()
+            if isinstance(node, list | tuple):
+                work.extend(node)
+            elif is_dataclass(node) and type(node).__module__ == ast.__name__:
+                found.append(node)
+                work.extend(getattr(node, part.name) for part in fields(node))
+        return source, found
+
+    @cached_property
+    def _operators(self) -> dict[tuple[int, int, str], list[tuple[int, int]]]:
+        """Line, column and operator → where the operators of expressions that begin there stand, inner ones first."""
+        from ulam.frontend import ast
+
+        source, nodes = self._parsed
+        found: dict[tuple[int, int, str], list[tuple[int, int, int]]] = {}
+        for node in nodes:
             if isinstance(node, ast.Binary):
                 begin = source.location(node.span.start)
                 between = source.text[node.left.span.end : node.right.span.start]
@@ -131,11 +153,35 @@ class SourceText:
                     place = source.location(node.left.span.end + offset)
                     key = (begin.line, begin.column, node.operator)
                     found.setdefault(key, []).append((node.span.end, place.line, place.column))
-            if isinstance(node, list | tuple):
-                work.extend(node)
-            elif is_dataclass(node) and type(node).__module__ == ast.__name__:
-                work.extend(getattr(node, part.name) for part in fields(node))
         return {key: [(line, column) for _, line, column in sorted(places)] for key, places in found.items()}
+
+    @cached_property
+    def _statements(self) -> dict[tuple[str, int, int], Span]:
+        """File, line and column → the first line of the statement there, or with the truncation there, that adds to
+        the target, without the semicolon.
+        """
+        from ulam.frontend import ast
+
+        source, nodes = self._parsed
+        found: dict[tuple[str, int, int], Span] = {}
+        for node in nodes:
+            if isinstance(node, ast.Tilde | ast.TargetIncrement | ast.JacobianIncrement):
+                text = source.text[node.span.start : node.span.end].split("\n")[0].split("//")[0]
+                truncation = getattr(node, "truncation", None)
+                begins = [source.location(part.span.start) for part in (node, truncation) if part is not None]
+                begin = Place(begins[0].file, begins[0].line, begins[0].column)
+                span = self.word(begin, text.rstrip().removesuffix(";").rstrip())
+                found.update({(at.file, at.line, at.column): span for at in begins})
+        return found
+
+    def statement(self, place: Place) -> Span:
+        """Of the statement that begins at `place`, or whose truncation does."""
+        return self._statements.get((place.file, place.line, place.column)) or self.word(place, " ")
+
+    @staticmethod
+    def word(place: Place, text: str) -> Span:
+        """Of a text of one line that begins at `place`."""
+        return Span(place.file, place.line, place.column, place.column + len(text))
 
     def span(self, place: Place, name: str, number: int) -> Span:
         """Of the op called `name` of an expression that begins at `place`; `number`: which of several."""

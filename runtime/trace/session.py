@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -171,6 +171,15 @@ def _static_metadata(node: Node) -> Mapping[str, Any]:
 # ---------------------------------------------------------------- compiling
 
 
+@dataclass(frozen=True)
+class ModelRoot:
+    """A block of a model, to be tracked: one of `passes.trace.density.ROOTS`."""
+
+    name: str = "log_prob"
+    propto: bool = False
+    jacobian: bool = True
+
+
 @dataclass
 class _Compiled:
     """The traced clone of a function in the process."""
@@ -256,23 +265,45 @@ class TracedProgram:
         if on_error not in ("keep", "raise"):
             raise ArgumentError(f"on_error is keep or raise, not {on_error!r}")
         context = context if context is not None else TraceContext()
-        if unknown := sorted(context.names - set(self.signatures)):
-            raise ArgumentError(f"the context names functions that the program does not have: {', '.join(unknown)}")
+        self._check_names(context)
         symbol, values, types = self.bind(name, arguments)
         compiled = self.compiled(symbol, context)
-        if compiled.draws and rng is None:
-            raise ArgumentError(f"'{name}' draws random numbers: give it some by rng=, such as rng=Seeded(1)")
+        self._check_draws(compiled, name, rng)
         return self._run(compiled, context, values, types, rng, on_error).root
 
-    def compiled(self, symbol: str, context: TraceContext) -> _Compiled:
-        """The traced clone, made when it is first asked for."""
+    def track_model(
+        self, root: ModelRoot, values: Mapping[str, Any], context: TraceContext | None, rng: Source | None,
+        on_error: str,
+    ) -> ItemNode:  # fmt: skip
+        """Runs a block of the model. `values`: data and unconstrained parameters, by name."""
+        if on_error not in ("keep", "raise"):
+            raise ArgumentError(f"on_error is keep or raise, not {on_error!r}")
+        context = context if context is not None else TraceContext()
+        self._check_names(context)
+        compiled = self.compiled(root, context)
+        self._check_draws(compiled, root.name, rng)
+        parameters = compiled.tables.graphs[ROOT].parameters
+        given = [values[parameter.name] for parameter in parameters]
+        return self._run(compiled, context, given, [p.type for p in parameters], rng, on_error).root
+
+    def _check_names(self, context: TraceContext) -> None:
+        if unknown := sorted(context.names - set(self.signatures)):
+            raise ArgumentError(f"the context names functions that the program does not have: {', '.join(unknown)}")
+
+    @staticmethod
+    def _check_draws(compiled: _Compiled, name: str, rng: Source | None) -> None:
+        if compiled.draws and rng is None:
+            raise ArgumentError(f"'{name}' draws random numbers: give it some by rng=, such as rng=Seeded(1)")
+
+    def compiled(self, symbol: str | ModelRoot, context: TraceContext) -> _Compiled:
+        """The traced clone of a function, or of a block of the model, made when it is first asked for."""
         key = (symbol, context.compiled_key)
         with self._lock:
             if key not in self._compiled:  # the context is kept: the key may have its address
                 self._compiled[key] = (context, self._compile(symbol, context))
             return self._compiled[key][1]
 
-    def _compile(self, symbol: str, context: TraceContext) -> _Compiled:
+    def _compile(self, symbol: str | ModelRoot, context: TraceContext) -> _Compiled:
         from ulam.runtime.compiler import compiling
 
         try:
@@ -284,10 +315,11 @@ class TracedProgram:
                 raise
             raise raised from error
 
-    def _lower(self, symbol: str, context: TraceContext) -> _Compiled:
+    def _lower(self, symbol: str | ModelRoot, context: TraceContext) -> _Compiled:
         from ulam.emit import jit
         from ulam.emit.llvm_text import EmitOptions, emit_module
         from ulam.passes.trace.control_flow import place_of
+        from ulam.passes.trace.density import model_function
         from ulam.passes.trace.unit import Plan, find_function, instrumented_text, trace_unit
 
         module = self._module()
@@ -298,7 +330,13 @@ class TracedProgram:
             line, column = (0, 0) if place is None else (place.line, place.column)
             return depth == 1 or context.can_enter(Site("call", name, True, line, column), depth)
 
-        unit = trace_unit(module, functions[symbol], Plan(enters, context.max_depth, context.max_copy))
+        plan = Plan(enters, context.max_depth, context.max_copy)
+        if isinstance(symbol, ModelRoot):
+            function = model_function(module, symbol.name, jacobian=symbol.jacobian)
+            plan = replace(plan, propto=symbol.propto, jacobian=symbol.jacobian)
+        else:
+            function = functions[symbol]
+        unit = trace_unit(module, function, plan)
         text = emit_module(unit.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
         loaded = load_object(jit.compile_object(text, jit.ONCE))
         self._add_metadata(unit.graphs, context)

@@ -1,0 +1,134 @@
+"""The traces of a model: `track` for its functions, `track_density` and others for its blocks.
+
+Part of `StanModel`. Imports nothing of the tracer before a trace is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ulam.runtime.arguments import FloatArray, vector
+
+if TYPE_CHECKING:
+    from ulam.runtime.compiler import CompileOptions
+    from ulam.runtime.names import GlobalVariable
+    from ulam.runtime.trace.contexts import TraceContext
+    from ulam.runtime.trace.nodes import ItemNode, NestedCallNode
+    from ulam.runtime.trace.recorder import Source
+    from ulam.runtime.trace.session import ModelRoot, TracedProgram
+
+Point = FloatArray | Mapping[str, Any]
+"""A vector of unconstrained values, or constrained ones by name."""
+
+
+class TrackedModel:
+    """What records the runs of a model; see `ulam.trace`.
+
+    `rng` is `ulam.trace.Seeded`, `Scripted` or `Replay`, or an `Rng`, for what draws. With `on_error` "keep" a run that
+    fails gives what was recorded until then, with `node.trace.error` set; with "raise" the exception has it as `trace`.
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def source(self) -> tuple[str, str]: ...
+        @property
+        def options(self) -> CompileOptions: ...
+        def bound_values(self) -> dict[str, Any]: ...
+        def parameter_variables(self) -> list[GlobalVariable]: ...
+        def param_unconstrain_json(self, theta_json: Mapping[str, Any]) -> FloatArray: ...
+
+    @cached_property
+    def traced_program(self) -> TracedProgram:
+        """The functions of the program, for tracking."""
+        from ulam.runtime.trace.functions import traced_program
+
+        return traced_program(*self.source, self.options)
+
+    @cached_property
+    def _given(self) -> dict[str, Any]:
+        """Data and transformed data as arguments: taken once for all traces."""
+        return {name: value if value.ndim else value.item() for name, value in self.bound_values().items()}
+
+    def track(
+        self,
+        name: str,
+        *arguments: Any,
+        context: TraceContext | None = None,
+        rng: Source | None = None,
+        on_error: str = "keep",
+    ) -> ItemNode:
+        """Runs a function of the program and records what it does; returns the node of the call.
+
+        The target of functions that add to it starts at 0.
+        """
+        return self.traced_program.track(name, arguments, context, rng, on_error)
+
+    def track_density(
+        self,
+        theta: Point,
+        *,
+        propto: bool = False,
+        jacobian: bool = True,
+        context: TraceContext | None = None,
+        on_error: str = "keep",
+    ) -> NestedCallNode:
+        """Evaluates the log density and records every op, `~`, `target +=` and transform; returns the node `log_prob`.
+
+        `propto` drops terms that do not depend on the parameters, `jacobian` adds the change of variables. The value
+        is, bit for bit, that of `log_density` of a model compiled with `opt_level=0`.
+        """
+        from ulam.runtime.trace.session import ModelRoot
+
+        return self._track_root(ModelRoot("log_prob", propto, jacobian), theta, context, None, on_error)
+
+    def track_transformed_parameters(
+        self, theta: Point, *, context: TraceContext | None = None, on_error: str = "keep"
+    ) -> NestedCallNode:
+        """Records the transforms of the parameters and the block `transformed parameters`."""
+        from ulam.runtime.trace.session import ModelRoot
+
+        return self._track_root(ModelRoot("transformed_parameters"), theta, context, None, on_error)
+
+    def track_generated_quantities(
+        self, theta: Point, *, rng: Source | None = None, context: TraceContext | None = None, on_error: str = "keep"
+    ) -> NestedCallNode:
+        """Records the block `generated quantities`, after transformed parameters."""
+        from ulam.runtime.trace.session import ModelRoot
+
+        return self._track_root(ModelRoot("generated_quantities"), theta, context, rng, on_error)
+
+    def track_transformed_data(
+        self, *, rng: Source | None = None, context: TraceContext | None = None, on_error: str = "keep"
+    ) -> NestedCallNode:
+        """Records the block `transformed data`, run once more."""
+        from ulam.runtime.trace.session import ModelRoot
+
+        return self._track_root(ModelRoot("transformed_data"), None, context, rng, on_error)
+
+    def _track_root(
+        self, root: ModelRoot, theta: Point | None, context: TraceContext | None, rng: Source | None, on_error: str
+    ) -> NestedCallNode:
+        from ulam.runtime.trace.nodes import NestedCallNode
+
+        values = dict(self._given)
+        if theta is not None:
+            values |= self._parts(theta)
+        node = self.traced_program.track_model(root, values, context, rng, on_error)
+        assert isinstance(node, NestedCallNode)
+        return node
+
+    def _parts(self, theta: Point) -> dict[str, Any]:
+        """A point, parameter by parameter: a float for a scalar, else a vector."""
+        variables = self.parameter_variables()
+        sizes = [math.prod(variable.unconstrained_dims) for variable in variables]
+        if isinstance(theta, Mapping):
+            theta = self.param_unconstrain_json(theta)
+        whole = np.array(vector(theta, (sum(sizes),), "theta"))
+        parts = np.split(whole, np.cumsum(sizes)[:-1]) if variables else []
+        return {v.name: part if v.dims else float(part[0]) for v, part in zip(variables, parts, strict=True)}
