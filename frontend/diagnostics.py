@@ -116,7 +116,7 @@ def render(diagnostic: Diagnostic) -> str:
     source, span = diagnostic.source, diagnostic.span
     location = source.location(span.start)
     lines = [f"{location}: {diagnostic.severity}: {diagnostic.message} [{diagnostic.code}]"]
-    lines += _excerpt(source, span)
+    lines += excerpt(source, span)
     lines += [f"   note: {source.location(note.span.start)}: {note.message}" for note in diagnostic.notes]
     lines += [f"   note: included from {inclusion}" for inclusion in source.inclusions(span.start)]
     if diagnostic.help is not None:
@@ -124,7 +124,7 @@ def render(diagnostic: Diagnostic) -> str:
     return "\n".join(lines)
 
 
-def _excerpt(source: Source, span: Span) -> list[str]:
+def excerpt(source: Source, span: Span) -> list[str]:
     """The source line of a place, and a line with carets under the part of the span that is on it."""
     line_number, column = source.position(span.start)
     text = source.line_at(span.start)

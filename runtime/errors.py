@@ -9,7 +9,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ulam.runtime.trace.explanation import Explanation
 
 
 class UlamError(RuntimeError):
@@ -81,15 +84,26 @@ class InitializationError(UlamError):
     """No initial point with a finite log density and gradient was found.
 
     `reasons` has a `FailureReason` (`ulam.runtime.optimizers.failed_evaluations`) for each statement that failed, the
-    most frequent first: its place, how often it did, and the message.
+    most frequent first: its place, how often it did, and the message. `point` is the first unconstrained point that
+    failed (None if none could be made), `jacobian` whether it did so with the Jacobian adjustment. `model` is not
+    pickled.
     """
 
-    def __init__(self, text: str, reasons: Sequence[Any] = ()) -> None:
+    def __init__(self, text: str, reasons: Sequence[Any] = (), point: Any = None, jacobian: bool = False) -> None:
         self.reasons = list(reasons)
+        self.point = point
+        self.jacobian = jacobian
+        self.model: Any = None
         super().__init__(text)
 
     def __reduce__(self) -> tuple[type[InitializationError], tuple[Any, ...]]:
-        return (type(self), (str(self), self.reasons))
+        return (type(self), (str(self), self.reasons, self.point, self.jacobian))
+
+    def explain(self) -> Explanation | None:
+        """Why the first point failed, as `StanModel.explain`; None if the point or the model is not at hand."""
+        if self.model is None or self.point is None:
+            return None
+        return self.model.explain(self.point, jacobian=self.jacobian)
 
 
 class ArgumentError(ctypes.ArgumentError, ValueError):

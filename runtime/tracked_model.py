@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
     from ulam.runtime.names import GlobalVariable
     from ulam.runtime.trace.contexts import TraceContext
+    from ulam.runtime.trace.explanation import Explanation
     from ulam.runtime.trace.nodes import ItemNode, NestedCallNode
     from ulam.runtime.trace.recorder import Source
     from ulam.runtime.trace.session import ModelRoot, TracedProgram
@@ -110,6 +111,12 @@ class TrackedModel:
         from ulam.runtime.trace.session import ModelRoot
 
         return self._track_root(ModelRoot("transformed_data"), None, context, rng, on_error)
+
+    def explain(self, theta: Any = None, **options: Any) -> Explanation:
+        """Why the log density at a point is what it is: see `ulam.runtime.trace.explain.explain` for the arguments."""
+        from ulam.runtime.trace.explain import explain
+
+        return explain(self, theta, **options)  # pyright: ignore[reportArgumentType]
 
     def _track_root(
         self, root: ModelRoot, theta: Point | None, context: TraceContext | None, rng: Source | None, on_error: str

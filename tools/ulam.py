@@ -10,11 +10,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, internal_error
+
+if TYPE_CHECKING:
+    from ulam.runtime.errors import InitializationError
 
 app = typer.Typer(
     name="ulam",
@@ -307,6 +310,53 @@ def log_density(
 
 
 @app.command()
+def explain(
+    model: ModelFile,
+    data: DataFile = None,
+    init: Annotated[
+        str | None,
+        typer.Option(help="Where: a radius (default 2), or a JSON file or text with some or all parameters."),
+    ] = None,
+    unconstrained: Annotated[
+        str | None, typer.Option(help="Where, as unconstrained parameters: a JSON file or text with an array.")
+    ] = None,
+    tries: Annotated[
+        int, typer.Option(min=1, help="Draw so many points; explain the first that fails, count all by statement.")
+    ] = 1,
+    seed: Seed = 1234,
+    jacobian: Annotated[bool, typer.Option("--jacobian/--no-jacobian", help="Add the change of variables.")] = True,
+    propto: Annotated[
+        bool, typer.Option("--propto", help="Show what ~ keeps, and the constants that it drops.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+    opt_level: Level = 3,
+    include_path: IncludePath = None,
+    no_cache: NoCache = False,
+) -> int:
+    """Explains a log density that is NaN or infinite: the statement, its elements, where it began.
+
+    Exit status 1 if the density, or its gradient, is not finite, or the point is rejected.
+    """
+    from ulam.tools.ulam_explain import ExplainCommand
+
+    command = ExplainCommand(
+        model=model,
+        data=data,
+        init=init,
+        unconstrained=unconstrained,
+        tries=tries,
+        seed=seed,
+        jacobian=jacobian,
+        propto=propto,
+        json=json,
+        opt_level=opt_level,
+        include_paths=tuple(include_path or ()),
+        cache=not no_cache,
+    )
+    return command.run()
+
+
+@app.command()
 def check(
     files: Annotated[list[Path], typer.Argument(help="Stan programs.", metavar="FILE...")],
     json: Annotated[bool, typer.Option("--json", help="One JSON object per message.")] = False,
@@ -378,7 +428,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _failure(error: Exception) -> int:
     """A user's mistake is a message; anything else is a mistake of ours."""
-    from ulam.runtime.errors import ArgumentError, CompileError, InternalCompilerError, UlamError
+    from ulam.runtime.errors import (
+        ArgumentError,
+        CompileError,
+        InitializationError,
+        InternalCompilerError,
+        UlamError,
+    )
 
     if isinstance(error, InternalCompilerError):
         return internal_error("ulam", error)
@@ -387,6 +443,8 @@ def _failure(error: Exception) -> int:
     elif isinstance(error, (UlamError, ArgumentError, NotImplementedError, MemoryError)):
         for line in str(error).splitlines() or [type(error).__name__]:
             print(f"ulam: error: {line}", file=sys.stderr)
+        if isinstance(error, InitializationError):
+            _explain(error)
     elif isinstance(error, OSError) and error.filename is not None:
         print(f"ulam: error: {error.filename}: {error.strerror}", file=sys.stderr)
     elif isinstance(error, OSError):
@@ -394,6 +452,20 @@ def _failure(error: Exception) -> int:
     else:
         return internal_error("ulam", error)
     return EXIT_FAILURE
+
+
+def _explain(error: InitializationError) -> None:
+    """Shows why the first initial point failed, where that is known. The error itself was shown before."""
+    try:
+        found = error.explain()
+    except Exception as problem:
+        print(f"ulam: note: no explanation: {type(problem).__name__}: {problem}", file=sys.stderr)
+        return
+    if found is not None:
+        from ulam.runtime.trace.explain_terminal import print_explanation
+
+        print("\nThe first point that failed:", file=sys.stderr)
+        print_explanation(found, sys.stderr)
 
 
 if __name__ == "__main__":

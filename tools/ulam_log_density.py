@@ -25,9 +25,9 @@ def print_log_density(
     return EXIT_OK
 
 
-def read_points(source: str, size: int) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+def read_points(source: str, size: int, option: str = "--params") -> list[np.ndarray[Any, np.dtype[np.float64]]]:
     """Points from JSON text or a file: `[...]`, `[[...], ...]`, or CmdStan's `{"params_r": ...}` around one of them."""
-    name = "--params"
+    name = option
     text = source
     if source.lstrip()[:1] not in ("[", "{"):
         if not os.path.isfile(source):

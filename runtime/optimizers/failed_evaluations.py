@@ -40,10 +40,15 @@ class FailureReason:
     @property
     def text(self) -> str:
         """The message, with the range of each number that varied, and its place."""
-        ranges = iter(self.numbers)
-        text = re.sub("\0", lambda _: _range_text(*next(ranges)), self.skeleton)
+        text = self.ranges_text
         where = f" (in '{self.file}', line {self.line}, column {self.column})" if self.line > 0 else ""
         return f"{text}{where}"
+
+    @property
+    def ranges_text(self) -> str:
+        """The message with the range of each number that varied."""
+        ranges = iter(self.numbers)
+        return re.sub("\0", lambda _: _range_text(*next(ranges)), self.skeleton)
 
     def merge(self, other: FailureReason) -> None:
         """Adds the counts of the same reason."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -47,16 +47,14 @@ def initial_point(objective: ModelObjective, init: Init, seed: int) -> Point:
     program raises other than rejections.
     """
     source = read_init(objective.model, init)
-    tally = FailureTally()
-    not_finite: list[tuple[Vector, float]] = []
+    refused = _Refused()
     point: Point | None = None
     for _ in range(source.tries(objective.model)):
-        point = _checked(objective, source, seed, tally, not_finite)
+        point = _checked(objective, source, seed, refused)
         if point is not None:
             break
     if point is None:
-        _count_statements(objective.model, not_finite, tally)
-        raise InitializationError(_failure_text(source, tally), tally.reasons)
+        raise _failure(objective, source, refused)
     objective.n_gradients, objective.failures, objective.infinite_at = 1, FailureTally(), None
     return point
 
@@ -145,26 +143,27 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
-def _checked(
-    objective: ModelObjective,
-    source: InitSource,
-    seed: int,
-    tally: FailureTally,
-    not_finite: list[tuple[Vector, float]],
-) -> Point | None:
-    """The next point if it passes the checks; else the reason is counted.
+@dataclass
+class _Refused:
+    """Points that did not pass: why, counted; those where the log density is not finite, with it; and the first."""
 
-    Points where the log density is not finite, and the values there, are appended to `not_finite` instead.
-    """
-    model = objective.model
+    tally: FailureTally = field(default_factory=FailureTally)
+    not_finite: list[tuple[Vector, float]] = field(default_factory=list[tuple[Vector, float]])
+    first: Vector | None = None
+
+
+def _checked(objective: ModelObjective, source: InitSource, seed: int, refused: _Refused) -> Point | None:
+    """The next point if it passes the checks; else it is noted in `refused`."""
+    model, tally = objective.model, refused.tally
     try:
         theta = source.draw(model, seed)
+        refused.first = theta if refused.first is None else refused.first
         value = model.log_density(theta, propto=False, jacobian=False)
     except Rejection as rejection:
         tally.add_error(rejection)
         return None
     if not math.isfinite(value):
-        not_finite.append((theta, value))
+        refused.not_finite.append((theta, value))
         return None
     plain = objective if not objective.jacobian else ModelObjective(model, jacobian=False)
     plain.failures = tally
@@ -177,20 +176,16 @@ def _checked(
     return point
 
 
-def _count_statements(model: StanModel, points: list[tuple[Vector, float]], tally: FailureTally) -> None:
-    """Counts points where the log density is not finite, by the statement after which it is not."""
-    if not points:
-        return
-    from ulam.runtime.optimizers.failing_statement import FailingStatements
+def _failure(objective: ModelObjective, source: InitSource, refused: _Refused) -> InitializationError:
+    """The error when no point passed. Statements are looked for only now: that takes a trace of each point."""
+    tally = refused.tally
+    if refused.not_finite:
+        from ulam.runtime.trace.explain import count_statements
 
-    statements = FailingStatements(model)
-    for theta, value in points:
-        found = statements.find(theta)
-        if found is None:
-            tally.add_value(value)
-        else:
-            place, reached = found
-            tally.add_statement(place.text, reached, place.file, place.line, place.column)
+        count_statements(objective.model, refused.not_finite, tally)
+    error = InitializationError(_failure_text(source, tally), tally.reasons, refused.first, objective.jacobian)
+    error.model = objective.model
+    return error
 
 
 def _failure_text(source: InitSource, tally: FailureTally) -> str:

@@ -54,12 +54,16 @@ class Executor(Protocol):
 
 @dataclass
 class Start:
-    """One start: its number from 1, its seed (`optimize(seed=...)` repeats it alone), and its result or error."""
+    """One start: its number from 1, its seed (`optimize(seed=...)` repeats it alone), and its result or error.
+
+    `failure`: the error, if no initial point was found.
+    """
 
     number: int
     seed: int
     result: OptimizationResult | None = field(repr=False)
     error: str = ""
+    failure: InitializationError | None = field(default=None, repr=False)
 
     @property
     def status(self) -> str:
@@ -171,7 +175,8 @@ def run_job(job: Job) -> Start:
     except (CompileError, DataError, ArgumentError):
         raise
     except UlamError as error:
-        return Start(job.number, job.seed, None, str(error))
+        failure = error.with_traceback(None) if isinstance(error, InitializationError) else None
+        return Start(job.number, job.seed, None, str(error), failure)
     result.model = None  # pyright: ignore[reportAttributeAccessIssue]  # `run` puts it back: it must not travel
     return Start(job.number, job.seed, result)
 
@@ -223,6 +228,8 @@ def run(
     for start in starts:
         if start.result is not None:
             start.result.model = model
+        if start.failure is not None:
+            start.failure.model = model
     return _gathered(starts, n_starts, seed, interrupted)
 
 
@@ -334,7 +341,7 @@ def _gathered(starts: list[Start], n_starts: int, seed: int, interrupted: bool) 
     if not found:
         if interrupted:
             raise KeyboardInterrupt
-        raise InitializationError(_all_failed(starts))
+        raise _all_failed(starts)
     modes = find_modes(starts)
     best = modes[0].best
     entries = {entry.name: getattr(best, entry.name) for entry in fields(OptimizationResult)}
@@ -345,11 +352,16 @@ def _gathered(starts: list[Start], n_starts: int, seed: int, interrupted: bool) 
     return result
 
 
-def _all_failed(starts: Sequence[Start]) -> str:
+def _all_failed(starts: Sequence[Start]) -> InitializationError:
+    """The counted errors; the point is that of the first start that found none."""
     reasons = Counter(start.error for start in starts)
     lines = [f"all {len(starts)} starts failed:"]
     lines += [f"  {count} of {len(starts)}: {reason}" for reason, count in reasons.most_common(5)]
-    return "\n".join(lines)
+    error = InitializationError("\n".join(lines))
+    first = next((start.failure for start in starts if start.failure is not None), None)
+    if first is not None:
+        error.point, error.jacobian, error.model = first.point, first.jacobian, first.model
+    return error
 
 
 def _notes(starts: Sequence[Start], modes: Sequence[Mode], n_starts: int) -> list[str]:

@@ -84,6 +84,11 @@ class Node:
         return None if self.is_root else self.at
 
     @property
+    def where(self) -> Spot | None:
+        """The step of its frame that it belongs to; None for parameters."""
+        return self._where
+
+    @property
     def parent(self) -> NestedCallNode | None:
         """The call that the node is a part of."""
         if self.frame.parent is None:
@@ -236,7 +241,7 @@ class ArgumentNode(DataFlowNode):
         parent = self.parent
         if parent is None or self.at == 1:
             return None
-        return parent.arguments[self.at - 2]
+        return parent.operands[self.at - 2]
 
     @property
     def operands(self) -> list[Ref | Const]:

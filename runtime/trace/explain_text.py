@@ -1,0 +1,243 @@
+"""An explanation as text: lines and tables. `plain_text` sets them for a pipe, `explain_terminal` for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ulam.runtime.results import plain_table
+from ulam.runtime.trace.explain_supports import short_text
+from ulam.runtime.trace.explanation import (
+    WORDS,
+    Cause,
+    Element,
+    Elements,
+    Explanation,
+    Statement,
+    Step,
+    Term,
+    Tries,
+    kind_of,
+)
+
+SHOWN_PARAMETERS = 10
+SHOWN_TERMS = 40
+SHOWN_FAILURES = 10
+INDENT = "   "
+
+OK, BAD, PLACE, SOURCE, CARET, FACT, PLAIN, QUIET = (
+    "ok", "bad", "place", "source", "caret", "fact", "plain", "quiet",
+)  # fmt: skip
+"""What a line is, for colours."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text; `kind` is one of the names above. Of a PLACE, `lead` is what stands before the message."""
+
+    text: str
+    kind: str = PLAIN
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Header and rows; columns in `left` are set to the left; rows in `bad` are not finite."""
+
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    left: tuple[int, ...]
+    bad: frozenset[int] = frozenset()
+
+
+def plain_text(explanation: Explanation) -> str:
+    """All of it without colours, for a pipe."""
+    parts = [
+        plain_table(part.header, part.rows, part.left) if isinstance(part, Table) else f"{part.lead}{part.text}"
+        for part in document(explanation)
+    ]
+    return "\n".join(line.rstrip() for part in parts for line in part.split("\n"))
+
+
+def document(e: Explanation) -> Iterator[Line | Table]:
+    """The lines and tables, in their order."""
+    if e.tries is not None:
+        yield from _tries(e.tries)
+        if e.tries.failed:
+            yield Line("")
+            yield Line(f"Point {e.tries.first}, the first that fails:", QUIET)
+    yield Line(headline(e), OK if e.outcome == "finite" else BAD, f"{e.model}: ")
+    for cause in e.causes:
+        yield Line("")
+        yield from _cause(cause)
+    if e.terms:
+        yield Line("")
+        yield terms_table(e)
+    if e.parameters:
+        yield Line("")
+        yield from _parameters(e)
+    if e.printed:
+        yield Line("")
+        yield Line("The program printed:", QUIET)
+        yield from (Line(INDENT + line) for line in e.printed.splitlines())
+    for note in e.notes:
+        yield Line("")
+        yield Line(f"note: {note}")
+
+
+def headline(e: Explanation) -> str:
+    """The outcome in a sentence."""
+    value = "" if e.log_density is None else value_text(e.log_density)
+    match e.outcome:
+        case "finite":
+            return f"the log density is finite, {value}" + (", and so is its gradient" if e.gradient else "")
+        case "nan":
+            return "the log density is NaN, not a number"
+        case "-inf":
+            return "the log density is -infinity: the density is 0"
+        case "+inf":
+            return "the log density is +infinity"
+        case "rejected":
+            return "the point is rejected: a check of the program failed"
+        case "failed":
+            return "the program failed"
+        case _:
+            return f"the log density is finite, {value}, but its gradient is not"
+
+
+def value_text(value: float) -> str:
+    """A number in tables: eight digits; NaN and infinities by name."""
+    kind = kind_of(value)
+    return f"{value:.8g}" if kind == "finite" else {"nan": "NaN"}.get(kind, kind)
+
+
+# ---------------------------------------------------------------- several points
+
+
+def _tries(tries: Tries) -> Iterator[Line]:
+    if not tries.failed:
+        yield Line(f"None of {tries.total} points fails ({tries.where}).", OK)
+        return
+    verb = "fails" if tries.failed == 1 else "fail"
+    yield Line(f"{tries.failed} of {tries.total} points {verb} ({tries.where}):", BAD)
+    width = len(str(tries.total))
+    for failure in tries.failures[:SHOWN_FAILURES]:
+        at = failure.statement
+        where = "" if at is None else f" at line {at.line}: {at.text.removesuffix(';')}"
+        yield Line(f"{INDENT}{failure.count:>{width}} of {tries.total} fail{where}")
+        yield Line(f"{INDENT}{' ' * width}        {failure.text}", FACT)
+    if len(tries.failures) > SHOWN_FAILURES:
+        yield Line(f"{INDENT}and for {len(tries.failures) - SHOWN_FAILURES} more reasons")
+
+
+# ---------------------------------------------------------------- causes
+
+
+def _cause(cause: Cause) -> Iterator[Line]:
+    loop = ", ".join(f"{name} = {value}" for name, value in cause.loop.items())
+    message = f"{cause.message}, at {loop}" if loop else cause.message
+    lead = "error: " if cause.statement is None else f"{cause.statement.where}: error: "
+    yield Line(message, PLACE, lead)
+    if cause.statement is not None:
+        yield from _excerpt(cause.statement)
+    for call in cause.calls:
+        yield Line(f"{INDENT}called at {call.where}: {call.text}")
+    if cause.elements is not None:
+        yield from _elements(cause.elements)
+    for text in cause.notes:
+        yield Line(INDENT + text, FACT)
+    for text in cause.arguments:
+        yield Line(INDENT + text)
+    for number, birth in enumerate(cause.births):
+        yield from _birth(birth, cause.statement, number)
+    for step in cause.slice:
+        yield Line(f"{INDENT}{_line_of(step)}{step.text}")
+
+
+def _excerpt(at: Statement) -> Iterator[Line]:
+    for number, text in enumerate(at.excerpt):
+        yield Line(text, CARET if number % 2 else SOURCE)
+
+
+def _birth(birth: Step, statement: Statement | None, number: int) -> Iterator[Line]:
+    what = WORDS.get(kind_of(birth.value), "not finite") if isinstance(birth.value, float) else "not finite"
+    where = "" if birth.at is None else f" at {birth.at.where}"
+    first = "first" if number == 0 else "then"
+    yield Line(f"{INDENT}{first} {what}{where}: {birth.text}", FACT)
+    if birth.at is not None and birth.at != statement:
+        yield from _excerpt(birth.at)
+
+
+def _line_of(step: Step) -> str:
+    return "" if step.at is None or step.at.line <= 0 else f"line {step.at.line}: "
+
+
+def _elements(elements: Elements) -> Iterator[Line]:
+    guilty = [element for element in elements.shown if element.reason]
+    for element in guilty:
+        yield Line(INDENT + element.reason, FACT)
+    verb = "is" if elements.guilty == 1 else "are"
+    count = f"{elements.guilty} of {elements.count} elements {verb} not finite" if elements.guilty else ""
+    others = [element for element in elements.shown if not element.reason]
+    if others and elements.guilty:
+        listed = "; ".join(map(_element, others))
+        rest = elements.count - elements.guilty - len(others)
+        listed += f"; {rest} more" if rest else ""
+        yield Line(f"{INDENT}{count}; others: {listed}")
+    elif elements.guilty > len(guilty):
+        yield Line(INDENT + count)
+
+
+def _element(element: Element) -> str:
+    value = f" = {short_text(element.value)}" if isinstance(element.value, int | float) else ""
+    return f"{element.name}{value}: {value_text(element.increment)}"
+
+
+# ---------------------------------------------------------------- tables
+
+
+def terms_table(e: Explanation) -> Table:
+    """The terms, ranked."""
+    several = any(term.count > 1 for term in e.terms)
+    header = ["line", "statement", *(["times", "worst"] if several else []), "increment"]
+    header += ["full", "dropped"] if e.propto else []
+    header.append("target after")
+    rows: list[tuple[str, ...]] = []
+    for term in e.terms[:SHOWN_TERMS]:
+        row = [str(term.statement.line) if term.statement.line > 0 else "", term.label]
+        row += [str(term.count) if term.count > 1 else "", _worst(term)] if several else []
+        row.append(value_text(term.increment))
+        if e.propto:
+            row += ["" if number is None else value_text(number) for number in (term.full, term.dropped)]
+        rows.append((*row, value_text(term.target_after)))
+    if len(e.terms) > SHOWN_TERMS:
+        rows.append(("", f"... and {len(e.terms) - SHOWN_TERMS} more", *[""] * (len(header) - 2)))
+    bad = frozenset(n for n, term in enumerate(e.terms[:SHOWN_TERMS]) if not math.isfinite(term.increment))
+    return Table(tuple(header), rows, (1, 3) if several else (1,), bad)
+
+
+def _worst(term: Term) -> str:
+    """The worst iteration of a loop."""
+    if term.count == 1:
+        return ""
+    at = ", ".join(f"{name}={value}" for name, value in term.worst.items())
+    value = f"{term.worst_increment:.4g}" if math.isfinite(term.worst_increment) else value_text(term.worst_increment)
+    return f"{at}: {value}" if at else value
+
+
+def _parameters(e: Explanation) -> Iterator[Line | Table]:
+    shown = e.parameters[:SHOWN_PARAMETERS]
+    differs = any(p.constrained is not None and p.constrained != p.value for p in shown)
+    rows = [
+        (
+            p.name,
+            value_text(p.value),
+            *(["" if p.constrained is None else value_text(p.constrained)] if differs else []),
+        )
+        for p in shown
+    ]
+    header = ("parameter", "unconstrained", *(["constrained"] if differs else []))
+    if len(e.parameters) > len(shown):
+        rows.append((f"... and {len(e.parameters) - len(shown)} more", *[""] * (len(header) - 1)))
+    yield Table(header, rows, (0,))
