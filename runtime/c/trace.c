@@ -1,55 +1,10 @@
-#include "trace.h"
+#include "trace_records.h"
 
+#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "services.h"
-
-typedef struct {
-  char *base; /* NULL: gone */
-  int64_t used;
-  int32_t borrowed; /* not ours: mapped from a file, or read from a saved trace */
-} chunk;
-
-/* A call that is open where records begin, because those before were dropped. */
-typedef struct {
-  int32_t left, returning;
-} open_call;
-
-/* The same with what tells where it went on. `latest`: the place of its last record; positions without parameters. */
-typedef struct {
-  int64_t first, latest, steps, position;
-  int32_t left, returning;
-} open_frame;
-
-struct ulam_trace {
-  char *cursor, *end; /* read and written by emitted code: the first two fields */
-  const int64_t *drawn; /* read by emitted code: how many random numbers were taken */
-  int32_t mode;
-  int64_t chunk_bytes, limit;
-  chunk *chunks;
-  int64_t count, capacity, first_kept;
-  char **idle; /* chunks for later */
-  int64_t idle_count, idle_capacity;
-  int64_t held; /* bytes of chunks in memory, idle ones apart */
-  int64_t dropped;
-  open_frame *open; /* the calls that were open at the end of chunk `walked` - 1 */
-  int64_t depth, open_capacity, walked, walked_nodes; /* the last: of the chunk walked last */
-  const ulam_trace_block *blocks;
-  int64_t block_count;
-  char *side; /* contents of containers */
-  int64_t side_bytes, side_capacity;
-  unsigned char *edges;
-  int64_t edge_bytes, edge_capacity, edge_width;
-  FILE *file;
-  int32_t failed;
-};
-
-_Static_assert(offsetof(struct ulam_trace, cursor) == 0 && offsetof(struct ulam_trace, end) == 8 &&
-                   offsetof(struct ulam_trace, drawn) == 16,
-               "emitted code");
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const int64_t no_draws = 0;
 
@@ -59,15 +14,50 @@ ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, con
   trace->chunk_bytes = chunk_bytes;
   trace->limit = limit;
   trace->mode = mode;
-  if (mode == ULAM_TRACE_SPILL) {
-    trace->file = fopen(spill_path, "w+b");
-    if (trace->file == NULL) {
-      free(trace);
-      return NULL;
-    }
-    setvbuf(trace->file, NULL, _IONBF, 0); /* chunks are large enough */
+  trace->spare = calloc(1, (size_t)chunk_bytes);
+  trace->file = mode == ULAM_TRACE_SPILL ? open(spill_path, O_RDWR | O_CLOEXEC) : -1;
+  if (trace->spare == NULL || (mode == ULAM_TRACE_SPILL && trace->file < 0)) {
+    ulam_trace_free(trace);
+    return NULL;
   }
   return trace;
+}
+
+/* ---------------------------------------------------------------- chunks */
+
+/* Writes zeros to the file ahead of the stores: a store to a page that the disk has no room for would end the process. */
+static int reserve(const ulam_trace *trace, int64_t offset) {
+  for (int64_t done = 0; done < trace->chunk_bytes;) {
+    ssize_t written = pwrite(trace->file, trace->spare, (size_t)(trace->chunk_bytes - done), (off_t)(offset + done));
+    if (written <= 0) return 0;
+    done += written;
+  }
+  return 1;
+}
+
+/* The memory of chunk `number` of the file; NULL if there is none. */
+static char *map_chunk(ulam_trace *trace, int64_t number) {
+  if (number < trace->mapped) return trace->maps[number];
+  if (trace->mapped == trace->map_capacity) {
+    int64_t capacity = 2 * trace->map_capacity + 16;
+    char **maps = realloc(trace->maps, (size_t)capacity * sizeof *maps);
+    if (maps == NULL) return NULL;
+    trace->maps = maps;
+    trace->map_capacity = capacity;
+  }
+  int64_t offset = number * trace->chunk_bytes;
+  if (!reserve(trace, offset)) return NULL;
+  char *base = mmap(NULL, (size_t)trace->chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, trace->file, (off_t)offset);
+  if (base == MAP_FAILED) return NULL;
+  return trace->maps[trace->mapped++] = base;
+}
+
+/* Gives back what is mapped beyond so many bytes. */
+static void unmap_beyond(ulam_trace *trace, int64_t bytes) {
+  int64_t kept = bytes / trace->chunk_bytes;
+  if (trace->mapped <= kept) return;
+  while (trace->mapped > kept) munmap(trace->maps[--trace->mapped], (size_t)trace->chunk_bytes);
+  if (ftruncate(trace->file, (off_t)(kept * trace->chunk_bytes)) != 0) return; /* the file stays as long as it is */
 }
 
 static void forget(ulam_trace *trace, chunk *old) {
@@ -102,50 +92,61 @@ void ulam_trace_free(ulam_trace *trace) {
   if (trace == NULL) return;
   forget_all(trace);
   for (int64_t i = 0; i < trace->idle_count; ++i) free(trace->idle[i]);
-  if (trace->file) fclose(trace->file);
+  if (trace->file >= 0) {
+    unmap_beyond(trace, 0);
+    close(trace->file);
+  }
+  free(trace->spare);
+  free(trace->maps);
   free(trace->idle);
   free(trace->chunks);
   free(trace->side);
   free(trace->edges);
-  free(trace->open);
+  free(trace->open.frames);
   free(trace);
 }
 
-void ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t count) {
+int32_t ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t count) {
   forget_all(trace);
   trace->blocks = blocks;
   trace->block_count = count;
   trace->dropped = trace->side_bytes = trace->edge_bytes = 0;
-  trace->depth = trace->walked = 0;
+  trace->open.depth = trace->walked = 0;
   trace->edge_width = count <= 256 ? 1 : count <= 65536 ? 2 : 4;
   trace->failed = 0;
   trace->drawn = &no_draws;
-  if (trace->file) rewind(trace->file);
+  if (trace->file >= 0) unmap_beyond(trace, trace->limit);
+  for (int64_t i = 1; i < count; ++i)
+    if (blocks[i].bytes > trace->chunk_bytes) return 1;
+  return 0;
 }
 
 void ulam_trace_watch(ulam_trace *trace, const int64_t *drawn) { trace->drawn = drawn ? drawn : &no_draws; }
 
 static char *take(ulam_trace *trace) {
+  if (trace->file >= 0) return map_chunk(trace, trace->count);
   if (trace->idle_count > 0) return trace->idle[--trace->idle_count];
   return malloc((size_t)trace->chunk_bytes);
 }
 
+static void touch_pages(char *base, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 4096) ((volatile char *)base)[at] = 0;
+}
+
 void ulam_trace_touch(ulam_trace *trace, int64_t bytes) {
   int64_t wanted = (bytes + trace->chunk_bytes - 1) / trace->chunk_bytes;
-  for (int64_t i = trace->idle_count; i < wanted; ++i) {
+  for (int64_t i = trace->mapped; trace->file >= 0 && i < wanted; ++i) {
+    char *base = map_chunk(trace, i);
+    if (base == NULL) return;
+    touch_pages(base, trace->chunk_bytes);
+  }
+  for (int64_t i = trace->idle_count; trace->file < 0 && i < wanted; ++i) {
     chunk fresh = {malloc((size_t)trace->chunk_bytes), 0, 0};
     if (fresh.base == NULL) return;
-    for (int64_t at = 0; at < trace->chunk_bytes; at += 4096) ((volatile char *)fresh.base)[at] = 0;
+    touch_pages(fresh.base, trace->chunk_bytes);
     trace->held += trace->chunk_bytes;
     forget(trace, &fresh);
   }
-}
-
-/* A record's block; a damaged one ends the reading. */
-static inline int32_t block_of(const ulam_trace *trace, const char *record) {
-  int32_t number;
-  memcpy(&number, record, sizeof number);
-  return number > 0 && number < trace->block_count ? number : 0;
 }
 
 static int append(char **bytes, int64_t *length, int64_t *capacity, const void *data, int64_t size) {
@@ -174,29 +175,32 @@ static unsigned char *room_for_edges(ulam_trace *trace, const chunk *full) {
   return trace->edges + trace->edge_bytes;
 }
 
-static void out_of_memory(void) {
-  fprintf(stderr, "ulam: no memory for a trace\n");
-  abort();
-}
+/* ---------------------------------------------------------------- calls that are open */
 
-static void walk_record(ulam_trace *trace, const ulam_trace_block *block, int64_t place) {
-  if (trace->depth == 0 || trace->open[trace->depth - 1].left > 0) {
-    if (trace->depth > 0) --trace->open[trace->depth - 1].left;
-    if (trace->depth == trace->open_capacity) {
-      trace->open_capacity = 2 * trace->open_capacity + 64;
-      trace->open = realloc(trace->open, (size_t)trace->open_capacity * sizeof *trace->open);
-      if (trace->open == NULL) out_of_memory();
+int trace_enter_record(open_calls *calls, const ulam_trace_block *block, int64_t place) {
+  if (calls->depth == 0 || calls->frames[calls->depth - 1].left > 0) {
+    if (calls->depth > 0) --calls->frames[calls->depth - 1].left;
+    if (calls->depth == calls->capacity) {
+      int64_t capacity = 2 * calls->capacity + 64;
+      open_frame *frames = realloc(calls->frames, (size_t)capacity * sizeof *frames);
+      if (frames == NULL) return 0;
+      calls->frames = frames;
+      calls->capacity = capacity;
     }
-    trace->open[trace->depth++] = (open_frame){place, place, 0, 0, 0, 0};
+    calls->frames[calls->depth++] = (open_frame){place, place, 0, 0, 0, 0};
   }
-  open_frame *top = &trace->open[trace->depth - 1];
+  open_frame *top = &calls->frames[calls->depth - 1];
   top->latest = place;
   ++top->steps;
   top->position += block->nodes;
   top->left = block->children;
   top->returning = block->returns;
-  while (trace->depth > 0 && trace->open[trace->depth - 1].returning && trace->open[trace->depth - 1].left == 0)
-    --trace->depth;
+  return 1;
+}
+
+static void leave_calls(open_calls *calls) {
+  while (calls->depth > 0 && calls->frames[calls->depth - 1].returning && calls->frames[calls->depth - 1].left == 0)
+    --calls->depth;
 }
 
 /* Follows the calls through a chunk; returns how many nodes it has. */
@@ -204,7 +208,8 @@ static int64_t walk_chunk(ulam_trace *trace, int64_t number) {
   int64_t nodes = 0;
   const chunk *done = &trace->chunks[number];
   const ulam_trace_block *blocks = trace->blocks;
-  open_frame *top = trace->depth > 0 ? &trace->open[trace->depth - 1] : NULL;
+  open_calls *open = &trace->open;
+  open_frame *top = open->depth > 0 ? &open->frames[open->depth - 1] : NULL;
   unsigned char *edges = NULL;
   if (trace->mode == ULAM_TRACE_EDGES && (edges = room_for_edges(trace, done)) == NULL) trace->failed = 1;
   for (int64_t offset = 0; offset < done->used;) {
@@ -216,8 +221,12 @@ static int64_t walk_chunk(ulam_trace *trace, int64_t number) {
       ++top->steps;
       top->position += blocks[block].nodes;
     } else {
-      walk_record(trace, &blocks[block], place);
-      top = trace->depth > 0 ? &trace->open[trace->depth - 1] : NULL;
+      if (!trace_enter_record(open, &blocks[block], place)) {
+        trace->failed = 1;
+        break;
+      }
+      leave_calls(open);
+      top = open->depth > 0 ? &open->frames[open->depth - 1] : NULL;
     }
     if (edges != NULL) {
       if (trace->edge_width == 1) {
@@ -238,9 +247,9 @@ static int64_t walk_chunk(ulam_trace *trace, int64_t number) {
  * results of calls that are open go there, so its memory must stay. */
 static int walk(ulam_trace *trace, int64_t number) {
   while (trace->walked <= number) trace->walked_nodes = walk_chunk(trace, trace->walked++);
-  for (int64_t i = 0; i < trace->depth; ++i) {
-    const open_frame *frame = &trace->open[i];
-    int is_in_call = i < trace->depth - 1 || frame->left > 0;
+  for (int64_t i = 0; i < trace->open.depth; ++i) {
+    const open_frame *frame = &trace->open.frames[i];
+    int is_in_call = i < trace->open.depth - 1 || frame->left > 0;
     if (is_in_call && frame->latest / trace->chunk_bytes == number) return 1;
   }
   return 0;
@@ -250,7 +259,7 @@ static int walk(ulam_trace *trace, int64_t number) {
 static void drop(ulam_trace *trace, int64_t number) {
   chunk *old = &trace->chunks[number];
   if (walk(trace, number) || (trace->mode == ULAM_TRACE_EDGES && number == 0)) return; /* the first has the result */
-  if (trace->mode != ULAM_TRACE_SPILL) trace->dropped += trace->walked_nodes;
+  trace->dropped += trace->walked_nodes;
   forget(trace, old);
 }
 
@@ -259,7 +268,7 @@ static void end_chunk(ulam_trace *trace, int is_last) {
   if (trace->count == 0) return;
   int64_t number = trace->count - 1;
   chunk *full = &trace->chunks[number];
-  if (full->base == NULL) return;
+  if (full->base == NULL || trace->failed) return;
   full->used = trace->cursor - full->base;
   switch (trace->mode) {
     case ULAM_TRACE_EDGES:
@@ -267,12 +276,7 @@ static void end_chunk(ulam_trace *trace, int is_last) {
       trace->first_kept = trace->count;
       break;
     case ULAM_TRACE_SPILL:
-      if (is_last) break;
-      if (fseek(trace->file, (long)(number * trace->chunk_bytes), SEEK_SET) != 0 ||
-          fwrite(full->base, 1, (size_t)full->used, trace->file) != (size_t)full->used)
-        trace->failed = 1;
-      drop(trace, number);
-      break;
+      break; /* its memory is the file */
     case ULAM_TRACE_RING:
       if (!is_last && trace->held >= trace->limit) drop(trace, trace->first_kept++);
       break;
@@ -292,19 +296,23 @@ static int room_for_chunk(ulam_trace *trace) {
 }
 
 void ulam_trace_grow(ulam_trace *trace, int64_t bytes) {
+  (void)bytes; /* no record is longer than a chunk: see ulam_trace_begin */
   end_chunk(trace, 0);
-  if (!room_for_chunk(trace)) out_of_memory();
-  char *base = take(trace);
-  if (base == NULL || bytes > trace->chunk_bytes) out_of_memory();
-  trace->held += trace->chunk_bytes;
-  trace->chunks[trace->count++] = (chunk){base, 0, 0};
-  trace->cursor = base;
-  trace->end = base + trace->chunk_bytes;
+  char *base = trace->failed || !room_for_chunk(trace) ? NULL : take(trace);
+  if (base == NULL) { /* the run goes on; its records are written to the same place again and again */
+    trace->failed = 1;
+    trace->cursor = trace->spare;
+  } else {
+    int borrowed = trace->file >= 0;
+    if (!borrowed) trace->held += trace->chunk_bytes;
+    trace->chunks[trace->count++] = (chunk){base, 0, borrowed};
+    trace->cursor = base;
+  }
+  trace->end = trace->cursor + trace->chunk_bytes;
 }
 
 int32_t ulam_trace_finish(ulam_trace *trace) {
   end_chunk(trace, 1);
-  if (trace->file && fflush(trace->file) != 0) trace->failed = 1;
   return trace->failed;
 }
 
@@ -367,17 +375,6 @@ int32_t ulam_trace_lend_side(ulam_trace *trace, const char *bytes, int64_t count
 
 /* ---------------------------------------------------------------- reading */
 
-static const char *record_at(const ulam_trace *trace, int64_t *place) {
-  int64_t number = *place / trace->chunk_bytes, offset = *place % trace->chunk_bytes;
-  if (number < trace->count && offset >= trace->chunks[number].used) {
-    ++number;
-    offset = 0;
-    *place = number * trace->chunk_bytes;
-  }
-  if (number >= trace->count || trace->chunks[number].base == NULL) return NULL;
-  return trace->chunks[number].base + offset;
-}
-
 /* Passes over the rest of the calls `open`, the innermost last, or, if there are none, over a call that begins here.
  * Returns 0 where the records end before. */
 static int skip_calls(const ulam_trace *trace, int64_t *place, const open_frame *open, int64_t count) {
@@ -420,13 +417,13 @@ static int skip_calls(const ulam_trace *trace, int64_t *place, const open_frame 
 
 int32_t ulam_trace_resume(const ulam_trace *trace, int64_t first, int64_t *place, int64_t *steps, int64_t *position) {
   if (trace->first_kept >= trace->count || trace->walked != trace->first_kept) return 0;
-  for (int64_t i = 0; i < trace->depth; ++i) {
-    const open_frame *frame = &trace->open[i];
+  for (int64_t i = 0; i < trace->open.depth; ++i) {
+    const open_frame *frame = &trace->open.frames[i];
     if (frame->first != first) continue;
     *place = trace->first_kept * trace->chunk_bytes;
     *steps = frame->steps;
     *position = frame->position;
-    int64_t inside = trace->depth - i - 1;
+    int64_t inside = trace->open.depth - i - 1;
     if (inside > 0 && !skip_calls(trace, place, frame + 1, inside)) return 0;
     /* Its block had calls left: they come before the next block. */
     for (int32_t n = 0; n < frame->left; ++n)

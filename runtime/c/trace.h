@@ -14,7 +14,7 @@
 enum {
   ULAM_TRACE_STOP = 0,  /* keep no more records, but count their nodes */
   ULAM_TRACE_RING = 1,  /* forget the oldest chunk */
-  ULAM_TRACE_SPILL = 2, /* to a file: only the last chunk is in memory */
+  ULAM_TRACE_SPILL = 2, /* all chunks are pages of a file, which the system may write and forget; no limit */
   ULAM_TRACE_EDGES = 3  /* keep the numbers of the blocks, not the values */
 };
 
@@ -30,11 +30,12 @@ typedef struct ulam_trace ulam_trace;
 
 ULAM_API ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, const char *spill_path);
 ULAM_API void ulam_trace_free(ulam_trace *trace);
-/* Forgets all records; keeps the chunks. `blocks` stays valid while the trace is used. */
-ULAM_API void ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t count);
+/* Forgets all records; keeps the chunks. `blocks` stays valid while the trace is used. 1 if a record of one of them is
+ * longer than a chunk: such a program cannot run. */
+ULAM_API int32_t ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t count);
 /* Where the number of draws taken is, during one run (`ulam_draws_taken`); NULL: there are none. */
 ULAM_API void ulam_trace_watch(ulam_trace *trace, const int64_t *drawn);
-/* After the run: 0, or 1 if the file could not be written. */
+/* After the run: 0, or 1 if there was no memory, or no room in the file: then the records are of no use. */
 ULAM_API int32_t ulam_trace_finish(ulam_trace *trace);
 ULAM_API void ulam_trace_touch(ulam_trace *trace, int64_t bytes); /* takes chunks for so many bytes ahead of the run */
 
@@ -69,6 +70,41 @@ ULAM_API int32_t ulam_trace_resume(const ulam_trace *trace, int64_t first, int64
                                    int64_t *position);
 /* The places where the calls recorded in the record at `place` begin; -1 for one that is not there. */
 ULAM_API int64_t ulam_trace_children(const ulam_trace *trace, int64_t place, int64_t *places, int64_t capacity);
+
+/* Searching all records for values. A probe is what is looked at of a block: a value that its record has. */
+enum {
+  ULAM_PROBE_ANY = 0,       /* found whenever the block ran */
+  ULAM_PROBE_REAL = 1,      /* a real slot */
+  ULAM_PROBE_INT = 2,       /* an int slot */
+  ULAM_PROBE_CONTAINER = 3  /* a container of reals, or its digest */
+};
+enum {
+  ULAM_FIND_ALL = 0,
+  ULAM_FIND_NONFINITE = 1, /* NaN or infinite; of a container, an element that is */
+  ULAM_FIND_BETWEEN = 2    /* from `least` up to `greatest`; scalars only */
+};
+typedef struct {
+  int32_t offset; /* of the slot in the record */
+  int32_t kind;
+} ulam_trace_probe;
+
+/* Where a call is: its first record, its latest one, and how many nodes there were before that (parameters apart);
+ * `call`: which of the recorded calls of the latest record the next one of the path is. */
+typedef struct {
+  int64_t first, latest, position, call;
+} ulam_trace_level;
+
+typedef struct ulam_trace_search ulam_trace_search;
+
+/* Block b has the probes from starts[b] up to starts[b + 1]; the arrays stay the caller's, as long as the search. NULL:
+ * no memory. */
+ULAM_API ulam_trace_search *ulam_trace_search_new(const ulam_trace *trace, const ulam_trace_probe *probes,
+                                                  const int64_t *starts, int32_t test, double least, double greatest);
+ULAM_API void ulam_trace_search_free(ulam_trace_search *search);
+/* The next value that passes, in the order of the records: its probe; -1 once there are no more. */
+ULAM_API int64_t ulam_trace_search_next(ulam_trace_search *search);
+/* The calls around what was found, the outermost first: their number; up to `capacity` are written. */
+ULAM_API int64_t ulam_trace_search_path(const ulam_trace_search *search, ulam_trace_level *levels, int64_t capacity);
 
 /* Random numbers that are recorded, or given in advance. A `bitgen_t` for the context. */
 typedef struct ulam_draws ulam_draws;

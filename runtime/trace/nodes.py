@@ -293,6 +293,13 @@ class ItemNode(DataFlowNode):
         return self.frame.item_value(self.item, self._where)
 
     @property
+    def finished(self) -> bool:
+        """Whether it was over when the run ended."""
+        assert self._where is not None
+        ordinal = self._where.offset - len(self.frame.block_at(self._where).arguments)
+        return self._where.in_header or ordinal < self.frame.reached(self._where.step)
+
+    @property
     def threw(self) -> bool:
         """Whether an error came from here (for a call that was entered: from inside)."""
         if not self.trace.failed:

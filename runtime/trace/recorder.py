@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,6 +20,8 @@ MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}
 CHUNK_BYTES = 1 << 20
 EDGES_CHUNK_BYTES = 1 << 16
 """Where values are not kept: one that stays in the cache."""
+PAGES_BYTES = 1 << 16
+"""Of a file: a multiple of the size of pages, here and elsewhere."""
 SCANNED = 4096
 """Records that are read at a time."""
 OVER, CUT = -1, -2
@@ -30,7 +31,7 @@ _P, _I32, _I64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_trace_new": (_P, (_I64, _I64, _I32, ctypes.c_char_p)),
     "ulam_trace_free": (None, (_P,)),
-    "ulam_trace_begin": (None, (_P, _P, _I64)),
+    "ulam_trace_begin": (_I32, (_P, _P, _I64)),
     "ulam_trace_watch": (None, (_P, _P)),
     "ulam_trace_finish": (_I32, (_P,)),
     "ulam_trace_touch": (None, (_P, _I64)),
@@ -41,6 +42,10 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_trace_scan": (_I64, (_P, _P, _P, _P, _P, _I64)),
     "ulam_trace_resume": (_I32, (_P, _I64, _P, _P, _P)),
     "ulam_trace_children": (_I64, (_P, _I64, _P, _I64)),
+    "ulam_trace_search_new": (_P, (_P, _P, _P, _I32, ctypes.c_double, ctypes.c_double)),
+    "ulam_trace_search_free": (None, (_P,)),
+    "ulam_trace_search_next": (_I64, (_P,)),
+    "ulam_trace_search_path": (_I64, (_P, _P, _I64)),
     "ulam_draws_new": (_P, (_P, _P)),
     "ulam_draws_scripted": (_P, (_P, _P, _I64)),
     "ulam_draws_replayed": (_P, (_P, _P, _P, _I64, _I32)),
@@ -61,6 +66,22 @@ def trace_library() -> ctypes.CDLL:
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
     return loaded
+
+
+ANY_VALUE, REAL, INT, CONTAINER = range(4)
+"""Kinds of probes (`ULAM_PROBE_*`)."""
+PROBE = np.dtype([("offset", np.int32), ("kind", np.int32)])
+"""`ulam_trace_probe`."""
+
+
+class Level(ctypes.Structure):
+    """A call around what was found (`ulam_trace_level`)."""
+
+    first: int
+    latest: int
+    position: int
+    call: int
+    _fields_ = [(name, _I64) for name in ("first", "latest", "position", "call")]
 
 
 class BlockRow(ctypes.Structure):
@@ -89,18 +110,11 @@ class Recorder:
         self.mode = overflow
         chunk_bytes = chunk_bytes or (EDGES_CHUNK_BYTES if overflow == "edges" else CHUNK_BYTES)
         self.chunk_bytes = min(chunk_bytes, limit_bytes)
+        if overflow == "spill":  # chunks are pages of the file
+            self.chunk_bytes = -(-self.chunk_bytes // PAGES_BYTES) * PAGES_BYTES
         self.limit_bytes = limit_bytes
         self._library = trace_library()
-        self._path = ""
-        if overflow == "spill":
-            handle, self._path = tempfile.mkstemp(prefix="ulam-trace-")
-            os.close(handle)
-        address = self._library.ulam_trace_new(
-            self.chunk_bytes, limit_bytes, MODES[overflow], os.fsencode(self._path) if self._path else None
-        )
-        if not address:
-            raise MemoryError("no memory for a trace, or no file to spill it to")
-        self.address: int = address
+        self.address: int = self._new()
         self._rows: Any = None
         self._kept: list[Any] = []
         self.replay: Callable[[], Recorder] | None = None
@@ -112,15 +126,31 @@ class Recorder:
         if address:
             self.address = 0
             self._library.ulam_trace_free(address)
-        if getattr(self, "_path", ""):
-            os.unlink(self._path)
+
+    def _new(self) -> int:
+        if self.mode != "spill":
+            address = self._library.ulam_trace_new(self.chunk_bytes, self.limit_bytes, MODES[self.mode], None)
+        else:
+            handle, path = tempfile.mkstemp(prefix="ulam-trace-")
+            os.close(handle)
+            address = self._library.ulam_trace_new(
+                self.chunk_bytes, self.limit_bytes, MODES[self.mode], os.fsencode(path)
+            )
+            os.unlink(path)  # it is open: its room is given back with the recorder, whatever happens
+        if not address:
+            raise MemoryError("no memory for a trace, or no file to spill it to")
+        return address
 
     def begin(self, rows: Any) -> None:
-        """Forgets what is there. `rows`: an array of `BlockRow`."""
+        """Forgets what is there. `rows`: an array of `BlockRow`. Raises ArgumentError if one is longer than a chunk."""
         self._rows = rows
         self.replay = self._replayed = None
         self._kept.clear()
-        self._library.ulam_trace_begin(self.address, ctypes.addressof(rows), len(rows))
+        if self._library.ulam_trace_begin(self.address, ctypes.addressof(rows), len(rows)):
+            longest = max(row.bytes for row in rows)
+            raise ArgumentError(
+                f"limit_bytes is {self.limit_bytes}, but one block of the program records {longest} bytes at once"
+            )
 
     def watch(self, draws: int) -> None:
         """The run that follows notes how many numbers it has taken: the address of the number; 0 if it takes none."""
@@ -131,25 +161,10 @@ class Recorder:
         self._library.ulam_trace_touch(self.address, byte_count)
 
     def finish(self) -> None:
-        """After the run. Raises OSError if what was spilled could not be written."""
+        """After the run. Raises OSError if there was no room for what it recorded."""
         if self._library.ulam_trace_finish(self.address):
-            raise OSError(f"the trace could not be written to {self._path or 'memory'}")
-        if self._path:
-            self._map()
-
-    def _map(self) -> None:
-        """Spilled chunks are read from the file."""
-        count = self.info().chunks - 1
-        if count <= 0:
-            return
-        with open(self._path, "r+b") as file:
-            file.truncate(max(count * self.chunk_bytes, os.path.getsize(self._path)))
-            view = mmap.mmap(file.fileno(), count * self.chunk_bytes)
-        memory = (ctypes.c_char * len(view)).from_buffer(view)
-        self._kept += [view, memory]
-        for number in range(count):
-            base = ctypes.addressof(memory) + number * self.chunk_bytes
-            self._library.ulam_trace_lend(self.address, number, base, 0)
+            where = f" in '{tempfile.gettempdir()}'" if self.mode == "spill" else ""
+            raise OSError(f"there is no room for the trace{where}")
 
     def lend(self, chunks: Sequence[bytes], side: bytes) -> None:
         """Reads a saved trace: chunks as they were, and the contents of containers."""
@@ -216,6 +231,30 @@ class Recorder:
             SCANNED,
         )
         return blocks[:count], places[:count], at.value, status.value
+
+    def search(
+        self, probes: npt.NDArray[Any], starts: npt.NDArray[np.int64], test: int, limits: tuple[float, float]
+    ) -> Iterator[tuple[int, list[Level]]]:
+        """What passes the test, in the order of the records: the number of its probe, and the calls around it.
+
+        `probes`: of type PROBE; those of block b are from starts[b] up to starts[b + 1].
+        """
+        if self.replay is not None and (other := self._with(self.chunk_bytes)) is not self:
+            yield from other.search(probes, starts, test, limits)
+            return
+        address = self._library.ulam_trace_search_new(
+            self.address, probes.ctypes.data, starts.ctypes.data, test, *limits
+        )
+        if not address:
+            raise MemoryError("no memory to search a trace")
+        try:
+            while (probe := self._library.ulam_trace_search_next(address)) >= 0:
+                depth = self._library.ulam_trace_search_path(address, None, 0)
+                levels = (Level * depth)()
+                self._library.ulam_trace_search_path(address, ctypes.addressof(levels), depth)
+                yield probe, list(levels)
+        finally:
+            self._library.ulam_trace_search_free(address)
 
     def resume(self, first: int) -> tuple[int, int, int] | None:
         """Where a frame goes on behind records that were dropped; the steps and positions that it had done by then."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -25,6 +25,8 @@ from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
 from ulam.runtime.trace.op_library import OpLibrary
 from ulam.runtime.trace.program_text import FunctionText, SourceText, Span
 from ulam.runtime.trace.recorder import (
+    CHUNK_BYTES,
+    EDGES_CHUNK_BYTES,
     NO_CONTINUATION,
     NO_DRAWS,
     Continuation,
@@ -135,6 +137,21 @@ class Trace:
             found = self._nodes[key] = make_node(self, frame, position)
         return found
 
+    def find(
+        self, *, nonfinite: bool = False, function: str | Collection[str] | None = None,
+        span: Span | int | Sequence[int] | None = None, between: Sequence[Any] | None = None,
+    ) -> Iterator[Node]:  # fmt: skip
+        """The ops that satisfy all that is given, one by one, in the order of the tape.
+
+        `nonfinite`: the value is NaN or infinite, or has an element that is. `function`: names of what is called (of
+        operators and special forms, too), also with `*` and `?`. `span`: what stands in a line, in lines from one to
+        another, or overlaps a `Span`. `between`: scalars from one number up to another, or what is on the tape from one
+        node up to another. Raises ArgumentError.
+        """
+        from ulam.runtime.trace.find import find
+
+        return find(self, nonfinite, function, span, between)
+
     def text_of(self, graph: Graph) -> FunctionText:
         """A traced function as text and ops."""
         if (found := self._texts.get(graph.symbol)) is None:
@@ -203,7 +220,7 @@ class TracedProgram:
         self._include_paths = options.include_paths
         self._compiled: dict[tuple[Any, ...], tuple[TraceContext, _Compiled]] = {}
         self._contexts = ContextPool()
-        self._recorders: dict[tuple[int, str], list[Recorder]] = {}
+        self._recorders: dict[tuple[int, str, int], list[Recorder]] = {}
         self._lock = threading.RLock()
         self.source = SourceText(text, filename, options.include_paths)
         self.signatures = self._signatures()
@@ -373,7 +390,7 @@ class TracedProgram:
         self, compiled: _Compiled, context: TraceContext, values: Sequence[Any], types: Sequence[ValueType],
         rng: Source | None, on_error: str,
     ) -> Trace:  # fmt: skip
-        recorder = self.recorder(context)
+        recorder = self.recorder(context, compiled.tables.longest)
         error, draws, continuation, printed = self._record(compiled, recorder, values, types, rng)
         if printed:
             print(printed, end="")
@@ -421,18 +438,20 @@ class TracedProgram:
         self._record(compiled, recorder, values, types, Replay.of(draws))
         return recorder
 
-    def recorder(self, context: TraceContext) -> Recorder:
-        """One that nobody reads any more, or a new one."""
+    def recorder(self, context: TraceContext, longest: int = 0) -> Recorder:
+        """One that nobody reads any more, or a new one. `longest`: bytes of the longest record."""
         from sys import getrefcount
 
-        if context.overflow in ("spill", "edges"):  # these have a file, or a second run, of their own
-            return Recorder(context.limit_bytes, context.overflow)
-        kept = self._recorders.setdefault((context.limit_bytes, context.overflow), [])
+        chunk_bytes = max(EDGES_CHUNK_BYTES if context.overflow == "edges" else CHUNK_BYTES, longest)
+        made = partial(Recorder, context.limit_bytes, context.overflow, chunk_bytes)
+        if context.overflow == "edges":  # these keep a second run of their own
+            return made()
+        kept = self._recorders.setdefault((context.limit_bytes, context.overflow, chunk_bytes), [])
         with self._lock:
             for recorder in kept:
                 if getrefcount(recorder) <= 3:
                     return recorder
-            found = Recorder(context.limit_bytes, context.overflow)
+            found = made()
             if len(kept) < POOLED:
                 kept.append(found)
             return found

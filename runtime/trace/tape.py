@@ -31,6 +31,8 @@ class Tables:
                 self.rows[number] = BlockRow(
                     record_bytes(block.slots), nodes, len(layout.children[number]), int(returns)
                 )
+        self.longest = max(row.bytes for row in self.rows)
+        """Bytes of the longest record."""
 
 
 class Tape:
@@ -55,6 +57,10 @@ class Tape:
     def close(self) -> None:
         """Lets the records go."""
         self._recorder = None
+
+    def block_at(self, place: int) -> int:
+        """The number of the block whose record is at a place."""
+        return int.from_bytes(self.recorder.bytes_at(place, 4), "little")
 
     def layout(self, symbol: str) -> Layout:
         """The table of a function."""
