@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ulam.runtime.arguments import FloatArray, vector
+from ulam.runtime.errors import ArgumentError
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
@@ -53,8 +54,9 @@ class TrackedModel:
 
     @cached_property
     def _given(self) -> dict[str, Any]:
-        """Data and transformed data as arguments: taken once for all traces."""
-        return {name: value if value.ndim else value.item() for name, value in self.bound_values().items()}
+        """Data and transformed data as arguments: taken once for all traces. Fields of tuples: `t.1`."""
+        values = self.bound_values()
+        return {name.replace(":", "."): value if value.ndim else value.item() for name, value in values.items()}
 
     def track(
         self,
@@ -123,6 +125,8 @@ class TrackedModel:
     ) -> NestedCallNode:
         from ulam.runtime.trace.nodes import NestedCallNode
 
+        if context is not None and context.max_depth == 1:
+            raise ArgumentError("max_depth=1 would record the value alone: log_density gives that")
         values = dict(self._given)
         if theta is not None:
             values |= self._parts(theta)

@@ -9,8 +9,8 @@ the vectorisation of one (the other branches, loops, or carries a value from ite
 A sum that the second loop takes over from the first is carried once, if it may be re-associated.
 
 Before reverse mode, a loop that only adds to the target gets its reverse into the same body, so it must stay such a
-loop: it is fused with its like, or with loops whose results it alone reads. Additions to the target change their order
-and are left alone without `reassociate` (levels 0 to 2).
+loop: it is fused with its like, or with loops whose results it alone reads. Additions to the target, and to a sum that one
+loop begins and another goes on with, change their order and are left alone without `reassociate` (levels 0 to 2).
 """
 
 from __future__ import annotations
@@ -297,12 +297,16 @@ class _Fusion:
             return False
         if not second.accesses.used.isdisjoint(late.results) or self._ordered(late.summary, second.summary):
             return False
-        chained = {start for start, _ in _chained_sums(first.op, second.op)}
+        chained = self._chained(first.op, second.op)
         if any(start in late.results and start not in chained for start in second.op.operands):
             return False
         # Reverse mode takes iterations to be independent of each other but for carried values and variables.
         same = self.before_reverse_mode
         return all(meet_in_order(a, b, same) for a in first.accesses.accesses for b in second.accesses.accesses)
+
+    def _chained(self, first: scf.ForOp, second: scf.ForOp) -> dict[SSAValue, int]:
+        """The sums that both loops add to: fused, the loop adds their terms in another order."""
+        return dict(_chained_sums(first, second)) if self.reassociate else {}
 
     # ------------------------------------------------------------ doing it
 
@@ -310,7 +314,7 @@ class _Fusion:
         outer = second.parent
         assert outer is not None
         self._forget_users((first, second))
-        chained = dict(_chained_sums(first, second))
+        chained = self._chained(first, second)
         fused = _merge(first, second, chained)
         outer.insert_op_before(fused, second)
         count = len(first.results)

@@ -6,8 +6,8 @@ becomes
 
     real log_prob(data ..., real s) { jacobian term of s; s' = constrain(s); s' ~ normal(0, 1); return target(); }
 
-Parameters of the function are the data and transformed data, in the order of their declarations, then the model's
-parameters on the unconstrained scale: a real for a scalar, a vector for a container. In the body each parameter has its
+Parameters of the function are the data and transformed data, in the order of their declarations, a tuple field by
+field (`t.1`), then the model's parameters on the unconstrained scale: a real for a scalar, a vector for a container. In the body each parameter has its
 `trace.jacobian`, unless it has no transform or the adjustment is not asked for, and its `trace.constrain`; the other
 statements are those of the blocks. What a block calls a global variable is an argument, a value or a local variable.
 """
@@ -65,8 +65,11 @@ class _Writer:
         formals = self._formals()
         for formal in formals:
             value = self.block.insert_arg(formal.type, len(self.block.args))
-            value.name_hint = formal.name
+            value.name_hint = formal.name.replace(".", "_")
             (self.values if formal.data else self.unconstrained)[formal.name] = value
+        for op in self._given():
+            if isinstance(type_ := op.res.type.element, stan.TupleType):
+                self._tuple(op.var_name.data, type_)
         last: stan.BlockOp | None = None
         for kind in ROOTS[self.root]:
             if (source := self.blocks.get(kind)) is not None:
@@ -98,25 +101,28 @@ class _Writer:
 
     def _formals(self) -> list[_Formal]:
         """Data, transformed data where they are not what is computed, and parameters where they are needed."""
-        kinds = ROOTS[self.root]
-        found = [
-            _Formal(op.var_name.data, op.res.type.element, True)
-            for kind in _GIVEN
-            if kind not in kinds
-            for op in self._declared(kind)
-            if not _is_tuple(op.res.type.element) or op.var_name.data in self._mentioned()
-        ]
-        for op in self._declared("parameters") if "parameters" in kinds else ():
+        found = [formal for op in self._given() for formal in _fields(op.var_name.data, op.res.type.element)]
+        for op in self._declared("parameters") if "parameters" in ROOTS[self.root] else ():
             type_ = op.res.type.element
             if isinstance(type_, stan.TupleType):
                 raise NotSupportedError("parameters of tuple type are not supported yet", op.location)
             found.append(_Formal(op.var_name.data, stan.VECTOR if rank_of(type_) else stan.REAL, False))
         return found
 
-    def _mentioned(self) -> set[str]:
-        """The global variables that the blocks of the function read."""
-        bodies = [self.blocks[kind] for kind in ROOTS[self.root] if kind in self.blocks]
-        return {op.var_name.data for body in bodies for op in ops_within(body) if isinstance(op, stan.GlobalOp)}
+    def _given(self) -> list[stan.DeclareOp | stan.ParameterOp]:
+        """The variables that are computed before."""
+        return [op for kind in _GIVEN if kind not in ROOTS[self.root] for op in self._declared(kind)]
+
+    def _tuple(self, name: str, type_: stan.TupleType) -> SSAValue:
+        """A tuple, put together from its fields."""
+        fields: list[SSAValue] = []
+        for number, element in enumerate(type_.elements, 1):
+            field = f"{name}.{number}"
+            fields.append(self._tuple(field, element) if isinstance(element, stan.TupleType) else self.values[field])
+        made = stan.TupleOp.create(operands=fields, result_types=(type_,), location=self.program.location)
+        self.block.add_op(made)
+        self.values[name] = made.res
+        return made.res
 
     def _declared(self, kind: str) -> list[stan.DeclareOp | stan.ParameterOp]:
         """The global variables of a block."""
@@ -186,5 +192,8 @@ class _Writer:
         return [inner for op in self.block.ops for inner in ops_within(op)]
 
 
-def _is_tuple(type_: Attribute) -> bool:
-    return isinstance(type_.element if isinstance(type_, stan.ArrayType) else type_, stan.TupleType)
+def _fields(name: str, type_: Attribute) -> list[_Formal]:
+    """A variable of data as parameters."""
+    if not isinstance(type_, stan.TupleType):
+        return [_Formal(name, type_, True)]
+    return [formal for n, element in enumerate(type_.elements, 1) for formal in _fields(f"{name}.{n}", element)]

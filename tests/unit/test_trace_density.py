@@ -10,16 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ulam import StanModel
+from ulam import DataError, Rejection, StanModel
+from ulam.runtime.errors import ArgumentError
+from ulam.runtime.names import by_name
+from ulam.runtime.trace.nodes import ItemNode
 from ulam.trace import (
     MISSING,
     ConstrainNode,
+    DepthLimit,
+    DrawNode,
     NestedCallNode,
+    NestedTildeNode,
     Node,
+    Scripted,
     TargetNode,
     TargetTerm,
     TildeNode,
     format_levels,
+    load,
 )
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -135,27 +143,262 @@ def test_rejection_of_e() -> None:
 
 # ---------------------------------------------------------------- the untraced log density, bit for bit
 
-
-def check_bits(model: StanModel, seed: int = 1) -> None:
-    """Value of the root = log density of level 0 = sum of the terms in their order, for all four choices."""
-    theta = np.random.default_rng(seed).uniform(-1, 1, model.param_unc_num())
-    for propto in (False, True):
-        for jacobian in (False, True):
-            node = model.track_density(theta, propto=propto, jacobian=jacobian)
-            assert node.trace.error is None
-            wanted = model.log_density(theta, propto=propto, jacobian=jacobian)
-            assert np.float64(node.value).tobytes() == np.float64(wanted).tobytes(), (propto, jacobian)
-            target = 0.0
-            for term in terms(node):
-                target += term.value
-                assert term.target_after == target or math.isnan(target)
+CHOICES = ((False, True), (True, False))
+"""propto and jacobian."""
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.stan")))
+def same_bits(a: Any, b: float) -> bool:
+    return np.float64(a).tobytes() == np.float64(b).tobytes()
+
+
+def check_bits(model: StanModel, choices: tuple[tuple[bool, bool], ...] = CHOICES) -> NestedCallNode:
+    """Value of the root = log density of level 0 = sum of the terms in their order. Returns the last root."""
+    theta = np.random.default_rng(1).uniform(-1, 1, model.param_unc_num())
+    node = None
+    for propto, jacobian in choices:
+        node = model.track_density(theta, propto=propto, jacobian=jacobian)
+        assert node.trace.error is None
+        assert same_bits(node.value, model.log_density(theta, propto=propto, jacobian=jacobian)), (propto, jacobian)
+        target = 0.0
+        for term in terms(node):
+            target += term.value
+            assert same_bits(term.target_after, target)
+    assert node is not None
+    return node
+
+
+SLOW_EXAMPLES = ("autoregressive", "gaussian_process", "hierarchical")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(path.stem, marks=[pytest.mark.slow] if path.stem in SLOW_EXAMPLES else [])
+        for path in sorted(EXAMPLES.glob("*.stan"))
+    ],
+)
 def test_examples(name: str) -> None:
+    """Acceptance test 11, the values."""
     data = json.loads((EXAMPLES / f"{name}.json").read_text())
     check_bits(StanModel(EXAMPLES / f"{name}.stan", data, opt_level=0))
 
 
-def model_of(text: str, data: dict[str, Any] | None = None) -> StanModel:
-    return StanModel(text, data, opt_level=0)
+CONSTRAINED = """data { int<lower=1> K; real<lower=0> b; }
+transformed data { vector[K] up = rep_vector(b, K); }
+parameters {
+  real<lower=-b, upper=b> a;
+  vector<lower=a, upper=up + 5>[K] v;
+  array[2] simplex[K] s;
+  ordered[K] o;
+  cholesky_factor_corr[K] L;
+  cov_matrix[K] S;
+  matrix[2, K] M;
+  array[2, 2] real<offset=a, multiplier=2> z;
+  row_vector<upper=0>[K] r;
+  real free;
+}
+transformed parameters {
+  vector<lower=0>[K] w = exp(o);
+  real<lower=0> t;
+  t = sum(w) + square(free);
+}
+model {
+  s[1] ~ dirichlet(w);
+  to_vector(M) ~ normal(t, 1);
+  target += v;
+  S ~ wishart(K + 2, L * L');
+  for (i in 1:2) z[i] ~ normal(0, 1);
+}
+"""
+
+
+def test_constrained_parameters() -> None:
+    """Each declared parameter has its adjustment, where it has a transform, and then its value."""
+    model = StanModel(CONSTRAINED, {"K": 3, "b": 2.5}, opt_level=0)
+    node = check_bits(model, ((False, True),))
+    names = ["a", "v", "s", "o", "L", "S", "M", "z", "r", "free"]
+    adjusted = [n.parameter for n in node if isinstance(n, TargetNode) and n.cause == "jacobian"]
+    assert adjusted == [name for name in names if name not in ("M", "free")]
+    theta = np.random.default_rng(1).uniform(-1, 1, model.param_unc_num())
+    wanted = by_name(model.parameter_variables(), model.param_constrain(theta))
+    found = {n.parameter: n for n in node if isinstance(n, ConstrainNode)}
+    assert list(found) == names
+    for name, constrained in found.items():
+        assert np.array_equal(constrained.value, wanted[name]), name
+        assert constrained.span is not None
+        line = CONSTRAINED.split("\n")[constrained.span.line - 1]
+        assert line[constrained.span.column - 1 : constrained.span.end_column - 1] == name
+    container = next(n for n in terms(node) if isinstance(n, TargetNode) and n.cause == "target")
+    assert container.increment.value.tolist() == found["v"].value.tolist()
+    assert container.value == pytest.approx(float(np.sum(found["v"].value)), rel=1e-14)
+
+
+FUNCTIONS = """functions {
+  real mine_lpdf(vector y, real m) { real s = 0; for (i in 1:size(y)) s += cauchy_lupdf(y[i] | m, 2); return s; }
+  void add_lp(vector y, real m) {
+    y ~ normal(m, 1.5);
+    if (target() < 0) target += 0.25 * target();
+    y ~ mine(m);
+  }
+  real shift_jacobian(real x) { jacobian += 2 * x; return exp(x); }
+  real down_lp(real x, int n) {
+    if (n == 0) return x;
+    target += x / n;
+    return down_lp(x + 1, n - 1) + target();
+  }
+}
+data { int N; vector[N] y; }
+parameters { real m; real l; vector[2] u; }
+transformed parameters { real e = shift_jacobian(l); jacobian += u; }
+model {
+  profile("likelihood") { y ~ mine(m); }
+  add_lp(y, m);
+  add_lp(u, l);
+  m ~ normal(down_lp(e, 2) / 90, 1) T[-20, 40];
+  for (i in 1:N) { if (y[i] < 0) continue; y[i] ~ normal(m, 1); }
+  for (x in u) { x ~ normal(0, 1); }
+  u[1] ~ gamma(2, 1) T[, 3];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def functions_model() -> StanModel:
+    return StanModel(FUNCTIONS, {"N": 3, "y": [0.5, -0.2, 1.5]}, opt_level=0)
+
+
+def test_functions_that_add_to_the_target(functions_model: StanModel) -> None:
+    """`_lpdf` with `~`, `_lp`, `_jacobian`, recursion, `target()`, loops, truncation, profile."""
+    theta = np.array([0.3, -0.4, 0.7, 0.9])
+    for propto, jacobian in ((False, True), (True, False)):
+        node = functions_model.track_density(theta, propto=propto, jacobian=jacobian)
+        assert same_bits(node.value, functions_model.log_density(theta, propto=propto, jacobian=jacobian))
+        added = sum(term.value for term in terms(node) if term.function == "jacobian")
+        assert added == pytest.approx(2 * -0.4 + 0.7 + 0.9 if jacobian else 0.0, rel=1e-14)
+        last = terms(node)[-1]
+        assert same_bits(last.target_after, node.value)
+
+
+def test_entered_densities(functions_model: StanModel) -> None:
+    """A `~` of a user's density has the nodes of its call; data are seen through calls."""
+    node = functions_model.track_density([0.3, -0.4, 0.7, 0.9])
+    mine = [t for t in terms(node) if isinstance(t, TildeNode) and t.distribution == "mine"]
+    assert len(mine) == 3
+    assert [t.observed for t in mine] == [True, True, False]
+    for tilde in mine:
+        assert isinstance(tilde, NestedTildeNode)
+        assert tilde[1].value == "mine_lpdf" and tilde[-1].value == tilde.value
+        assert [argument.value for argument in tilde.call_arguments[1:]] == [a.value for a in tilde.arguments]
+    assert [t.parent is not None and t.parent.function for t in mine] == ["log_prob", "add_lp", "add_lp"]
+    in_loop = [t for t in terms(node) if isinstance(t, TildeNode) and line_of(t) == 23]
+    assert [t.left.value for t in in_loop] == [0.5, 1.5] and all(t.observed for t in in_loop)
+
+
+def test_truncation(functions_model: StanModel) -> None:
+    """The normalisation of a truncated density is a term of the same statement."""
+    node = functions_model.track_density([0.3, -0.4, 0.7, 0.9])
+    density, normalization = [t for t in terms(node) if t.parent == node and line_of(t) == 22]
+    assert isinstance(density, TildeNode) and isinstance(normalization, TargetNode)
+    assert density.span == normalization.span
+    assert density.span is not None
+    text = FUNCTIONS.split("\n")[21][density.span.column - 1 : density.span.end_column - 1]
+    assert text == "m ~ normal(down_lp(e, 2) / 90, 1) T[-20, 40]"
+
+
+def test_functions_as_roots(functions_model: StanModel) -> None:
+    """The target of a tracked function starts at 0, and Jacobian adjustments count."""
+    y = [0.5, -0.25]
+    node = functions_model.track("add_lp", y, 0.5)
+    assert isinstance(node, NestedCallNode)
+    first, second, third = terms(node)
+    wanted = -0.5 * sum(((v - 0.5) / 1.5) ** 2 + math.log(2 * math.pi * 1.5**2) for v in y)
+    assert first.value == pytest.approx(wanted, rel=1e-13) and first.target_after == first.value
+    assert second.value == 0.25 * first.value
+    assert third.target_after == first.value + second.value + third.value
+    jacobian = functions_model.track("shift_jacobian", 0.5)
+    assert isinstance(jacobian, NestedCallNode)
+    (term,) = terms(jacobian)
+    assert term.function == "jacobian" and (term.value, term.target_after) == (1.0, 1.0)
+    recursive = functions_model.track("down_lp", 1.0, 2)
+    assert isinstance(recursive, NestedCallNode)
+    assert [t.target_after for t in terms(recursive)] == [0.5, 2.5]
+    assert recursive.value == 3.0 + 2.5 + 2.5
+
+
+SOLVED = """functions {
+  vector decay(real t, vector z, real k) { return -k * z; }
+}
+data { int N; array[N] real y; tuple(real, vector[2]) p; }
+transformed data { real half = p.1 / 2; }
+parameters { real m; real<lower=0> k; }
+model {
+  m ~ normal(p.1, half);
+  y[1] ~ normal(ode_rk45(decay, p.2, 0, {1.0}, k)[1][1], 1);
+}
+"""
+
+
+def test_higher_order_functions_and_tuples() -> None:
+    model = StanModel(SOLVED, {"N": 4, "y": [0.1, 0.2, 0.3, 0.4], "p": {"1": 1.5, "2": [1.0, 2.0]}}, opt_level=0)
+    node = check_bits(model, ((False, True),))
+    names = [a.name for a in node.call_arguments]
+    assert names == ["N", "y", "p.1", "p.2", "half", "m", "k"]
+    assert [a.is_data for a in node.call_arguments] == [True] * 5 + [False] * 2
+    (solver,) = [n for n in node if isinstance(n, ItemNode) and n.function == "ode_rk45"]
+    assert str(solver.operands[0]) == "⟨decay⟩"
+    theta = np.random.default_rng(1).uniform(-1, 1, 2)
+    assert np.allclose(solver.value, [np.array([1.0, 2.0]) * math.exp(-math.exp(theta[1]))], atol=1e-4)
+
+
+# ---------------------------------------------------------------- points, errors, other blocks
+
+
+def test_points_by_name() -> None:
+    model = StanModel(U, {"N": 1, "y": [0.5]})
+    named = model.track_density({"mu": 0.25, "sigma": 2.0})
+    assert named.value == model.track_density([0.25, math.log(2.0)]).value
+    assert [a.value for a in named.call_arguments[2:]] == [0.25, math.log(2.0)]
+
+
+def test_wrong_points() -> None:
+    model = StanModel(U, {"N": 1, "y": [0.5]})
+    with pytest.raises(ArgumentError, match=r"theta must have shape \(2,\)"):
+        model.track_density([0.0])
+    with pytest.raises(DataError, match="sigma"):
+        model.track_density({"mu": 0.25})
+    with pytest.raises(ArgumentError, match="max_depth"):
+        model.track_density([0.0, 0.0], context=DepthLimit(1))
+    with pytest.raises(Rejection) as raised:
+        StanModel(E, {"y": [1.0, 2.0]}).track_density([-800.0], on_error="raise")
+    assert raised.value.trace.error.span.line == 3  # type: ignore[attr-defined]
+
+
+BLOCKS = """data { int N; }
+transformed data { vector[N] d; for (n in 1:N) d[n] = uniform_rng(0, 1); }
+parameters { real<lower=0> s; }
+transformed parameters { real<lower=0> q = s * s; }
+generated quantities { real g = q + uniform_rng(0, 1); real h = normal_lpdf(g | 0, s); }
+"""
+
+
+def test_other_blocks() -> None:
+    model = StanModel(BLOCKS, {"N": 2}, seed=3)
+    generated = model.track_generated_quantities([0.0], rng=Scripted([0.25]))
+    assert [n.value for n in generated if getattr(n, "function", "") == "+"] == [1.25]
+    assert not terms(generated) and generated.trace.draws_used == 1
+    transformed = model.track_transformed_parameters({"s": 3.0})
+    assert [n.value for n in transformed if getattr(n, "function", "") == "*"] == [pytest.approx(9.0)]
+    data = model.track_transformed_data(rng=Scripted([0.25, 0.75]))
+    draws = [n.value for n in data if isinstance(n, DrawNode)]
+    assert draws == [0.25, 0.75] and [a.name for a in data.call_arguments] == ["N"]
+    with pytest.raises(ArgumentError, match="rng="):
+        model.track_generated_quantities([0.0])
+
+
+def test_saved_and_loaded(tmp_path: Path, functions_model: StanModel) -> None:
+    node = functions_model.track_density([0.3, -0.4, 0.7, 0.9])
+    node.trace.save(tmp_path / "density.trace")
+    loaded = load(tmp_path / "density.trace")
+    assert format_levels(loaded) == format_levels(node)
+    assert [t.span for t in terms(loaded)] == [t.span for t in terms(node)]
+    assert [t.target_after for t in terms(loaded)] == [t.target_after for t in terms(node)]
