@@ -19,11 +19,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from ulam import StanModel  # noqa: E402
 from ulam.runtime.trace.listing import lines_of  # noqa: E402
 from ulam.trace import DepthLimit, StanFunction, TraceContext, functions, track  # noqa: E402
 
@@ -65,6 +67,7 @@ def main() -> int:
         found[name] = {mode: measure(name, arguments.nodes, mode) for mode in LIMITS}
     found["calls"] = {"stop": measure("calls", arguments.nodes, "stop")}
     found["reading"] = reading(n)
+    found["densities"] = densities()
     show(found)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
@@ -84,6 +87,23 @@ def compiling() -> dict[str, float]:
     plain = min(seconds(lambda: track(functions(PROGRAM).h, 1.0, 1, context=DepthLimit(1))) for _ in range(RUNS))
     traced = min(seconds(lambda: track(functions(PROGRAM).h, 1.0, 1)) for _ in range(RUNS))
     return {"untraced": plain, "traced": traced}
+
+
+def densities() -> dict[str, dict[str, float]]:
+    """Log densities of examples: seconds until the first value and microseconds of a later one, with and without."""
+    found: dict[str, dict[str, float]] = {}
+    for name in ("eight_schools", "logistic", "hierarchical", "gaussian_process"):
+        path = Path(__file__).parent.parent / "examples" / f"{name}.stan"
+        model = StanModel(path, path.with_suffix(".json"), opt_level=0, cache=False)
+        theta = [0.1] * model.param_unc_num()
+        plain, traced = partial(model.log_density, theta, propto=False), partial(model.track_density, theta)
+        first = seconds(plain), seconds(traced)
+        again = [min(seconds(run) for _ in range(100)) for run in (plain, traced)]
+        found[name] = {
+            "nodes": len(traced()), "untraced, s": first[0], "traced, s": first[1], "untraced, us": again[0] * 1e6,
+            "traced, us": again[1] * 1e6,
+        }  # fmt: skip
+    return found
 
 
 def size_of(name: str, nodes: int) -> tuple[Any, ...]:
@@ -162,6 +182,8 @@ def show(found: dict[str, Any]) -> None:
         for mode, row in found[name].items():
             print(f"{name:9s}{mode:7s}" + "".join(f"{row[c]:16.2f}" for c in columns))
     print(", ".join(f"{what} {ms:.1f} ms" for what, ms in found["reading"].items()))
+    for name, row in found["densities"].items():
+        print(f"{name:18s}" + ", ".join(f"{what}: {value:.3g}" for what, value in row.items()))
 
 
 if __name__ == "__main__":

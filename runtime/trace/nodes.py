@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from ulam.passes.trace.graph import VOID, Argument, Edge, Item, Operand, ValueType
 from ulam.runtime.trace.frames import Frame, Spot
+from ulam.runtime.trace.operands import Const, Ref
 from ulam.runtime.trace.program_text import FunctionText, Location, Span
-from ulam.runtime.trace.values import MISSING, converted, value_text
+from ulam.runtime.trace.values import MISSING, converted
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.session import Trace
-
-
-@dataclass(frozen=True)
-class Ref:
-    """An operand that is another node of the same frame: `@position`."""
-
-    node: Node
-
-    @property
-    def position(self) -> int:
-        return self.node.position or 0
-
-    @property
-    def value(self) -> Any:
-        return self.node.value
-
-    def __str__(self) -> str:
-        return f"@{self.position}"
-
-
-@dataclass(frozen=True)
-class Const:
-    """An operand that is a literal, or that was given from outside: `⟨value⟩`."""
-
-    value: Any
-    type: ValueType = VOID
-
-    def __str__(self) -> str:
-        return f"⟨{value_text(self.value, self.type)}⟩"
 
 
 class Node:

@@ -26,6 +26,7 @@ from ulam.trace import (
     TargetNode,
     TargetTerm,
     TildeNode,
+    TraceContext,
     format_levels,
     load,
 )
@@ -351,6 +352,37 @@ def test_higher_order_functions_and_tuples() -> None:
 
 
 # ---------------------------------------------------------------- points, errors, other blocks
+
+
+def test_bounds_out_of_order() -> None:
+    model = StanModel("parameters { real b;\nreal<lower=2, upper=b> a; } model { }")
+    for jacobian, kind in ((True, TargetNode), (False, ConstrainNode)):
+        node = model.track_density([1.0, 0.5], jacobian=jacobian)
+        error = node.trace.error
+        assert error is not None and "the lower bound is 2" in error.message
+        assert isinstance(error.node, kind) and error.node.item.text == "a" and line_of(error.node) == 2
+        assert [n.value for n in node if isinstance(n, ConstrainNode) and n.parameter == "b"] == [1.0]
+
+
+@pytest.mark.parametrize("overflow", ("stop", "ring", "spill", "edges"))
+def test_what_is_kept_of_a_long_run(overflow: str) -> None:
+    text = "data { int N; } parameters { real a; } model { for (n in 1:N) n * 0.001 ~ normal(a, 1); }"
+    model = StanModel(text, {"N": 20_000})
+    context = TraceContext(overflow=overflow, limit_bytes=1 << 30 if overflow != "ring" else 1 << 16)
+    node = model.track_density([0.5], context=context)
+    wanted = StanModel(text, {"N": 20_000}, opt_level=0).log_density([0.5], propto=False)
+    assert same_bits(node.value, wanted)
+    last = next(n for n in (node[-k] for k in range(1, 20)) if isinstance(n, TildeNode))
+    assert same_bits(last.target_after, wanted) and last.left.value == 20.0
+    assert (node.trace.dropped > 0) == (overflow in ("ring", "edges"))
+
+
+def test_the_example_of_the_guide(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(EXAMPLES.parent)
+    text = Path("docs/tracing.md").read_text().partition("## Models\n")[2]
+    code, shown = (text.split(f"```{kind}\n")[1].split("```")[0] for kind in ("python", "text"))
+    exec(code, {})
+    assert capsys.readouterr().out == shown
 
 
 def test_points_by_name() -> None:

@@ -1,0 +1,41 @@
+"""What a node uses: another node, or a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ulam.passes.trace.graph import VOID, ValueType
+from ulam.runtime.trace.values import value_text
+
+if TYPE_CHECKING:
+    from ulam.runtime.trace.nodes import Node
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An operand that is another node of the same frame: `@position`."""
+
+    node: Node
+
+    @property
+    def position(self) -> int:
+        return self.node.position or 0
+
+    @property
+    def value(self) -> Any:
+        return self.node.value
+
+    def __str__(self) -> str:
+        return f"@{self.position}"
+
+
+@dataclass(frozen=True)
+class Const:
+    """An operand that is a literal, or that was given from outside: `⟨value⟩`."""
+
+    value: Any
+    type: ValueType = VOID
+
+    def __str__(self) -> str:
+        return f"⟨{value_text(self.value, self.type)}⟩"
