@@ -8,7 +8,10 @@ print_levels(node, 2)
 """
 
 from ulam.runtime.trace.contexts import Compose, Default, DepthLimit, Only, Site, TraceContext, is_builtin
+from ulam.runtime.trace.diff import Diff, Divergence, TermDifference, ValueDifference, diff
+from ulam.runtime.trace.export_json import schema
 from ulam.runtime.trace.functions import Functions, StanFunction, functions, traced_ir, track
+from ulam.runtime.trace.import_json import from_json
 from ulam.runtime.trace.listing import format_levels, print_levels
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
@@ -38,9 +41,10 @@ from ulam.runtime.trace.values import MISSING, Digest
 
 __all__ = [
     "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ConstrainNode", "ControlFlowNode", "DataFlowNode",
-    "Default", "DepthLimit", "Digest", "DrawNode", "DrawsExhausted", "Functions", "JumpNode", "Location",
-    "NestedCallNode", "NestedTildeNode", "Node", "Only", "PrimitiveCallNode", "Ref", "Replay", "ReturnNode", "Scripted",
-    "Seeded", "Site", "Span", "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm", "TildeNode", "Trace",
-    "TraceContext", "TraceError", "backward", "dependents", "format_levels", "forward", "functions", "is_builtin",
-    "load", "print_levels", "query", "referenced", "traced_ir", "track",
+    "Default", "DepthLimit", "Diff", "Digest", "Divergence", "DrawNode", "DrawsExhausted", "Functions", "JumpNode",
+    "Location", "NestedCallNode", "NestedTildeNode", "Node", "Only", "PrimitiveCallNode", "Ref", "Replay", "ReturnNode",
+    "Scripted", "Seeded", "Site", "Span", "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm",
+    "TermDifference", "TildeNode", "Trace", "TraceContext", "TraceError", "ValueDifference", "backward", "dependents",
+    "diff", "format_levels", "forward", "from_json", "functions", "is_builtin", "load", "print_levels", "query",
+    "referenced", "schema", "traced_ir", "track",
 ]  # fmt: skip

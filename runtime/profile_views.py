@@ -30,15 +30,16 @@ def chrome_trace(profiler: Profiler) -> dict[str, Any]:
     begin = min((event.start for event in events), default=0)
     nanoseconds = 1e9 * library().ulam_seconds_per_tick()
     process = os.getpid()
-    names = [_metadata("process_name", process, 0, "ulam")]
+    names = [metadata_event("process_name", process, 0, "ulam")]
     for thread in sorted({event.thread for event in events}):
-        names.append(_metadata("thread_name", process, thread, f"thread {thread}"))
+        names.append(metadata_event("thread_name", process, thread, f"thread {thread}"))
     passes = [_event(profiler, event, begin, nanoseconds, process) for event in events]
     passes.sort(key=lambda event: (event["tid"], event["ts"], -event["dur"]))  # parents before what they hold
     return {"traceEvents": [*names, *passes], "displayTimeUnit": "ns"}
 
 
-def _metadata(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+def metadata_event(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    """Names a process or a thread."""
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
 
 

@@ -309,6 +309,88 @@ def log_density(
     )
 
 
+@app.command(context_settings={"ignore_unknown_options": True})
+def trace(
+    model: Annotated[Path, typer.Argument(help="A Stan program, or a saved trace.", metavar="MODEL")],
+    more_args: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="JSON")] = None,
+    data: DataFile = None,
+    function: Annotated[str | None, typer.Option("--function", "-f", help="The function to call.")] = None,
+    args: Annotated[
+        list[str] | None, typer.Option(metavar="JSON...", help="Its arguments: numbers or arrays, in JSON.")
+    ] = None,
+    density: Annotated[bool, typer.Option("--density", help="Trace the log density of the model.")] = False,
+    theta: Annotated[
+        str | None, typer.Option(help="Of --density: unconstrained parameters, a JSON file or text with an array.")
+    ] = None,
+    init: Annotated[
+        str | None,
+        typer.Option(help="Of --density: a radius (default 2), or a JSON file or text with some or all parameters."),
+    ] = None,
+    jacobian: Annotated[bool, typer.Option("--jacobian/--no-jacobian", help="Add the change of variables.")] = True,
+    propto: Annotated[bool, typer.Option("--propto/--no-propto", help="Drop constant terms.")] = False,
+    seed: Seed = 1234,
+    scripted: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Uniform numbers to draw, an array, instead of --seed.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Enter this function, and others so named, no others.")
+    ] = None,
+    levels: Annotated[
+        int | None, typer.Option("--levels", "-n", min=1, show_default="all", help="Levels of calls that are shown.")
+    ] = None,
+    style: Annotated[str, typer.Option(help="seed, or full: with types and reasons.")] = "seed",
+    source: Annotated[bool, typer.Option("--source", help="Show line and column of each node.")] = False,
+    format: Annotated[
+        str | None,
+        typer.Option(show_default="by the name of the output, else text", help="text, json, dot, svg or chrome."),
+    ] = None,
+    max_nodes: Annotated[
+        int, typer.Option(min=1, help="Most nodes of pictures; the middle is left out.")
+    ] = 2000,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Also save the trace, for later.")] = None,
+    diff: Annotated[
+        Path | None,
+        typer.Option(metavar="OTHER", help="Show how another run differs: a saved trace, or a version of the program."),
+    ] = None,
+    rtol: Annotated[float, typer.Option(help="Of --diff: relative difference of reals that are the same.")] = 0,
+    opt_level: Level = 3,
+    include_path: IncludePath = None,
+    no_cache: NoCache = False,
+) -> int:
+    """Shows what a function, or the log density, does: every operation, branch and call."""
+    from ulam.tools.ulam_trace import TraceCommand
+
+    command = TraceCommand(
+        model=model,
+        data=data,
+        function=function,
+        args=args or [],
+        more_args=more_args or [],
+        density=density,
+        theta=theta,
+        init=init,
+        jacobian=jacobian,
+        propto=propto,
+        seed=seed,
+        scripted=scripted,
+        only=only or [],
+        levels=levels,
+        style=style,
+        source=source,
+        format=format,
+        max_nodes=max_nodes,
+        output=output,
+        save=save,
+        diff=diff,
+        rtol=rtol,
+        opt_level=opt_level,
+        include_paths=tuple(include_path or ()),
+        cache=not no_cache,
+    )
+    return command.run()
+
+
 @app.command()
 def explain(
     model: ModelFile,

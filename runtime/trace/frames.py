@@ -71,6 +71,8 @@ class Layout:
                     self.leading.setdefault(target.number, []).append(number)
                     nodes += target.nodes
             self.nodes[number] = nodes
+        self.slots: dict[int, list[Any]] = {}
+        """What each block keeps, by record number; see `columns`."""
         self.children = {n: [i for i in block.items if i.child] for n, block in self.by_record.items()}
 
 
@@ -510,6 +512,11 @@ class Frame:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False  # readers have the same array
         return value
+
+    def stored(self, item: Item, step: int) -> Any:
+        """What an op kept in a step that got so far; MISSING for a container that there was no room for."""
+        assert item.slot is not None
+        return self._stored(item.type, step, item.slot)
 
     def _stored(self, type_: ValueType, step: int, slot: int) -> Any:
         data = self._slot(step, slot, 8 * type_.slots)

@@ -41,6 +41,11 @@ class Functions:
             raise AttributeError(f"the program has no function '{name}'; its functions: {known}")
         return StanFunction(self._program, name)
 
+    def __getitem__(self, name: str) -> StanFunction:
+        """A function of any name. Raises ArgumentError if there is none."""
+        self._program.overloads(name)
+        return StanFunction(self._program, name)
+
     def __dir__(self) -> list[str]:
         return sorted(self._program.signatures)
 

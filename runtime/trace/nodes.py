@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ulam.passes.trace.graph import VOID, Argument, Edge, Item, Operand, ValueType
+from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame, Spot
 from ulam.runtime.trace.operands import Const, Ref
 from ulam.runtime.trace.program_text import FunctionText, Location, Span
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ulam.runtime.trace.session import Trace
 
 
-class Node:
+class Node(Exports):
     """One step of a run. Two nodes are equal if they are the same place of the same trace."""
 
     __slots__ = ("frame", "at", "trace", "_where", "__weakref__")

@@ -207,6 +207,25 @@ class Recorder:
             raise LookupError(f"no record at {place}")
         return ctypes.string_at(base + offset, count)
 
+    def words(self, places: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+        """The first `count` slots of the records at some places: a row for each."""
+        if self.replay is not None and (other := self._with(self.chunk_bytes)) is not self:
+            return other.words(places, count)
+        if len(places) == 1:
+            return np.frombuffer(self.bytes_at(int(places[0]) + 8, 8 * count), np.int64)[None]
+        found = np.empty((len(places), count), np.int64)
+        numbers = places // self.chunk_bytes
+        slots = np.arange(count)
+        for number in np.unique(numbers):
+            base, used = self.chunk(int(number))
+            if not base:
+                raise LookupError(f"no record at {int(places[numbers == number][0])}")
+            data = np.frombuffer((ctypes.c_char * used).from_address(base), np.int64)
+            here = numbers == number
+            first = (places[here] % self.chunk_bytes) // 8 + 1
+            found[here] = data[first[:, None] + slots]
+        return found
+
     def side(self, offset: int, count: int) -> bytes:
         """Bytes of the contents of containers."""
         if self.replay is not None and (other := self._with(self.chunk_bytes)) is not self:

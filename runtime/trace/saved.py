@@ -33,11 +33,19 @@ class DamagedTrace(UlamError):
 
 
 class SavedError(UlamError):
-    """The error of a run whose trace was saved: `name` is the class of the exception that it was."""
+    """The error of a run whose trace was saved: `name` is the class of the exception that it was.
 
-    def __init__(self, name: str, text: str) -> None:
-        self.name = name
+    `message` is its text without the place, as listings have it.
+    """
+
+    def __init__(self, name: str, text: str, message: str) -> None:
+        self.name, self.message = name, message
         super().__init__(text)
+
+    @classmethod
+    def entry(cls, error: TraceError) -> list[str]:
+        """What is saved: the arguments of the constructor."""
+        return [error.name, str(error.exception), error.message]
 
 
 def save(trace: Trace, path: str | os.PathLike[str]) -> None:
@@ -52,7 +60,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         "graphs": {symbol: graph.to_json() for symbol, graph in trace.tape.tables.graphs.items()},
         "arguments": [_plain(value) for value in trace.tape.arguments],
         "failed": trace.failed,
-        "error": None if trace.error is None else [trace.error.type.__name__, str(trace.error.exception)],
+        "error": None if trace.error is None else SavedError.entry(trace.error),
         "source": [trace.source.text, trace.source.filename],
         "chunk_bytes": info.chunk_bytes,
         "chunks": [len(chunk) for chunk in chunks],
@@ -68,6 +76,12 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         digest.update(part)
     with open(path, "wb") as file:
         file.writelines([*parts, digest.digest()])
+
+
+def is_saved(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as saved traces do."""
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -20,6 +20,7 @@ from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import BoundData, ContextPool
 from ulam.runtime.program import as_compile_error, load_object
 from ulam.runtime.trace.contexts import Site, TraceContext
+from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
 from ulam.runtime.trace.op_library import OpLibrary
@@ -60,8 +61,19 @@ class TraceError:
         return type(self.exception)
 
     @property
+    def name(self) -> str:
+        """Of the class of the exception; of a trace that was read, of the one that there was."""
+        from ulam.runtime.trace.saved import SavedError
+
+        return self.exception.name if isinstance(self.exception, SavedError) else self.type.__name__
+
+    @property
     def message(self) -> str:
+        from ulam.runtime.trace.saved import SavedError
+
         error = self.exception
+        if isinstance(error, SavedError):
+            return error.message
         text = error.text if isinstance(error, ProgramError) else str(error)
         return text.splitlines()[0] if text else self.type.__name__
 
@@ -74,7 +86,7 @@ class TraceError:
         return None if self.node is None else self.node.span
 
 
-class Trace:
+class Trace(Exports):
     """What one run recorded. Nodes keep it alive; `close` gives its memory back."""
 
     def __init__(
@@ -170,6 +182,11 @@ class Trace:
             found = self._metadata[key] = dict(_static_metadata(node))
         return found
 
+    @property
+    def noted(self) -> dict[tuple[int, int], dict[str, Any]]:
+        """The metadata that were asked for, by place of the frame and position."""
+        return self._metadata
+
     def close(self) -> None:
         """Gives the memory to the next run. Nodes cannot be read any more."""
         self.tape.close()
@@ -247,14 +264,19 @@ class TracedProgram:
 
     # ------------------------------------------------------------ arguments
 
-    def bind(self, name: str, arguments: Sequence[Any]) -> tuple[str, list[Any], list[ValueType]]:
-        """The function that a call means: its symbol, the arguments as it takes them, and their types."""
-        overloads = self.signatures.get(name)
-        if overloads is None:
+    def overloads(self, name: str) -> list[tuple[str, list[tuple[str, ValueType]]]]:
+        """Symbol and parameters of each function of a name. Raises ArgumentError if there is none."""
+        found = self.signatures.get(name)
+        if found is None:
             close = get_close_matches(name, self.signatures, n=1)
             known = ", ".join(self.signatures) or "none"
             hint = f"; did you mean '{close[0]}'?" if close else f"; its functions: {known}"
             raise ArgumentError(f"the program has no function '{name}'{hint}")
+        return found
+
+    def bind(self, name: str, arguments: Sequence[Any]) -> tuple[str, list[Any], list[ValueType]]:
+        """The function that a call means: its symbol, the arguments as it takes them, and their types."""
+        overloads = self.overloads(name)
         problems: list[str] = []
         best: tuple[int, str, list[Any], list[ValueType]] | None = None
         for symbol, parameters in overloads:

@@ -1,0 +1,123 @@
+"""A trace for chrome://tracing, Perfetto and speedscope: an event where a call begins and one where it ends.
+
+Format: "Trace Event Format" (Google): duration events `B` and `E`, counter events `C` for the target.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any, TextIO
+
+from ulam.runtime.errors import ArgumentError
+from ulam.runtime.profile_views import metadata_event
+from ulam.runtime.trace.columns import Call
+from ulam.runtime.trace.export_graph import top_of
+from ulam.runtime.trace.exports import Exports
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.listing import line_of
+from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, TargetTerm
+from ulam.runtime.trace.terms import frame_events
+from ulam.runtime.trace.values import MISSING
+from ulam.runtime.versions import ulam_version
+
+MAX_CALLS = 500_000
+"""Calls that are written to memory, unless one asks for more; files have no limit."""
+
+Event = dict[str, Any]
+
+
+def to_chrome_trace(
+    what: Exports, path: str | os.PathLike[str] | None = None, *, max_calls: int | None = MAX_CALLS
+) -> str:
+    """The calls of a trace, or of a node of one, as JSON; to a file, if `path` is given, piece by piece.
+
+    Without a path, raises ArgumentError for more than `max_calls` calls (None: any number). Times are those of the run
+    if the context has recorded some; else each node of the tape counts as a microsecond, which `otherData.clock` says.
+    """
+    node = top_of(what)
+    if path is None:
+        out = StringIO()
+        _write(node, out, max_calls)
+        return out.getvalue()
+    with open(path, "w", encoding="utf-8") as file:
+        _write(node, file, None)
+    return ""
+
+
+def _write(node: Node, out: TextIO, max_calls: int | None) -> None:
+    other = {"clock": "positions of the tape, not time", "exporter": f"ulam {ulam_version()}"}
+    out.write(f'{{"displayTimeUnit": "ns", "otherData": {json.dumps(other)}, "traceEvents": [')
+    calls = 0
+    for number, event in enumerate(_events(node)):
+        calls += event["ph"] == "B"
+        if max_calls is not None and calls > max_calls:
+            raise ArgumentError(
+                f"the trace has more than {max_calls:,} calls: give a file, which is written piece by piece, "
+                "or max_calls=None"
+            )
+        out.write((",\n" if number else "\n") + json.dumps(event, ensure_ascii=False, allow_nan=False))
+    out.write("\n]}\n")
+
+
+def _events(node: Node) -> Iterator[Event]:
+    process = os.getpid()
+    yield metadata_event("process_name", process, 0, f"ulam: {node.trace.source.filename}")
+    yield metadata_event("thread_name", process, 1, "tape")
+    place = {"pid": process, "tid": 1}
+    if not isinstance(node, ItemNode):
+        raise ArgumentError(f"calls are exported as a Chrome trace, but {node} is none")
+    for kind, at, inner in _ends(node):
+        event: Event = {"ph": kind, "ts": at, **place}
+        if kind == "B":
+            event |= {"name": inner.function, "cat": "call", "args": _arguments(inner)}
+        elif kind == "C":
+            event |= {"name": "target", "args": {"target": _target(inner)}}
+        yield event
+
+
+def _ends(node: ItemNode) -> Iterator[tuple[str, int, ItemNode]]:
+    """Beginning and end of each call, and terms of the target between: the kind of event, its time, its node."""
+    yield "B", 0, node
+    symbols = node.trace.tape.tables.graphs
+    stack: list[tuple[ItemNode, Frame, Iterator[int | Call]]] = []
+    body = node.body if isinstance(node, NestedCallNode) else None
+    if body is None:
+        yield "E", 1, node
+        return
+    clock, last = 0, [0]
+    stack.append((node, body, frame_events(body, symbols)))
+    while stack:
+        call, frame, events = stack[-1]
+        event = next(events, None)
+        at = frame.length if event is None else event.position if isinstance(event, Call) else event
+        clock += at - last[-1]
+        last[-1] = at
+        if event is None:
+            yield "E", clock, call
+            stack.pop()
+            last.pop()
+            continue
+        inner = node.trace.node(frame, at)
+        assert isinstance(inner, ItemNode)
+        if isinstance(event, Call):
+            yield "B", clock, inner
+            stack.append((inner, event.frame, frame_events(event.frame, symbols)))
+            last.append(0)
+        elif math.isfinite(_target(inner)):
+            yield "C", clock, inner
+
+
+def _target(node: ItemNode) -> float:
+    """The target after a term; NaN where that is not known. Viewers draw finite counters only."""
+    after = node.target_after if isinstance(node, TargetTerm) else MISSING
+    return math.nan if after is MISSING else float(after)
+
+
+def _arguments(call: ItemNode) -> dict[str, str]:
+    span = call.span
+    place = {} if span is None else {"place": f"{span.file}:{span.line}:{span.column}"}
+    return {"node": line_of(call, short=True), **place}

@@ -1,0 +1,214 @@
+"""`ulam trace`: runs a function or the log density of a program, shows what it did, or compares it with another run.
+
+Reads saved traces, too. What is asked for goes to standard output or to a file, messages to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ulam.runtime.comparison import Vector, first_points
+from ulam.runtime.errors import DataError
+from ulam.runtime.model import StanModel
+from ulam.runtime.trace.contexts import TraceContext
+from ulam.runtime.trace.diff import diff
+from ulam.runtime.trace.functions import functions, track
+from ulam.runtime.trace.import_json import from_json
+from ulam.runtime.trace.listing import STYLES, lines_of
+from ulam.runtime.trace.nodes import ItemNode
+from ulam.runtime.trace.recorder import Scripted, Seeded, Source
+from ulam.runtime.trace.saved import is_saved, load
+from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, EXIT_USAGE
+from ulam.tools.model_command import ModelCommand
+from ulam.tools.ulam_log_density import read_points
+from ulam.tools.ulam_optimize import initial_values
+
+FORMATS = ("text", "json", "dot", "svg", "chrome")
+"""What `--format` may be; the first is the default."""
+
+SUFFIXES = {".txt": "text", ".json": "json", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
+"""The format that the name of a file asks for."""
+
+
+@dataclass(kw_only=True)
+class TraceCommand(ModelCommand):
+    """The arguments of the command. `model` may be a saved trace."""
+
+    function: str | None
+    args: list[str]
+    more_args: list[str]
+    density: bool
+    theta: str | None
+    init: str | None
+    propto: bool
+    jacobian: bool
+    scripted: str | None
+    levels: int | None
+    style: str
+    source: bool
+    format: str | None
+    max_nodes: int
+    output: Path | None
+    save: Path | None
+    diff: Path | None
+    rtol: float
+    only: list[str]
+
+    def run(self) -> int:
+        if wrong := self._wrong_usage():
+            print(f"ulam: error: {wrong}", file=sys.stderr)
+            return EXIT_USAGE
+        with redirect_stdout(sys.stderr):  # what the program prints is no part of the trace
+            node = self._node(self.model)
+            other = None if self.diff is None else self._node(self.diff)
+        if self.save is not None:
+            node.trace.save(self.save)
+        if other is not None:
+            found = diff(node, other, self.rtol)
+            self._put(json.dumps(found.to_dict(), ensure_ascii=False) if self._format == "json" else str(found))
+        else:
+            self._show(node)
+        if node.trace.error is None:
+            return EXIT_OK
+        print(f"ulam: error: the run failed: {node.trace.error.message}", file=sys.stderr)
+        return EXIT_FAILURE
+
+    # ------------------------------------------------------------ what is asked for
+
+    @property
+    def _format(self) -> str:
+        if self.format is not None:
+            return self.format
+        return FORMATS[0] if self.output is None else SUFFIXES.get(self.output.suffix.lower(), FORMATS[0])
+
+    def _wrong_usage(self) -> str:
+        for path in (self.model, self.diff):
+            if path is not None and not path.exists():
+                raise FileNotFoundError(f"'{path}' does not exist")
+        unknown = [word for word in self.more_args if word.startswith("-") and not word[1:2].isdigit()]
+        if unknown and unknown[0] != "-Infinity":
+            return f"no such option: {unknown[0]}"
+        if self.more_args and len(self.args) != 1:
+            return "write --args once" if self.args else f"unexpected argument '{self.more_args[0]}'"
+        if self.format is not None and self.format not in FORMATS:
+            return f"--format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, found '{self.format}'"
+        if self.style not in STYLES:
+            return f"--style must be {' or '.join(STYLES)}, found '{self.style}'"
+        if self.diff is not None and self._format not in ("text", "json"):
+            return f"a comparison is text or json, not {self._format}"
+        given = [name for name, value in self._of_a_run if value]
+        if is_trace(self.model) and (self.diff is None or is_trace(self.diff)):
+            return f"{self.model} is a saved trace: there is no use for {given[0]}" if given else ""
+        if (self.function is None) != self.density:
+            return "say what to trace: --function NAME with --args, or --density"
+        if self.density and self.args:
+            return "--args are those of a --function; --density takes --theta or --init"
+        if self.function is not None and (self.theta is not None or self.init is not None):
+            return "--theta and --init are for --density; a --function takes --args"
+        if self.theta is not None and self.init is not None:
+            return "give either --theta, unconstrained, or --init"
+        return ""
+
+    @property
+    def _of_a_run(self) -> list[tuple[str, Any]]:
+        """Options that a saved trace has no use for."""
+        return [
+            ("--function", self.function), ("--args", self.args), ("--density", self.density), ("--data", self.data),
+            ("--theta", self.theta), ("--init", self.init), ("--scripted", self.scripted), ("--only", self.only),
+        ]  # fmt: skip
+
+    # ------------------------------------------------------------ runs
+
+    def _node(self, file: Path) -> ItemNode:
+        """The trace in a file, or of a program."""
+        if is_trace(file):
+            return read_trace(file)
+        return self._function(file) if self.function is not None else self._density(file)
+
+    def _context(self) -> TraceContext:
+        return TraceContext(enter=self.only or None)
+
+    def _rng(self) -> Source:
+        if self.scripted is None:
+            return Seeded(self.seed)
+        uniforms = json_value(self.scripted, "--scripted")
+        if not isinstance(uniforms, list) or not all(isinstance(u, int | float) for u in uniforms):
+            raise DataError(["--scripted: expected an array of numbers"])
+        return Scripted(uniforms)
+
+    def _function(self, program: Path) -> ItemNode:
+        """Functions need no data: the model is not compiled."""
+        assert self.function is not None
+        known = functions(program, self.include_paths)
+        arguments = [json_value(text, f"--args, number {n}") for n, text in enumerate([*self.args, *self.more_args], 1)]
+        return track(known[self.function], *arguments, context=self._context(), rng=self._rng())
+
+    def _density(self, program: Path) -> ItemNode:
+        model = replace(self, model=program).loaded()
+        options: dict[str, Any] = {"propto": self.propto, "jacobian": self.jacobian, "context": self._context()}
+        return model.track_density(self._point(model), **options)
+
+    def _point(self, model: StanModel) -> Vector:
+        """Unconstrained parameters."""
+        if self.theta is None:
+            return first_points([model], initial_values(self.init), self.seed)[0]
+        points = read_points(self.theta, model.param_unc_num(), "--theta")
+        if len(points) != 1:
+            raise DataError([f"--theta: one point is traced, found {len(points)}"])
+        return points[0]
+
+    # ------------------------------------------------------------ what is shown
+
+    def _show(self, node: ItemNode) -> None:
+        pictured = {"levels": self.levels, "max_nodes": self.max_nodes}
+        match self._format:
+            case "text":
+                self._put_lines(lines_of(node, self.levels, self.style, self.source))
+            case "dot":
+                self._put(node.to_dot(**pictured))
+            case "svg":
+                self._put(node.to_svg(**pictured))
+            case "json":
+                self._put(node.to_json(self.output, max_nodes=None))
+            case _:
+                self._put(node.to_chrome_trace(self.output, max_calls=None))
+
+    def _put(self, text: str) -> None:
+        self._put_lines([text.removesuffix("\n")] if text else [])
+
+    def _put_lines(self, lines: Iterable[str]) -> None:
+        """To standard output, or to the file; what has been written there already comes as no lines."""
+        if self.output is None:
+            for line in lines:
+                print(line)
+            return
+        if lines:
+            with open(self.output, "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in lines)
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file has a saved trace, or one in JSON."""
+    return path.is_file() and (is_saved(path) or path.suffix.lower() == ".json")
+
+
+def read_trace(path: Path) -> ItemNode:
+    """A saved trace, or one in JSON. Raises DamagedTrace."""
+    return load(path) if is_saved(path) else from_json(path).root
+
+
+def json_value(text: str, name: str) -> Any:
+    """A number, or nested arrays of numbers."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise DataError([f"{name}: expected a number or an array in JSON, found '{text}'"]) from None
+    if isinstance(value, dict | str | None):
+        raise DataError([f"{name}: expected a number or an array, found {text}"])
+    return value
