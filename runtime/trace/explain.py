@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -222,11 +223,8 @@ class Explainer:
         found = [Parameter(name, float(value)) for name, value in zip(self.model.param_unc_names(), theta, strict=True)]
         if root is None:
             return found
-        transformed = {
-            node.parameter: node.value
-            for node in list(root.children)[:MOST_SEARCHED]
-            if isinstance(node, ConstrainNode)
-        }
+        first = islice(root.children, MOST_SEARCHED)
+        transformed = {node.parameter: node.value for node in first if isinstance(node, ConstrainNode)}
         start = 0
         for variable in self.model.parameter_variables():
             size = math.prod(variable.unconstrained_dims)

@@ -28,7 +28,8 @@ WITH_SCALAR = frozenset(("*", "/"))
 RESHAPES = frozenset(("to_vector", "to_row_vector"))
 """Functions that list the elements of a matrix by column, of other containers in their order."""
 
-MOST_VISITED = 20_000
+MOST_VISITED = 2_000
+MOST_SLICED = 200
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ def returned(call: NestedCallNode) -> Ref | Const | None:
 
 def _of_move(node: ItemNode, element: Element) -> list[tuple[Ref | Const, Element]]:
     """Of an op that only moves elements: the one operand that the element came from."""
+    if element is not None and node.function == "index_assign" and _is_single(node):
+        return [_before_assignments(node, element)]
     operands = node.operands
     carrying = _CARRYING.get(node.function)
     if element is None and node.type.rank:
@@ -136,6 +139,32 @@ def _of_move(node: ItemNode, element: Element) -> list[tuple[Ref | Const, Elemen
     number = max((n for n in chosen if starts[n] <= found), key=lambda n: starts[n])
     inner = np.unravel_index(found - starts[number], np.shape(values[number])) if np.shape(values[number]) else None
     return [(operands[number], None if inner is None else tuple(int(i) for i in inner))]
+
+
+def _is_single(node: Node) -> bool:
+    """Whether a node assigns to `x[i]` or `x[i, j]`, with ints."""
+    is_assignment = isinstance(node, ItemNode) and node.function == "index_assign"
+    return is_assignment and set(node.item.symbol.split(",")) == {"single"}
+
+
+def _before_assignments(node: ItemNode, element: tuple[int, ...]) -> tuple[Ref | Const, Element]:
+    """Goes back through assignments to other elements, which may be many; reads no container on the way."""
+    current: Node = node
+    while True:
+        if isinstance(current, ItemNode) and _is_single(current):
+            container, *indices, value = current.operands
+            at = tuple(int(index.value) - 1 for index in indices)
+            if element[: len(at)] == at:
+                return value, element[len(at) :] or None
+        else:
+            assert isinstance(current, ArgumentNode) and current.source is not None
+            container = current.source
+        if not isinstance(container, Ref):
+            return container, element
+        current = container.node
+        passes = isinstance(current, ArgumentNode) and not current.is_parameter and current.source is not None
+        if not passes and not _is_single(current):
+            return container, element
 
 
 _CARRYING: dict[str, tuple[int, ...]] = {"index": (0,), "index_assign": (0, -1), "element": (0,)}
@@ -250,9 +279,8 @@ def slice_of(operand: Ref | Const, element: Element, most: int) -> list[Followed
         return found
     seen: set[tuple[Node, Element]] = set()
     work = [Followed(operand.node, element)]
-    while work and len(found) < most and len(seen) < MOST_VISITED:
-        work.sort(key=lambda f: tape_order(f.node))
-        current = work.pop()
+    while work and len(found) < most and len(seen) < MOST_SLICED:
+        current = work.pop(max(range(len(work)), key=lambda n: tape_order(work[n].node)))
         if (current.node, current.element) in seen:
             continue
         seen.add((current.node, current.element))

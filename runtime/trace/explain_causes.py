@@ -48,7 +48,7 @@ class Causes:
         """Of an addition to the target that is not finite."""
         kind = kind_of(float(node.value))
         cause = self._begun(kind, f"this statement adds {WORDS[kind]} to the log density", node)
-        if kind_of_term(node, self.names) == "truncation" and (outside := self._truncated(node)):
+        if kind_of_term(node.item, self.names) == "truncation" and (outside := self._truncated(node)):
             cause.message = f"the truncation of this statement adds {WORDS[kind]} to the log density"
             cause.notes.append(outside)
             return cause

@@ -2,94 +2,137 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ulam.passes.trace.graph import ADDING, Graph, Place
-from ulam.runtime.trace.explain_birth import tape_order
+from ulam.passes.trace.graph import ADDING, Block, Graph, Item, Place, ValueType
 from ulam.runtime.trace.explain_names import Names
 from ulam.runtime.trace.explanation import Statement, Term
 from ulam.runtime.trace.frames import Frame
-from ulam.runtime.trace.nodes import NestedCallNode, Node, TargetNode, TargetTerm, TildeNode
-from ulam.runtime.trace.values import MISSING
+from ulam.runtime.trace.nodes import NestedCallNode, Node, TargetTerm
+
+REAL = ValueType("real")
+
+
+@dataclass
+class Run:
+    """Additions of one op in one frame: their positions, what they added, and the target behind them."""
+
+    frame: Frame
+    item: Item
+    positions: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    after: npt.NDArray[np.float64]
+
+    def order(self, number: int) -> tuple[int, ...]:
+        """A key that sorts additions in the order in which they were made."""
+        return (*frame_order(self.frame), int(self.positions[number]))
 
 
 class Additions:
-    """The additions to the target of a run, in the order in which they were made.
+    """The additions to the target of a run, by op and frame.
 
-    Only blocks that add, or call what does, are looked at; nodes are made when they are asked for.
+    Only blocks that add, or call what does, are looked at; numbers are read block by block, not node by node.
     """
 
     def __init__(self, root: NestedCallNode) -> None:
-        self._adding = adding_symbols(root.trace.tape.tables.graphs)
-        self._places: list[tuple[Frame, int]] = []
         self._trace = root.trace
+        self._adding = adding_symbols(root.trace.tape.tables.graphs)
+        self.runs: list[Run] = []
         if root.body is not None:
             self._collect(root.body)
 
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, number: int) -> TargetTerm:
-        frame, position = self._places[number]
-        node = self._trace.node(frame, position)
-        assert isinstance(node, TargetTerm)
-        return node
-
-    def __iter__(self) -> Iterator[TargetTerm]:
-        return (self[n] for n in range(len(self)))
-
     def first_not_finite(self) -> TargetTerm | None:
-        """The addition that made the target infinite or NaN: it stays so, so it is searched by halves."""
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            after = self[middle].target_after
-            if after is MISSING or math.isfinite(after):
-                low = middle + 1
-            else:
-                high = middle
-        return self[low] if low < len(self) else None
+        """The addition that made the target infinite or NaN."""
+        wrong = [(run, int(np.argmin(np.isfinite(run.after)))) for run in self.runs if not np.isfinite(run.after).all()]
+        if not wrong:
+            return None
+        run, number = min(wrong, key=lambda found: found[0].order(found[1]))
+        return self.node(run, number)
+
+    def node(self, run: Run, number: int) -> TargetTerm:
+        """The node of an addition."""
+        found = self._trace.node(run.frame, int(run.positions[number]))
+        assert isinstance(found, TargetTerm)
+        return found
 
     def _collect(self, frame: Frame) -> None:
-        wanted = self._ordinals(frame.graph)
-        records = np.array(sorted(wanted))
-        length = frame.length
+        wanted = self._wanted(frame.graph)
+        last = frame.steps - 1
+        cut = frame.reached(last) if frame.failed and last >= 0 else None
         number = 0
         while (batch := frame.batch(number)) is not None:
             number += 1
-            for n in np.flatnonzero(np.isin(batch.blocks, records)):
-                before = int(batch.positions[n]) + 1
-                for offset in wanted[int(batch.blocks[n])]:
-                    if before + offset > length:
-                        return
-                    self._note(frame, before + offset)
+            for record, block in wanted.items():
+                chosen = np.flatnonzero(batch.blocks == record)
+                if not len(chosen):
+                    continue
+                ends_here = cut is not None and batch.first + int(chosen[-1]) == last
+                for ordinal, item in enumerate(block.items):
+                    steps = chosen[:-1] if ends_here and cut is not None and ordinal >= cut else chosen
+                    positions = batch.positions[steps] + 1 + len(block.arguments) + ordinal
+                    if item.child in self._adding:
+                        entered = chosen if ends_here and ordinal == cut else steps
+                        self._enter(frame, batch.positions[entered] + 1 + len(block.arguments) + ordinal)
+                    if item.kind in ADDING and len(steps):
+                        self._add(frame, block, ordinal, batch.places[steps], positions)
 
-    def _note(self, frame: Frame, position: int) -> None:
-        node = self._trace.node(frame, position)
-        if isinstance(node, NestedCallNode) and node.item.child in self._adding and node.body is not None:
-            self._collect(node.body)
-        if isinstance(node, TargetTerm) and node.value is not MISSING:
-            self._places.append((frame, position))
+    def _enter(self, frame: Frame, positions: npt.NDArray[np.int64]) -> None:
+        for position in positions:
+            node = self._trace.node(frame, int(position))
+            if isinstance(node, NestedCallNode) and node.body is not None:
+                self._collect(node.body)
 
-    def _ordinals(self, graph: Graph) -> dict[int, list[int]]:
-        """Record number of a block → offsets of its ops that add, or call what adds."""
+    def _add(
+        self, frame: Frame, block: Block, ordinal: int, places: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]
+    ) -> None:
+        item = block.items[ordinal]
+        assert item.target_slot is not None
+        after = _reals(frame, places, item.target_slot)
+        values = self._values(frame, block, item, places)
+        if values is None:
+            values = np.array([float(self._trace.node(frame, int(p)).value) for p in positions])
+        self.runs.append(Run(frame, item, positions, values, after))
+
+    @staticmethod
+    def _values(
+        frame: Frame, block: Block, item: Item, places: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64] | None:
+        """What was added, where it is in the same records; else None."""
+        slot = item.slot
+        if slot is None and item.derived == "operand":
+            operand = item.operands[0]
+            if not operand.index:
+                return None if operand.constant is None else np.full(len(places), float(operand.constant))
+            found = frame.layout.definitions.get(operand.index)
+            if found is not None and found.block is block and isinstance(found.what, Item):
+                slot = found.what.slot if found.what.type == REAL else None
+        return None if slot is None else _reals(frame, places, slot)
+
+    def _wanted(self, graph: Graph) -> dict[int, Block]:
+        """The blocks that add, or call what adds, by their record numbers."""
         return {
-            block.record: offsets
+            block.record: block
             for block in graph.blocks
-            if block.record
-            and (
-                offsets := [
-                    offset
-                    for offset, item in enumerate(block.items, len(block.arguments))
-                    if item.kind in ADDING or item.child in self._adding
-                ]
-            )
+            if block.record and any(i.kind in ADDING or i.child in self._adding for i in block.items)
         }
+
+
+def _reals(frame: Frame, places: npt.NDArray[np.int64], slot: int) -> npt.NDArray[np.float64]:
+    """The reals in a slot of many records."""
+    return frame.tape.recorder.words(places, slot + 1)[:, slot].copy().view(np.float64)
+
+
+def frame_order(frame: Frame) -> tuple[int, ...]:
+    """Where the call of a frame stands among those of the run."""
+    path: list[int] = []
+    while frame.parent is not None:
+        path.append(frame.call)
+        frame = frame.parent
+    return tuple(reversed(path))
 
 
 def adding_symbols(graphs: dict[str, Graph]) -> frozenset[str]:
@@ -160,84 +203,78 @@ def calls_of(node: Node, names: Names) -> list[Statement]:
 
 @dataclass
 class _Gathered:
-    """A statement's additions. `guilty`: the first of them that is not finite."""
+    """A statement's additions: runs, with the place among them of the first that is not finite, and of the least."""
 
     kind: str
     place: Place | None
     parameter: str
     order: int
-    increments: list[float] = field(default_factory=list[float])
-    after: float = math.nan
-    worst: TargetTerm | None = None
-    worst_value: float = math.inf
-    guilty: TargetTerm | None = None
-    not_finite: int = 0
+    runs: list[Run] = field(default_factory=list[Run])
 
-    def add(self, node: TargetTerm, value: float) -> None:
-        self.increments.append(value)
-        wrong = not math.isfinite(value)
-        self.not_finite += wrong
-        if wrong and self.guilty is None:
-            self.guilty = self.worst = node
-            self.worst_value = value
-        elif self.guilty is None and (self.worst is None or value < self.worst_value):
-            self.worst, self.worst_value = node, value
-        self.after = _float(node.target_after)
+    @property
+    def values(self) -> npt.NDArray[np.float64]:
+        """In the order of the tape as far as they are of one frame."""
+        return np.concatenate([run.values for run in self.runs])
+
+    def first_wrong(self) -> tuple[Run, int] | None:
+        """The first addition that is not finite."""
+        wrong = [(r, int(np.argmin(np.isfinite(r.values)))) for r in self.runs if not np.isfinite(r.values).all()]
+        return min(wrong, key=lambda found: found[0].order(found[1]), default=None)
+
+    def least(self) -> tuple[Run, int]:
+        """The least addition, of finite ones."""
+        each = [(run, int(np.argmin(run.values))) for run in self.runs]
+        return min(each, key=lambda found: float(found[0].values[found[1]]))
+
+    def last(self) -> tuple[Run, int]:
+        """The last addition."""
+        return max(((run, len(run.values) - 1) for run in self.runs), key=lambda found: found[0].order(found[1]))
 
 
 def terms_of(additions: Additions, names: Names) -> tuple[list[Term], list[TargetTerm]]:
     """The terms, ranked, and the first addition of each that is not finite, in order of occurrence."""
     gathered: dict[tuple[Any, ...], _Gathered] = {}
-    for node in additions:
-        kind = kind_of_term(node, names)
-        parameter = node.parameter if isinstance(node, TargetNode) else ""
-        key = (kind, node.item.place, parameter)
-        entry = gathered.get(key)
-        if entry is None:
-            entry = gathered[key] = _Gathered(kind, node.item.place, parameter, len(gathered))
-        entry.add(node, _float(node.value))
-    entries = list(gathered.values())
-    wrong = [entry for entry in entries if entry.guilty is not None]
-    wrong.sort(key=lambda entry: _occurrence(entry.guilty))
-    right = sorted((e for e in entries if e.guilty is None), key=lambda e: (-abs(math.fsum(e.increments)), e.order))
-    terms = [_term(entry, names) for entry in (*wrong, *right)]
-    return terms, [entry.guilty for entry in wrong if entry.guilty is not None]
+    for run in additions.runs:
+        kind = kind_of_term(run.item, names)
+        key = (kind, run.item.place, run.item.text)
+        entry = gathered.setdefault(key, _Gathered(kind, run.item.place, run.item.text, len(gathered)))
+        entry.runs.append(run)
+    wrong: list[tuple[tuple[int, ...], _Gathered, TargetTerm]] = []
+    right: list[tuple[float, int, _Gathered]] = []
+    for entry in gathered.values():
+        if (found := entry.first_wrong()) is not None:
+            wrong.append((found[0].order(found[1]), entry, additions.node(*found)))
+        else:
+            right.append((-abs(total(entry.values)), entry.order, entry))
+    wrong.sort(key=lambda found: found[0])
+    right.sort(key=lambda found: found[:2])
+    terms = [_term(entry, additions, names) for entry in (*(w[1] for w in wrong), *(r[2] for r in right))]
+    return terms, [node for _, _, node in wrong]
 
 
-def _occurrence(node: TargetTerm | None) -> tuple[int, ...]:
-    assert node is not None
-    return tape_order(node)
-
-
-def kind_of_term(node: TargetTerm, names: Names) -> str:
+def kind_of_term(item: Item, names: Names) -> str:
     """`tilde`, `jacobian`, `truncation` or `target`."""
-    if isinstance(node, TildeNode):
+    if item.kind == "tilde":
         return "tilde"
-    if isinstance(node, TargetNode) and node.cause == "jacobian":
+    if item.name == "jacobian":
         return "jacobian"
-    return "truncation" if names.text.is_truncation(node.item.place) else "target"
+    return "truncation" if names.text.is_truncation(item.place) else "target"
 
 
-def _term(entry: _Gathered, names: Names) -> Term:
+def _term(entry: _Gathered, additions: Additions, names: Names) -> Term:
     statement = names.statement_of(entry.place) or Statement("", "", 0, 0)
-    node = entry.guilty if entry.guilty is not None else entry.worst
-    several = len(entry.increments) > 1
+    values = entry.values
+    guilty = entry.first_wrong()
+    run, number = worst = guilty or entry.least()
+    after_run, after = guilty or entry.last()
     return Term(
-        entry.kind, statement, total(entry.increments),
-        _float(entry.guilty.target_after) if entry.guilty is not None else entry.after,
-        parameter=entry.parameter, count=len(entry.increments), not_finite=entry.not_finite,
-        worst=loop_values(node, names) if several and node is not None else {},
-        worst_increment=entry.worst_value,
+        entry.kind, statement, total(values), float(after_run.after[after]), parameter=entry.parameter,
+        count=len(values), not_finite=int(np.count_nonzero(~np.isfinite(values))),
+        worst=loop_values(additions.node(*worst), names) if len(values) > 1 else {},
+        worst_increment=float(run.values[number]),
     )  # fmt: skip
 
 
-def total(numbers: Sequence[float]) -> float:
+def total(numbers: npt.NDArray[np.float64]) -> float:
     """The sum in the order of execution, as the program adds."""
-    result = 0.0
-    for number in numbers:
-        result += number
-    return result
-
-
-def _float(value: Any) -> float:
-    return math.nan if value is MISSING or value is None else float(value)
+    return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
