@@ -136,7 +136,8 @@ class Explainer:
         found.gradient = None if gradient is None else gradient.tolist()
         found.printed = printed.getvalue()
         if len(guilty) > MOST_CAUSES:
-            found.notes.append(f"{len(guilty) - MOST_CAUSES} more statements are not finite: see the table")
+            more = len(guilty) - MOST_CAUSES
+            found.notes.append(f"{more} more {'statement is' if more == 1 else 'statements are'} not finite")
         return found
 
     def track(self, theta: Vector) -> NestedCallNode | None:

@@ -277,23 +277,33 @@ def slice_of(operand: Ref | Const, element: Element, most: int) -> list[Followed
     found: list[Followed] = []
     if not isinstance(operand, Ref):
         return found
+    of_ints = operand.node.type.is_int
     seen: set[tuple[Node, Element]] = set()
     work = [Followed(operand.node, element)]
     while work and len(found) < most and len(seen) < MOST_SLICED:
         current = work.pop(max(range(len(work)), key=lambda n: tape_order(work[n].node)))
-        if (current.node, current.element) in seen:
+        node = current.node
+        if (node, current.element) in seen or (node.type.is_int and not of_ints):
             continue
-        seen.add((current.node, current.element))
-        if not is_passed_over(current.node):
+        seen.add((node, current.element))
+        if current.element is None and isinstance(node, ItemNode) and node.function == "index_assign":
+            found.append(current)  # of all its elements there may be too many
+            continue
+        if not is_passed_over(node):
             found.append(current)
         for other, inner in sources(current):
-            if isinstance(other, Ref) and not (isinstance(current.node, ConstrainNode) and _is_given(other.node)):
+            if isinstance(other, Ref) and not (isinstance(node, ConstrainNode) and _is_given(other)):
                 work.append(Followed(other.node, inner))
     return found
 
 
-def _is_given(node: Node) -> bool:
-    return isinstance(node, ArgumentNode) and not isinstance(node.source, Ref)
+def _is_given(operand: Ref) -> bool:
+    """Of a parameter's transform: whether an operand is the unconstrained value, or a size."""
+    node = operand.node
+    return node.type.is_int or (isinstance(node, ArgumentNode) and not isinstance(node.source, Ref))
+
+
+_HANDS_ON = frozenset(("'", "field", "tuple"))
 
 
 def is_passed_over(node: Node) -> bool:
@@ -303,5 +313,5 @@ def is_passed_over(node: Node) -> bool:
     if isinstance(node, NestedCallNode) and node.body is not None:
         return True
     if isinstance(node, ItemNode):
-        return is_move(node.item) or node.item.derived == "increment" or node.function in ("'", "field", "tuple")
+        return is_move(node.item) or node.item.derived in ("increment", "declare") or node.function in _HANDS_ON
     return isinstance(node, ReturnNode)

@@ -18,7 +18,17 @@ from ulam.runtime.trace.explain_names import Names, operand_text
 from ulam.runtime.trace.explain_terms import calls_of, kind_of_term, loop_values
 from ulam.runtime.trace.explanation import WORDS, Cause, Elements, Statement, Step, kind_of
 from ulam.runtime.trace.explanation import Element as ShownElement
-from ulam.runtime.trace.nodes import ArgumentNode, Const, ItemNode, JumpNode, Ref, TargetTerm, TildeNode
+from ulam.runtime.trace.nodes import (
+    ArgumentNode,
+    Const,
+    ConstrainNode,
+    ItemNode,
+    JumpNode,
+    Node,
+    Ref,
+    TargetTerm,
+    TildeNode,
+)
 from ulam.runtime.trace.session import TraceError
 from ulam.runtime.trace.values import MISSING, Digest
 
@@ -31,6 +41,8 @@ SHOWN_BIRTHS = 3
 _SUBJECT = re.compile(r"(?:\w+: )?([A-Za-z]\w*)(?:\[([\d, ]+)\])?(?: is | has |\[)")
 """What the message of a check begins with: the argument, and perhaps which of its elements."""
 
+
+_DENSITY_NAME = re.compile(r"(\w+)_lu?p[dm]f")
 
 _EXTREMES = {"min": np.argmin, "max": np.argmax}
 """What a truncation compares of a container."""
@@ -56,11 +68,12 @@ class Causes:
         own = len(found) == 1 and found[0].node == node
         if not own:
             cause.births = [self.names.step(f) for f in found[:SHOWN_BIRTHS]]
-            cause.slice = self._made_of(found[0])
+            self._of_density(cause, found[0].node, at_birth=True)
+            cause.slice = self._made_of(found[0], cause.elements)
         elif (missing := self._never_assigned(node)) is not None:
             cause.notes.append(missing)
-        if isinstance(node, TildeNode):
-            self._of_tilde(cause, node, own)
+        if isinstance(node, TildeNode) and cause.elements is None:
+            self._of_density(cause, node, at_birth=own)
         return cause
 
     def of_overflow(self, node: TargetTerm) -> Cause:
@@ -75,13 +88,21 @@ class Causes:
             calls_of(node, self.names),
         )  # fmt: skip
 
-    def _made_of(self, birth: Followed) -> list[Step]:
-        """What went into the node where a value stopped being finite."""
+    def _made_of(self, birth: Followed, elements: Elements | None = None) -> list[Step]:
+        """What went into the node where a value stopped being finite; of a density, into its guilty element."""
         found: list[Step] = []
-        for operand, element in sources(birth):
+        node = birth.node
+        ways = sources(birth) if not isinstance(node, ConstrainNode) else []
+        if elements is not None and isinstance(node, ItemNode):
+            known = density(distribution_of(node), tuple(map(_type_of, node.operands)))
+            guilty = next((n for n, value in enumerate(elements.increments) if not math.isfinite(value)), None)
+            if known is not None and guilty is not None:
+                ways = [(o, (guilty,) if part else None) for (o, _), part in zip(ways, known.by_element, strict=True)]
+        for operand, element in ways:
             for followed in slice_of(operand, element, SHOWN_STEPS):
-                if len(found) < SHOWN_STEPS and not _is_plain_data(followed):
-                    found.append(self.names.step(followed))
+                step = self.names.step(followed)
+                if len(found) < SHOWN_STEPS and not _is_plain_data(followed) and step not in found:
+                    found.append(step)
         return found
 
     def _never_assigned(self, node: ItemNode) -> str | None:
@@ -118,44 +139,66 @@ class Causes:
 
     # ------------------------------------------------------------ `~`
 
-    def _of_tilde(self, cause: Cause, node: TildeNode, own: bool) -> None:
-        operands: Sequence[Ref | Const] = [node.left, *node.arguments]
+    def _of_density(self, cause: Cause, node: Node, *, at_birth: bool) -> None:
+        """Adds the elements of a `~` statement, or of a call of a density of the library.
+
+        `at_birth`: whether nothing that went in was wrong, so that its arguments tell what happened.
+        """
+        distribution = distribution_of(node)
+        if not distribution or not isinstance(node, ItemNode):
+            return
+        operands = node.operands
         values = [operand.value for operand in operands]
-        found = density(node.distribution, tuple(map(_type_of, operands)))
+        found = density(distribution, tuple(map(_type_of, operands)))
         if found is None or any(value is MISSING or isinstance(value, Digest) for value in values):
             return
-        written = self.names.written_at(node.item.place)
-        tilde = written.node if written is not None and isinstance(written.node, ast.Tilde) else None
+        written = self._arguments_written(node, len(operands))
         if found.vectorised:
-            cause.elements = self._elements(node, found, values, tilde)
-        elif own:
-            name = self.names.name(node.left, None, None if tilde is None else tilde.variate)
-            cause.notes.append(reason(found, node.distribution, values, 0, name, float(node.value)))
-        if own:
-            cause.arguments = self._arguments(node, found, tilde)
+            cause.elements = self._elements(operands, found, distribution, values, written, at_birth)
+        elif at_birth:
+            name = self.names.name(operands[0], None, written[0])
+            cause.notes.append(reason(found, distribution, values, 0, name, float(node.value)))
+        if at_birth:
+            cause.arguments = self._arguments(operands, found, written)
 
-    def _elements(self, node: TildeNode, found: Density, values: list[Any], tilde: ast.Tilde | None) -> Elements | None:
+    def _arguments_written(self, node: ItemNode, count: int) -> list[ast.Expression | None]:
+        """The expressions of the operands of a density, the variate first."""
+        found: list[ast.Expression] = []
+        if isinstance(node, TildeNode):
+            statement = self.names.written_at(node.item.place)
+            if statement is not None and isinstance(statement.node, ast.Tilde):
+                found = [statement.node.variate, *statement.node.arguments]
+        elif isinstance(expression := self.names.expression(node), ast.Call):
+            found = expression.arguments
+        return list(found) if len(found) == count else [None] * count
+
+    def _elements(
+        self, operands: Sequence[Ref | Const], found: Density, distribution: str, values: list[Any],
+        written: list[ast.Expression | None], at_birth: bool,
+    ) -> Elements | None:  # fmt: skip
         each = increments(found, values)
         if each is None:
             return None
+        most = SHOWN_ELEMENTS if at_birth else 1
         wrong = [n for n, value in enumerate(each) if not math.isfinite(value)]
         right = [n for n, value in enumerate(each) if math.isfinite(value)]
         shown: list[ShownElement] = []
-        for n in (*wrong[:SHOWN_ELEMENTS], *right[:SHOWN_ELEMENTS]):
-            name = self.names.name(node.left, (n,), None if tilde is None else tilde.variate)
+        for n in (*wrong[:most], *right[:SHOWN_ELEMENTS]):
+            name = self.names.name(operands[0], (n,), written[0])
             value = values[0][n] if isinstance(values[0], np.ndarray) else values[0]
-            why = "" if math.isfinite(each[n]) else reason(found, node.distribution, values, n, name, each[n])
+            why = "" if math.isfinite(each[n]) else reason(found, distribution, values, n, name, each[n])
             shown.append(ShownElement(name, _plain(value), each[n], why))
         return Elements(len(each), len(wrong), shown, each)
 
-    def _arguments(self, node: TildeNode, found: Density, tilde: ast.Tilde | None) -> list[str]:
+    def _arguments(
+        self, operands: Sequence[Ref | Const], found: Density, written: list[ast.Expression | None]
+    ) -> list[str]:
         """The scalar arguments that are not literals: `alpha = mu - sigma = -1.0`."""
         texts: list[str] = []
-        for n, (formal, operand) in enumerate(zip(found.names[1:], node.arguments, strict=True)):
+        for formal, operand, expression in zip(found.names[1:], operands[1:], written[1:], strict=True):
             if isinstance(operand, Const) or operand.node.type.rank:
                 continue
-            written = None if tilde is None or n >= len(tilde.arguments) else tilde.arguments[n]
-            name = self.names.name(operand, None, written)
+            name = self.names.name(operand, None, expression)
             value = operand_text(operand, operand.value)
             texts.append(f"{name} = {value}" if name == formal else f"{formal} = {name} = {value}")
         return texts
@@ -206,7 +249,7 @@ class Causes:
         element = tuple(int(i) - 1 for i in subject[2].split(",")) if subject is not None and subject[2] else None
         values = exception.values if isinstance(exception, ProgramError) else ()
         function = re.sub("_lp[dm]f$", "", message.partition(": ")[0])
-        own = node.function in (function, "check") or not function.isidentifier()
+        own = node.function in (function, message.partition(": ")[0], "check") or not function.isidentifier()
         for formal, operand in zip(self._formals(node) if own else (), node.operands, strict=False):
             if formal == name:
                 return operand, element, name
@@ -252,6 +295,14 @@ class Causes:
         more = f" (and not finite for {wrong.size - 1} more)" if wrong.size > 1 else ""
         message = f"the gradient is {WORDS[kind]} for unconstrained '{names[int(wrong[0])]}'{more}"
         return Cause("gradient", message, None)
+
+
+def distribution_of(node: Node) -> str:
+    """Of a `~` statement, or of a call such as `normal_lpdf(y | mu, sigma)`; empty for other nodes."""
+    if isinstance(node, TildeNode):
+        return node.distribution
+    found = _DENSITY_NAME.fullmatch(node.function) if isinstance(node, ItemNode) else None
+    return found[1] if found is not None else ""
 
 
 def _is_data(operand: Ref) -> bool:

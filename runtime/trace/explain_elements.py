@@ -21,11 +21,13 @@ from ulam.runtime.errors import UlamError
 from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.explain_supports import Interval, short_text, support
 from ulam.runtime.trace.session import TracedProgram
-from ulam.runtime.trace.values import Digest, scalar_text
+from ulam.runtime.trace.values import Digest, value_text
 
 ROW_WISE = {"x": "matrix", "y": "array", "n": "array", "N": "array", "alpha": "vector"}
 """Arguments of the densities of linear models (`*_glm`) that have a part for each observation, if they are of this
 kind; such densities are not made of those of single observations in the library."""
+
+VECTOR = ValueType("vector")
 
 SUFFIXES = ("_lpdf", "_lpmf")
 
@@ -138,8 +140,8 @@ def reason(density: Density, distribution: str, values: list[Any], element: int,
         if interval is not None and is_outside(float(variate), interval):
             return interval.outside(name, _number(variate))
     given = ", ".join(f"{n} = {short_text(v)}" for n, v in numbers.items())
-    shown = f"{name} = {short_text(_number(variate))}" if np.ndim(variate) == 0 else name
-    return f"{shown} has log density {scalar_text(increment)}{f' for {given}' if given else ''}"
+    shown = f"{name} = {short_text(_number(variate)) if np.ndim(variate) == 0 else value_text(variate, VECTOR)}"
+    return f"{shown} has log density {short_text(increment)}{f' for {given}' if given else ''}"
 
 
 def is_outside(value: float, interval: Interval) -> bool:

@@ -82,7 +82,19 @@ class Names:
             if found is not None and isinstance(found.node, ast.Assignment):
                 return self._base_name(found.node.target)
             return found.node.name if found is not None and isinstance(found.node, ast.Declaration) else ""
-        return self.text.assigned_name(self.expression(node))
+        target = self.text.assigned_target(self.expression(node))
+        return "" if target is None else target if isinstance(target, str) else self._target_text(target, node)
+
+    def _target_text(self, target: ast.Expression, node: ItemNode) -> str:
+        """The left side of an assignment, with the values of loop variables as indices."""
+        if not isinstance(target, ast.Indexed) or not isinstance(target.base, ast.Variable):
+            return self.text.text(target.span)
+        texts: list[str] = []
+        for index in target.indices:
+            value = index.lower if index.kind is not ast.IndexKind.BETWEEN else None
+            count = loop_counter(node, value.name) if isinstance(value, ast.Variable) else None
+            texts.append(self.text.text(index.span) if count is None else str(count))
+        return f"{target.base.name}[{', '.join(texts)}]"
 
     @staticmethod
     def _base_name(target: ast.Expression) -> str:
@@ -130,6 +142,9 @@ class Names:
             free = node.operands[0].value
             scale = f" (unconstrained {number_text(free, REAL)})" if _differs(free, followed.value) else ""
             return Step(f"{text}, a parameter{scale}", text, followed.value, at)
+        if node.function == "index_assign":
+            text = f"{self.name(node, element)} = {result}"
+            return Step(text, text, followed.value, at)
         if node.function == "declare":
             text = f"{self.name(node, element)} = {result}: never assigned"
             return Step(text, text, followed.value, at)
@@ -210,6 +225,23 @@ class Names:
         if place is None:
             return None
         return self.text.statement(place) or self.text.statement_around(place.file, place.line, place.column)
+
+
+def loop_counter(node: Node, variable: str) -> int | None:
+    """The value of a loop variable, seen from a node: of the loop that ran last, if several have the name."""
+    frame, where = node.frame, node.where
+    if where is None:
+        return None
+    found = [
+        (frame.definition(argument.index, where).step, argument.index)
+        for block in frame.graph.blocks
+        if not block.record
+        for argument in block.arguments
+        if argument.name == variable
+    ]
+    step, index = max(found, default=(-1, 0))
+    value = frame.value(index, where) if step >= 0 else None
+    return value if isinstance(value, int) else None
 
 
 def indexed(name: str, element: Element) -> str:

@@ -5,7 +5,7 @@ Ops of a trace know where their expression or statement begins. Here these place
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,8 @@ from ulam.runtime.trace.explanation import Statement
 from ulam.runtime.trace.program_text import SourceText
 
 SHOWN_CHARACTERS = 60
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 _Spot = tuple[str, int, int]
 
@@ -40,7 +42,7 @@ class ProgramText:
         self._statements: dict[_Spot, list[Written]] = {}
         self._truncations: dict[_Spot, Written] = {}
         self._expressions: dict[_Spot, list[ast.Expression]] = {}
-        self._assigned: dict[int, str] = {}
+        self._assigned: dict[int, ast.Expression | str] = {}
         self._walk(self._program, ())
 
     # ------------------------------------------------------------ reading the tree
@@ -72,13 +74,13 @@ class ProgramText:
             self._statements.setdefault(self._spot(node.name_span.start), []).append(written)
             self._assigned_by(node.initial, node.name)
         if isinstance(node, ast.Assignment) and node.operator == "=":
-            self._assigned_by(node.value, self.text(node.target.span))
+            self._assigned_by(node.value, node.target)
 
-    def _assigned_by(self, value: ast.Expression | None, name: str) -> None:
+    def _assigned_by(self, value: ast.Expression | None, target: ast.Expression | str) -> None:
         while isinstance(value, ast.Parenthesized):
             value = value.inner
         if value is not None:
-            self._assigned[id(value)] = name
+            self._assigned[id(value)] = target
 
     def _spot(self, offset: int) -> _Spot:
         location = self.source.location(offset)
@@ -124,15 +126,15 @@ class ProgramText:
         found.sort(key=lambda e: e.span.end)
         return found[min(number, len(found) - 1)] if found else None
 
-    def assigned_name(self, expression: ast.Expression | None) -> str:
-        """The variable that gets the value of an expression; empty if none does directly."""
-        return "" if expression is None else self._assigned.get(id(expression), "")
+    def assigned_target(self, expression: ast.Expression | None) -> ast.Expression | str | None:
+        """What gets the value of an expression: a declared variable, or the left side of an assignment."""
+        return None if expression is None else self._assigned.get(id(expression))
 
     # ------------------------------------------------------------ quoting
 
     def text(self, span: ast.Span) -> str:
-        """As written, in one line."""
-        return " ".join(self.source.text[span.start : span.end].split())
+        """As written, in one line, without comments."""
+        return " ".join(_COMMENT.sub(" ", self.source.text[span.start : span.end]).split())
 
     def quoted(self, written: Written) -> Statement:
         """A statement with its excerpt."""
@@ -146,21 +148,10 @@ class ProgramText:
             tuple(excerpt(self.source, span)),
         )  # fmt: skip
 
-    def calls_of(self, name: str) -> Iterator[Written]:
-        """The statements that are calls of a function."""
-        for written in self._written:
-            if isinstance(written.node, ast.CallStatement) and written.node.call.name == name:
-                yield written
-
 
 def shortened(text: str) -> str:
     """A statement as tables and messages show it."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
-
-
-def bare_place(file: str, line: int, column: int) -> Statement:
-    """A place whose text is not known."""
-    return Statement("", file, line, column, ())
 
 
 _OP_NAMES: dict[type[ast.Expression], str] = {

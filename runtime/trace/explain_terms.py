@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.trace.graph import ADDING, Block, Graph, Item, Place, ValueType
-from ulam.runtime.trace.explain_names import Names
+from ulam.runtime.trace.explain_names import Names, loop_counter
 from ulam.runtime.trace.explanation import Statement, Term
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import NestedCallNode, Node, TargetTerm
@@ -163,27 +163,10 @@ def loop_values(node: Node, names: Names) -> dict[str, int]:
         item = getattr(current, "item", None)
         written = names.written_at(item.place) if item is not None else None
         for variable in written.loops if written is not None else ():
-            value = _counter(current, variable)
+            value = loop_counter(current, variable)
             if value is not None:
                 found[variable] = value
     return found
-
-
-def _counter(node: Node, variable: str) -> int | None:
-    """The value of a loop variable, seen from a node: of the loop that ran last, if several have the name."""
-    frame, where = node.frame, node.where
-    if where is None:
-        return None
-    found = [
-        (frame.definition(argument.index, where).step, argument.index)
-        for block in frame.graph.blocks
-        if not block.record
-        for argument in block.arguments
-        if argument.name == variable
-    ]
-    step, index = max(found, default=(-1, 0))
-    value = frame.value(index, where) if step >= 0 else None
-    return value if isinstance(value, int) else None
 
 
 def calls_of(node: Node, names: Names) -> list[Statement]:

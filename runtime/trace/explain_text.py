@@ -162,11 +162,18 @@ def _excerpt(at: Statement) -> Iterator[Line]:
 
 def _birth(birth: Step, statement: Statement | None, number: int) -> Iterator[Line]:
     what = WORDS.get(kind_of(birth.value), "not finite") if isinstance(birth.value, float) else "not finite"
-    where = "" if birth.at is None else f" at {birth.at.where}"
-    first = "first" if number == 0 else "then"
-    yield Line(f"{INDENT}{first} {what}{where}: {birth.text}", FACT)
+    first = "first" if number == 0 else "then" if what == WORDS["nan"] else "also"
+    yield Line(f"{INDENT}{first} {what}{_at(birth, statement)}: {birth.text}", FACT)
     if birth.at is not None and birth.at != statement:
         yield from _excerpt(birth.at)
+
+
+def _at(step: Step, statement: Statement | None) -> str:
+    """Where a step is: the line, of another file also its name."""
+    if step.at is None or step.at.line <= 0:
+        return ""
+    same = statement is None or statement.file == step.at.file
+    return f" at line {step.at.line}" if same else f" at {step.at.where}"
 
 
 def _line_of(step: Step) -> str:
