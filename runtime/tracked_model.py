@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ulam.runtime.arguments import FloatArray, vector
 from ulam.runtime.errors import ArgumentError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ulam.runtime.trace.recorder import Source
     from ulam.runtime.trace.session import ModelRoot, TracedProgram
 
-Point = FloatArray | Mapping[str, Any]
+Point = npt.ArrayLike | Mapping[str, Any]
 """A vector of unconstrained values, or constrained ones by name."""
 
 
@@ -36,6 +37,7 @@ class TrackedModel:
     """
 
     if TYPE_CHECKING:
+        seed: int
 
         @property
         def source(self) -> tuple[str, str]: ...
@@ -96,7 +98,7 @@ class TrackedModel:
         """Records the transforms of the parameters and the block `transformed parameters`."""
         from ulam.runtime.trace.session import ModelRoot
 
-        return self._track_root(ModelRoot("transformed_parameters"), theta, context, None, on_error)
+        return self._track_root(ModelRoot("transformed_parameters", jacobian=False), theta, context, None, on_error)
 
     def track_generated_quantities(
         self, theta: Point, *, rng: Source | None = None, context: TraceContext | None = None, on_error: str = "keep"
@@ -104,15 +106,17 @@ class TrackedModel:
         """Records the block `generated quantities`, after transformed parameters."""
         from ulam.runtime.trace.session import ModelRoot
 
-        return self._track_root(ModelRoot("generated_quantities"), theta, context, rng, on_error)
+        return self._track_root(ModelRoot("generated_quantities", jacobian=False), theta, context, rng, on_error)
 
     def track_transformed_data(
         self, *, rng: Source | None = None, context: TraceContext | None = None, on_error: str = "keep"
     ) -> NestedCallNode:
-        """Records the block `transformed data`, run once more."""
+        """Records the block `transformed data`, run once more; without `rng`, with the draws that the model has."""
+        from ulam.runtime.native import Rng
         from ulam.runtime.trace.session import ModelRoot
 
-        return self._track_root(ModelRoot("transformed_data"), None, context, rng, on_error)
+        rng = rng if rng is not None else Rng(self.seed)
+        return self._track_root(ModelRoot("transformed_data", jacobian=False), None, context, rng, on_error)
 
     def explain(self, theta: Any = None, **options: Any) -> Explanation:
         """Why the log density at a point is what it is: see `ulam.runtime.trace.explain.explain` for the arguments."""

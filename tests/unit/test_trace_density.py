@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ from ulam.trace import (
     format_levels,
     load,
 )
+
+sys.path.insert(0, str(Path(__file__).parent))
+from gradient_programs_library import PROGRAMS  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -182,6 +186,13 @@ def test_examples(name: str) -> None:
     """Acceptance test 11, the values."""
     data = json.loads((EXAMPLES / f"{name}.json").read_text())
     check_bits(StanModel(EXAMPLES / f"{name}.stan", data, opt_level=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_of_the_gradient_tests(name: str) -> None:
+    text, data = PROGRAMS[name]
+    check_bits(StanModel(text, data, opt_level=0))
 
 
 CONSTRAINED = """data { int<lower=1> K; real<lower=0> b; }
@@ -370,7 +381,7 @@ def test_what_is_kept_of_a_long_run(overflow: str) -> None:
     model = StanModel(text, {"N": 20_000})
     context = TraceContext(overflow=overflow, limit_bytes=1 << 30 if overflow != "ring" else 1 << 16)
     node = model.track_density([0.5], context=context)
-    wanted = StanModel(text, {"N": 20_000}, opt_level=0).log_density([0.5], propto=False)
+    wanted = StanModel(text, {"N": 20_000}, opt_level=0).log_density(np.array([0.5]), propto=False)
     assert same_bits(node.value, wanted)
     last = next(n for n in (node[-k] for k in range(1, 20)) if isinstance(n, TildeNode))
     assert same_bits(last.target_after, wanted) and last.left.value == 20.0
@@ -402,7 +413,7 @@ def test_wrong_points() -> None:
         model.track_density([0.0, 0.0], context=DepthLimit(1))
     with pytest.raises(Rejection) as raised:
         StanModel(E, {"y": [1.0, 2.0]}).track_density([-800.0], on_error="raise")
-    assert raised.value.trace.error.span.line == 3  # type: ignore[attr-defined]
+    assert vars(raised.value)["trace"].error.span.line == 3
 
 
 BLOCKS = """data { int N; }
@@ -420,6 +431,11 @@ def test_other_blocks() -> None:
     assert not terms(generated) and generated.trace.draws_used == 1
     transformed = model.track_transformed_parameters({"s": 3.0})
     assert [n.value for n in transformed if getattr(n, "function", "") == "*"] == [pytest.approx(9.0)]
+    again = [n.value for n in model.track_transformed_data() if isinstance(n, DrawNode)]
+    assert again == model.bound_values()["d"].tolist()  # the model's own generator
+    seeded = model.track_generated_quantities([0.3], rng=model.new_rng(5))
+    sums = [n.value for n in seeded if getattr(n, "function", "") == "+"]
+    assert sums == [model.param_constrain(np.array([0.3]), include_gq=True, rng=model.new_rng(5))[1]]
     data = model.track_transformed_data(rng=Scripted([0.25, 0.75]))
     draws = [n.value for n in data if isinstance(n, DrawNode)]
     assert draws == [0.25, 0.75] and [a.name for a in data.call_arguments] == ["N"]
