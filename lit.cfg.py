@@ -3,10 +3,11 @@
 import os
 import sys
 
-import lit.formats
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tests", "filecheck"))
+from forked_tools import ForkedShTest  # noqa: E402
 
 config.name = "ulam"
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_format = ForkedShTest(execute_external=False)
 config.suffixes = [".mlir", ".stan"]
 # The root of the checkout is the root of the suite, so that paths on the command line are found.
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))
