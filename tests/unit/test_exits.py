@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import ulam
+
+pytestmark = pytest.mark.usefixtures("quick_code")
 
 WITH_EXITS = """
 functions {

@@ -26,6 +26,8 @@ from ulam.passes.remarks import collect_remarks  # noqa: E402
 from ulam.runtime.compiler import CompileOptions, Compiler, compiling  # noqa: E402
 from ulam.runtime.model import StanModel  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PASS = "function-inlining"
 REGRESSIONS = Path(__file__).parent.parent / "regressions"
 

@@ -23,6 +23,8 @@ from gradient_programs_library import PROGRAMS, point  # noqa: E402
 
 from ulam.runtime.model import StanModel  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 REFERENCE = {
     line["name"]: line
     for line in map(json.loads, (Path(__file__).parents[1] / "reference" / "programs.jsonl").read_text().splitlines())
@@ -49,7 +51,9 @@ def test_reference(name: str) -> None:
 def test_central_differences(name: str) -> None:
     model = StanModel(*PROGRAMS[name])
     theta = point(name, model.param_unc_num())
-    propto = crc32(name.encode()) % 2 == 0  # each value is compiled apart: of half of the programs one, of half the other
+    propto = (
+        crc32(name.encode()) % 2 == 0
+    )  # each value is compiled apart: of half of the programs one, of half the other
     for jacobian in (True, False):
 
         def log_density(x: np.ndarray, jacobian: bool = jacobian) -> float:

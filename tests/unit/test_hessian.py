@@ -18,6 +18,8 @@ from ulam.runtime.errors import Rejection  # noqa: E402
 from ulam.runtime.model import StanModel  # noqa: E402
 from ulam.runtime.native import library  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 Vector = np.ndarray
 
 

@@ -19,6 +19,8 @@ from ulam.runtime.optimizers.initial_values import ADVICE, init_text, initial_po
 from ulam.runtime.optimizers.line_search import Point
 from ulam.runtime.optimizers.objective import ModelObjective
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 # `kind` chooses what goes wrong.
 PROGRAM = """
 data { int kind; }

@@ -16,6 +16,8 @@ from ulam.runtime import cmdstan_csv
 from ulam.runtime.optimizers.laplace import ModeWarning, laplace
 from ulam.tools import ulam
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 GAUSSIAN = """
 data { vector[2] m; cov_matrix[2] S; }
 parameters { vector[2] x; }

@@ -30,6 +30,8 @@ from stan_interpreter import Interpreter, _OutOfFuel
 from stan_programs import build, programs
 from translation_validation import EXACT, Subject
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 _SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 
 

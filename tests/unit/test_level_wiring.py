@@ -18,6 +18,8 @@ from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import ProgramError, Rejection
 from ulam.runtime.model import StanModel
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PROGRAM = """parameters { real a; }
 transformed parameters {
   real b = a;

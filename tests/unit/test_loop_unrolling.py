@@ -21,6 +21,8 @@ from ulam.passes.remarks import collect_remarks  # noqa: E402
 from ulam.passes.walk import ops_within  # noqa: E402
 from ulam.runtime.compiler import CompileOptions, Compiler  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PIPELINES = (
     "static-loop-unrolling",
     "one-step-loop-unrolling",

@@ -23,6 +23,8 @@ from ulam.passes.remarks import collect_remarks
 from ulam.runtime.errors import Rejection
 from ulam.runtime.model import StanModel
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PASS = "loop-vectorization"
 
 DATA: dict[str, Any] = {

@@ -22,6 +22,8 @@ from ulam.runtime.optimizers.multi_start import Job, SharedModel, Start, StopFla
 from ulam.runtime.optimizers.termination import Termination
 from ulam.tools import ulam
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 TWO_MODES = """
 parameters { real x; real y; }
 model {

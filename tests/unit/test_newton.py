@@ -15,6 +15,8 @@ from ulam.runtime.optimizers.newton import GRADIENT_NOTE, NewtonOptions, descent
 from ulam.runtime.optimizers.quasi_newton import Iteration
 from ulam.runtime.optimizers.termination import Termination
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 Matrix = npt.NDArray[np.float64]
 
 

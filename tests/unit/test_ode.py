@@ -10,6 +10,8 @@ import pytest
 
 import ulam
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 VARIADIC = ["ode_rk45", "ode_ckrk", "ode_adams", "ode_bdf"]
 NON_STIFF = VARIADIC[:3]
 FIXED = ["integrate_ode", "integrate_ode_rk45", "integrate_ode_adams", "integrate_ode_bdf"]

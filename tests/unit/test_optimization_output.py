@@ -26,6 +26,8 @@ from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import SCHEMA_VERSION
 from ulam.tools import ulam
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PROGRAM = """
 data { int<lower=0> N; vector[N] y; }
 parameters {

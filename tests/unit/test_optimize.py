@@ -17,6 +17,8 @@ from ulam.runtime.optimizers.optimize import ALGORITHMS, algorithm_options
 from ulam.runtime.optimizers.quasi_newton import Iteration
 from ulam.runtime.optimizers.termination import Termination
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 REGRESSION = """
 data { int<lower=1> N; vector[N] x; vector[N] y; }
 parameters { real alpha; real beta; real<lower=0> sigma; }

@@ -14,6 +14,8 @@ from ulam.runtime.model import StanModel
 from ulam.runtime.native import Context, library
 from ulam.runtime.profiler import Profiler, ProfileRow, in_phase, walk
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 REGRESSION = """data { int N; int K; matrix[N, K] X; vector[N] y; }
 parameters { vector[K] b; real<lower=0> sigma; }
 """

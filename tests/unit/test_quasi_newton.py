@@ -22,6 +22,8 @@ from ulam.runtime.optimizers.quasi_newton import (
 )
 from ulam.runtime.optimizers.termination import Termination
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 Function = Callable[[Vector], tuple[float, Vector]]
 
 

@@ -7,8 +7,11 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 import ulam
+
+pytestmark = pytest.mark.usefixtures("quick_code")
 
 DRAWS = 4000
 

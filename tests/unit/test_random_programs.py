@@ -16,6 +16,8 @@ from random_programs import DATA, random_program  # noqa: E402
 
 from ulam.runtime.model import StanModel  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 SEEDS = range(16)
 BUDGET = 20.0  # seconds, for all seeds together
 

@@ -12,6 +12,8 @@ import pytest
 import ulam
 from ulam.runtime.errors import FatalError, Rejection
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FUNCTIONS = """
 functions {
   int factorial(int n) { if (n <= 1) return 1; return n * factorial(n - 1); }

@@ -17,6 +17,8 @@ from gradient_programs import DATA  # noqa: E402
 from ulam.runtime.errors import DataError, FatalError, ProgramError, Rejection  # noqa: E402
 from ulam.runtime.model import StanModel  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 _HEAD = """data { int N; int K; int Z; vector[N] x; real s; array[5] int idx; array[N] int y; array[N] int b; matrix[N, K] A; }
 transformed data { int more = N + 1; }
 """

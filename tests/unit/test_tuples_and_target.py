@@ -11,6 +11,8 @@ import pytest
 import ulam
 from ulam.runtime.errors import CompileError, FatalError
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @pytest.fixture(autouse=True, scope="module")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
