@@ -18,6 +18,8 @@ from ulam.runtime.native import Context
 from ulam.runtime.profile_csv import read_profile_csv
 from ulam.tools import ulam
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "profiling.md").read_text(encoding="utf-8")
 Capture = pytest.CaptureFixture[str]

@@ -24,6 +24,8 @@ from ulam.runtime.profile_csv import COLUMNS, profile_csv, read_profile_csv, wri
 from ulam.runtime.profile_report import fitted, merged, profile_record, region_table, time_text, tree_table
 from ulam.runtime.profiler import Overhead, ProfileNode, Profiler, ProfileRow, Region, in_phase, walk
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PROGRAM = """parameters { vector[3] b; real<lower=0> s; }
 transformed parameters { vector[3] c; profile("outer") { profile("inner, first") { c = exp(b); } c = c * s; } }
 model { for (n in 1:3) { profile("loop") { target += -square(c[n]); } } profile("prior") { s ~ normal(0, 1); } }
