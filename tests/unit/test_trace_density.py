@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from ulam import DataError, Rejection, StanModel
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.names import by_name
 from ulam.runtime.trace.nodes import ItemNode
+from ulam.runtime.trace.session import ModelRoot
 from ulam.trace import (
     MISSING,
     ConstrainNode,
@@ -315,6 +317,25 @@ def test_truncation(functions_model: StanModel) -> None:
     assert density.span is not None
     text = FUNCTIONS.split("\n")[21][density.span.column - 1 : density.span.end_column - 1]
     assert text == "m ~ normal(down_lp(e, 2) / 90, 1) T[-20, 40]"
+
+
+def test_how_many_ops_are_inserted(functions_model: StanModel) -> None:
+    """Acceptance test 20, its constants: one op per block and at most three per op of the program."""
+    constrained = StanModel(CONSTRAINED, {"K": 3, "b": 2.5}, opt_level=0)
+    for model in (functions_model, constrained):
+        compiled = model.traced_program.compiled(ModelRoot(), TraceContext())
+        blocks = [block for graph in compiled.tables.graphs.values() for block in graph.blocks]
+        items = [item for block in blocks for item in block.items]
+        recording = re.findall(r'"trace\.(?:block|value|container|guard|draws|sum)"', compiled.instrumented)
+        assert len(recording) <= len(blocks) + 3 * len(items)
+        assert compiled.instrumented.count('"trace.block"') == sum(block.record > 0 for block in blocks)
+        additions = sum(item.target_slot is not None for item in items)
+        assert (
+            compiled.instrumented.count('"stan.target_add"')
+            + compiled.instrumented.count('"stan.jacobian_add"')
+            + compiled.instrumented.count('"trace.jacobian"')
+            == additions
+        )
 
 
 def test_functions_as_roots(functions_model: StanModel) -> None:
