@@ -114,10 +114,10 @@ def effective_autodiff(low: Lowering, op: stan.CallOp) -> list[bool]:
     """Which arguments Stan's static rule calls autodiff at this call.
 
     In a function that is written in place, an argument is autodiff only if it depends on an argument of the function
-    that is autodiff at its own call.
+    that is autodiff at its own call. A block of the model that was made a function is none in this sense.
     """
     static = [bool(bit) for bit in cast("DenseArrayBase[IntegerType]", op.autodiff).get_values()]
-    if not low.frames:
+    if not low.frames or low.frames[-1].function.model is not None:
         return static
     return [bit and depends_on_autodiff(low.frames[-1], arg) for bit, arg in zip(static, op.arguments, strict=True)]
 

@@ -197,6 +197,14 @@ def test_programs_of_the_gradient_tests(name: str) -> None:
     check_bits(StanModel(text, data, opt_level=0))
 
 
+def test_local_variables_are_autodiff() -> None:
+    """Constants that only local variables enter are kept by Stan's static rule, whatever the variables hold."""
+    text = "parameters { real a; } model { real t = 0.5; 1 ~ normal(t, 2); a ~ normal(2, t); 3 ~ normal(0, 1); }"
+    node = check_bits(StanModel(text, opt_level=0), ((True, True),))
+    dropped = [term.value == 0.0 for term in terms(node)]
+    assert dropped == [False, False, True]
+
+
 CONSTRAINED = """data { int<lower=1> K; real<lower=0> b; }
 transformed data { vector[K] up = rep_vector(b, K); }
 parameters {
