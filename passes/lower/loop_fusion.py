@@ -9,8 +9,8 @@ the vectorisation of one (the other branches, loops, or carries a value from ite
 A sum that the second loop takes over from the first is carried once, if it may be re-associated.
 
 Before reverse mode, a loop that only adds to the target gets its reverse into the same body, so it must stay such a
-loop: it is fused with its like, or with loops whose results it alone reads. Additions to the target, and to a sum that one
-loop begins and another goes on with, change their order and are left alone without `reassociate` (levels 0 to 2).
+loop: it is fused with its like, or with loops whose results it alone reads. Additions to the target, and to a sum that
+goes on from one loop to the next, change their order and are left alone without `reassociate` (levels 0 to 2).
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ becomes
     real log_prob(data ..., real s) { jacobian term of s; s' = constrain(s); s' ~ normal(0, 1); return target(); }
 
 Parameters of the function are the data and transformed data, in the order of their declarations, a tuple field by
-field (`t.1`), then the model's parameters on the unconstrained scale: a real for a scalar, a vector for a container. In the body each parameter has its
-`trace.jacobian`, unless it has no transform or the adjustment is not asked for, and its `trace.constrain`; the other
-statements are those of the blocks. What a block calls a global variable is an argument, a value or a local variable.
+field (`t.1`), then the model's parameters on the unconstrained scale: a real for a scalar, a vector for a container.
+In the body each parameter has its `trace.jacobian`, unless it has no transform or the adjustment is not asked for, and
+its `trace.constrain`; the other statements are those of the blocks. What a block calls a global variable is an
+argument, a value or a local variable.
 """
 
 from __future__ import annotations
