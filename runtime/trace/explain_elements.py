@@ -19,7 +19,8 @@ from ulam.passes.trace.graph import ValueType
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.errors import UlamError
 from ulam.runtime.trace.contexts import TraceContext
-from ulam.runtime.trace.explain_supports import Interval, short_text, support
+from ulam.runtime.trace.explain_supports import Interval, support
+from ulam.runtime.trace.explanation import short_text
 from ulam.runtime.trace.session import TracedProgram
 from ulam.runtime.trace.values import Digest, value_text
 

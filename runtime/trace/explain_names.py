@@ -19,7 +19,7 @@ from ulam.runtime.trace.explain_birth import (
     sources,
 )
 from ulam.runtime.trace.explain_source import ProgramText, Written
-from ulam.runtime.trace.explanation import Statement, Step
+from ulam.runtime.trace.explanation import Statement, Step, short_text
 from ulam.runtime.trace.nodes import ArgumentNode, Const, ConstrainNode, ItemNode, NestedCallNode, Node, Ref
 from ulam.runtime.trace.values import value_text
 
@@ -255,9 +255,11 @@ def indexed(name: str, element: Element) -> str:
 
 
 def number_text(value: Any, type_: ValueType) -> str:
-    """A value, or an element of a container, as traces write it."""
+    """A value, or an element of a container, as traces write it, reals with fewer digits."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float):
+        return short_text(value)
     scalar = not isinstance(value, np.ndarray)
     return value_text(value, ValueType(type_.base if not type_.rank else "real") if scalar else type_)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from ulam.runtime.trace.explanation import short_text
 from ulam.runtime.trace.values import scalar_text
 
 SUPPORTS: dict[str, str] = {
@@ -89,11 +90,6 @@ def support(distribution: str, arguments: Mapping[str, Any]) -> Interval | None:
             return None
         ends.append(end)
     return Interval(ends[0], ends[1], row[0] == "[", row[-1] == "]")
-
-
-def short_text(value: float) -> str:
-    """A number as traces write it, with at most seven digits if it is a real."""
-    return scalar_text(value) if isinstance(value, int) else scalar_text(float(f"{value:.7g}"))
 
 
 def _number(text: str) -> float:

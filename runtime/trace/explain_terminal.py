@@ -1,8 +1,9 @@
-"""An explanation on a terminal: colours, and tables that fit its width, by rich."""
+"""An explanation on a terminal: in colours, and in lines that fit its width, by rich."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TextIO
 
 from ulam.runtime.trace import explain_text as text
@@ -10,8 +11,9 @@ from ulam.runtime.trace.explanation import Explanation
 
 STYLES = {
     text.OK: "bold green", text.BAD: "bold red", text.PLACE: "bold", text.SOURCE: "", text.CARET: "bold red",
-    text.FACT: "yellow", text.PLAIN: "", text.QUIET: "dim",
+    text.FACT: "yellow", text.PLAIN: "", text.QUIET: "dim", text.CUT: "",
 }  # fmt: skip
+LEAD, HEADER, RULE = "bold", "bold", "dim"
 
 
 def print_explanation(explanation: Explanation, file: TextIO | None = None) -> None:
@@ -20,25 +22,37 @@ def print_explanation(explanation: Explanation, file: TextIO | None = None) -> N
     if not stream.isatty():
         print(text.plain_text(explanation), file=stream)
         return
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(file=stream, highlight=False)
-    for part in text.document(explanation):
-        if isinstance(part, text.Line):
-            line = Text(part.lead, style="bold")
-            line.append(part.text, style=STYLES[part.kind])
-            console.print(line, soft_wrap=part.kind in (text.SOURCE, text.CARET))
+    for pieces in _lines(explanation, console.width):
+        line = Text()
+        for piece, style in pieces:
+            line.append(piece, style=style)
+        console.print(line)
+
+
+def _lines(explanation: Explanation, width: int) -> Iterator[list[tuple[str, str]]]:
+    """The lines, each as pieces with their styles."""
+    parts = list(text.document(explanation))
+    for number, part in enumerate(parts):
+        if isinstance(part, text.Table):
+            yield from _table(part, width)
             continue
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for column, title in enumerate(part.header):
-            left = column in part.left
-            table.add_column(
-                title, justify="left" if left else "right", no_wrap=True, overflow="ellipsis" if left else "fold",
-                min_width=None if left else max(len(title), *(len(row[column]) for row in part.rows)),
-            )  # fmt: skip
-        for number, row in enumerate(part.rows):
-            table.add_row(*(Text(cell) for cell in row), style="red" if number in part.bad else None)
-        console.print(table)
+        shown = part.text
+        if part.kind in (text.SOURCE, text.CARET):
+            first = number if part.kind == text.SOURCE else number - 1
+            pair = [other.text for other in parts[first : first + 2] if isinstance(other, text.Line)]
+            shown = text.fitted(pair[0], pair[1], width)[number - first]
+        if part.kind == text.CUT:
+            shown = text.cut(shown, width)
+        yield [(part.lead, LEAD), (shown, STYLES[part.kind])]
+
+
+def _table(table: text.Table, width: int) -> Iterator[list[tuple[str, str]]]:
+    header, *rows = table.text(width).split("\n")
+    yield [(header, HEADER)]
+    yield [("─" * min(max(map(len, (header, *rows))), width), RULE)]
+    for number, row in enumerate(rows):
+        yield [(row, "red" if number in table.bad else "")]

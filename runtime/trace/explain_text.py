@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ulam.runtime.results import plain_table
-from ulam.runtime.trace.explain_supports import short_text
 from ulam.runtime.trace.explanation import (
     WORDS,
     Cause,
@@ -19,17 +18,19 @@ from ulam.runtime.trace.explanation import (
     Term,
     Tries,
     kind_of,
+    short_text,
 )
 
 SHOWN_PARAMETERS = 10
 SHOWN_TERMS = 40
 SHOWN_FAILURES = 10
 INDENT = "   "
+LEAST_WIDTH = 16
 
-OK, BAD, PLACE, SOURCE, CARET, FACT, PLAIN, QUIET = (
-    "ok", "bad", "place", "source", "caret", "fact", "plain", "quiet",
+OK, BAD, PLACE, SOURCE, CARET, FACT, PLAIN, QUIET, CUT = (
+    "ok", "bad", "place", "source", "caret", "fact", "plain", "quiet", "cut",
 )  # fmt: skip
-"""What a line is, for colours."""
+"""What a line is, for colours. SOURCE and CARET come in pairs; a CUT one is cut where it is too long."""
 
 
 @dataclass(frozen=True)
@@ -43,21 +44,52 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Header and rows; columns in `left` are set to the left; rows in `bad` are not finite."""
+    """Header and rows; columns in `left` are set to the left; rows in `bad` are not finite.
+
+    Column `elastic` is shortened where the table is too wide.
+    """
 
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
     left: tuple[int, ...]
+    elastic: int
     bad: frozenset[int] = frozenset()
+
+    def text(self, width: int | None = None) -> str:
+        """Columns separated by two spaces, in lines of at most `width` characters if that is possible."""
+        rows = self.rows
+        if width is not None:
+            widths = [max(map(len, column)) for column in zip(self.header, *rows, strict=True)]
+            excess = sum(widths) + 2 * (len(widths) - 1) - width
+            room = max(widths[self.elastic] - max(excess, 0), LEAST_WIDTH)
+            rows = [tuple(cut(cell, room) if n == self.elastic else cell for n, cell in enumerate(row)) for row in rows]
+        return plain_table(self.header, rows, self.left)
 
 
 def plain_text(explanation: Explanation) -> str:
     """All of it without colours, for a pipe."""
-    parts = [
-        plain_table(part.header, part.rows, part.left) if isinstance(part, Table) else f"{part.lead}{part.text}"
-        for part in document(explanation)
-    ]
+    parts = [part.text() if isinstance(part, Table) else f"{part.lead}{part.text}" for part in document(explanation)]
     return "\n".join(line.rstrip() for part in parts for line in part.split("\n"))
+
+
+def cut(text: str, width: int) -> str:
+    """The text, shortened to so many characters."""
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def fitted(source: str, carets: str, width: int) -> tuple[str, str]:
+    """A source line and its carets, cut around these to so many characters."""
+    gutter = source.find("|") + 2
+    text, marks = source[gutter:], carets[gutter:]
+    room = width - gutter
+    if len(text) <= room or room < LEAST_WIDTH or "\t" in text:
+        return source, carets
+    first = len(marks) - len(marks.lstrip())
+    start = min(max(0, first - room // 4), len(text) - room + 3)
+    before, after = "..." if start else "", "..." if start + room < len(text) + 3 else ""
+    shown = text[start : start + room - len(before) - len(after)]
+    marks = marks[start : start + len(shown)]
+    return f"{source[:gutter]}{before}{shown}{after}", f"{carets[:gutter]}{' ' * len(before)}{marks}"
 
 
 def document(e: Explanation) -> Iterator[Line | Table]:
@@ -125,7 +157,7 @@ def _tries(tries: Tries) -> Iterator[Line]:
     for failure in tries.failures[:SHOWN_FAILURES]:
         at = failure.statement
         where = "" if at is None else f" at line {at.line}: {at.text.removesuffix(';')}"
-        yield Line(f"{INDENT}{failure.count:>{width}} of {tries.total} fail{where}")
+        yield Line(f"{INDENT}{failure.count:>{width}} of {tries.total} fail{where}", CUT)
         yield Line(f"{INDENT}{' ' * width}        {failure.text}", FACT)
     if len(tries.failures) > SHOWN_FAILURES:
         yield Line(f"{INDENT}and for {len(tries.failures) - SHOWN_FAILURES} more reasons")
@@ -221,7 +253,7 @@ def terms_table(e: Explanation) -> Table:
     if len(e.terms) > SHOWN_TERMS:
         rows.append(("", f"... and {len(e.terms) - SHOWN_TERMS} more", *[""] * (len(header) - 2)))
     bad = frozenset(n for n, term in enumerate(e.terms[:SHOWN_TERMS]) if not math.isfinite(term.increment))
-    return Table(tuple(header), rows, (1, 3) if several else (1,), bad)
+    return Table(tuple(header), rows, (1, 3) if several else (1,), 1, bad)
 
 
 def _worst(term: Term) -> str:
@@ -247,4 +279,4 @@ def _parameters(e: Explanation) -> Iterator[Line | Table]:
     header = ("parameter", "unconstrained", *(["constrained"] if differs else []))
     if len(e.parameters) > len(shown):
         rows.append((f"... and {len(e.parameters) - len(shown)} more", *[""] * (len(header) - 1)))
-    yield Table(header, rows, (0,))
+    yield Table(header, rows, (0,), 0)

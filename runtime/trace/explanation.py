@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ulam.runtime.trace.values import scalar_text
+
 SCHEMA_VERSION = 1
 """Version of the entries of `to_dict`. Goes up when an entry changes its meaning or disappears."""
+
+DIGITS = 8
+"""Significant digits of reals in text."""
 
 OUTCOMES = ("finite", "nan", "+inf", "-inf", "rejected", "failed", "gradient")
 """What a point may come to: a finite log density with a finite gradient; a log density that is not finite; a check that
@@ -232,6 +237,15 @@ def kind_of(value: float) -> str:
     if math.isnan(value):
         return "nan"
     return "finite" if math.isfinite(value) else "+inf" if value > 0 else "-inf"
+
+
+def short_text(value: float) -> str:
+    """A number as traces write it; a real with at most eight digits, unless these would make it a rounder one."""
+    exact = scalar_text(value)
+    if isinstance(value, int) or not math.isfinite(value):
+        return exact
+    rounded = scalar_text(float(f"{value:.{DIGITS}g}"))
+    return exact if len(rounded.strip("-0.").replace(".", "")) < DIGITS - 2 else rounded
 
 
 def same_number(a: float, b: float) -> bool:
