@@ -240,12 +240,11 @@ def kind_of(value: float) -> str:
 
 
 def short_text(value: float) -> str:
-    """A number as traces write it; a real with at most eight digits, unless these would make it a rounder one."""
-    exact = scalar_text(value)
+    """A number as traces write it; a real with at most eight digits, unless these would make it a whole number."""
     if isinstance(value, int) or not math.isfinite(value):
-        return exact
-    rounded = scalar_text(float(f"{value:.{DIGITS}g}"))
-    return exact if len(rounded.strip("-0.").replace(".", "")) < DIGITS - 2 else rounded
+        return scalar_text(value)
+    rounded = float(f"{value:.{DIGITS}g}")
+    return scalar_text(value if rounded.is_integer() else rounded)
 
 
 def same_number(a: float, b: float) -> bool:

@@ -81,7 +81,7 @@ def test_console(text: str) -> None:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         status, printed = run(command)
-        fails = " check " in command or "ulam: error:" in shown
+        fails = " check " in command or "ulam: error:" in shown or " explain " in command
         assert status == (1 if fails else 0), printed
         if command.startswith("stan-opt") and not any(option in command for option in AS_PRINTED):
             # The text of the IR changes with every improvement; what kinds of ops there are must be so.
