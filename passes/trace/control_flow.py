@@ -296,8 +296,8 @@ class _Tracer:
 
     def addition(self, op: Operation, current: FlowBlock) -> None:
         """`target += x`, `jacobian += x`, or the adjustment of a parameter."""
-        if isinstance(op, stan.TargetAddOp) and any(op is known for _, _, known in self.additions[-1:]):
-            return
+        if self.additions and self.additions[-1][2] is op:
+            return  # of the `~` statement before
         name = "target" if isinstance(op, stan.TargetAddOp) else "jacobian"
         derived = "operand" if op.operands[0].type == stan.REAL else ""
         if isinstance(op, trace.JacobianOp):
