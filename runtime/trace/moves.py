@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ulam.passes.trace.graph import Item
+from ulam.passes.trace.graph import Item, ValueType
 from ulam.runtime.trace.values import replaced, selected, unassigned
 
 
@@ -31,11 +31,16 @@ def _array(item: Item, operands: Sequence[Any]) -> Any:
     return np.stack([np.asarray(operand) for operand in operands])
 
 
+def place_of_element(type_: ValueType, count: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """Where element number `count`, from 1, of a loop over a container is: a matrix goes column by column."""
+    if type_.base == "matrix" and not type_.array_rank:
+        return (count - 1) % shape[0], (count - 1) // shape[0]
+    return (count - 1,)
+
+
 def _element(item: Item, operands: Sequence[Any]) -> Any:
     container, count = operands
-    if item.operands[0].type.base == "matrix" and not item.operands[0].type.array_rank:
-        return np.asarray(container).reshape(-1, order="F")[int(count) - 1]  # column by column
-    return container[int(count) - 1]
+    return container[place_of_element(item.operands[0].type, int(count), container.shape)]
 
 
 _MOVES: dict[tuple[str, str], Callable[[Item, Sequence[Any]], Any]] = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ulam.passes.trace.graph import VOID, Argument, Edge, Item, Operand, ValueType
+from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame, Spot
 from ulam.runtime.trace.operands import Const, Ref
@@ -91,6 +92,17 @@ class Node(Exports):
     def value(self) -> Any:
         """Its value; MISSING if it was never reached or is not kept, None if it has none."""
         return None
+
+    @property
+    def adjoint(self) -> Any:
+        """The derivative of what `trace.adjoint` was asked for with respect to its value: a float, or an array.
+
+        0.0 if the one does not depend on the other; None for what has no derivative: ints, jumps. Raises ArgumentError
+        before `trace.adjoint` was called.
+        """
+        if self.trace.adjoints is None:
+            raise ArgumentError("there are no adjoints yet: call trace.adjoint() first")
+        return self.trace.adjoints.of(self)
 
     @property
     def type(self) -> ValueType:

@@ -24,6 +24,7 @@ from ulam.runtime.errors import ArgumentError, FatalError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import Context, library
 from ulam.runtime.program import as_compile_error, load_object
+from ulam.runtime.trace.frame_values import not_kept
 from ulam.runtime.trace.moves import derived, is_move, move_back, moved, violation
 from ulam.runtime.trace.nodes import ItemNode
 from ulam.runtime.trace.values import MISSING, Digest, from_elements
@@ -310,9 +311,7 @@ def _callbacks(item: Item) -> int:
 def _require_kept(item: Item, operands: Sequence[Any]) -> None:
     for operand in operands:
         if isinstance(operand, Digest) or operand is MISSING:
-            raise ArgumentError(
-                f"an operand of '{item.name}' was not kept: use TraceContext(containers=\"copy\"), and room enough"
-            )
+            raise not_kept(item.name)
 
 
 def _elements(value: Any, type_: ValueType, *, pad: bool = True) -> npt.NDArray[Any]:

@@ -12,6 +12,7 @@ from enum import Flag, auto
 from typing import Any
 
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.control import deciding_jump
 from ulam.runtime.trace.nodes import ArgumentNode, ItemNode, JumpNode, NestedCallNode, Node, Ref
 
 
@@ -103,22 +104,53 @@ def backward(
 ) -> list[Node]:
     """What a node's value was made of, directly or not: later nodes first, each once. `visit` is called for each.
 
-    Along both axes the caller's nodes follow those of the call.
+    Along both axes the caller's nodes follow those of the call. `control`: also what decided that these nodes ran: jumps
+    with their conditions, and what those were made of.
     """
     _check_axis(axis)
-    if control:
-        raise ArgumentError("control dependence is not followed yet: leave control=False")
-    return _collect(node, lambda n: referenced(n, axis), -1, visit)
+    if not control:
+        return _collect(node, lambda n: referenced(n, axis), -1, visit)
+
+    def step(current: Node) -> list[Node]:
+        if isinstance(current, JumpNode) and current != node:  # it is here for what it decided, not for what it passed
+            condition = current.condition
+            found = [condition.node] if isinstance(condition, Ref) else []
+        else:
+            found = referenced(current, axis)
+        jump = _decided_by(current, axis)
+        return found if jump is None else [*found, jump]
+
+    return _collect(node, step, -1, visit)
+
+
+def _decided_by(node: Node, axis: Axis = Axis.PRECEDING) -> Node | None:
+    """The jump that decided that a node ran; along PARENT, if none of its call did, the one that decided on the call."""
+    current: Node | None = node
+    while current is not None and not current.is_root:
+        if current.at > current.frame.head:
+            position = deciding_jump(current.frame, current.frame.spot(current.at))
+            if position:
+                return current.trace.node(current.frame, position)
+        if not axis & Axis.PARENT:
+            return None
+        current = current.parent
+    return None
 
 
 def dependents(node: Node, across: bool = False, control: bool = False) -> list[Node]:
-    """The nodes of the same call that use its value directly; `across`: and parameters of calls it is passed to."""
-    if control:
-        raise ArgumentError("control dependence is not followed yet: leave control=False")
+    """The nodes of the same call that use its value directly; `across`: and parameters of calls it is passed to.
+
+    `control`: of a jump, also the nodes that ran because it was taken; with `across`, with what ran in calls among them.
+    """
     if node.is_root:
         return []
     users = _users(node)
     found = [node.trace.node(node.frame, position) for position in users.get(node.at, ())]
+    if control and isinstance(node, JumpNode):
+        decided = [node.trace.node(node.frame, position) for position in _decided(node).get(node.at, ())]
+        if across:
+            decided = [inner for outer in decided for inner in (outer, *_undecided_inside(outer))]
+        return decided  # a jump has no value that anything else could use
     if across:
         found += [
             parameter
@@ -149,6 +181,38 @@ def _users(node: Node) -> dict[int, list[int]]:
                 if not entry or entry[-1] != position:
                     entry.append(position)
         kept[node.frame.place] = found
+    return found
+
+
+def _decided(node: Node) -> dict[int, list[int]]:
+    """Position of a jump, or 0 → positions of the nodes of the same call that it decided on; one pass, then kept."""
+    kept = node.trace.decided
+    found = kept.get(node.frame.place)
+    if found is None:
+        frame, found = node.frame, dict[int, list[int]]()
+        position = frame.head + 1
+        while position <= frame.length:
+            spot = frame.spot(position)
+            count = frame.block_at(spot).nodes
+            end = min(position + count, frame.length + 1)
+            found.setdefault(deciding_jump(frame, spot), []).extend(range(position, end))
+            position = end
+        kept[frame.place] = found
+    return found
+
+
+def _undecided_inside(node: Node) -> list[Node]:
+    """Of a call, the nodes that ran because it did, with those of calls among them."""
+    found: list[Node] = []
+    work = [node]
+    while work:
+        call = work.pop()
+        if not isinstance(call, NestedCallNode) or not len(call):
+            continue
+        inside = call.children[0]
+        inner = [call.trace.node(inside.frame, position) for position in _decided(inside).get(0, ())]
+        found += inner
+        work += inner
     return found
 
 

@@ -43,6 +43,7 @@ from ulam.runtime.trace.tape import Tables, Tape
 
 if TYPE_CHECKING:
     from ulam.passes.lower.units import Program
+    from ulam.runtime.trace.adjoint import Adjoints
     from ulam.runtime.compiler import CompileOptions
 
 POOLED = 2
@@ -103,13 +104,16 @@ class Trace(Exports):
         self.draws: Draws = NO_DRAWS
         self.continuation: Continuation = NO_CONTINUATION
         self.error: TraceError | None = None
+        self.adjoints: Adjoints | None = None
+        """What `adjoint` found last."""
         self._ops = ops
         self._library = library
         self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
         self._metadata: dict[tuple[int, int], dict[str, Any]] = {}
         self._texts: dict[str, FunctionText] = {}
         self.users: dict[int, dict[int, list[int]]] = {}
-        """What `queries` found: by frame, position → positions of its users."""
+        self.decided: dict[int, dict[int, list[int]]] = {}
+        """What `queries` found: by frame, position → positions of its users, and of what it decided on."""
         self._root_frame = tape.frame(ROOT, 0)
 
     @property
@@ -140,6 +144,19 @@ class Trace(Exports):
         if self._library is None:
             raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
         return self._library
+
+    def adjoint(self, seed: Any = 1.0, node: Node | None = None) -> dict[str, Any]:
+        """The derivative of the result, or of another node's value, with respect to all values of the run.
+
+        Afterwards each node has its `adjoint`. Returns those of the traced function's parameters, by name; None for
+        ints. `seed`: what the adjoint of the value itself is, for a container an array of its shape. Raises
+        ArgumentError for what was not kept whole (`TraceContext(containers="copy")` keeps large containers), and
+        NoDerivative for functions that the compiler cannot differentiate.
+        """
+        from ulam.runtime.trace.adjoint import Adjoints
+
+        self.adjoints = Adjoints(self, self.root if node is None else node, seed)
+        return self.adjoints.by_parameter()
 
     def node(self, frame: Frame, position: int) -> Node:
         """The node at a position of a frame. Raises IndexError."""

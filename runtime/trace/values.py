@@ -131,7 +131,7 @@ def same(a: Any, b: Any) -> bool:
 # ---------------------------------------------------------------- indices
 
 
-def _selector(kinds: Sequence[str], indices: Sequence[Any], shape: Sequence[int]) -> tuple[Any, ...]:
+def selector(kinds: Sequence[str], indices: Sequence[Any], shape: Sequence[int]) -> tuple[Any, ...]:
     """Stan's indices, which must be in range, as NumPy's. A mesh where a list stands beside other indices: all
     combinations are meant, and NumPy would take lists together, and move their axis.
     """
@@ -156,15 +156,16 @@ def _selector(kinds: Sequence[str], indices: Sequence[Any], shape: Sequence[int]
     return np.ix_(*(np.atleast_1d(np.arange(n)[a]) for a, n in zip(at, shape, strict=False)))
 
 
-def _is_mesh(at: tuple[Any, ...]) -> bool:
+def is_mesh(at: tuple[Any, ...]) -> bool:
+    """Whether what is selected has an axis for every index, also for single ones."""
     return len(at) > 1 and isinstance(at[0], np.ndarray)
 
 
 def selected(container: npt.NDArray[Any], kinds: Sequence[str], indices: Sequence[Any]) -> Any:
     """`container[indices]`: an element (NumPy's), or an array."""
-    at = _selector(kinds, indices, container.shape)
+    at = selector(kinds, indices, container.shape)
     found = container[at]
-    if not _is_mesh(at):
+    if not is_mesh(at):
         return found
     return np.squeeze(found, axis=tuple(n for n, kind in enumerate(kinds) if kind == "single"))
 
@@ -177,6 +178,6 @@ def replaced(operands: Sequence[Any], kinds: Sequence[str]) -> Any:
     container, *indices, value = operands
     if isinstance(container, Digest) or isinstance(value, Digest):
         return MISSING
-    at = _selector(kinds, indices, container.shape)
-    container[at] = np.reshape(value, container[at].shape) if _is_mesh(at) else value
+    at = selector(kinds, indices, container.shape)
+    container[at] = np.reshape(value, container[at].shape) if is_mesh(at) else value
     return container

@@ -1,0 +1,398 @@
+"""Adjoints on the tape: the derivative of a run's result with respect to every value of the run.
+
+The tape is walked backwards, calls from their end, each node once. What a node adds to the adjoints of its operands is
+its pullback at the recorded values, compiled by the rules of the AD dialect (`op_library`). A block's arguments pass
+their adjoints to what the jump passed, parameters to what the caller did. Ints and conditions have none.
+
+Time and memory are linear in the length of the tape. A container that is changed element by element has one array of
+adjoints, with the history of its changes (`versions`).
+Source: A. Griewank, A. Walther, "Evaluating Derivatives", section 3.2.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ulam.passes.trace.graph import Graph, Item, Operand, ValueType
+from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.frame_values import FrameValues
+from ulam.runtime.trace.frames import Frame, Spot
+from ulam.runtime.trace.moves import move_back, place_of_element
+from ulam.runtime.trace.nodes import JumpNode, NestedCallNode, Node
+from ulam.runtime.trace.op_library import NoDerivative
+from ulam.runtime.trace.values import MISSING, converted, is_mesh, selector
+from ulam.runtime.trace.versions import Versions
+
+if TYPE_CHECKING:
+    from ulam.runtime.trace.session import Trace
+
+_Walk = Generator["_Walk", None, None]
+"""A frame being walked; it gives the frames of calls, to be walked before it goes on."""
+
+
+def has_adjoint(type_: ValueType) -> bool:
+    """Whether values of a type have an adjoint: reals and containers of them."""
+    return not type_.is_int and type_.base in ("real", "vector", "row_vector", "matrix")
+
+
+class FrameAdjoints:
+    """The adjoints of one frame by position: of reals in `scalars`, where `reached`; of containers states of arrays."""
+
+    __slots__ = ("scalars", "reached", "containers", "done")
+
+    def __init__(self, length: int) -> None:
+        self.scalars = array("d", bytes(8 * (length + 1)))
+        self.reached = bytearray(length + 1)
+        self.containers: dict[int, Versions] = {}
+        self.done: dict[int, tuple[Versions, int]] = {}
+
+    def add(self, position: int, value: float) -> None:
+        """To the adjoint of a real."""
+        self.scalars[position] += value
+        self.reached[position] = 1
+
+    def add_array(self, position: int, value: Any) -> None:
+        """To the adjoint of a container; the array stays the caller's."""
+        found = self.containers.get(position)
+        if found is None:
+            self.containers[position] = Versions(np.array(value, float))
+        else:
+            found.add((...,), value)
+        self.reached[position] = 1
+
+    def give(self, position: int, versions: Versions) -> None:
+        """To the adjoint of a container, an array that may be changed from now on."""
+        found = self.containers.get(position)
+        if found is None:
+            self.containers[position] = versions
+            self.reached[position] = 1
+        else:
+            self.add_array(position, versions.array)
+
+    def take(self, position: int) -> Versions:
+        """The adjoint of a container, complete now; kept for readers as it is."""
+        versions = self.containers.pop(position)
+        self.done[position] = (versions, versions.mark())
+        return versions
+
+
+class Adjoints:
+    """The adjoints of a trace, seen from `node` with `seed`."""
+
+    def __init__(self, trace: Trace, node: Node, seed: Any) -> None:
+        self.trace = trace
+        self.node = node
+        self.target = 0.0
+        """Of the target at the place that the walk has reached."""
+        self.adding = _adding(trace.tape.tables.graphs)
+        self._frames: dict[int, FrameAdjoints] = {}
+        self.library = trace.op_library
+        self._seed(seed)
+        self._walk()
+
+    def of(self, node: Node) -> Any:
+        """See `Node.adjoint`."""
+        if node.trace is not self.trace:
+            raise ArgumentError("the node is of another trace")
+        if isinstance(node, JumpNode) or not has_adjoint(node.type):
+            return None
+        found = self._frames.get(node.frame.place)
+        if not node.type.rank:
+            return 0.0 if found is None else found.scalars[node.at]
+        if found is not None and (kept := found.done.get(node.at)) is not None:
+            return kept[0].state(kept[1])
+        if found is not None and (live := found.containers.get(node.at)) is not None:
+            return live.array.copy()
+        return np.zeros(np.shape(node.value))
+
+    def by_parameter(self) -> dict[str, Any]:
+        """Of the traced function's parameters; None for those that have none."""
+        root = self.trace.root.frame
+        nodes = [self.trace.node(root, number + 2) for number in range(len(root.graph.parameters))]
+        return {parameter.name: self.of(n) for parameter, n in zip(root.graph.parameters, nodes, strict=True)}
+
+    # ------------------------------------------------------------ the walk
+
+    def _frame(self, frame: Frame) -> FrameAdjoints:
+        found = self._frames.get(frame.place)
+        if found is None:
+            found = self._frames[frame.place] = FrameAdjoints(frame.length)
+        return found
+
+    def _seed(self, seed: Any) -> None:
+        node = self.node
+        if not has_adjoint(node.type):
+            raise ArgumentError(f"the adjoint of {node} is asked for, but only reals and containers of them have one")
+        value = node.value
+        if value is MISSING:
+            raise ArgumentError(f"{node} has no value: the run failed, or it was not kept")
+        if np.shape(seed) != np.shape(value):
+            raise ArgumentError(f"the seed has shape {np.shape(seed)}, the value {np.shape(value)}")
+        frame = self._frame(node.frame)
+        if node.type.rank:
+            frame.add_array(node.at, seed)
+        else:
+            frame.add(node.at, float(seed))
+
+    def _walk(self) -> None:
+        """Frames from the node's on outwards, the node's up to the node; within them calls as a whole."""
+        frame, spot = self.node.frame, self.node._where
+        while True:
+            stack: list[_Walk] = [_Sweep(self, frame).run(spot)]
+            while stack:
+                following = next(stack[-1], None)
+                if following is None:
+                    stack.pop()
+                else:
+                    stack.append(following)
+            if frame.parent is None:
+                return
+            call, frame = frame.call, frame.parent
+            spot = frame.spot(call)
+            spot = Spot(spot.step, spot.in_header, spot.offset - 1)
+
+
+def _adding(graphs: Mapping[str, Graph]) -> set[str]:
+    """The functions that add to the target, or call others that do."""
+    items = {symbol: [item for block in graph.blocks for item in block.items] for symbol, graph in graphs.items()}
+    found = {symbol for symbol, own in items.items() if any(item.kind in ("target", "tilde") for item in own)}
+    while more := {s for s, own in items.items() if s not in found and any(item.child in found for item in own)}:
+        found |= more
+    return found
+
+
+class _Sweep:
+    """The walk over one frame."""
+
+    def __init__(self, adjoints: Adjoints, frame: Frame, parameters: Mapping[int, Any] | None = None) -> None:
+        self.all = adjoints
+        self.frame = frame
+        self.adjoints = adjoints._frame(frame)
+        self.values = FrameValues(frame, parameters)
+
+    def run(self, start: Spot | None) -> _Walk:
+        """From `start`, included, to the beginning; None: a node among the parameters."""
+        if start is not None:
+            step, in_header, last = start.step, start.in_header, start.offset
+            while step >= 0:
+                yield from self._block(step, in_header, last)
+                last = 1 << 60
+                if in_header:
+                    in_header = False
+                else:
+                    step -= 1
+                    in_header = step >= 0 and self.values.has_header(step)
+        self._to_caller()
+
+    def _block(self, step: int, in_header: bool, last: int) -> _Walk:
+        """The nodes of one run of a block, up to offset `last`."""
+        block = self.values.block(step, in_header)
+        base = self.values.base(step, in_header)
+        count = len(block.arguments)
+        adjoints = self.adjoints
+        if last >= count + len(block.items) and not block.edges[0].target and block.edges[0].value is not None:
+            self._return(block.edges[0].value, step, in_header, base + block.nodes)
+        for ordinal in range(min(last - count + 1, len(block.items)) - 1, -1, -1):
+            item = block.items[ordinal]
+            position = base + 1 + count + ordinal
+            if item.kind in ("target", "tilde") and self.all.target and item.derived != "dropped":
+                adjoints.add(position, self.all.target)
+            if item.child:
+                if adjoints.reached[position] or (self.all.target and item.child in self.all.adding):
+                    yield self._enter(item, position, step, in_header)
+            elif adjoints.reached[position]:
+                self._item(item, position, step, in_header)
+        for offset in range(min(last + 1, count) - 1, -1, -1):
+            position = base + 1 + offset
+            if adjoints.reached[position] and (passed := self.values.passed(step, in_header, offset)) is not None:
+                self._pass_on(block.arguments[offset].type, position, *passed)
+
+    def _return(self, value: Operand, step: int, in_header: bool, position: int) -> None:
+        """The adjoint of a call goes to what it returned."""
+        if self.frame.parent is not None and not self.adjoints.reached[position]:
+            outside = self.all._frame(self.frame.parent)
+            call = self.frame.call
+            if not outside.reached[call]:
+                return
+            if self.frame.graph.result.rank:
+                self.adjoints.give(position, outside.take(call))
+            else:
+                self.adjoints.add(position, outside.scalars[call])
+        if self.adjoints.reached[position]:
+            self._pass_on(self.frame.graph.result, position, value, step, in_header)
+
+    def _pass_on(self, type_: ValueType, position: int, operand: Operand, step: int, in_header: bool) -> None:
+        """The whole adjoint of a node to one operand."""
+        if type_.rank:
+            self._give(operand, step, in_header, self.adjoints.take(position))
+        else:
+            self._add(operand, step, in_header, self.adjoints.scalars[position])
+
+    # ------------------------------------------------------------ operands
+
+    def _position(self, operand: Operand, step: int, in_header: bool) -> int:
+        """Of an operand that has an adjoint; 0 for others."""
+        index = operand.index
+        if index < 2:
+            return 0
+        if index <= self.frame.head:
+            return index if has_adjoint(self.frame.graph.parameters[index - 2].type) else 0
+        if not has_adjoint(self.frame.layout.definitions[index].what.type):
+            return 0
+        return self.values.defined(index, step, in_header)[0]
+
+    def _add(self, operand: Operand, step: int, in_header: bool, value: Any) -> None:
+        """Adds to the adjoint of an operand: a float or an array."""
+        position = self._position(operand, step, in_header)
+        if not position:
+            return
+        if operand.type.rank:
+            self.adjoints.add_array(position, value)
+        else:
+            self.adjoints.add(position, float(value))
+
+    def _give(self, operand: Operand, step: int, in_header: bool, versions: Versions) -> None:
+        position = self._position(operand, step, in_header)
+        if position:
+            self.adjoints.give(position, versions)
+
+    def _to_caller(self) -> None:
+        """Adjoints of parameters go to what the caller passed."""
+        frame = self.frame
+        if frame.parent is None:
+            return
+        outside = _Outside(self.all, frame.parent, frame.parent.spot(frame.call))
+        for number, parameter in enumerate(frame.graph.parameters):
+            position = number + 2
+            if not self.adjoints.reached[position]:
+                continue
+            operand = outside.operand(number)
+            target = outside.position(operand)
+            if parameter.type.rank:
+                versions = self.adjoints.take(position)
+                if target:
+                    outside.adjoints.give(target, versions)
+            elif target:
+                outside.adjoints.add(target, self.adjoints.scalars[position])
+
+    def _enter(self, item: Item, position: int, step: int, in_header: bool) -> _Walk:
+        """The call at a position. Its parameters are known before it is walked, however deep it is."""
+        node = self.all.trace.node(self.frame, position)
+        assert isinstance(node, NestedCallNode)
+        body = node.body
+        if body is None or body.is_cut:
+            raise ArgumentError("a part of the trace was not kept: track with more room (limit_bytes)")
+        given = {
+            number: converted(self.values.value(operand, step, in_header), parameter.type)
+            for number, (operand, parameter) in enumerate(zip(item.operands, body.graph.parameters, strict=True), 2)
+        }
+        return _Sweep(self.all, body, given).run(body.spot(body.length))
+
+    # ------------------------------------------------------------ ops
+
+    def _item(self, item: Item, position: int, step: int, in_header: bool) -> None:
+        """An op whose value has an adjoint."""
+        special = item.kind == "special"
+        if item.kind == "call" and item.name == "target":
+            self.all.target += self.adjoints.scalars[position]
+        elif special and item.name == "index_assign":
+            self._index_assign(item, position, step, in_header)
+        elif (item.kind, item.name) in (("call", "index"), ("special", "element")):
+            self._index(item, position, step, in_header)
+        elif item.kind == "target" and not item.text:
+            self._addition(item, position, step, in_header)
+        elif item.derived in ("declare", "void"):
+            if item.type.rank:
+                self.adjoints.take(position)
+        else:
+            self._pull_back(item, position, step, in_header)
+
+    def _cotangent(self, item: Item, position: int) -> Any:
+        """The adjoint of an op's value, complete now: a float, or an array to be read."""
+        return self.adjoints.take(position).array if item.type.rank else self.adjoints.scalars[position]
+
+    def _addition(self, item: Item, position: int, step: int, in_header: bool) -> None:
+        """`target += x`: of a container, the sum of its elements."""
+        (operand,) = item.operands
+        cotangent = self._cotangent(item, position)
+        if operand.type.rank and not item.type.rank:
+            cotangent = np.full(self.values.shape(operand, step, in_header), cotangent)
+        self._add(operand, step, in_header, cotangent)
+
+    def _pull_back(self, item: Item, position: int, step: int, in_header: bool) -> None:
+        """By the op's pullback."""
+        cotangent = self._cotangent(item, position)
+        operands = [self.values.value(operand, step, in_header) for operand in item.operands]
+        try:
+            adjoints = self.all.library.pullback(item, operands, cotangent)
+        except NoDerivative as problem:
+            raise NoDerivative(f"{self.all.trace.node(self.frame, position)}: {problem}") from None
+        for operand, adjoint in zip(item.operands, adjoints, strict=True):
+            if adjoint is not None:
+                self._add(operand, step, in_header, adjoint)
+
+    def _indices(self, item: Item, count: int, step: int, in_header: bool) -> list[Any]:
+        return [self.values.value(operand, step, in_header) for operand in item.operands[1:count]]
+
+    def _index(self, item: Item, position: int, step: int, in_header: bool) -> None:
+        """`x[i]`: adds to elements of x's adjoint, in place."""
+        cotangent = self._cotangent(item, position)
+        container = item.operands[0]
+        target = self._position(container, step, in_header)
+        if not target:
+            return
+        if (versions := self.adjoints.containers.get(target)) is None:
+            shape = self.values.shape(container, step, in_header)
+            self.adjoints.give(target, versions := Versions(np.zeros(shape)))
+        indices = self._indices(item, len(item.operands), step, in_header)
+        if item.kind == "special":
+            at = place_of_element(container.type, int(indices[0]), versions.array.shape)
+        else:
+            at = selector(item.symbol.split(",") if item.symbol else [], indices, versions.array.shape)
+        versions.add(at, np.reshape(cotangent, versions.array[at].shape) if is_mesh(at) else cotangent)
+
+    def _index_assign(self, item: Item, position: int, step: int, in_header: bool) -> None:
+        """`x[i] = v`: the adjoint of these elements goes to v, that of the others to x as it was before, in place."""
+        versions = self.adjoints.take(position)
+        *_, value = item.operands
+        indices = self._indices(item, len(item.operands) - 1, step, in_header)
+        at = selector(item.symbol.split(","), indices, versions.array.shape)
+        if self._position(value, step, in_header):
+            if any(isinstance(a, np.ndarray) and len(np.unique(a)) < a.size for a in at):
+                operands = [np.zeros(versions.array.shape), *indices, self.values.value(value, step, in_header)]
+                self._add(value, step, in_header, move_back(item, operands, versions.array)[-1])
+            elif value.type.rank:
+                shape = self.values.shape(value, step, in_header)
+                self._add(value, step, in_header, np.reshape(versions.array[at], shape))
+            else:
+                self._add(value, step, in_header, float(np.reshape(versions.array[at], ())))
+        versions.set(at, 0.0)
+        self._give(item.operands[0], step, in_header, versions)
+
+
+class _Outside:
+    """Where the operands of a call are, in the frame of the caller."""
+
+    def __init__(self, adjoints: Adjoints, frame: Frame, spot: Spot) -> None:
+        self.frame, self.spot = frame, spot
+        self.adjoints = adjoints._frame(frame)
+        block = frame.block_at(spot)
+        self._item = block.items[spot.offset - len(block.arguments)]
+
+    def operand(self, number: int) -> Operand:
+        return self._item.operands[number]
+
+    def position(self, operand: Operand) -> int:
+        """Of an operand that has an adjoint; 0 for others."""
+        index, frame = operand.index, self.frame
+        if index < 2:
+            return 0
+        if index <= frame.head:
+            return index if has_adjoint(frame.graph.parameters[index - 2].type) else 0
+        if not has_adjoint(frame.layout.definitions[index].what.type):
+            return 0
+        return frame.position_of(index, self.spot)
