@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,6 +142,14 @@ class StanModel(TrackedModel):
     def has_lines(self) -> bool:
         """Whether the compiled code has a line table."""
         return self._recipe[5].lines
+
+    @cached_property
+    def as_written(self) -> StanModel:
+        """The same model compiled at level 0: no pass changes the program."""
+        text, filename, values, seed, capture, options, cache, events = self._recipe
+        if options.opt_level == 0:
+            return self
+        return _restore(text, filename, values, seed, capture, replace(options, opt_level=0), cache, events)
 
     def loaded_units(self) -> list[Unit]:
         """The units of the program that are in the process by now."""

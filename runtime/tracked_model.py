@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ulam.runtime.names import GlobalVariable
     from ulam.runtime.trace.contexts import TraceContext
     from ulam.runtime.trace.explanation import Explanation
+    from ulam.runtime.trace.gradient_check import GradientCheck
     from ulam.runtime.trace.nodes import ItemNode, NestedCallNode
     from ulam.runtime.trace.recorder import Source
     from ulam.runtime.trace.session import ModelRoot, TracedProgram
@@ -46,6 +47,13 @@ class TrackedModel:
         def bound_values(self) -> dict[str, Any]: ...
         def parameter_variables(self) -> list[GlobalVariable]: ...
         def param_unconstrain_json(self, theta_json: Mapping[str, Any]) -> FloatArray: ...
+        def param_unc_names(self) -> list[str]: ...
+        @property
+        def as_written(self) -> TrackedModel: ...
+        def log_density(self, theta_unc: FloatArray, *, propto: bool = ..., jacobian: bool = ...) -> float: ...
+        def log_density_gradient(
+            self, theta_unc: FloatArray, *, propto: bool = ..., jacobian: bool = ...
+        ) -> tuple[float, FloatArray]: ...
 
     @cached_property
     def traced_program(self) -> TracedProgram:
@@ -88,9 +96,26 @@ class TrackedModel:
         `propto` drops terms that do not depend on the parameters, `jacobian` adds the change of variables. The value
         is, bit for bit, that of `log_density` of a model compiled with `opt_level=0`.
         """
+        from ulam.runtime.trace.gradient_check import DensityPoint
         from ulam.runtime.trace.session import ModelRoot
 
-        return self._track_root(ModelRoot("log_prob", propto, jacobian), theta, context, None, on_error)
+        node = self._track_root(ModelRoot("log_prob", propto, jacobian), theta, context, None, on_error)
+        node.trace.density = DensityPoint(self, self._unconstrained(theta), propto, jacobian)
+        return node
+
+    def check_gradient(
+        self, theta: Point, *, propto: bool = False, jacobian: bool = True, rtol: float = 1e-12, differences: bool = True
+    ) -> GradientCheck:
+        """Traces the log density and compares the gradient on the tape, the compiled ones and central differences.
+
+        True if they agree; printed, it says what does not, and which op is to blame. See `ulam.trace`.
+        """
+        from ulam.runtime.trace.contexts import TraceContext
+
+        node = self.track_density(
+            theta, propto=propto, jacobian=jacobian, context=TraceContext(containers="copy"), on_error="raise"
+        )
+        return node.trace.check_gradient(rtol, differences=differences)
 
     def track_transformed_parameters(
         self, theta: Point, *, context: TraceContext | None = None, on_error: str = "keep"
@@ -142,8 +167,13 @@ class TrackedModel:
         """A point, parameter by parameter: a float for a scalar, else a vector."""
         variables = self.parameter_variables()
         sizes = [math.prod(variable.unconstrained_dims) for variable in variables]
-        if isinstance(theta, Mapping):
-            theta = self.param_unconstrain_json(theta)
-        whole = np.array(vector(theta, (sum(sizes),), "theta"))
+        whole = self._unconstrained(theta)
         parts = np.split(whole, np.cumsum(sizes)[:-1]) if variables else []
         return {v.name: part if v.dims else float(part[0]) for v, part in zip(variables, parts, strict=True)}
+
+    def _unconstrained(self, theta: Point) -> FloatArray:
+        """A point as a vector of its own."""
+        if isinstance(theta, Mapping):
+            theta = self.param_unconstrain_json(theta)
+        size = sum(math.prod(variable.unconstrained_dims) for variable in self.parameter_variables())
+        return np.array(vector(theta, (size,), "theta"))

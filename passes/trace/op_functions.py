@@ -8,20 +8,21 @@ times the cotangent with respect to the real operands: reverse mode of the `ad` 
 literals, so that what is folded in the program is folded here.
 
 Bound table: one slot per scalar operand; per container one for its elements and one per size. Behind the operands
-stands the result, in the same way, or, of a pullback, the cotangent.
+stands the result, in the same way, or, of a pullback, the cotangent; then the target's adjoint, for calls that add to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import func
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    FloatAttr,
     FunctionType,
     IntegerAttr,
     IntegerType,
@@ -41,9 +42,9 @@ from ulam.passes.builder import BUFFER_REAL
 from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.lower.calls import inline
 from ulam.passes.lower.lowering import Site
-from ulam.passes.lower.outlined import Outlined
+from ulam.passes.lower.outlined import CallGraph, Outlined
 from ulam.passes.lower.stages import lowering_passes, set_slots
-from ulam.passes.lower.thread_target import target_as_value
+from ulam.passes.lower.thread_target import target_as_value, thread_target
 from ulam.passes.lower.units import FunctionWriter, Program
 from ulam.passes.lower.values import (
     Container,
@@ -88,14 +89,18 @@ class OpFunction:
     first: int
     count: int
     draws: bool
+    adds_target: bool
     differentiable: list[int] = field(default_factory=list[int])
-    problem: str = ""
-    """Why there is no pullback."""
+
+    @property
+    def target_slot(self) -> int:
+        """Where the target's adjoint is."""
+        return self.first + (self.result.slots if self.result is not None else 0)
 
     @property
     def slots(self) -> int:
         """How many slots of the bound table it uses."""
-        return self.first + (self.result.slots if self.result is not None else 0)
+        return self.target_slot + self.adds_target
 
 
 @dataclass
@@ -107,40 +112,37 @@ class OpModule:
     failed: dict[str, str]
 
 
-def alone(op: Operation) -> Operation | None:
-    """The op that is compiled for an item of a table: of a `~` statement its density; None for those that are not."""
-    if isinstance(op, stan.TargetAddOp) and op.tilde is not None and isinstance(op.value.owner, stan.CallOp):
-        op = op.value.owner
-    if isinstance(op, _NOT_ALONE) or op.regions:
-        return None
-    return op
-
-
 class OpFunctions:
     """The distinct ops of a traced program, by name."""
 
-    def __init__(self, functions: Mapping[str, stan.FuncOp]) -> None:
+    def __init__(self, functions: dict[str, stan.FuncOp]) -> None:
         self._user = functions
+        self._calls = CallGraph(functions)
         self._by_text: dict[str, str] = {}
         self.by_name: dict[str, OpFunction] = {}
 
     def add(self, op: Operation) -> str | None:
         """Name of the function for an op of a traced function; None if it has none."""
-        found = alone(op)
-        if found is None or not all(_is_kept(v.type) for v in (*found.operands, *found.results)):
+        if isinstance(op, _NOT_ALONE) or op.regions:
             return None
-        function, places = _as_function(found)
+        if not all(value_type(v.type).base != "other" for v in (*op.operands, *op.results)):
+            return None
+        function, places = _as_function(op)
         text = str(function)
         name = self._by_text.get(text)
         if name is None:
             name = self._by_text[text] = f"op{len(self._by_text)}"
             function.properties["sym_name"] = StringAttr(name)
-            made = self.by_name[name] = _describe(name, function, found, places)
+            adds = isinstance(op, stan.CallOp) and op.user is not None and self._adds_target(op.callee.data)
+            made = self.by_name[name] = _describe(name, function, op, places, adds)
             made.differentiable = self._differentiable(made)
         return name
 
+    def _adds_target(self, symbol: str) -> bool:
+        return bool(self._calls.target_ops(symbol) & {stan.TargetAddOp, stan.JacobianAddOp})
+
     def _differentiable(self, made: OpFunction) -> list[int]:
-        if made.draws or made.result is None or made.result.is_int:
+        if made.draws or ((made.result is None or made.result.is_int) and not made.adds_target):
             return []
         taken = [n for n, a in enumerate(made.arguments) if not a.type.is_int]
         op = made.op
@@ -158,10 +160,6 @@ def _autodiff(op: stan.CallOp, arguments: Sequence[OpArgument], taken: Sequence[
     """Of some arguments those that Stan's static rule calls autodiff."""
     bits = cast("DenseArrayBase[IntegerType]", op.autodiff).get_values()
     return [n for n in taken if bits[arguments[n].position]]
-
-
-def _is_kept(type_: Attribute) -> bool:
-    return value_type(type_).base != "other"
 
 
 def _source(value: SSAValue) -> tuple[SSAValue, list[Operation]]:
@@ -213,7 +211,9 @@ def _as_function(op: Operation) -> tuple[stan.FuncOp, list[int]]:
     return function, places
 
 
-def _describe(name: str, function: stan.FuncOp, op: Operation, places: Sequence[int]) -> OpFunction:
+def _describe(
+    name: str, function: stan.FuncOp, op: Operation, places: Sequence[int], adds_target: bool
+) -> OpFunction:
     arguments: list[OpArgument] = []
     slot = 0
     for position in places:
@@ -222,34 +222,43 @@ def _describe(name: str, function: stan.FuncOp, op: Operation, places: Sequence[
         slot += type_.slots
     result = value_type(op.results[0].type) if op.results else None
     draws = bool(effects_of(op) & Effect.DRAWS)
-    return OpFunction(name, function, op, arguments, result, slot, len(op.operands), draws)
+    return OpFunction(name, function, op, arguments, result, slot, len(op.operands), draws, adds_target)
 
 
 # ---------------------------------------------------------------- lowering
 
 
-def lower_values(program: Program, functions: Iterable[OpFunction], *, propto: bool = False) -> OpModule:
+@dataclass(frozen=True)
+class Setting:
+    """What decides on a program's terms: whether constants are dropped, whether `jacobian +=` counts."""
+
+    propto: bool = False
+    jacobian: bool = True
+
+
+def lower_values(program: Program, functions: Iterable[OpFunction], setting: Setting) -> OpModule:
     """`name()` for each function: from its operands' slots to the result's."""
-    return _Lowering(program, propto).run(functions, _value)
+    return _Lowering(program, setting).run(functions, _value)
 
 
-def lower_pullbacks(program: Program, functions: Iterable[OpFunction], *, propto: bool = False) -> OpModule:
+def lower_pullbacks(program: Program, functions: Iterable[OpFunction], setting: Setting) -> OpModule:
     """`name(theta, gradient, 0)` for each function with differentiable operands: these are `theta`, its adjoints go to
-    `gradient`; other operands, sizes and the cotangent are in slots. The result is the sum of result times cotangent.
+    `gradient`; other operands, sizes and the cotangent are in slots. The result is the sum of result times cotangent,
+    and of what the call adds to the target times the target's adjoint.
 
     What cannot be differentiated with respect to all reals is with respect to those that Stan calls autodiff.
     """
-    return _Lowering(program, propto).run((f for f in functions if f.differentiable), _pullback)
+    return _Lowering(program, setting).run((f for f in functions if f.differentiable), _pullback)
 
 
 class _Lowering:
     """Functions are lowered one by one, so that one that cannot be does not keep others from it."""
 
-    def __init__(self, program: Program, propto: bool) -> None:
+    def __init__(self, program: Program, setting: Setting) -> None:
         self.program = program
-        self.propto = propto
+        self.propto, self.jacobian = setting.propto, setting.jacobian
         self.sites: list[Site] = []
-        self._outlined = Outlined(program.functions)
+        self._outlined = Outlined(program.functions, whole_terms=True)
 
     def run(self, functions: Iterable[OpFunction], lower: Callable[[_Lowering, OpFunction], ModuleOp]) -> OpModule:
         made, failed = ModuleOp([]), dict[str, str]()
@@ -277,6 +286,11 @@ class _Lowering:
             function.differentiable = fewer
             return lower(self, function)
 
+    def reads_target(self, symbol: str) -> bool:
+        """Whether a call may depend on what was added to the target before it; a model begins with nothing."""
+        model = self.program.functions[symbol].model is not None
+        return not model and stan.TargetOp in self._outlined.graph.target_ops(symbol)
+
     def writer(self, name: str, arguments: Sequence[Attribute]) -> tuple[FunctionWriter, Program]:
         outlined = Outlined({})
         outlined.graph, outlined.terms = self._outlined.graph, self._outlined.terms
@@ -284,6 +298,7 @@ class _Lowering:
         writer = FunctionWriter(program, self.sites, name, arguments)
         writer.low.precise = True
         writer.low.propto = self.propto
+        writer.low.jacobian = writer.builder.i1(True) if self.jacobian else None
         return writer, program
 
     def call(self, writer: FunctionWriter, function: OpFunction, arguments: Sequence[Value]) -> Value | None:
@@ -359,6 +374,9 @@ def pullback_name(name: str) -> str:
 
 
 def _pullback(lowering: _Lowering, function: OpFunction) -> ModuleOp:
+    op = function.op
+    if isinstance(op, stan.CallOp) and op.user is not None and lowering.reads_target(op.callee.data):
+        raise NotSupportedError(f"'{op.callee.data}' reads the target: let the context enter it", op.location)
     writer, program = lowering.writer(pullback_name(function.name), (BUFFER_REAL, i32))
     builder, low = writer.builder, writer.low
     low.differentiated = True
@@ -382,17 +400,50 @@ def _pullback(lowering: _Lowering, function: OpFunction) -> ModuleOp:
         else:
             arguments.append(builder.load(point, offsets[n]))
     result = lowering.call(writer, function, arguments)
-    if isinstance(result, Container):
-        cotangent = builder.bound(function.first, BUFFER_REAL)
-
-        def add(k: SSAValue, element: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            builder.emit(ad.TargetAddOp, (builder.mulf(builder.load(cotangent, k), element),))
-            return ()
-
-        for_each_element(builder, materialize(builder, result), add)
-    else:
-        assert isinstance(result, SSAValue)
-        builder.emit(ad.TargetAddOp, (builder.mulf(builder.bound(function.first, f64), result),))
-    entry = writer.finish([builder.f64(0.0)], target_result=IntegerAttr(0, i64))
+    entry = writer.finish([_weighted(writer, function, result), builder.f64(0.0)], target_result=IntegerAttr(1, i64))
+    _as_target(entry, function)
     request = ad.GradientOp.create(properties={"function": SymbolRefAttr(pullback_name(function.name))})
     return lowering.finished(entry, program, request)
+
+
+def _weighted(writer: FunctionWriter, function: OpFunction, result: Value | None) -> SSAValue:
+    """The sum of the result times the cotangent."""
+    builder = writer.builder
+    if function.result is None or function.result.is_int:
+        return builder.f64(0.0)
+    if not isinstance(result, Container):
+        assert isinstance(result, SSAValue)
+        return builder.mulf(builder.bound(function.first, f64), result)
+    cotangent = builder.bound(function.first, BUFFER_REAL)
+
+    def add(k: SSAValue, element: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return (builder.addf(sums[0], builder.mulf(builder.load(cotangent, k), element)),)
+
+    return for_each_element(builder, materialize(builder, result), add, [builder.f64(0.0)])[0]
+
+
+def _as_target(entry: func.FuncOp, function: OpFunction) -> None:
+    """What is differentiated: of `return sum, target`, the sum and, if the call adds to it, the target times its adjoint.
+
+    What else is added to the target on the way does not count: it is the result already.
+    """
+    thread_target(entry, False)
+    block = entry.body.block
+    end = block.last_op
+    assert isinstance(end, func.ReturnOp)
+    wanted, target = end.operands
+    made: list[Operation] = []
+    if function.adds_target:
+        adjoint = rt.BoundOp.create(
+            result_types=(f64,), properties={"slot": IntegerAttr(function.target_slot, i64)}
+        )  # fmt: skip
+        product = arith.MulfOp(adjoint.results[0], target)
+        made += [adjoint, product, summed := arith.AddfOp(wanted, product.result)]
+        wanted = summed.result
+    placeholder = arith.ConstantOp(FloatAttr(0.0, f64))
+    made += [placeholder, ad.TargetAddOp.create(operands=(wanted,))]
+    block.insert_ops_before(made, end)
+    end.operands = [placeholder.result]
+    entry.attributes["target_result"] = IntegerAttr(0, i64)
+    inputs = entry.function_type.inputs.data
+    entry.properties["function_type"] = FunctionType.from_lists(inputs, [f64])

@@ -109,11 +109,15 @@ class Adjoints:
             return live.array.copy()
         return np.zeros(np.shape(node.value))
 
-    def by_parameter(self) -> dict[str, Any]:
-        """Of the traced function's parameters; None for those that have none."""
+    def gradient(self) -> Any:
+        """See `Trace.adjoint`."""
         root = self.trace.root.frame
-        nodes = [self.trace.node(root, number + 2) for number in range(len(root.graph.parameters))]
-        return {parameter.name: self.of(n) for parameter, n in zip(root.graph.parameters, nodes, strict=True)}
+        parameters = root.graph.parameters
+        found = [self.of(self.trace.node(root, number + 2)) for number in range(len(parameters))]
+        if self.trace.density is None:
+            return {parameter.name: value for parameter, value in zip(parameters, found, strict=True)}
+        unconstrained = [np.reshape(v, -1) for p, v in zip(parameters, found, strict=True) if not p.data]
+        return np.concatenate([np.zeros(0), *unconstrained])
 
     # ------------------------------------------------------------ the walk
 
@@ -165,6 +169,11 @@ def _adding(graphs: Mapping[str, Graph]) -> set[str]:
     return found
 
 
+def _adds_unseen(item: Item) -> bool:
+    """Whether an op is a call that was not entered of a function that adds to the target."""
+    return item.kind == "call" and not item.child and item.name.endswith(("_lp", "_jacobian"))
+
+
 class _Sweep:
     """The walk over one frame."""
 
@@ -204,7 +213,7 @@ class _Sweep:
             if item.child:
                 if adjoints.reached[position] or (self.all.target and item.child in self.all.adding):
                     yield self._enter(item, position, step, in_header)
-            elif adjoints.reached[position]:
+            elif adjoints.reached[position] or (self.all.target and _adds_unseen(item)):
                 self._item(item, position, step, in_header)
         for offset in range(min(last + 1, count) - 1, -1, -1):
             position = base + 1 + offset
@@ -305,7 +314,7 @@ class _Sweep:
             self._index(item, position, step, in_header)
         elif item.kind == "target" and not item.text:
             self._addition(item, position, step, in_header)
-        elif item.derived in ("declare", "void"):
+        elif item.derived == "declare":
             if item.type.rank:
                 self.adjoints.take(position)
         else:
@@ -313,7 +322,11 @@ class _Sweep:
 
     def _cotangent(self, item: Item, position: int) -> Any:
         """The adjoint of an op's value, complete now: a float, or an array to be read."""
-        return self.adjoints.take(position).array if item.type.rank else self.adjoints.scalars[position]
+        if not item.type.rank:
+            return self.adjoints.scalars[position]
+        if not self.adjoints.reached[position]:
+            return np.zeros(np.shape(self.all.trace.node(self.frame, position).value))
+        return self.adjoints.take(position).array
 
     def _addition(self, item: Item, position: int, step: int, in_header: bool) -> None:
         """`target += x`: of a container, the sum of its elements."""
@@ -328,7 +341,7 @@ class _Sweep:
         cotangent = self._cotangent(item, position)
         operands = [self.values.value(operand, step, in_header) for operand in item.operands]
         try:
-            adjoints = self.all.library.pullback(item, operands, cotangent)
+            adjoints = self.all.library.pullback(item, operands, cotangent, self.all.target)
         except NoDerivative as problem:
             raise NoDerivative(f"{self.all.trace.node(self.frame, position)}: {problem}") from None
         for operand, adjoint in zip(item.operands, adjoints, strict=True):

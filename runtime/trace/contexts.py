@@ -6,6 +6,7 @@ TraceContext(primitives={"zero"}, metadata=lambda site: {"cost": 1} if site.kind
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -26,6 +27,8 @@ class Site:
 
 
 Predicate = Callable[[Site], bool]
+ALL = 1 << 62
+"""Elements of containers that are copied, if all are."""
 
 
 class TraceContext:
@@ -66,11 +69,17 @@ class TraceContext:
         self.primitives = primitives if callable(primitives) else frozenset(primitives)
         self.enter = None if enter is None else frozenset(enter)
         self.max_depth = max_depth
-        self.max_copy = max_copy if containers == "digest" else 1 << 62
+        self.max_copy = max_copy if containers == "digest" else ALL
         self.metadata = metadata
         self.limit_bytes = limit_bytes
         self.overflow = overflow
         self.self_node = self_node
+
+    def copying(self) -> TraceContext:
+        """The same, but keeps everything: containers as copies, and without a limit."""
+        found = copy(self)
+        found.max_copy, found.limit_bytes, found.overflow = ALL, 1 << 40, "stop"
+        return found
 
     def can_enter(self, site: Site, depth: int) -> bool:
         """Whether a call of a user's function is entered; `depth` is 1 for the tracked call, 2 for what it calls."""
@@ -146,7 +155,7 @@ class Compose(TraceContext):
 
     @property
     def compiled_key(self) -> tuple[Any, ...]:
-        return (self.first.compiled_key, self.second.compiled_key)
+        return (self.first.compiled_key, self.second.compiled_key, self.max_copy)
 
 
 def is_builtin(symbol: str) -> bool:

@@ -62,7 +62,8 @@ class OpLibrary:
     """Values and pullbacks of the ops of a traced program. Any number of threads may use it, one at a time does.
 
     `program` gives the program in value form, when something is compiled; `ops` are those of each traced function by
-    number of their value. `propto`: constants are dropped where the traced program did.
+    number of their value. `propto`: constants are dropped where the traced program did; `jacobian`: whether
+    `jacobian +=` counts.
     """
 
     def __init__(
@@ -70,12 +71,12 @@ class OpLibrary:
         program: Callable[[], Program],
         graphs: Mapping[str, Graph],
         ops: Mapping[str, Mapping[int, Any]],
-        *,
         propto: bool = False,
+        jacobian: bool = True,
     ) -> None:
         self._make_program = program
         self._graphs, self._ops = graphs, ops
-        self._propto = propto
+        self._propto, self._jacobian = propto, jacobian
         self._lock = threading.RLock()
         self._functions: OpFunctions | None = None
         self._names: dict[int, str | None] = {}  # of an item, by identity
@@ -93,9 +94,12 @@ class OpLibrary:
 
     # ------------------------------------------------------------ what is called
 
-    def value(self, node: ItemNode | Item, operands: Sequence[Any], rng: Any = None) -> Any:
+    def value(
+        self, node: ItemNode | Item, operands: Sequence[Any], rng: Any = None, *, whole: bool = False
+    ) -> Any:
         """The value of an op for these operands; None for ops without one. `rng`: what draws draw from.
 
+        `whole`: of a call that was entered, the function as a whole.
         Raises ProgramError where the program would, and ArgumentError for ops that are no function of their operands:
         calls that were entered, prints, additions to the target.
         """
@@ -110,29 +114,39 @@ class OpLibrary:
             place = item.place or Place("", 0, 0)
             raise FatalError(problem, "", place.file, place.line, place.column, ())
         with self._lock:
-            function = self._function(item)
+            function = self._function(item, whole)
             loaded = self._load("values", function)
             return self._run_value(loaded, function, item, operands[_callbacks(item) :], rng)
 
-    def pullback(self, node: ItemNode | Item, operands: Sequence[Any], cotangent: Any) -> list[Any]:
+    def pullback(
+        self,
+        node: ItemNode | Item,
+        operands: Sequence[Any],
+        cotangent: Any,
+        target: float = 0.0,
+        *,
+        whole: bool = False,
+    ) -> list[Any]:
         """For each operand what it gets: a float or an array of its shape; None where there is no derivative.
 
-        Ints, literals, and arguments that Stan calls data have none. Raises NoDerivative for ops of whose pullback the
+        `target`: the adjoint of the target, for calls that add to it; `whole` as for `value`. Ints, literals, and arguments that Stan calls data have none. Raises NoDerivative for ops of whose pullback the
         compiler knows nothing, and ProgramError where the op throws.
         """
         item = _item(node)
         _require_kept(item, operands)
-        if item.type.is_int or item.derived in ("increment", "condition", "declare", "void"):
+        if item.derived in ("increment", "condition", "declare"):
             return [None] * len(operands)
         if is_move(item):
-            return move_back(item, operands, cotangent)
+            return [None] * len(operands) if item.type.is_int else move_back(item, operands, cotangent)
         with self._lock:
-            function = self._function(item)
-            if not function.differentiable:
+            function = self._function(item, whole)
+            if not function.differentiable or (item.type.is_int and not target):
                 return [None] * len(operands)
             loaded = self._load("pullbacks", function)
             first = _callbacks(item)
-            return [None] * first + self._run_pullback(loaded, function, item, operands[first:], cotangent)
+            return [None] * first + self._run_pullback(
+                loaded, function, item, operands[first:], cotangent, target
+            )
 
     def prepare(self, *kinds: str) -> None:
         """Compiles now: "values", "pullbacks", or both."""
@@ -161,14 +175,26 @@ class OpLibrary:
                         self._names[id(item)] = None if op is None or item.child else self._functions.add(op)
         return self._functions
 
-    def _function(self, item: Item) -> OpFunction:
+    def _function(self, item: Item, whole: bool) -> OpFunction:
         functions = self._all()
         if id(item) not in self._names:
             raise ArgumentError("the node is of another trace")
-        name = self._names[id(item)]
+        name = self._names[id(item)] if not whole else self._whole(item)
         if name is None:
             raise ArgumentError(f"'{item.name}' is no function of its operands")
         return functions.by_name[name]
+
+    def _whole(self, item: Item) -> str | None:
+        """The function for an entered call; what was compiled before is compiled again with it."""
+        functions = self._all()
+        for symbol, graph in self._graphs.items():
+            if any(item is other for block in graph.blocks for other in block.items):
+                count = len(functions.by_name)
+                name = functions.add(self._ops[symbol][item.index])
+                if len(functions.by_name) > count:
+                    self._loaded.clear()
+                return name
+        return None
 
     def _lowerable(self) -> Program:
         if self._program is None:
@@ -177,13 +203,14 @@ class OpLibrary:
 
     def _module_of(self, kind: str) -> _Loaded:
         if kind not in self._loaded:
-            from ulam.passes.trace.op_functions import lower_pullbacks, lower_values
+            from ulam.passes.trace.op_functions import Setting, lower_pullbacks, lower_values
 
             lower = {"values": lower_values, "pullbacks": lower_pullbacks}[kind]
             functions = self._all().by_name.values()
+            setting = Setting(self._propto, self._jacobian)
 
             def make() -> _Loaded:
-                return _Loaded(lower(self._lowerable(), functions, propto=self._propto))
+                return _Loaded(lower(self._lowerable(), functions, setting))
 
             self._loaded[kind] = _compiled(make)
         return self._loaded[kind]
@@ -239,18 +266,20 @@ class OpLibrary:
                 self._memory.ulam_bound_memory_free(memory)
 
     def _run_pullback(
-        self, loaded: _Loaded, function: OpFunction, item: Item, operands: Sequence[Any], cotangent: Any
-    ) -> list[Any]:
+        self, loaded: _Loaded, function: OpFunction, item: Item, operands: Sequence[Any], cotangent: Any,
+        target: float,
+    ) -> list[Any]:  # fmt: skip
         from ulam.passes.trace.op_functions import pullback_name
 
         ints, reals, kept = self._table(function, operands)
-        assert function.result is not None
-        if function.result.rank:
+        if function.result is not None and function.result.rank:
             elements = _elements(np.asarray(cotangent, float), function.result)
             kept.append(elements)
             ints[function.first] = elements.ctypes.data
-        else:
+        elif function.result is not None:
             reals[function.first] = cotangent
+        if function.adds_target:
+            reals[function.target_slot] = target
         parts = [function.arguments[n] for n in function.differentiable]
         flat = [_elements(operands[a.position], a.type, pad=False) for a in parts]
         theta = np.concatenate([*flat, np.zeros(1)])

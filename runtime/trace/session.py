@@ -19,7 +19,7 @@ from ulam.runtime.errors import ArgumentError, ProgramError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import BoundData, ContextPool
 from ulam.runtime.program import as_compile_error, load_object
-from ulam.runtime.trace.contexts import Site, TraceContext
+from ulam.runtime.trace.contexts import ALL, Site, TraceContext
 from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
@@ -44,6 +44,7 @@ from ulam.runtime.trace.tape import Tables, Tape
 if TYPE_CHECKING:
     from ulam.passes.lower.units import Program
     from ulam.runtime.trace.adjoint import Adjoints
+    from ulam.runtime.trace.gradient_check import DensityPoint, GradientCheck
     from ulam.runtime.compiler import CompileOptions
 
 POOLED = 2
@@ -106,6 +107,10 @@ class Trace(Exports):
         self.error: TraceError | None = None
         self.adjoints: Adjoints | None = None
         """What `adjoint` found last."""
+        self.density: DensityPoint | None = None
+        """Of a model's log density: the model and the point."""
+        self.again: Callable[[TraceContext], Trace] | None = None
+        """Runs the same once more, recorded in another way; None for a trace without its program."""
         self._ops = ops
         self._library = library
         self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
@@ -145,18 +150,43 @@ class Trace(Exports):
             raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
         return self._library
 
-    def adjoint(self, seed: Any = 1.0, node: Node | None = None) -> dict[str, Any]:
+    def adjoint(self, seed: Any = 1.0, node: Node | None = None) -> Any:
         """The derivative of the result, or of another node's value, with respect to all values of the run.
 
-        Afterwards each node has its `adjoint`. Returns those of the traced function's parameters, by name; None for
-        ints. `seed`: what the adjoint of the value itself is, for a container an array of its shape. Raises
-        ArgumentError for what was not kept whole (`TraceContext(containers="copy")` keeps large containers), and
-        NoDerivative for functions that the compiler cannot differentiate.
+        Afterwards each node has its `adjoint`. Returns the gradient: of a log density, a vector in the order of the
+        unconstrained parameters; of a function, a dictionary by name of its parameters, with None for ints. `seed`: what
+        the adjoint of the value itself is, for a container an array of its shape. Raises ArgumentError for what was not
+        kept whole (`TraceContext(containers="copy")` keeps large containers), and NoDerivative for functions that the
+        compiler cannot differentiate.
         """
         from ulam.runtime.trace.adjoint import Adjoints
 
         self.adjoints = Adjoints(self, self.root if node is None else node, seed)
-        return self.adjoints.by_parameter()
+        return self.adjoints.gradient()
+
+    def check_gradient(self, rtol: float = 1e-12, *, differences: bool = True) -> GradientCheck:
+        """Compares the gradient on the tape with the compiled one and with central differences.
+
+        True if all agree; else the result, printed, names the first node whose pullback is not its derivative. Of a log
+        density the compiled gradients are those at level 0 and at the model's own level. A trace with digests of large
+        containers is recorded once more, with copies.
+        """
+        from ulam.runtime.trace.gradient_check import check_gradient
+
+        return check_gradient(self, rtol, differences)
+
+    def with_copies(self) -> Trace:
+        """The same run with all containers copied: this trace, if it has them, or another one.
+
+        Raises ArgumentError for a trace without its program.
+        """
+        if self.context.max_copy >= ALL:
+            return self
+        if self.again is None:
+            raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
+        found = self.again(self.context.copying())
+        found.density = self.density
+        return found
 
     def node(self, frame: Frame, position: int) -> Node:
         """The node at a position of a frame. Raises IndexError."""
@@ -325,7 +355,7 @@ class TracedProgram:
         symbol, values, types = self.bind(name, arguments)
         compiled = self.compiled(symbol, context)
         self._check_draws(compiled, name, rng)
-        return self._run(compiled, context, values, types, rng, on_error).root
+        return self._run(symbol, context, values, types, rng, on_error).root
 
     def track_model(
         self, root: ModelRoot, values: Mapping[str, Any], context: TraceContext | None, rng: Source | None,
@@ -340,7 +370,7 @@ class TracedProgram:
         self._check_draws(compiled, root.name, rng)
         parameters = compiled.tables.graphs[ROOT].parameters
         given = [values[parameter.name] for parameter in parameters]
-        return self._run(compiled, context, given, [p.type for p in parameters], rng, on_error).root
+        return self._run(root, context, given, [p.type for p in parameters], rng, on_error).root
 
     def _check_names(self, context: TraceContext) -> None:
         if unknown := sorted(context.names - set(self.signatures)):
@@ -400,17 +430,21 @@ class TracedProgram:
         draws = "_rng" in text
         return _Compiled(
             loaded, loaded.address("evaluate"), unit.n_slots, sites, Tables(unit.graphs), unit.ops,
-            instrumented_text(unit), draws, OpLibrary(self._in_value_form, unit.graphs, unit.ops),
+            instrumented_text(unit), draws,
+            OpLibrary(partial(self._in_value_form, symbol), unit.graphs, unit.ops, plan.propto, plan.jacobian),
         )  # fmt: skip
 
-    def _in_value_form(self) -> Program:
+    def _in_value_form(self, symbol: str | ModelRoot) -> Program:
         """The program, ready to be lowered."""
         from xdsl.context import Context
 
         from ulam.passes.lower.pipeline import to_value_form
         from ulam.passes.profiles import StripProfiles
+        from ulam.passes.trace.density import model_function
 
         module = self._module()
+        if isinstance(symbol, ModelRoot):
+            model_function(module, symbol.name, jacobian=symbol.jacobian)
         StripProfiles().apply(Context(), module)
         return to_value_form(module)
 
@@ -426,9 +460,10 @@ class TracedProgram:
                     item.metadata = dict(context.metadata(_site(item)) or {})
 
     def _run(
-        self, compiled: _Compiled, context: TraceContext, values: Sequence[Any], types: Sequence[ValueType],
+        self, symbol: str | ModelRoot, context: TraceContext, values: Sequence[Any], types: Sequence[ValueType],
         rng: Source | None, on_error: str,
     ) -> Trace:  # fmt: skip
+        compiled = self.compiled(symbol, context)
         recorder = self.recorder(context, compiled.tables.longest)
         error, draws, continuation, printed = self._record(compiled, recorder, values, types, rng)
         if printed:
@@ -436,6 +471,8 @@ class TracedProgram:
         tape = Tape(recorder, compiled.tables, values, error is not None)
         trace = Trace(tape, context, self.source, compiled.ops, compiled.library)
         trace.draws, trace.continuation = draws, continuation
+        replay = None if rng is None else Replay.of(draws)
+        trace.again = lambda other: self._run(symbol, other, values, types, replay, "keep")
         if context.overflow == "edges":
             recorder.replay = partial(self._replay, compiled, recorder.chunk_bytes, values, types, draws)
         if error is not None:
