@@ -104,7 +104,13 @@ class TrackedModel:
         return node
 
     def check_gradient(
-        self, theta: Point, *, propto: bool = False, jacobian: bool = True, rtol: float = 1e-12, differences: bool = True
+        self,
+        theta: Point,
+        *,
+        propto: bool = False,
+        jacobian: bool = True,
+        rtol: float = 1e-12,
+        differences: bool = True,
     ) -> GradientCheck:
         """Traces the log density and compares the gradient on the tape, the compiled ones and central differences.
 

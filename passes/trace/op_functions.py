@@ -8,7 +8,7 @@ times the cotangent with respect to the real operands: reverse mode of the `ad` 
 literals, so that what is folded in the program is folded here.
 
 Bound table: one slot per scalar operand; per container one for its elements and one per size. Behind the operands
-stands the result, in the same way, or, of a pullback, the cotangent; then the target's adjoint, for calls that add to it.
+stands the result, in the same way, or, of a pullback, the cotangent, and the target's adjoint for calls that add to it.
 """
 
 from __future__ import annotations
@@ -211,9 +211,7 @@ def _as_function(op: Operation) -> tuple[stan.FuncOp, list[int]]:
     return function, places
 
 
-def _describe(
-    name: str, function: stan.FuncOp, op: Operation, places: Sequence[int], adds_target: bool
-) -> OpFunction:
+def _describe(name: str, function: stan.FuncOp, op: Operation, places: Sequence[int], adds_target: bool) -> OpFunction:
     arguments: list[OpArgument] = []
     slot = 0
     for position in places:
@@ -423,7 +421,7 @@ def _weighted(writer: FunctionWriter, function: OpFunction, result: Value | None
 
 
 def _as_target(entry: func.FuncOp, function: OpFunction) -> None:
-    """What is differentiated: of `return sum, target`, the sum and, if the call adds to it, the target times its adjoint.
+    """What is differentiated: of `return sum, target` the sum; of calls that add to it, also the target times its adjoint.
 
     What else is added to the target on the way does not count: it is the result already.
     """

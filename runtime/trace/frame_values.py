@@ -80,9 +80,7 @@ class FrameValues:
         run = self.run[step]
         return int(found[0][run]), int(found[1][run])
 
-    def _define(
-        self, record: int, in_header: bool, index: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _define(self, record: int, in_header: bool, index: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """For all runs of a block."""
         layout = self.frame.layout
         what = layout.definitions[index]

@@ -232,8 +232,13 @@ def _find_culprit(trace: Trace, check: GradientCheck) -> None:
             inside = "" if parent is None else f" in {parent.function}"
             check.problem = f"the pullback of {node}{inside}{where} is not its derivative: relative error {error:.2g}"
             return
-    check.problem = "the pullback of each op is its derivative, as far as differences tell: what is put together of " + (
-        "them is wrong" if any(name != "differences" for name in check.wrong) else "them, or the differences, are wrong"
+    check.problem = (
+        "the pullback of each op is its derivative, as far as differences tell: what is put together of "
+        + (
+            "them is wrong"
+            if any(name != "differences" for name in check.wrong)
+            else "them, or the differences, are wrong"
+        )
     )
 
 
@@ -276,7 +281,9 @@ def local_error(trace: Trace, node: ItemNode) -> float:
 
             def along(step: float, n: int = n, direction: Any = direction) -> float:
                 changed = list(operands)
-                changed[n] = changed[n] + step * direction if np.ndim(changed[n]) else changed[n] + step * float(direction)
+                changed[n] = (
+                    changed[n] + step * direction if np.ndim(changed[n]) else changed[n] + step * float(direction)
+                )
                 return float(np.sum(weights * library.value(node, changed)))
 
             size = max(1.0, float(np.max(np.abs(operand), initial=0.0)))

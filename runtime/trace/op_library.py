@@ -94,9 +94,7 @@ class OpLibrary:
 
     # ------------------------------------------------------------ what is called
 
-    def value(
-        self, node: ItemNode | Item, operands: Sequence[Any], rng: Any = None, *, whole: bool = False
-    ) -> Any:
+    def value(self, node: ItemNode | Item, operands: Sequence[Any], rng: Any = None, *, whole: bool = False) -> Any:
         """The value of an op for these operands; None for ops without one. `rng`: what draws draw from.
 
         `whole`: of a call that was entered, the function as a whole.
@@ -144,9 +142,7 @@ class OpLibrary:
                 return [None] * len(operands)
             loaded = self._load("pullbacks", function)
             first = _callbacks(item)
-            return [None] * first + self._run_pullback(
-                loaded, function, item, operands[first:], cotangent, target
-            )
+            return [None] * first + self._run_pullback(loaded, function, item, operands[first:], cotangent, target)
 
     def prepare(self, *kinds: str) -> None:
         """Compiles now: "values", "pullbacks", or both."""

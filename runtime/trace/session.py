@@ -43,9 +43,9 @@ from ulam.runtime.trace.tape import Tables, Tape
 
 if TYPE_CHECKING:
     from ulam.passes.lower.units import Program
+    from ulam.runtime.compiler import CompileOptions
     from ulam.runtime.trace.adjoint import Adjoints
     from ulam.runtime.trace.gradient_check import DensityPoint, GradientCheck
-    from ulam.runtime.compiler import CompileOptions
 
 POOLED = 2
 """Recorders that are kept for the next run of the same kind, with their memory."""
