@@ -344,9 +344,7 @@ def trace(
         str | None,
         typer.Option(show_default="by the name of the output, else text", help="text, json, dot, svg or chrome."),
     ] = None,
-    max_nodes: Annotated[
-        int, typer.Option(min=1, help="Most nodes of pictures; the middle is left out.")
-    ] = 2000,
+    max_nodes: Annotated[int, typer.Option(min=1, help="Most nodes of pictures; the middle is left out.")] = 2000,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
     save: Annotated[Path | None, typer.Option(help="Also save the trace, for later.")] = None,
     diff: Annotated[

@@ -421,7 +421,7 @@ def _weighted(writer: FunctionWriter, function: OpFunction, result: Value | None
 
 
 def _as_target(entry: func.FuncOp, function: OpFunction) -> None:
-    """What is differentiated: of `return sum, target` the sum; of calls that add to it, also the target times its adjoint.
+    """What is differentiated: of `return sum, target` the sum and, for calls that add to it, the target, weighted.
 
     What else is added to the target on the way does not count: it is the result already.
     """

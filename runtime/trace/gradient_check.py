@@ -6,7 +6,7 @@ not its derivative is named: this tells a wrong rule of the AD from a mistake in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ class DensityPoint:
 class GradientCheck:
     """What `check_gradient` found; true if all gradients agree.
 
-    `tape`: the gradient on the tape. `compiled`: by optimization level (for a function, of the function on its own), and
+    `tape`: the gradient on the tape. `compiled`: by optimization level (of a function, of the function alone), and
     `differences`, None if they were not asked for. Errors are relative to the larger of 1 and the greatest element.
     `node` is the first whose pullback is wrong; None where none is.
     """
@@ -59,6 +59,7 @@ class GradientCheck:
     rtol: float
     values: dict[str, float] = field(default_factory=dict[str, float])
     """The traced value, and the compiled ones."""
+    point: Gradient = field(default_factory=lambda: np.zeros(0))
     node: Node | None = None
     problem: str = ""
 
@@ -116,11 +117,10 @@ def check_gradient(trace: Trace, rtol: float = 1e-12, differences: bool = True) 
     if trace.failed:
         raise ArgumentError("the run failed: there is no gradient to check")
     trace = trace.with_copies()
-    found = _of_density(trace, trace.density, rtol) if trace.density is not None else _of_function(trace, rtol)
-    check, value = found
+    density = trace.density
+    check, value = _of_function(trace, rtol) if density is None else _of_density(trace, density, rtol)
     if differences:
-        point = trace.density.theta if trace.density is not None else _flat(trace)
-        check.differences = central_differences(value, point)
+        check.differences = central_differences(value, check.point)
     if not check:
         _find_culprit(trace, check)
     return check
@@ -136,7 +136,7 @@ def _of_density(trace: Trace, at: DensityPoint, rtol: float) -> tuple[GradientCh
     models = {"level 0": written, f"level {at.model.options.opt_level}": at.model}
     compiled = {name: model.log_density_gradient(at.theta, **options)[1] for name, model in models.items()}
     check = GradientCheck(at.model.param_unc_names(), tape, compiled, None, rtol)
-    check.values = {"tape": trace.root.value}
+    check.point, check.values = at.theta, {"tape": trace.root.value}
     check.values |= {name: model.log_density(at.theta, **options) for name, model in models.items()}
     return check, lambda theta: written.log_density(theta, **options)
 
@@ -148,45 +148,34 @@ def _arguments(trace: Trace) -> tuple[list[str], list[Any], list[int]]:
     return [p.name for p in parameters], list(trace.tape.arguments), reals
 
 
-def _flat(trace: Trace) -> Gradient:
-    _, values, reals = _arguments(trace)
-    return np.concatenate([np.zeros(0), *(np.reshape(values[n], -1) for n in reals)])
-
-
 def _of_function(trace: Trace, rtol: float) -> tuple[GradientCheck, Value]:
     names, values, reals = _arguments(trace)
     root = trace.root
     if not has_adjoint(root.type) or root.type.rank:
         raise ArgumentError(f"'{root.function}' gives no real: there is no gradient to check")
     adjoints = trace.adjoint()
-    assert isinstance(adjoints, dict)
-    tape = np.concatenate([np.zeros(0), *(np.reshape(adjoints[names[n]], -1) for n in reals)])
     library = trace.op_library
     whole = library.pullback(root, values, 1.0, whole=True)
-    taken = [n for n in reals if whole[n] is not None]
-    compiled = np.concatenate([np.zeros(0), *(np.reshape(_or_zero(whole[n], values[n]), -1) for n in reals)])
-    for n in set(reals) - set(taken):  # `data`: the compiled function has no derivative there
-        adjoints[names[n]] = np.zeros(np.shape(values[n]))
-    tape = np.concatenate([np.zeros(0), *(np.reshape(adjoints[names[n]], -1) for n in reals)]) if reals else tape
-    labels = [name for n in reals for name in _labels(names[n], np.shape(values[n]))]
-    check = GradientCheck(labels, tape, {"level 0": compiled}, None, rtol)
+    taken = [n for n in reals if whole[n] is not None]  # of `data` the compiled function has no derivative
+    tape = _joined(adjoints[names[n]] for n in taken)
+    labels = [name for n in taken for name in _labels(names[n], np.shape(values[n]))]
+    check = GradientCheck(labels, tape, {"level 0": _joined(whole[n] for n in taken)}, None, rtol)
     check.values = {"tape": root.value, "level 0": library.value(root, values, whole=True)}
+    check.point = _joined(values[n] for n in taken)
 
     def value(point: Gradient) -> float:
         changed, at = list(values), 0
-        for n in reals:
-            size = int(np.size(values[n]))
-            if n in taken:
-                part = point[at : at + size]
-                changed[n] = part.reshape(np.shape(values[n])) if np.ndim(values[n]) else float(part[0])
-            at += size
+        for n in taken:
+            part = point[at : at + np.size(values[n])]
+            changed[n] = part.reshape(np.shape(values[n])) if np.ndim(values[n]) else float(part[0])
+            at += len(part)
         return library.value(root, changed, whole=True)
 
     return check, value
 
 
-def _or_zero(adjoint: Any, value: Any) -> Any:
-    return np.zeros(np.shape(value)) if adjoint is None else adjoint
+def _joined(parts: Iterable[Any]) -> Gradient:
+    return np.concatenate([np.zeros(0), *(np.reshape(part, -1) for part in parts)])
 
 
 def _labels(name: str, shape: tuple[int, ...]) -> list[str]:
@@ -232,14 +221,10 @@ def _find_culprit(trace: Trace, check: GradientCheck) -> None:
             inside = "" if parent is None else f" in {parent.function}"
             check.problem = f"the pullback of {node}{inside}{where} is not its derivative: relative error {error:.2g}"
             return
-    check.problem = (
-        "the pullback of each op is its derivative, as far as differences tell: what is put together of "
-        + (
-            "them is wrong"
-            if any(name != "differences" for name in check.wrong)
-            else "them, or the differences, are wrong"
-        )
-    )
+    check.problem = "the pullback of each op is its derivative, as far as differences tell: "
+    if check.wrong == ["differences"]:
+        check.problem += "these are not exact here, or "
+    check.problem += "how pullbacks are put together is wrong"
 
 
 def _ops(trace: Trace) -> Iterator[ItemNode]:

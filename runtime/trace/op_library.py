@@ -127,8 +127,9 @@ class OpLibrary:
     ) -> list[Any]:
         """For each operand what it gets: a float or an array of its shape; None where there is no derivative.
 
-        `target`: the adjoint of the target, for calls that add to it; `whole` as for `value`. Ints, literals, and arguments that Stan calls data have none. Raises NoDerivative for ops of whose pullback the
-        compiler knows nothing, and ProgramError where the op throws.
+        Ints, literals, and arguments that Stan calls data have none. `target`: the adjoint of the target, for calls
+        that add to it; `whole` as for `value`. Raises NoDerivative for ops that the compiler cannot differentiate, and
+        ProgramError where the op throws.
         """
         item = _item(node)
         _require_kept(item, operands)

@@ -104,8 +104,8 @@ def backward(
 ) -> list[Node]:
     """What a node's value was made of, directly or not: later nodes first, each once. `visit` is called for each.
 
-    Along both axes the caller's nodes follow those of the call. `control`: also what decided that these nodes ran: jumps
-    with their conditions, and what those were made of.
+    Along both axes the caller's nodes follow those of the call. `control`: also what decided that these nodes ran:
+    jumps with their conditions, and what those were made of.
     """
     _check_axis(axis)
     if not control:
@@ -124,7 +124,7 @@ def backward(
 
 
 def _decided_by(node: Node, axis: Axis = Axis.PRECEDING) -> Node | None:
-    """The jump that decided that a node ran; along PARENT, if none of its call did, the one that decided on the call."""
+    """The jump that decided that a node ran; along PARENT, if none of its call did, the one that decided on that."""
     current: Node | None = node
     while current is not None and not current.is_root:
         if current.at > current.frame.head:
@@ -140,7 +140,7 @@ def _decided_by(node: Node, axis: Axis = Axis.PRECEDING) -> Node | None:
 def dependents(node: Node, across: bool = False, control: bool = False) -> list[Node]:
     """The nodes of the same call that use its value directly; `across`: and parameters of calls it is passed to.
 
-    `control`: of a jump, also the nodes that ran because it was taken; with `across`, with what ran in calls among them.
+    `control`: of a jump, also the nodes that ran because it was taken; with `across`, and what ran in calls of them.
     """
     if node.is_root:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -154,10 +154,10 @@ class Trace(Exports):
         """The derivative of the result, or of another node's value, with respect to all values of the run.
 
         Afterwards each node has its `adjoint`. Returns the gradient: of a log density, a vector in the order of the
-        unconstrained parameters; of a function, a dictionary by name of its parameters, with None for ints. `seed`: what
-        the adjoint of the value itself is, for a container an array of its shape. Raises ArgumentError for what was not
-        kept whole (`TraceContext(containers="copy")` keeps large containers), and NoDerivative for functions that the
-        compiler cannot differentiate.
+        unconstrained parameters; of a function, a dictionary by name of its parameters, with None for ints. `seed`:
+        what the adjoint of the value itself is, for a container an array of its shape. Raises ArgumentError for what
+        was not kept whole (`TraceContext(containers="copy")` keeps large containers), and NoDerivative for functions
+        that the compiler cannot differentiate.
         """
         from ulam.runtime.trace.adjoint import Adjoints
 
