@@ -7,7 +7,20 @@ node = StanModel("geom.stan").track("geom_rng", 1, 0.5, rng=Scripted([0.7, 0.8, 
 print_levels(node, 2)
 """
 
-from ulam.runtime.trace.contexts import Compose, Default, DepthLimit, Only, Site, TraceContext, is_builtin
+from ulam.runtime.trace.choices import ContextError, HookError
+from ulam.runtime.trace.contexts import (
+    Compose,
+    Default,
+    DepthLimit,
+    Enter,
+    Hook,
+    Only,
+    Primitive,
+    Site,
+    Skip,
+    TraceContext,
+    is_builtin,
+)
 from ulam.runtime.trace.diff import Diff, Divergence, TermDifference, ValueDifference, diff
 from ulam.runtime.trace.export_json import schema
 from ulam.runtime.trace.functions import Functions, StanFunction, functions, traced_ir, track
@@ -16,6 +29,7 @@ from ulam.runtime.trace.listing import format_levels, print_levels
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
     Const,
+    ConstantNode,
     ConstrainNode,
     ControlFlowNode,
     DataFlowNode,
@@ -34,17 +48,18 @@ from ulam.runtime.trace.nodes import (
 )
 from ulam.runtime.trace.program_text import Location, Span
 from ulam.runtime.trace.queries import Axis, backward, dependents, forward, query, referenced
-from ulam.runtime.trace.recorder import DrawsExhausted, Replay, Scripted, Seeded
-from ulam.runtime.trace.saved import load
+from ulam.runtime.trace.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
+from ulam.runtime.trace.saved import DamagedTrace, load
 from ulam.runtime.trace.session import Trace, TraceError
 from ulam.runtime.trace.values import MISSING, Digest
 
 __all__ = [
-    "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ConstrainNode", "ControlFlowNode", "DataFlowNode",
-    "Default", "DepthLimit", "Diff", "Digest", "Divergence", "DrawNode", "DrawsExhausted", "Functions", "JumpNode",
-    "Location", "NestedCallNode", "NestedTildeNode", "Node", "Only", "PrimitiveCallNode", "Ref", "Replay", "ReturnNode",
-    "Scripted", "Seeded", "Site", "Span", "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm",
-    "TermDifference", "TildeNode", "Trace", "TraceContext", "TraceError", "ValueDifference", "backward", "dependents",
-    "diff", "format_levels", "forward", "from_json", "functions", "is_builtin", "load", "print_levels", "query",
-    "referenced", "schema", "traced_ir", "track",
+    "ArgumentNode", "Axis", "Compose", "Const", "ConstantNode", "ConstrainNode", "ContextError", "ControlFlowNode",
+    "DamagedTrace", "DataFlowNode", "Default", "DepthLimit", "Diff", "Digest", "Divergence", "DrawNode",
+    "DrawsExhausted", "Enter", "Functions", "Hook", "HookError", "JumpNode", "Location", "MISSING",
+    "NestedCallNode", "NestedTildeNode", "Node", "Only", "OtherDraws", "Primitive", "PrimitiveCallNode", "Ref",
+    "Replay", "ReturnNode", "Scripted", "Seeded", "Site", "Skip", "Span", "SpecialCallNode", "StanFunction",
+    "TargetNode", "TargetTerm", "TermDifference", "TildeNode", "Trace", "TraceContext", "TraceError",
+    "ValueDifference", "backward", "dependents", "diff", "format_levels", "forward", "from_json", "functions",
+    "is_builtin", "load", "print_levels", "query", "referenced", "schema", "traced_ir", "track",
 ]  # fmt: skip

@@ -143,6 +143,49 @@ class DrawsOp(PlainOperation):
     traits = traits_def(Records())
 
 
+@irdl_op_definition
+class HookOp(PlainOperation):
+    """Calls hook number `number` of the recorder with `values`: scalars and containers.
+
+    Lowered, the recorder comes first, and a container is its buffer and its sizes.
+    """
+
+    name = "trace.hook"
+    number = prop_def(IntegerAttr)
+    values = var_operand_def()
+    traits = traits_def(Records())
+
+
+@irdl_op_definition
+class TimeOp(PlainOperation):
+    """Keeps what the clock says in slot `slot` of `record`."""
+
+    name = "trace.time"
+    slot = prop_def(IntegerAttr)
+    record = operand_def(RecordType)
+    traits = traits_def(Records())
+
+
+@irdl_op_definition
+class DescendOp(PlainOperation):
+    """1 if fewer than `most` calls are entered, which are one more then; else 0."""
+
+    name = "trace.descend"
+    most = prop_def(IntegerAttr)
+    recorder = opt_operand_def()
+    res = result_def()
+    traits = traits_def(Records())
+
+
+@irdl_op_definition
+class AscendOp(PlainOperation):
+    """A call that was entered is over."""
+
+    name = "trace.ascend"
+    recorder = opt_operand_def()
+    traits = traits_def(Records())
+
+
 class _TransformOp(PlainOperation):
     """What both halves of a parameter's transform share: the declaration, as `stan.parameter` has it.
 
@@ -193,5 +236,10 @@ class SumOp(PlainOperation):
 
 
 TRACE = Dialect(
-    "trace", [SitesOp, BlockOp, ValueOp, ContainerOp, GuardOp, DrawsOp, ConstrainOp, JacobianOp, SumOp], [RecordType]
-)
+    "trace",
+    [
+        SitesOp, BlockOp, ValueOp, ContainerOp, GuardOp, DrawsOp, HookOp, TimeOp, DescendOp, AscendOp, ConstrainOp,
+        JacobianOp, SumOp,
+    ],
+    [RecordType],
+)  # fmt: skip

@@ -17,6 +17,9 @@ PROGRESS_OFFSET = 4
 """Of the number that says how far the block has got, within the header."""
 DRAWN_OFFSET = 16
 """Of the address of the number of draws, within the recorder."""
+DEPTH_OFFSET = 24
+"""Of the number of calls that are entered, within the recorder."""
+_HOOK_KINDS = {"i32": 1, "double": 2, "ptr": 3, "i64": 3}
 
 
 def record_bytes(slots: int) -> int:
@@ -99,6 +102,49 @@ def _draws(e: FunctionEmitter, op: Operation) -> None:
     e.line(f"store i64 {count}, ptr {_address(e, record, record_bytes(_number(op, 'slot')))}, align 8")
 
 
+def _hook(e: FunctionEmitter, op: Operation) -> None:
+    """A call with a variable number of arguments; `kinds` says which, two bits each (ULAM_HOOK_*)."""
+    recorder, *values = e.operands(op)
+    types = [e.type(v) for v in values]
+    kinds = sum((_HOOK_KINDS[type_] << 2 * n) for n, type_ in enumerate(types))
+    kinds -= (kinds >> 63) << 64  # as a number of 64 bits with a sign
+    e.module.declare("ulam_trace_hook", "declare void @ulam_trace_hook(ptr, i64, i64, i64, ...) #2")
+    given = "".join(f", {type_} {e.names[v]}" for type_, v in zip(types, values, strict=True))
+    e.line(
+        f"call void (ptr, i64, i64, i64, ...) @ulam_trace_hook(ptr {e.names[recorder]}, i64 {_number(op, 'number')}, "
+        f"i64 {len(values)}, i64 {kinds}{given})"
+    )
+
+
+def _time(e: FunctionEmitter, op: Operation) -> None:
+    (record,) = e.operands(op)
+    e.module.declare("ulam_ticks", "declare i64 @ulam_ticks() #0")
+    ticks = e.temporary()
+    e.line(f"{ticks} = call i64 @ulam_ticks()")
+    e.line(f"store i64 {ticks}, ptr {_address(e, e.names[record], record_bytes(_number(op, 'slot')))}, align 8")
+
+
+def _descend(e: FunctionEmitter, op: Operation) -> None:
+    (recorder,) = (e.names[v] for v in e.operands(op))
+    address = _address(e, recorder, DEPTH_OFFSET)
+    depth, fewer, one, deeper = (e.temporary() for _ in range(4))
+    e.line(f"{depth} = load i64, ptr {address}, align 8")
+    e.line(f"{fewer} = icmp slt i64 {depth}, {_number(op, 'most')}")
+    e.line(f"{one} = zext i1 {fewer} to i64")
+    e.line(f"{deeper} = add i64 {depth}, {one}")
+    e.line(f"store i64 {deeper}, ptr {address}, align 8")
+    e.line(f"{e.define(op.results[0])} = zext i1 {fewer} to i32")
+
+
+def _ascend(e: FunctionEmitter, op: Operation) -> None:
+    (recorder,) = (e.names[v] for v in e.operands(op))
+    address = _address(e, recorder, DEPTH_OFFSET)
+    depth, less = e.temporary(), e.temporary()
+    e.line(f"{depth} = load i64, ptr {address}, align 8")
+    e.line(f"{less} = sub i64 {depth}, 1")
+    e.line(f"store i64 {less}, ptr {address}, align 8")
+
+
 def trace_table() -> dict[type[Operation], Emit]:
     """Op class → emitter, for traced functions."""
     return {
@@ -107,4 +153,8 @@ def trace_table() -> dict[type[Operation], Emit]:
         trace.ContainerOp: _container,
         trace.GuardOp: _guard,
         trace.DrawsOp: _draws,
+        trace.HookOp: _hook,
+        trace.TimeOp: _time,
+        trace.DescendOp: _descend,
+        trace.AscendOp: _ascend,
     }

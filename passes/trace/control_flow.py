@@ -6,50 +6,27 @@ The function is only read. `traced_function` also tells where in it each block b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import FileLineColLoc, FloatAttr, IntegerAttr, LocationAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr, StringAttr
 from xdsl.ir import Block as IrBlock
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan, trace
 from ulam.dialects.stan import Effect, effects_of
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.trace.choices import Choice, Form
 from ulam.passes.trace.flow import Definition, Event, FlowBlock, FlowEdge, live_before, live_variables, place_arguments
-from ulam.passes.trace.graph import ADDING, VOID, Argument, Block, Edge, Graph, Item, Operand, Place, ValueType
+from ulam.passes.trace.graph import SKIPPED, VOID, Argument, Block, Edge, Graph, Item, Operand, ValueType
 from ulam.passes.trace.literals import real_positions
+from ulam.passes.trace.names import name_of, part_of_record, place_of, value_type
+from ulam.passes.trace.slots import assign_slots
 
-Decide = Callable[[stan.CallOp], str]
-"""The table that a call of a user's function enters; empty: the call is primitive."""
+Hooked = tuple[FlowBlock, Operation, SSAValue | None, int]
+"""An op, its value if it has one, and the number of the hook."""
 
-_COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
-_BASES: dict[Attribute, str] = {
-    stan.INT: "int", stan.REAL: "real", stan.VECTOR: "vector", stan.ROW_VECTOR: "row_vector", stan.MATRIX: "matrix",
-}  # fmt: skip
-_PLAIN_NAMES = {
-    stan.ArrayOp: "array", stan.RowVectorOp: "row_vector", stan.TupleOp: "tuple", stan.FieldOp: "field",
-    stan.IndexOp: "index", stan.TargetOp: "target", stan.UninitializedOp: "uninitialized",
-    trace.ConstrainOp: "constrain",
-}  # fmt: skip
-_SPECIAL = (stan.PrintOp, stan.CheckOp, stan.UninitializedOp, trace.ConstrainOp)
 UNASSIGNED = {"int": -(2**31), "bool": -(2**31), "real": float("nan")}
-
-
-def value_type(type_: Attribute, *, truth: bool = False) -> ValueType:
-    """The type of a value of the `stan` dialect."""
-    if truth:
-        return ValueType("bool")
-    if isinstance(type_, stan.ArrayType) and type_.element in _BASES:
-        return ValueType(_BASES[type_.element], type_.rank.data)
-    return ValueType(_BASES.get(type_, "other"))
-
-
-def place_of(location: LocationAttr | None) -> Place | None:
-    """Where an op stands."""
-    if not isinstance(location, FileLineColLoc):
-        return None
-    return Place(location.filename.data, location.line.data, location.column.data)
 
 
 @dataclass
@@ -67,16 +44,15 @@ class TracedFunction:
     """Ops that are no items but may throw, with the number of items before them."""
     additions: list[tuple[FlowBlock, Item, Operation]] = field(default_factory=list[tuple[FlowBlock, Item, Operation]])
     """Items that add to the target, with the op that does."""
+    hooks: list[Hooked] = field(default_factory=list["Hooked"])
+    """Ops after which a hook is called."""
+    returns: list[tuple[FlowBlock, Operation]] = field(default_factory=list[tuple[FlowBlock, Operation]])
+    """Where a call ends, if the time is to be kept."""
 
 
-def traced_function(
-    function: stan.FuncOp, symbol: str, names: Mapping[str, str], decide: Decide, *, jacobian: bool = True
-) -> TracedFunction:
-    """The table of a function, to be called `symbol`. `names`: of functions in the source, by symbol.
-
-    `jacobian`: whether Jacobian adjustments count.
-    """
-    return _Tracer(function, symbol, names, decide, jacobian).run()
+def traced_function(function: stan.FuncOp, symbol: str, names: Mapping[str, str], form: Form) -> TracedFunction:
+    """The table of a function, to be called `symbol`. `names`: of functions in the source, by symbol."""
+    return _Tracer(function, symbol, names, form).run()
 
 
 def tilde_of(op: stan.CallOp) -> stan.TargetAddOp | None:
@@ -96,13 +72,10 @@ class _Loop:
 
 
 class _Tracer:
-    def __init__(
-        self, function: stan.FuncOp, symbol: str, names: Mapping[str, str], decide: Decide, jacobian: bool
-    ) -> None:
+    def __init__(self, function: stan.FuncOp, symbol: str, names: Mapping[str, str], form: Form) -> None:
         self.function = function
-        self.jacobian = jacobian
         self.names = names
-        self.decide = decide
+        self.form = form
         outputs = function.function_type.outputs.data
         name = function.stan_name.data
         self.graph = Graph(
@@ -117,6 +90,9 @@ class _Tracer:
         self.items: list[tuple[FlowBlock, Item, Operation | None, SSAValue | None]] = []
         self.extra_guards: list[tuple[FlowBlock, int, Operation]] = []
         self.additions: list[tuple[FlowBlock, Item, Operation]] = []
+        self.left_out: set[Operation] = set()
+        self.hooks: list[Hooked] = []
+        self.returns: list[tuple[FlowBlock, Operation]] = []
 
     def run(self) -> TracedFunction:
         body = self.function.body.block
@@ -136,14 +112,20 @@ class _Tracer:
         ops = self._number()
         self._rename()
         self._resolve()
-        self._slots()
+        assign_slots(self.graph.symbol, self.blocks, [block for block, _ in self.returns], self.form)
         self.graph.blocks = [block.made for block in self.blocks]
         items = [
             (block, block.made.items.index(item), item, op, value)
             for block, item, op, value in self.items
             if op is not None and item in block.made.items
         ]
-        return TracedFunction(self.function, self.graph, self.blocks, ops, items, self.extra_guards, self.additions)
+        guards = [
+            (block, sum(event.item is not None for event in block.events[:n]), op) for block, n, op in self.extra_guards
+        ]
+        returns = self.returns if self.form.timing else []
+        return TracedFunction(
+            self.function, self.graph, self.blocks, ops, items, guards, self.additions, self.hooks, returns
+        )  # fmt: skip
 
     # ------------------------------------------------------------ blocks and items
 
@@ -167,6 +149,7 @@ class _Tracer:
         *,
         derived: str = "",
         location: LocationAttr | None = None,
+        choice: Choice | None = None,
     ) -> Item:
         """A further op of `block`."""
         place = place_of(op.location if op is not None else location)
@@ -175,7 +158,11 @@ class _Tracer:
             effects = effects_of(op)
             made.throws = bool(effects & (Effect.THROWS | Effect.DRAWS))
             made.draws = bool(effects & Effect.DRAWS) and not op.properties.get("user")
-            made.stream = 0 if effects & Effect.DRAWS else None  # a slot: see `_slots`
+            is_kept = "draws" in self.form.recorded
+            made.stream = 0 if is_kept and effects & Effect.DRAWS else None  # a slot: see `slots`
+        if choice is not None:
+            made.child, made.metadata = choice.child, dict(choice.metadata)
+            self.hooks += [(block, op, value, number) for number in choice.hooks if op is not None]
         self.operands[id(made)] = operands
         block.events.append(Event("item", op, item=made))
         self.items.append((block, made, op, value))
@@ -194,11 +181,7 @@ class _Tracer:
     def op(self, op: Operation, current: FlowBlock) -> FlowBlock | None:
         match op:
             case stan.ConstantOp():
-                value = op.value
-                assert isinstance(value, IntegerAttr | FloatAttr | StringAttr)
-                constant = value.data if isinstance(value, StringAttr) else value.value.data
-                base = "string" if isinstance(value, StringAttr) else value_type(op.res.type).base
-                self.definitions[op.res] = Operand(0, constant, ValueType(base))
+                self.literal(op, current)
             case stan.PromoteOp() | stan.YieldOp() | stan.ConditionOp():
                 pass
             case stan.ReadOp():
@@ -209,6 +192,7 @@ class _Tracer:
                 self.assign(op, current)
             case stan.ReturnOp():
                 current.edges.append(FlowEdge(None, value=op.value))
+                self.returns.append((current, op))
                 return None
             case stan.BreakOp():
                 current.jump(self.loops[-1].exit)
@@ -236,44 +220,45 @@ class _Tracer:
                 self.plain(op, current)
         return current
 
+    def literal(self, op: stan.ConstantOp, current: FlowBlock) -> None:
+        """An operand of what uses it, or a node of its own."""
+        value = op.value
+        assert isinstance(value, IntegerAttr | FloatAttr | StringAttr)
+        if isinstance(value, StringAttr):
+            self.definitions[op.res] = Operand(0, value.data, ValueType("string"))
+            return
+        type_ = ValueType(value_type(op.res.type).base)
+        operand = self.definitions[op.res] = Operand(0, value.value.data, type_)
+        choice = self.choice("constant", "constant", op) if self.form.constants else Choice("skip")
+        if choice.how != "skip":
+            item = self.item(current, "constant", "constant", [operand], type_, op, derived="operand", choice=choice)
+            self.definitions[op.res] = item
+
     def plain(self, op: Operation, current: FlowBlock) -> None:
         """An op without regions."""
         result = op.results[0] if op.results else None
         operands: list[SSAValue | Definition] = list(op.operands)
-        kind, name, truth, child = "call", "", False, ""
-        symbol = ""
-        if isinstance(op, stan.CallOp):
-            if (addition := tilde_of(op)) is not None:
-                return self.tilde(op, addition, current)
-            name, symbol = op.callee.data, op.callee.data
-            if op.user is not None:
-                name = self.names.get(op.callee.data, op.callee.data)
-                child = self.decide(op)
-            else:
-                operands = self._literals(op)
-            if op.callback is not None:
-                operands.insert(
-                    0, Operand(0, self.names.get(op.callback.data, op.callback.data), ValueType("function"))
-                )
-        elif isinstance(op, stan.TargetAddOp | stan.JacobianAddOp | trace.JacobianOp):
+        if isinstance(op, stan.TargetAddOp | stan.JacobianAddOp | trace.JacobianOp):
             return self.addition(op, current)
-        elif isinstance(op, stan.PrintOp):
-            kind, name = "special", op.kind.data
-        elif isinstance(op, stan.CheckOp):
-            kind, name = "special", "check"
-        elif isinstance(op, stan.FieldOp):
-            name = "field"
+        if isinstance(op, stan.CallOp) and (addition := tilde_of(op)) is not None:
+            return self.tilde(op, addition, current)
+        kind, name, truth = name_of(op, self.names)
+        choice = self.choice(kind, name, op, part_of_record(op))
+        if choice.how == "skip":
+            return self.leave_out(op, current)
+        if isinstance(op, stan.CallOp) and op.user is None:
+            operands = self._literals(op)
+        if isinstance(op, stan.CallOp) and op.callback is not None:
+            functor = self.names.get(op.callback.data, op.callback.data)
+            operands.insert(0, Operand(0, functor, ValueType("function")))
+        if isinstance(op, stan.FieldOp):
             operands.append(Operand(0, op.field.value.data, ValueType("int")))
-        else:
-            operator = getattr(op, "SYMBOL", "")
-            name = operator or _PLAIN_NAMES.get(type(op), op.name.removeprefix("stan."))
-            truth = operator in _COMPARISONS or operator == "!"
-            kind = "special" if isinstance(op, _SPECIAL) else "call"
         type_ = VOID if result is None else value_type(result.type, truth=truth)
         item = self.item(
-            current, kind, name, operands, type_, op, result, derived="void" if type_ == VOID else ""
+            current, kind, name, operands, type_, op, result, derived="void" if type_ == VOID else "", choice=choice
         )  # fmt: skip
-        item.child, item.symbol = child, symbol
+        if isinstance(op, stan.CallOp):
+            item.symbol = op.callee.data
         if isinstance(op, stan.IndexOp):
             item.symbol = ",".join(kind.data for kind in op.kinds)
         if isinstance(op, trace.ConstrainOp):
@@ -281,30 +266,50 @@ class _Tracer:
         if result is not None:
             self.definitions[result] = item
 
+    def choice(self, kind: str, name: str, op: Operation, part: str = "") -> Choice:
+        """What becomes of an op; `part`: which of `choices.KINDS` must be recorded."""
+        if part and part not in self.form.recorded:
+            return Choice("skip")
+        return self.form.decide(kind, name, op)
+
+    def leave_out(self, op: Operation, current: FlowBlock) -> None:
+        """An op that is no node: what throws is still told apart, and its value is not known."""
+        if effects_of(op) & (Effect.THROWS | Effect.DRAWS):
+            self.extra_guards.append((current, len(current.events), op))
+        for result in op.results:
+            self.definitions[result] = Operand(0, None, SKIPPED)
+
     def tilde(self, op: stan.CallOp, addition: stan.TargetAddOp, current: FlowBlock) -> None:
         """A `~` statement: the call of its density. The addition follows at once."""
         symbol = op.callee.data
         operands = list[SSAValue | Definition](op.arguments) if op.user is not None else self._literals(op)
-        name = self.names.get(symbol, symbol) if op.user is not None else symbol
+        name = (self.names.get(symbol, symbol) if op.user is not None else symbol).rpartition("_")[0]
+        choice = self.choice("tilde", name, op, "tilde")
+        if choice.how == "skip":
+            self.left_out.add(addition)
+            return self.leave_out(op, current)
         item = self.item(
-            current, "tilde", name.rpartition("_")[0], operands, value_type(op.results[0].type), op, op.res
-        )
-        item.child = self.decide(op) if op.user is not None else ""
+            current, "tilde", name, operands, value_type(op.results[0].type), op, op.res, choice=choice
+        )  # fmt: skip
         item.symbol, item.place = symbol, place_of(addition.location)
         item.observed = not op.autodiff.get_values()[0]
         self.additions.append((current, item, addition))
 
     def addition(self, op: Operation, current: FlowBlock) -> None:
         """`target += x`, `jacobian += x`, or the adjustment of a parameter."""
-        if self.additions and self.additions[-1][2] is op:
+        if op in self.left_out or (self.additions and self.additions[-1][2] is op):
             return  # of the `~` statement before
         name = "target" if isinstance(op, stan.TargetAddOp) else "jacobian"
+        choice = self.choice("target", name, op, "target")
+        if choice.how == "skip":
+            return self.leave_out(op, current)
         derived = "operand" if op.operands[0].type == stan.REAL else ""
         if isinstance(op, trace.JacobianOp):
             derived = ""
-        elif name == "jacobian" and not self.jacobian:
+        elif name == "jacobian" and not self.form.jacobian:
             derived = "dropped"
-        item = self.item(current, "target", name, list(op.operands), ValueType("real"), op, derived=derived)
+        type_ = ValueType("real")
+        item = self.item(current, "target", name, list(op.operands), type_, op, derived=derived, choice=choice)
         if isinstance(op, trace.JacobianOp):
             item.text = op.var_name.data
         self.additions.append((current, item, op))
@@ -313,7 +318,9 @@ class _Tracer:
         """The arguments of a call of the library; int literals where the function takes reals are reals."""
         operands: list[SSAValue | Definition] = list(op.arguments)
         literals = [
-            n for n, a in enumerate(op.arguments) if a.type == stan.INT and isinstance(a.owner, stan.ConstantOp)
+            n
+            for n, a in enumerate(op.arguments)
+            if a.type == stan.INT and isinstance(a.owner, stan.ConstantOp) and isinstance(self.definitions[a], Operand)
         ]
         if literals and op.res is not None:
             for n in real_positions(op.callee.data, [a.type for a in op.arguments], op.res.type, literals):
@@ -337,7 +344,7 @@ class _Tracer:
         if not op.indices and not op.kinds.data:
             declaration = op.var.owner
             if isinstance(declaration, stan.DeclareOp) and declaration.sizes:
-                self.extra_guards.append((current, len([e for e in current.events if e.item]), op))
+                self.extra_guards.append((current, len(current.events), op))
             current.events.append(Event("assign", op, op.var, op.value))
             return
         before = stan.ReadOp.create(operands=(op.var,), result_types=(op.var.type.element,))
@@ -547,6 +554,8 @@ class _Tracer:
         if isinstance(owner, stan.PromoteOp):
             inner = self._as_operand(owner.operand)
             type_ = value_type(value.type)
+            if inner.type == SKIPPED:
+                return inner
             if inner.index or not isinstance(inner.constant, int):
                 return Operand(inner.index, inner.constant, type_)
             return Operand(0, float(inner.constant), type_)
@@ -572,19 +581,3 @@ class _Tracer:
                     made.holds = edge.holds
                 edge.made = made
             block.made.edges = [edge.made for edge in block.edges if edge.made is not None]
-
-    def _slots(self) -> None:
-        for block in self.blocks:
-            for item in block.made.items:
-                if not item.derived and item.type.slots:
-                    item.slot = block.made.slots
-                    block.made.slots += item.type.slots
-                if item.stream is not None:
-                    item.stream = block.made.slots
-                    block.made.slots += 2
-                if item.kind in ADDING:
-                    item.target_slot = block.made.slots
-                    block.made.slots += 1
-            if block.counter is not None:
-                block.made.counter = block.made.slots
-                block.made.slots += 1

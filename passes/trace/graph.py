@@ -47,6 +47,8 @@ class ValueType:
 
 
 VOID = ValueType("void")
+SKIPPED = ValueType("skipped")
+"""Of the value of an op that is no node."""
 
 ROOT = "trace.root"
 """Symbol of the function around the traced one: a single call. No function of a program has such a name."""
@@ -72,6 +74,7 @@ class Argument:
     type: ValueType
     name: str
     data: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Place:
 
 @dataclass
 class Item:
-    """An op of a block. Kinds: `call`, `special`, `target`, `tilde`.
+    """An op of a block. Kinds: `call`, `special`, `target`, `tilde`, `constant`.
 
     Its value is in slot `slot` of the record, or is derived by the reader: `derived` says how (`DERIVED`). `child`:
     the table of the function that is entered here. `symbol`: of the function that is called; of indices and indexed
@@ -120,10 +123,10 @@ class Item:
 ADDING = ("target", "tilde")
 """Kinds of items that add to the target."""
 
-DERIVED = ("condition", "increment", "declare", "assign", "operand", "dropped", "void")
+DERIVED = ("condition", "increment", "declare", "assign", "operand", "dropped", "lost", "void")
 """`condition`: of a counted loop, by which block follows; `increment`: its operand and 1; `declare`: a container of
 unassigned elements; `assign`: its first operand with elements replaced; `operand`: its only operand; `dropped`: 0, an
-adjustment that was not asked for."""
+adjustment that was not asked for; `lost`: it is not recorded."""
 
 
 @dataclass
@@ -139,6 +142,7 @@ class Edge:
     condition: Operand | None = None
     holds: bool = False
     value: Operand | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass
@@ -146,7 +150,8 @@ class Block:
     """A basic block. `record`: its number among all blocks of the traced program; 0: it writes none.
 
     Headers of counted loops write none: that they ran, and how they went on, follows from the blocks around. The first
-    block of the body of a `for` has the loop variable in slot `counter`.
+    block of the body of a `for` has the loop variable in slot `counter`. With timing, the first block of a function has
+    the clock in slot `started`, the last one in `ended`.
     """
 
     number: int
@@ -156,6 +161,8 @@ class Block:
     record: int = 0
     slots: int = 0
     counter: int = -1
+    started: int = -1
+    ended: int = -1
 
     @property
     def nodes(self) -> int:
@@ -165,7 +172,11 @@ class Block:
 
 @dataclass
 class Graph:
-    """A traced function. `symbol` names the clone, `name` is its name in the source, `function` its symbol there."""
+    """A traced function. `symbol` names the clone, `name` is its name in the source, `function` its symbol there.
+
+    Of the root only: `stub` is the record of a call that is too deep to be entered, 0 if the depth is not counted at
+    run time; `tick` are the seconds of a tick of the clock.
+    """
 
     symbol: str
     name: str
@@ -174,6 +185,8 @@ class Graph:
     result: ValueType
     blocks: list[Block] = field(default_factory=list[Block])
     place: Place | None = None
+    stub: int = 0
+    tick: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """As plain lists and dictionaries; `from_json` is the inverse."""
@@ -184,7 +197,7 @@ class Graph:
         return Graph(
             entry["symbol"], entry["name"], entry["function"],
             [_argument(a) for a in entry["parameters"]], _type(entry["result"]),
-            [_block(b) for b in entry["blocks"]], _place(entry["place"]),
+            [_block(b) for b in entry["blocks"]], _place(entry["place"]), entry.get("stub", 0), entry.get("tick", 0.0),
         )  # fmt: skip
 
 
@@ -222,7 +235,9 @@ def _operand(entry: Any) -> Operand:
 
 
 def _argument(entry: Any) -> Argument:
-    return Argument(entry["index"], _type(entry["type"]), entry["name"], entry.get("data", False))
+    return Argument(
+        entry["index"], _type(entry["type"]), entry["name"], entry.get("data", False), entry.get("metadata", {})
+    )
 
 
 def _item(entry: Any) -> Item:
@@ -236,6 +251,7 @@ def _edge(entry: Any) -> Edge:
     return Edge(
         entry["number"], entry["target"], [_operand(o) for o in entry["arguments"]],
         None if condition is None else _operand(condition), entry["holds"], None if value is None else _operand(value),
+        entry.get("metadata", {}),
     )  # fmt: skip
 
 
@@ -243,5 +259,5 @@ def _block(entry: Any) -> Block:
     return Block(
         entry["number"], [_argument(a) for a in entry["arguments"]], [_item(i) for i in entry["items"]],
         [_edge(e) for e in entry["edges"]], entry["record"], entry["slots"],
-        entry["counter"],
+        entry["counter"], entry.get("started", -1), entry.get("ended", -1),
     )  # fmt: skip

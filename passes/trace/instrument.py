@@ -6,29 +6,43 @@ one per block. Linear.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan, trace
+from ulam.passes.errors import NotSupportedError
 from ulam.passes.trace.control_flow import TracedFunction
 from ulam.passes.trace.flow import FlowBlock
 from ulam.passes.trace.graph import Item, ValueType
+from ulam.passes.trace.names import value_type
 
 BEFORE_ITEM, IN_ITEM = 0, 1
 """How far a block has got: twice the number of its ops that are over, and IN_ITEM if the next one runs; 1 is added, so
 that 0 means that nothing was noted."""
 
 
-def instrument(traced: TracedFunction, most: int) -> stan.FuncOp:
-    """The clone. `most`: how many elements of a container are copied."""
-    clone = _Instrumenter(traced, most)
-    return clone.run()
+MOST_HOOKED = 32
+"""Numbers that a hook is called with: scalars, and of containers the address and the sizes."""
+
+
+def instrument(traced: TracedFunction, most: int, callees: Mapping[str, str]) -> stan.FuncOp:
+    """The clone. `most`: how many elements of a container are copied; `callees`: table of a call → what it calls."""
+    return _Instrumenter(traced, most, callees).run()
+
+
+def hook_values(op: Operation, value: SSAValue | None) -> list[tuple[SSAValue, ValueType]]:
+    """What a hook after an op is called with: the operands that have a value, and the result."""
+    found = [(v, value_type(v.type)) for v in (*op.operands, *([] if value is None else [value]))]
+    return [(v, type_) for v, type_ in found if type_.slots]
 
 
 class _Instrumenter:
-    def __init__(self, traced: TracedFunction, most: int) -> None:
+    def __init__(self, traced: TracedFunction, most: int, callees: Mapping[str, str]) -> None:
         self.traced = traced
         self.most = most
+        self.callees = callees
         self.function = traced.function.clone()
         self.values: dict[SSAValue, SSAValue] = {}
         self.ops: dict[Operation, Operation] = {}
@@ -49,7 +63,7 @@ class _Instrumenter:
                 self._begin(block)
         for block, ordinal, item, op, value in self.traced.item_ops:
             if item.child:
-                self.ops[op].properties["callee"] = StringAttr(item.child)
+                self.ops[op].properties["callee"] = StringAttr(self.callees.get(item.child, item.child))
             if item.throws:
                 self._guard(block, 2 * ordinal + IN_ITEM, op)
             if item.stream is not None:
@@ -60,7 +74,31 @@ class _Instrumenter:
             self._addition(block, item, op)
         for block, ordinal, op in self.traced.guards:
             self._guard(block, 2 * ordinal + BEFORE_ITEM, op)
+        for _, op, value, number in self.traced.hooks:
+            self._hook(op, value, number)
+        for block, op in self.traced.returns:
+            if block.made.ended >= 0:
+                at = self.ops[op]
+                assert at.parent is not None
+                at.parent.insert_op_before(self._time(block, block.made.ended), at)
         return self.function
+
+    def _hook(self, op: Operation, value: SSAValue | None, number: int) -> None:
+        values = hook_values(op, value)
+        if sum(type_.slots for _, type_ in values) > MOST_HOOKED:
+            raise NotSupportedError(f"a hook is called with at most {MOST_HOOKED} numbers", op.location)
+        at = self.ops[op]
+        hook = trace.HookOp.create(
+            operands=[self.values[v] for v, _ in values], properties={"number": _number(number)}, location=op.location
+        )
+        assert at.parent is not None
+        at.parent.insert_op_after(hook, at)
+
+    def _time(self, block: FlowBlock, slot: int) -> trace.TimeOp:
+        record = self.records[block]
+        return trace.TimeOp.create(
+            operands=(record.res,), properties={"slot": _number(slot)}, location=record.location
+        )  # fmt: skip
 
     def _addition(self, block: FlowBlock, item: Item, op: Operation) -> None:
         """Keeps the target after an addition, and the increment where nothing else has it."""
@@ -92,6 +130,9 @@ class _Instrumenter:
             )
             assert record.parent is not None
             record.parent.insert_op_after(keep, record)
+        if block.made.started >= 0:
+            assert record.parent is not None
+            record.parent.insert_op_after(self._time(block, block.made.started), record)
 
     def _place(self, block: FlowBlock, record: trace.BlockOp) -> None:
         where, anchor = block.anchor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ulam.dialects import trace
@@ -50,6 +51,38 @@ def container(low: Lowering, op: trace.ContainerOp) -> None:
     recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
     operands = (record, value.buffer, recorder, total(low.builder, value.dims), *value.dims)
     low.builder.emit(trace.ContainerOp, operands, (), dict(op.properties))
+
+
+@handles(trace.HookOp)
+def hook(low: Lowering, op: trace.HookOp) -> None:
+    operands = [low.builder.bound(RECORDER_SLOT, BUFFER_I64)]
+    for operand in op.values:
+        value = low.value(operand)
+        if isinstance(value, SSAValue):
+            operands.append(low.scalar(operand))
+            continue
+        owned = low.own(value)
+        assert isinstance(owned, Container) and owned.buffer is not None
+        operands += [owned.buffer, *owned.dims]
+    low.builder.emit(trace.HookOp, operands, (), dict(op.properties))
+
+
+@handles(trace.TimeOp)
+def time(low: Lowering, op: trace.TimeOp) -> None:
+    record = low.env[op.record]
+    assert isinstance(record, SSAValue)
+    low.builder.emit(trace.TimeOp, (record,), (), dict(op.properties))
+
+
+@handles(trace.DescendOp)
+def descend(low: Lowering, op: trace.DescendOp) -> None:
+    recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
+    low.env[op.res] = low.builder.value(trace.DescendOp, (recorder,), i32, dict(op.properties))
+
+
+@handles(trace.AscendOp)
+def ascend(low: Lowering, op: trace.AscendOp) -> None:
+    low.builder.emit(trace.AscendOp, (low.builder.bound(RECORDER_SLOT, BUFFER_I64),))
 
 
 @handles(trace.SumOp)

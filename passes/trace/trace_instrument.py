@@ -17,8 +17,9 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import trace
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.trace.choices import Plan
 from ulam.passes.trace.density import ROOTS, model_function
-from ulam.passes.trace.unit import Plan, add_clones, find_function
+from ulam.passes.trace.unit import add_clones, find_function
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class TraceInstrument(ModulePass):
         functions = made or find_function(op, self.function)
         if len(functions) != 1:
             raise NotSupportedError(f"the program has {len(functions)} functions that are called '{self.function}'")
-        clones = add_clones(op, functions[0], Plan(lambda *_: True, self.depth or None, jacobian=self.jacobian))
+        clones = add_clones(op, functions[0], Plan(most_depth=self.depth or None, jacobian=self.jacobian))
         for symbol, traced in clones.traced.items():
             table = json.dumps(traced.graph.to_json(), separators=(",", ":"))
             properties = {"function": StringAttr(symbol), "table": StringAttr(table)}

@@ -7,11 +7,23 @@ Its entry `evaluate()` finds the recorder in slot 0 of the bound table, and the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, ModuleOp, StringAttr, UnitAttr, i8, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i8,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import stan, trace
@@ -25,36 +37,21 @@ from ulam.passes.lower.units import FunctionWriter, Program, take_apart
 from ulam.passes.lower.values import Value, buffer_type, element_type, in_buffer, rank_of
 from ulam.passes.profiles import StripProfiles
 from ulam.passes.trace import lower_trace  # noqa: F401  (registers handlers)
+from ulam.passes.trace.choices import MOST_CLONES, STATIC_DEPTH, Choice, Plan, Question
 from ulam.passes.trace.control_flow import TracedFunction, traced_function
-from ulam.passes.trace.graph import ROOT, Graph
-from ulam.passes.trace.instrument import instrument
+from ulam.passes.trace.graph import ROOT, Graph, ValueType
+from ulam.passes.trace.instrument import hook_values, instrument
 from ulam.passes.trace.lower_trace import RECORDER_SLOT
-
-MOST_CLONES = 64
-"""Traced functions of one unit; a depth limit makes one clone for each depth."""
-
-Enters = Callable[[stan.CallOp, str, int], bool]
-"""Whether to record what a call does: the call, the name of the function in the source, the depth (2: called by the
-traced function)."""
-
-
-@dataclass
-class Plan:
-    """What to record. `most_depth`: None for all depths. `copied`: elements of containers that are copied.
-
-    `propto`: whether `~` statements of a model drop constants; `jacobian`: whether Jacobian adjustments count.
-    """
-
-    enters: Enters
-    most_depth: int | None = None
-    copied: int = 64
-    propto: bool = False
-    jacobian: bool = True
+from ulam.passes.trace.names import place_of, value_type
 
 
 @dataclass
 class TraceUnit:
-    """The lowered unit, the tables of its traced functions by symbol, and what `ir` shows of each."""
+    """The lowered unit, the tables of its traced functions by symbol, and what `ir` shows of each.
+
+    `states`: of the plan, by symbol; `hooked`: number of a hook → types of what it is called with, and whether the last
+    of them is the result.
+    """
 
     module: ModuleOp
     sites: list[Site]
@@ -62,6 +59,8 @@ class TraceUnit:
     graphs: dict[str, Graph]
     ops: dict[str, dict[int, Operation]]
     instrumented: list[stan.FuncOp] = field(default_factory=list[stan.FuncOp])
+    states: dict[str, Any] = field(default_factory=dict[str, Any])
+    hooked: dict[int, tuple[list[ValueType], bool]] = field(default_factory=dict[int, tuple[list[ValueType], bool]])
 
 
 def find_function(module: ModuleOp, name: str) -> list[stan.FuncOp]:
@@ -91,6 +90,17 @@ def add_clones(module: ModuleOp, function: stan.FuncOp, plan: Plan) -> Clones:
     return clones
 
 
+@dataclass(frozen=True)
+class _Reached:
+    """A function to be traced: its clone's symbol, its depth, the state of the plan, and the call, for questions."""
+
+    function: stan.FuncOp
+    symbol: str
+    depth: int
+    state: Any
+    question: Question | None
+
+
 class Clones:
     """The traced functions of a program: `traced` by symbol."""
 
@@ -105,53 +115,138 @@ class Clones:
         self.names = {symbol: op.stan_name.data for symbol, op in self.functions.items()}
         self.traced: dict[str, TracedFunction] = {}
         self.instrumented: list[stan.FuncOp] = []
+        self.states: dict[str, Any] = {}
+        self.stub = 0
+        self._known_states: list[Any] = [plan.state]
+        self._refused: dict[tuple[str, Any], Choice] = {}
+        most = plan.most_depth
+        self.counts_at_run_time = most is not None and (
+            most > STATIC_DEPTH or most * sum(op.library is None for op in self.functions.values()) > MOST_CLONES
+        )
 
     def make(self) -> None:
         """Traces what is reached from the function, and puts the clones into the program."""
         root = self._root()
-        work = [(root, ROOT, 0)]
-        while work:
-            function, symbol, depth = work.pop()
-            if symbol in self.traced:
-                continue
-            if len(self.traced) > MOST_CLONES:
-                raise NotSupportedError(
-                    f"more than {MOST_CLONES} traced functions: a smaller depth, or fewer functions"
-                )
-            reached: list[tuple[stan.FuncOp, str, int]] = []
-
-            def decide(call: stan.CallOp, depth: int = depth, reached: list = reached) -> str:  # noqa: ANN001
-                callee = self.functions[call.callee.data]
-                if not self._enters(call, callee, depth + 1):
-                    return ""
-                child = self._symbol(callee, depth + 1)
-                reached.append((callee, child, depth + 1))
-                return child
-
-            # of a copy: what readers are shown stays as it was written
-            copy = function if function is root else function.clone()
-            self.traced[symbol] = traced_function(copy, symbol, self.names, decide, jacobian=self.plan.jacobian)
-            work += reversed(reached)
+        while not self._trace_all(root):
+            pass
         number = 0
         for traced in self.traced.values():
             for block in traced.blocks:
                 if not block.silent:
                     number += 1
                     block.made.record = number
-        for traced in self.traced.values():
-            clone = instrument(traced, self.plan.copied)
+        callees: dict[str, str] = {}
+        if self.counts_at_run_time:
+            self.stub = number + 1
+            callees = {symbol: self._add_counting(symbol) for symbol in self.traced if symbol != ROOT}
+        for symbol, traced in self.traced.items():
+            clone = instrument(traced, self.plan.form(self.states[symbol]).copied, callees)
             self.instrumented.append(clone)
             if traced.function is root:
                 self.program.body.block.erase_op(root, safe_erase=False)
             self.program.body.block.add_op(clone)
 
-    def _enters(self, call: stan.CallOp, callee: stan.FuncOp, depth: int) -> bool:
-        most = self.plan.most_depth
-        return (most is None or depth < most) and self.plan.enters(call, callee.stan_name.data, depth)
+    def _trace_all(self, root: stan.FuncOp) -> bool:
+        """Makes the tables. Not, if a function cannot be traced and the plan has another choice: then once more."""
+        self.traced.clear()
+        self.states.clear()
+        work: list[_Reached] = [_Reached(root, ROOT, 0, self.plan.state, None)]
+        while work:
+            current = work.pop()
+            if current.symbol in self.traced:
+                continue
+            if len(self.traced) > MOST_CLONES:
+                raise NotSupportedError(
+                    f"more than {MOST_CLONES} traced functions: a smaller depth, or fewer functions"
+                )
+            reached: list[_Reached] = []
+            form = replace(
+                self.plan.form(current.state), decide=partial(self._decide, current, reached),
+                jacobian=self.plan.jacobian,
+            )  # fmt: skip
+            # of a copy: what readers are shown stays as it was written
+            function = current.function
+            copy = function if function is root else function.clone()
+            try:
+                self.traced[current.symbol] = traced_function(copy, current.symbol, self.names, form)
+            except NotSupportedError as error:
+                if current.question is None:
+                    raise
+                refused = self.plan.failed(current.question, error)
+                self._refused[function.sym_name.data, current.question.state] = replace(refused, child="")
+                return False
+            self.states[current.symbol] = current.state
+            work += reversed(reached)
+        return True
 
-    def _symbol(self, callee: stan.FuncOp, depth: int) -> str:
-        level = "" if self.plan.most_depth is None else str(depth)
-        return f"{callee.sym_name.data}.traced{level}"
+    def _decide(self, caller: _Reached, reached: list[_Reached], kind: str, name: str, op: Operation) -> Choice:
+        """What becomes of an op of a function."""
+        callee = None
+        if isinstance(op, stan.CallOp) and op.user is not None:
+            callee = self.functions[op.callee.data]
+        depth = caller.depth + 1
+        question = Question(kind, name, callee is not None, place_of(op.location), depth, caller.state)
+        choice = self.plan.choose(question)
+        if callee is None or choice.how != "enter":
+            return choice
+        most = self.plan.most_depth
+        if most is not None and not self.counts_at_run_time and depth >= most:
+            return replace(choice, how="primitive")
+        if (refused := self._refused.get((callee.sym_name.data, caller.state))) is not None:
+            return refused
+        child = self._symbol(callee, depth, choice.state)
+        reached.append(_Reached(callee, child, depth, choice.state, question))
+        return replace(choice, child=child)
+
+    def _symbol(self, callee: stan.FuncOp, depth: int, state: Any) -> str:
+        level = "" if self.plan.most_depth is None or self.counts_at_run_time else str(depth)
+        if not any(state is known for known in self._known_states):
+            self._known_states.append(state)
+        number = next(n for n, known in enumerate(self._known_states) if known is state)
+        return f"{callee.sym_name.data}.traced{level}" + (f".{number}" if number else "")
+
+    def _add_counting(self, symbol: str) -> str:
+        """A function that calls the traced clone, or, where too many calls are entered, the function itself."""
+        traced, most = self.traced[symbol], self.plan.most_depth
+        assert most is not None
+        function = traced.function
+        clone = function.clone()
+        clone.properties["sym_name"] = StringAttr(f"{symbol}.counting")
+        outputs = function.function_type.outputs.data
+        block = Block(arg_types=function.function_type.inputs.data)
+        clone.detach_region(clone.body)
+        clone.add_region(Region(block))
+        entered, plain = (
+            self._call_of(function, callee, block.args) for callee in (StringAttr(symbol), function.sym_name)
+        )
+        properties = {"number": IntegerAttr(self.stub, i64), "slots": IntegerAttr(0, i64)}
+        stub = trace.BlockOp.create(properties=properties, result_types=(trace.RECORD,), location=function.location)
+        descend = trace.DescendOp.create(
+            properties={"most": IntegerAttr(most - 1, i64)}, result_types=(stan.INT,), location=function.location
+        )
+        ascend = trace.AscendOp.create(location=function.location)
+        then = Block([entered, ascend, stan.YieldOp.create(operands=entered.results, location=function.location)])
+        otherwise = Block([stub, plain, stan.YieldOp.create(operands=plain.results, location=function.location)])
+        branch = (stan.SelectOp if outputs else stan.IfOp).create(
+            operands=(descend.res,), result_types=outputs, regions=[Region(then), Region(otherwise)],
+            location=function.location,
+        )  # fmt: skip
+        block.add_ops((descend, branch, stan.ReturnOp.create(operands=branch.results, location=function.location)))
+        self.program.body.block.add_op(clone)
+        return clone.sym_name.data
+
+    @staticmethod
+    def _call_of(function: stan.FuncOp, callee: StringAttr, arguments: Sequence[SSAValue]) -> stan.CallOp:
+        return stan.CallOp.create(
+            operands=arguments,
+            result_types=function.function_type.outputs.data,
+            properties={
+                "callee": callee,
+                "autodiff": DenseArrayBase.from_list(i8, _autodiff(function)),
+                "user": UnitAttr(),
+            },
+            location=function.location,
+        )
 
     def _root(self) -> stan.FuncOp:
         """`f(x, ...)` as the only statement of a function with the same parameters."""
@@ -160,16 +255,7 @@ class Clones:
         block = Block(arg_types=type_.inputs.data)
         for argument, name in zip(block.args, function.argument_names, strict=True):
             argument.name_hint = name.data
-        call = stan.CallOp.create(
-            operands=block.args,
-            result_types=type_.outputs.data,
-            properties={
-                "callee": function.sym_name,
-                "autodiff": DenseArrayBase.from_list(i8, _autodiff(function)),
-                "user": UnitAttr(),
-            },
-            location=function.location,
-        )
+        call = self._call_of(function, function.sym_name, block.args)
         block.add_ops((call, stan.ReturnOp.create(operands=call.results, location=function.location)))
         root = stan.FuncOp.create(
             properties={
@@ -206,8 +292,16 @@ class Clones:
         for stage in lowering_passes("trace", 0):
             stage.apply(Context(), module)
         graphs = {symbol: traced.graph for symbol, traced in self.traced.items()}
+        graphs[ROOT].stub = self.stub
         ops = {symbol: traced.ops for symbol, traced in self.traced.items()}
-        return TraceUnit(module, sites, slots_of(module), graphs, ops, self.instrumented)
+        hooked = {
+            number: ([type_ for _, type_ in hook_values(op, value)], bool(value and value_type(value.type).slots))
+            for traced in self.traced.values()
+            for _, op, value, number in traced.hooks
+        }
+        return TraceUnit(
+            module, sites, slots_of(module), graphs, ops, self.instrumented, self.states, hooked
+        )  # fmt: skip
 
     def _call(self, writer: FunctionWriter, program: Program) -> int:
         """Calls the traced function with the arguments of the bound table; how many slots that has."""

@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "services.h"
 
 static const int64_t no_draws = 0;
 
@@ -115,6 +118,8 @@ int32_t ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int6
   trace->edge_width = count <= 256 ? 1 : count <= 65536 ? 2 : 4;
   trace->failed = 0;
   trace->drawn = &no_draws;
+  trace->entered = 0;
+  trace->callback = NULL;
   if (trace->file >= 0) unmap_beyond(trace, trace->limit);
   for (int64_t i = 1; i < count; ++i)
     if (blocks[i].bytes > trace->chunk_bytes) return 1;
@@ -122,6 +127,31 @@ int32_t ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int6
 }
 
 void ulam_trace_watch(ulam_trace *trace, const int64_t *drawn) { trace->drawn = drawn ? drawn : &no_draws; }
+
+void ulam_trace_listen(ulam_trace *trace, ulam_context *ctx, ulam_trace_callback callback) {
+  trace->ctx = ctx;
+  trace->callback = callback;
+}
+
+void ulam_trace_hook(ulam_trace *trace, int64_t number, int64_t count, int64_t kinds, ...) {
+  if (trace->callback == NULL) return;
+  int64_t values[ULAM_HOOK_MOST] = {0};
+  va_list given;
+  va_start(given, kinds);
+  for (int64_t i = 0; i < count && i < ULAM_HOOK_MOST; ++i) {
+    int kind = (int)((uint64_t)kinds >> (2 * i) & 3);
+    if (kind == ULAM_HOOK_REAL) {
+      double real = va_arg(given, double);
+      memcpy(&values[i], &real, sizeof real);
+    } else {
+      values[i] = kind == ULAM_HOOK_INT ? va_arg(given, int32_t) : va_arg(given, int64_t);
+    }
+  }
+  va_end(given);
+  if (trace->callback(number, values) == 0) return;
+  ulam_fail(trace->ctx, ULAM_FATAL, "a hook has ended the run");
+  longjmp(*trace->ctx->services->out_of_memory, 1);
+}
 
 static char *take(ulam_trace *trace) {
   if (trace->file >= 0) return map_chunk(trace, trace->count);
@@ -321,6 +351,7 @@ int32_t ulam_trace_finish(ulam_trace *trace) {
 void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, int64_t count, int32_t element_bytes,
                           int64_t most) {
   *slot = -1;
+  if (most < 0) return;
   if (trace->side_bytes > trace->limit) return;
   int64_t start = trace->side_bytes;
   int64_t head[2] = {count <= most ? 0 : 1, count};

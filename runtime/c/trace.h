@@ -35,12 +35,20 @@ ULAM_API void ulam_trace_free(ulam_trace *trace);
 ULAM_API int32_t ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int64_t count);
 /* Where the number of draws taken is, during one run (`ulam_draws_taken`); NULL: there are none. */
 ULAM_API void ulam_trace_watch(ulam_trace *trace, const int64_t *drawn);
+/* Whom hooks call during one run: with their number and the values (ints and reals, addresses of elements, sizes), 8 bytes
+ * each. What does not return 0 ends the run. */
+typedef int32_t (*ulam_trace_callback)(int64_t number, const int64_t *values);
+ULAM_API void ulam_trace_listen(ulam_trace *trace, ulam_context *ctx, ulam_trace_callback callback);
 /* After the run: 0, or 1 if there was no memory, or no room in the file: then the records are of no use. */
 ULAM_API int32_t ulam_trace_finish(ulam_trace *trace);
 ULAM_API void ulam_trace_touch(ulam_trace *trace, int64_t bytes); /* takes chunks for so many bytes ahead of the run */
 
 /* Called by emitted code. */
 ULAM_API void ulam_trace_grow(ulam_trace *trace, int64_t bytes);
+enum { ULAM_HOOK_INT = 1, ULAM_HOOK_REAL = 2, ULAM_HOOK_WORD = 3, ULAM_HOOK_MOST = 32 };
+/* `count` values follow, of kinds that have two bits each in `kinds`. */
+ULAM_API void ulam_trace_hook(ulam_trace *trace, int64_t number, int64_t count, int64_t kinds, ...);
+/* Of a container: the contents if there are at most `most` elements, else a digest; nothing if `most` is less than 0. */
 ULAM_API void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, int64_t count,
                                    int32_t element_bytes, int64_t most);
 

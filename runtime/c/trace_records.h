@@ -32,6 +32,9 @@ typedef struct {
 struct ulam_trace {
   char *cursor, *end; /* read and written by emitted code: the first two fields */
   const int64_t *drawn; /* read by emitted code: how many random numbers were taken */
+  int64_t entered;      /* read and written by emitted code: calls that are entered, where their number is limited */
+  ulam_context *ctx;    /* of the run, and whom to call for hooks */
+  ulam_trace_callback callback;
   int32_t mode;
   int64_t chunk_bytes, limit;
   chunk *chunks;
@@ -56,7 +59,7 @@ struct ulam_trace {
 };
 
 _Static_assert(offsetof(struct ulam_trace, cursor) == 0 && offsetof(struct ulam_trace, end) == 8 &&
-                   offsetof(struct ulam_trace, drawn) == 16,
+                   offsetof(struct ulam_trace, drawn) == 16 && offsetof(struct ulam_trace, entered) == 24,
                "emitted code");
 
 /* A record's block; a damaged one ends the reading. */

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.passes.trace.graph import Argument, Block, Edge, Graph, Item, Operand, ValueType
+from ulam.passes.trace.graph import SKIPPED, Argument, Block, Edge, Graph, Item, Operand, ValueType
 from ulam.runtime.trace.recorder import CUT
 from ulam.runtime.trace.values import (
     INT_UNASSIGNED,
@@ -371,6 +371,8 @@ class Frame:
     def operand(self, operand: Operand, spot: Spot) -> Any:
         """The value of an operand, seen from a spot."""
         if not operand.index:
+            if operand.type == SKIPPED:
+                return MISSING
             if operand.constant is None:
                 return unassigned(operand.type, (0,) * operand.type.rank)
             return converted(operand.constant, operand.type)
@@ -462,7 +464,7 @@ class Frame:
         if item.derived in ("increment", "assign"):
             return self._accumulated(item, where)
         operands = [self.operand(o, where) for o in item.operands]
-        if any(o is MISSING for o in operands) or item.derived in ("void", ""):
+        if any(o is MISSING for o in operands) or item.derived in ("void", "lost", ""):
             return MISSING if item.derived != "void" else None
         if item.derived == "dropped":
             return 0.0
@@ -535,10 +537,30 @@ class Frame:
     # ------------------------------------------------------------ calls
 
     def child_place(self, spot: Spot, item: Item) -> int:
-        """Where the records of an entered call begin; -1 if there are none."""
+        """Where the records of an entered call begin; -1 if there are none, or it was too deep to be entered."""
         items = self.layout.children[self.block(spot.step).record]
         number = items.index(item)
-        return self.tape.recorder.children(self.record_place(spot.step), len(items))[number]
+        place = self.tape.recorder.children(self.record_place(spot.step), len(items))[number]
+        return -1 if place >= 0 and self.tape.is_stub(place) else place
+
+    def is_entered(self, spot: Spot, item: Item) -> bool:
+        """Whether a call has nodes of its own: where the depth is counted at run time, not all calls of a site do."""
+        if not item.child or not self.tape.tables.stub:
+            return bool(item.child)
+        return self.child_place(spot, item) >= 0
+
+    def seconds(self) -> tuple[float, float] | None:
+        """When the call began and ended, by the clock of the run; None if that is not kept."""
+        block = self.block(0)
+        if block.started < 0 or self.is_cut or not self.tape.tables.tick:
+            return None
+        last = self.block(self.steps - 1)
+        ticks = (
+            struct.unpack("<q", self._slot(step, slot, 8))[0]
+            for step, slot in ((0, block.started), (self.steps - 1, last.ended))
+        )
+        began, ended = (tick * self.tape.tables.tick for tick in ticks)
+        return began, ended
 
 
 def _all_sizes(type_: ValueType, given: list[Any]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from typing import TextIO
 
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
+    ConstantNode,
     ItemNode,
     JumpNode,
     NestedCallNode,
@@ -72,7 +73,7 @@ def line_of(node: Node, *, short: bool = False, style: str = "seed", source: boo
     """One line; `short`: without the location."""
     head = "" if node.is_root else f"@{node.at}: "
     if not short and not node.is_root:
-        tag = "Arg:" if isinstance(node, ArgumentNode) else ""
+        tag = "Arg:" if isinstance(node, ArgumentNode) else "Const:" if isinstance(node, ConstantNode) else ""
         head += f"[{tag}{node.location}] "
     text = head + _body(node, style)
     if node.trace.has_metadata(node):
@@ -98,6 +99,8 @@ def _body(node: Node, style: str) -> str:
         return f"{text} = {_value(node, style)}" if str(result).startswith("@") else text
     if isinstance(node, JumpNode):
         return _jump(node, style)
+    if isinstance(node, ConstantNode):
+        return _value(node, style)
     assert isinstance(node, ItemNode)
     operands = ", ".join(map(str, node.operands))
     if isinstance(node, TargetNode):
@@ -139,6 +142,7 @@ def _jump(node: JumpNode, style: str) -> str:
         condition = node.condition
         assert condition is not None
         type_ = edge.condition.type
-        truth = type_.base == "bool"
-        text += f" since {condition} == {value_text(int(edge.holds) if truth else condition.value, type_)}"
+        is_number = type_.base == "int" and condition.value is not MISSING
+        decided = value_text(condition.value, type_) if is_number else "true" if edge.holds else "false"
+        text += f" since {condition} == {decided}"
     return text

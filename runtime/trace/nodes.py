@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ulam.passes.trace.graph import VOID, Argument, Edge, Item, Operand, ValueType
@@ -120,6 +120,11 @@ class Node(Exports):
         return self.trace.metadata_of(self)
 
     @property
+    def site_metadata(self) -> Mapping[str, Any]:
+        """What the context says of all nodes of this place of the program."""
+        return {}
+
+    @property
     def operands(self) -> list[Ref | Const]:
         """What it uses, in order."""
         return []
@@ -168,6 +173,11 @@ class ArgumentNode(DataFlowNode):
         if self._where is None:
             return None if self.at == 1 else self.frame.graph.parameters[self.at - 2]
         return self.frame.block_at(self._where).arguments[self._where.offset]
+
+    @property
+    def site_metadata(self) -> Mapping[str, Any]:
+        argument = self._argument
+        return {} if argument is None else argument.metadata
 
     @property
     def is_data(self) -> bool:
@@ -277,6 +287,10 @@ class ItemNode(DataFlowNode):
         return self.frame.item_value(self.item, self._where)
 
     @property
+    def site_metadata(self) -> Mapping[str, Any]:
+        return self.item.metadata
+
+    @property
     def finished(self) -> bool:
         """Whether it was over when the run ended."""
         assert self._where is not None
@@ -291,6 +305,12 @@ class ItemNode(DataFlowNode):
         assert self._where is not None
         ordinal = self._where.offset - len(self.frame.block_at(self._where).arguments)
         return not self._where.in_header and self.frame.throwing(self._where.step) == ordinal
+
+
+class ConstantNode(ItemNode):
+    """A literal, where the context has them as nodes."""
+
+    __slots__ = ()
 
 
 class PrimitiveCallNode(ItemNode):
@@ -442,6 +462,18 @@ class NestedCallNode(PrimitiveCallNode):
         return self.frame.tape.frame(self.item.child, place, self.frame, self.at)
 
     @property
+    def time(self) -> float | None:
+        """How long the call took, in seconds; None without `timing`, and where it did not get to its end."""
+        span = self.interval
+        return None if span is None else span[1] - span[0]
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """When it began and ended, in seconds of one clock for the whole run."""
+        body = self.body
+        return None if body is None else body.seconds()
+
+    @property
     def children(self) -> Sequence[Node]:
         body = self.body
         return () if body is None else Children(self.trace, body)
@@ -510,6 +542,11 @@ class JumpNode(ControlFlowNode):
         return None if edge is None else Location(number, edge.number, is_edge=True)
 
     @property
+    def site_metadata(self) -> Mapping[str, Any]:
+        edge = self.edge
+        return {} if edge is None else edge.metadata
+
+    @property
     def target(self) -> int:
         """The number of the block that it leads to."""
         edge = self.edge
@@ -549,6 +586,10 @@ class ReturnNode(ControlFlowNode):
         return Location(self.frame.block_at(self._where).number, 1, is_edge=True)
 
     @property
+    def site_metadata(self) -> Mapping[str, Any]:
+        return self._edge.metadata
+
+    @property
     def result(self) -> Ref | Const | None:
         """What is returned."""
         value = self._edge.value
@@ -571,7 +612,9 @@ class ReturnNode(ControlFlowNode):
         return None if value is None else converted(self.frame.operand(value, self._where), self.type)
 
 
-_KINDS: dict[str, type[ItemNode]] = {"special": SpecialCallNode, "target": TargetNode, "tilde": TildeNode}
+_KINDS: dict[str, type[ItemNode]] = {
+    "special": SpecialCallNode, "target": TargetNode, "tilde": TildeNode, "constant": ConstantNode,
+}  # fmt: skip
 
 
 def make_node(trace: Trace, frame: Frame, position: int) -> Node:
@@ -588,18 +631,19 @@ def make_node(trace: Trace, frame: Frame, position: int) -> Node:
     if ordinal < len(block.items):
         item = block.items[ordinal]
         kind = _KINDS.get(item.kind)
-        if item.kind == "tilde" and item.child:
+        entered = frame.is_entered(where, item)
+        if item.kind == "tilde" and entered:
             kind = NestedTildeNode
         elif item.kind == "special" and item.text:
             kind = ConstrainNode
         elif kind is None:
-            kind = NestedCallNode if item.child else DrawNode if item.draws else PrimitiveCallNode
+            kind = NestedCallNode if entered else DrawNode if item.draws else PrimitiveCallNode
         return kind(trace, frame, position, where)
     return (JumpNode if block.edges[0].target else ReturnNode)(trace, frame, position, where)
 
 
 __all__ = [
-    "MISSING", "ArgumentNode", "Const", "ConstrainNode", "ControlFlowNode", "DataFlowNode", "DrawNode", "ItemNode",
-    "JumpNode", "NestedCallNode", "NestedTildeNode", "Node", "PrimitiveCallNode", "Ref", "ReturnNode",
+    "MISSING", "ArgumentNode", "Const", "ConstantNode", "ConstrainNode", "ControlFlowNode", "DataFlowNode", "DrawNode",
+    "ItemNode", "JumpNode", "NestedCallNode", "NestedTildeNode", "Node", "PrimitiveCallNode", "Ref", "ReturnNode",
     "SpecialCallNode", "TargetNode", "TargetTerm", "TildeNode", "make_node",
 ]  # fmt: skip

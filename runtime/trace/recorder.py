@@ -33,6 +33,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_trace_free": (None, (_P,)),
     "ulam_trace_begin": (_I32, (_P, _P, _I64)),
     "ulam_trace_watch": (None, (_P, _P)),
+    "ulam_trace_listen": (None, (_P, _P, _P)),
     "ulam_trace_finish": (_I32, (_P,)),
     "ulam_trace_touch": (None, (_P, _I64)),
     "ulam_trace_describe": (None, (_P, _P)),
@@ -117,6 +118,7 @@ class Recorder:
         self.address: int = self._new()
         self._rows: Any = None
         self._kept: list[Any] = []
+        self._callback: Any = None
         self.replay: Callable[[], Recorder] | None = None
         """Of a recorder that keeps edges only: runs the program once more, and keeps all."""
         self._replayed: Recorder | None = None
@@ -155,6 +157,11 @@ class Recorder:
     def watch(self, draws: int) -> None:
         """The run that follows notes how many numbers it has taken: the address of the number; 0 if it takes none."""
         self._library.ulam_trace_watch(self.address, draws or None)
+
+    def listen(self, context: int, callback: Any) -> None:
+        """Hooks of the run that follows call this, with their number and the values; a context's address."""
+        self._callback = callback
+        self._library.ulam_trace_listen(self.address, context, ctypes.cast(callback, _P))
 
     def touch(self, byte_count: int) -> None:
         """Takes memory for so many bytes ahead of a run, so that the run need not wait for it."""

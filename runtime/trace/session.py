@@ -14,12 +14,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from ulam.passes.trace.graph import ROOT, Graph, Item, ValueType
+from ulam.passes.trace.graph import ROOT, Graph, ValueType
 from ulam.runtime.errors import ArgumentError, ProgramError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
-from ulam.runtime.native import BoundData, ContextPool
+from ulam.runtime.native import BoundData, ContextPool, library
 from ulam.runtime.program import as_compile_error, load_object
-from ulam.runtime.trace.contexts import ALL, Site, TraceContext
+from ulam.runtime.trace.choices import Choices, ContextError, Hooks, HookSite, add_metadata
+from ulam.runtime.trace.contexts import ALL, TraceContext
 from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
@@ -220,13 +221,13 @@ class Trace(Exports):
 
     def has_metadata(self, node: Node) -> bool:
         """Whether a node has any."""
-        return bool(self._metadata.get((node.frame.place, node.at))) or bool(_static_metadata(node))
+        return bool(self._metadata.get((node.frame.place, node.at))) or bool(node.site_metadata)
 
     def metadata_of(self, node: Node) -> dict[str, Any]:
         """A node's dictionary."""
         key = (node.frame.place, node.at)
         if (found := self._metadata.get(key)) is None:
-            found = self._metadata[key] = dict(_static_metadata(node))
+            found = self._metadata[key] = dict(node.site_metadata)
         return found
 
     @property
@@ -243,10 +244,6 @@ class Trace(Exports):
         from ulam.runtime.trace.saved import save
 
         save(self, path)
-
-
-def _static_metadata(node: Node) -> Mapping[str, Any]:
-    return node.item.metadata if isinstance(node, ItemNode) else {}
 
 
 # ---------------------------------------------------------------- compiling
@@ -274,6 +271,8 @@ class _Compiled:
     instrumented: str
     draws: bool
     library: OpLibrary
+    hooks: list[HookSite]
+    hooked: dict[int, tuple[list[ValueType], bool]]
 
 
 class TracedProgram:
@@ -395,6 +394,8 @@ class TracedProgram:
         try:
             with compiling():
                 return self._lower(symbol, context)
+        except (ArgumentError, ContextError):
+            raise
         except Exception as error:
             raised = as_compile_error(error)
             if raised is error:
@@ -404,19 +405,14 @@ class TracedProgram:
     def _lower(self, symbol: str | ModelRoot, context: TraceContext) -> _Compiled:
         from ulam.emit import jit
         from ulam.emit.llvm_text import EmitOptions, emit_module
-        from ulam.passes.trace.control_flow import place_of
         from ulam.passes.trace.density import model_function
-        from ulam.passes.trace.unit import Plan, find_function, instrumented_text, trace_unit
+        from ulam.passes.trace.unit import find_function, instrumented_text, trace_unit
 
         module = self._module()
         functions = {function.sym_name.data: function for function in find_function(module, "")}
 
-        def enters(call: Any, name: str, depth: int) -> bool:
-            place = place_of(call.location)
-            line, column = (0, 0) if place is None else (place.line, place.column)
-            return depth == 1 or context.can_enter(Site("call", name, True, line, column), depth)
-
-        plan = Plan(enters, context.max_depth, context.max_copy)
+        choices = Choices(context)
+        plan = choices.plan()
         if isinstance(symbol, ModelRoot):
             function = model_function(module, symbol.name, jacobian=symbol.jacobian)
             plan = replace(plan, propto=symbol.propto, jacobian=symbol.jacobian)
@@ -425,13 +421,16 @@ class TracedProgram:
         unit = trace_unit(module, function, plan)
         text = emit_module(unit.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
         loaded = load_object(jit.compile_object(text, jit.ONCE))
-        self._add_metadata(unit.graphs, context)
+        add_metadata(unit.graphs, unit.states)
+        if context.timing:
+            unit.graphs[ROOT].tick = library().ulam_seconds_per_tick()
         sites = [ErrorSite.from_metadata(asdict(site)) for site in unit.sites]
         draws = "_rng" in text
         return _Compiled(
             loaded, loaded.address("evaluate"), unit.n_slots, sites, Tables(unit.graphs), unit.ops,
             instrumented_text(unit), draws,
             OpLibrary(partial(self._in_value_form, symbol), unit.graphs, unit.ops, plan.propto, plan.jacobian),
+            choices.hooks, unit.hooked,
         )  # fmt: skip
 
     def _in_value_form(self, symbol: str | ModelRoot) -> Program:
@@ -447,17 +446,6 @@ class TracedProgram:
             model_function(module, symbol.name, jacobian=symbol.jacobian)
         StripProfiles().apply(Context(), module)
         return to_value_form(module)
-
-    @staticmethod
-    def _add_metadata(graphs: Mapping[str, Graph], context: TraceContext) -> None:
-        if context.metadata is None:
-            return
-        for symbol, graph in graphs.items():
-            if symbol == ROOT:
-                continue
-            for block in graph.blocks:
-                for item in block.items:
-                    item.metadata = dict(context.metadata(_site(item)) or {})
 
     def _run(
         self, symbol: str | ModelRoot, context: TraceContext, values: Sequence[Any], types: Sequence[ValueType],
@@ -485,7 +473,7 @@ class TracedProgram:
 
     def _record(
         self, compiled: _Compiled, recorder: Recorder, values: Sequence[Any], types: Sequence[ValueType],
-        rng: Source | None,
+        rng: Source | None, with_hooks: bool = True,
     ) -> tuple[UlamError | None, Draws, Continuation, str]:  # fmt: skip
         """Runs the clone once; the error if there was one, what was drawn, what would be next, what was printed."""
         recorder.begin(compiled.tables.rows)
@@ -497,12 +485,17 @@ class TracedProgram:
             if draws is not None:
                 run.rng = draws
                 recorder.watch(draws.counter)
+            hooks = Hooks(compiled.hooks, compiled.hooked) if with_hooks and compiled.hooks else None
+            if hooks is not None:
+                recorder.listen(run.address, hooks.callback)
             status = run.run_plain(compiled.entry, data.address)
             taken = NO_DRAWS if draws is None else draws.taken()
             left = NO_CONTINUATION if draws is None else draws.continuation()
             printed = run.take_output()
             error = None if not status else _error(compiled, status, run, draws)
             run.rng = None
+        if hooks is not None and hooks.failure is not None:
+            error = hooks.error()
         recorder.finish()
         return error, taken, left, printed
 
@@ -511,7 +504,7 @@ class TracedProgram:
     ) -> Recorder:
         """The same run once more, all of it kept."""
         recorder = Recorder(1 << 62, "stop", chunk_bytes)
-        self._record(compiled, recorder, values, types, Replay.of(draws))
+        self._record(compiled, recorder, values, types, Replay.of(draws), with_hooks=False)
         return recorder
 
     def recorder(self, context: TraceContext, longest: int = 0) -> Recorder:
@@ -531,12 +524,6 @@ class TracedProgram:
             if len(kept) < POOLED:
                 kept.append(found)
             return found
-
-
-def _site(item: Item) -> Site:
-    place = item.place
-    line, column = (0, 0) if place is None else (place.line, place.column)
-    return Site(item.kind, item.name, bool(item.child), line, column)
 
 
 def _count(number: int) -> str:

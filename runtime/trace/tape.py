@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ulam.emit.trace_ops import record_bytes
-from ulam.passes.trace.graph import Graph
+from ulam.passes.trace.graph import ROOT, Graph
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.frames import Frame, Layout
 from ulam.runtime.trace.recorder import BlockRow, Recorder
@@ -21,7 +21,9 @@ class Tables:
     def __init__(self, graphs: Mapping[str, Graph]) -> None:
         self.graphs = dict(graphs)
         self.layouts = {symbol: Layout(graph) for symbol, graph in graphs.items()}
-        self.record_count = 1 + max(max(layout.by_record) for layout in self.layouts.values())
+        root = self.graphs[ROOT]
+        self.stub, self.tick = root.stub, root.tick
+        self.record_count = 1 + max(self.stub, *(max(layout.by_record) for layout in self.layouts.values()))
         self.rows = (BlockRow * self.record_count)()
         self.nodes = np.zeros(self.record_count, np.int64)
         for layout in self.layouts.values():
@@ -31,6 +33,8 @@ class Tables:
                 self.rows[number] = BlockRow(
                     record_bytes(block.slots), nodes, len(layout.children[number]), int(returns)
                 )
+        if self.stub:
+            self.rows[self.stub] = BlockRow(record_bytes(0), 0, 0, 1)
         self.longest = max(row.bytes for row in self.rows)
         """Bytes of the longest record."""
 
@@ -61,6 +65,10 @@ class Tape:
     def block_at(self, place: int) -> int:
         """The number of the block whose record is at a place."""
         return int.from_bytes(self.recorder.bytes_at(place, 4), "little")
+
+    def is_stub(self, place: int) -> bool:
+        """Whether a call that begins here was too deep to be entered."""
+        return bool(self.tables.stub) and self.block_at(place) == self.tables.stub
 
     def layout(self, symbol: str) -> Layout:
         """The table of a function."""
