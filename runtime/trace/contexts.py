@@ -32,6 +32,7 @@ class Site:
 
 
 Predicate = Callable[[Site], bool]
+_VALUES = frozenset(("values", "draws", "elements"))
 ALL = 1 << 62
 """Elements of containers that are copied, if all are."""
 HookFunction = Callable[[Site, tuple[Any, ...], Any], None]
@@ -136,11 +137,16 @@ class TraceContext:
 
     # ------------------------------------------------------------ asked once for each site
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all nodes have their values."""
+        return self.max_copy >= ALL and self.record >= _VALUES
+
     def copying(self) -> TraceContext:
         """The same nodes, but all of their values: containers as copies, and without a limit."""
         found = copy(self)
         found.max_copy, found.limit_bytes, found.overflow = ALL, 1 << 40, "stop"
-        found.record = self.record | {"values", "draws", "elements"}
+        found.record, found.hooks = self.record | _VALUES, {}
         return found
 
     def can_enter(self, site: Site, depth: int) -> bool:

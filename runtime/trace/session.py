@@ -20,7 +20,7 @@ from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import BoundData, ContextPool, library
 from ulam.runtime.program import as_compile_error, load_object
 from ulam.runtime.trace.choices import Choices, ContextError, Hooks, HookSite, add_metadata
-from ulam.runtime.trace.contexts import ALL, TraceContext
+from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
@@ -181,7 +181,7 @@ class Trace(Exports):
 
         Raises ArgumentError for a trace without its program.
         """
-        if self.context.max_copy >= ALL:
+        if self.context.keeps_all:
             return self
         if self.again is None:
             raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
