@@ -224,8 +224,12 @@ class Explainer:
         found = [Parameter(name, float(value)) for name, value in zip(self.model.param_unc_names(), theta, strict=True)]
         if root is None:
             return found
-        first = islice(root.children, MOST_SEARCHED)
-        transformed = {node.parameter: node.value for node in first if isinstance(node, ConstrainNode)}
+        transformed: dict[str, Any] = {}
+        for node in islice(root.children, MOST_SEARCHED):
+            if isinstance(node, ConstrainNode):
+                transformed[node.parameter] = node.value
+                if len(transformed) == len(self.model.parameter_variables()):
+                    break
         start = 0
         for variable in self.model.parameter_variables():
             size = math.prod(variable.unconstrained_dims)

@@ -303,6 +303,7 @@ def _is_given(operand: Ref) -> bool:
     return node.type.is_int or (isinstance(node, ArgumentNode) and not isinstance(node.source, Ref))
 
 
+_SIGNS = ("-", "+")
 _HANDS_ON = frozenset(("'", "field", "tuple"))
 
 
@@ -313,5 +314,7 @@ def is_passed_over(node: Node) -> bool:
     if isinstance(node, NestedCallNode) and node.body is not None:
         return True
     if isinstance(node, ItemNode):
+        if node.function in _SIGNS and len(node.item.operands) == 1:
+            return True
         return is_move(node.item) or node.item.derived in ("increment", "declare") or node.function in _HANDS_ON
     return isinstance(node, ReturnNode)

@@ -35,6 +35,9 @@ from ulam.runtime.trace.values import MISSING, Digest
 SHOWN_ELEMENTS = 5
 """Of the guilty ones, and of the others."""
 
+MOST_ELEMENTS = 10_000
+"""Whose increments an explanation has."""
+
 SHOWN_STEPS = 5
 SHOWN_BIRTHS = 3
 
@@ -188,7 +191,7 @@ class Causes:
             value = values[0][n] if isinstance(values[0], np.ndarray) else values[0]
             why = "" if math.isfinite(each[n]) else reason(found, distribution, values, n, name, each[n])
             shown.append(ShownElement(name, _plain(value), each[n], why))
-        return Elements(len(each), len(wrong), shown, each)
+        return Elements(len(each), len(wrong), shown, each[:MOST_ELEMENTS])
 
     def _arguments(
         self, operands: Sequence[Ref | Const], found: Density, written: list[ast.Expression | None]
@@ -284,7 +287,11 @@ class Causes:
         name = self.names.name(operand, element, written)
         if node.function == "check" or not formal:
             return []
-        return [f"{formal} is {name}"] if formal != name.partition("[")[0] else []
+        return (
+            [f"{formal} of {distribution_of(node) or node.function} is {name}"]
+            if formal != name.partition("[")[0]
+            else []
+        )
 
     # ------------------------------------------------------------ gradients
 

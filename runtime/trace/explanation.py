@@ -75,7 +75,7 @@ class Elements:
     guilty: int
     shown: list[Element]
     increments: list[float]
-    """Of all elements, in their order."""
+    """Of the elements, in their order; of many, of the first."""
 
 
 @dataclass

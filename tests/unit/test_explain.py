@@ -23,6 +23,7 @@ from ulam.runtime.trace.explain_elements import SUFFIXES
 from ulam.runtime.trace.explain_supports import SUPPORTS, Interval, support
 from ulam.runtime.trace.explain_terminal import print_explanation
 from ulam.runtime.trace.explanation import Cause, Elements, Explanation, Statement
+from ulam.runtime.trace.nodes import ItemNode
 from ulam.tools import ulam as command
 from ulam.trace import MISSING, NestedCallNode
 
@@ -357,10 +358,12 @@ def test_births(functions: StanModel, name: str, arguments: tuple[Any, ...], exp
     root = functions.track(name, *arguments)
     assert isinstance(root, NestedCallNode)
     found = births(root[-1])
-    assert [(f.node.span.line, f.node.function) for f in found if f.node.span] == [(e[0], e[1]) for e in expected]
+    places = [(f.node.span.line, f.node.function) for f in found if f.node.span and isinstance(f.node, ItemNode)]
+    assert places == [(line, function) for line, function, _ in expected]
     for followed, (_, _, operand) in zip(found, expected, strict=True):
         value = followed.node.operands[0].value
         if isinstance(value, np.ndarray):
+            assert followed.element is not None
             value = value.ravel(order="F")[followed.element[0]]
         assert value == operand
 
