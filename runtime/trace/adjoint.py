@@ -88,6 +88,9 @@ class Adjoints:
         self.node = node
         self.target = 0.0
         """Of the target at the place that the walk has reached."""
+        self.broken: tuple[Node, int, Any] | None = None
+        """The first node of the walk that passed on what is not finite, though its own adjoint is: with which operand,
+        and what that got."""
         self.adding = _adding(trace.tape.tables.graphs)
         self._frames: dict[int, FrameAdjoints] = {}
         self.library = trace.op_library
@@ -344,8 +347,10 @@ class _Sweep:
             adjoints = self.all.library.pullback(item, operands, cotangent, self.all.target)
         except NoDerivative as problem:
             raise NoDerivative(f"{self.all.trace.node(self.frame, position)}: {problem}") from None
-        for operand, adjoint in zip(item.operands, adjoints, strict=True):
+        for number, (operand, adjoint) in enumerate(zip(item.operands, adjoints, strict=True)):
             if adjoint is not None:
+                if self.all.broken is None and not np.isfinite(adjoint).all() and np.isfinite(cotangent).all():
+                    self.all.broken = (self.all.trace.node(self.frame, position), number, adjoint)
                 self._add(operand, step, in_header, adjoint)
 
     def _indices(self, item: Item, count: int, step: int, in_header: bool) -> list[Any]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ulam.runtime.errors import ArgumentError, CompileError, FatalError, ProgramError, Rejection
+from ulam.runtime.errors import ArgumentError, CompileError, FatalError, ProgramError, Rejection, UlamError
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import Init, InitSource, read_init
 from ulam.runtime.trace.contexts import TraceContext
@@ -38,7 +38,7 @@ from ulam.runtime.trace.explanation import (
     Tries,
     kind_of,
 )
-from ulam.runtime.trace.nodes import ConstrainNode, ItemNode, NestedCallNode, TargetTerm
+from ulam.runtime.trace.nodes import ConstrainNode, ItemNode, NestedCallNode, Node, TargetTerm
 from ulam.runtime.trace.program_text import SourceText
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Explainer:
         elif not causes and outcome != "finite" and (last := additions.first_not_finite()) is not None:
             causes = [self.causes.of_overflow(last)]
         elif outcome == "finite":
-            outcome, gradient = self._gradient(theta, causes)
+            outcome, gradient = self._gradient(theta, causes, root)
         if self.propto:
             self._add_dropped(theta, terms)
         found = self._explanation(outcome, value, theta, terms, causes, root)
@@ -162,8 +162,10 @@ class Explainer:
     def _track(self, theta: Vector, context: TraceContext, propto: bool) -> NestedCallNode:
         return self.model.track_density(theta, propto=propto, jacobian=self.jacobian, context=context)
 
-    def _gradient(self, theta: Vector, causes: list[Cause]) -> tuple[str, Vector | None]:
-        """Whether the gradient is finite, too."""
+    def _gradient(
+        self, theta: Vector, causes: list[Cause], root: NestedCallNode | None = None
+    ) -> tuple[str, Vector | None]:
+        """Whether the gradient is finite, too; with the trace, where it stops being so."""
         if not theta.size:
             return "finite", theta
         try:
@@ -175,8 +177,19 @@ class Explainer:
             return kind, None
         if np.isfinite(gradient).all():
             return "finite", gradient
-        causes.append(self.causes.of_gradient(gradient, self.model.param_unc_names()))
+        broken = None if root is None else self._broken(root)
+        causes.append(self.causes.of_gradient(gradient, self.model.param_unc_names(), broken))
         return "gradient", gradient
+
+    def _broken(self, root: NestedCallNode) -> tuple[Node, int, Any] | None:
+        """The node in the reverse pass where an adjoint stops being finite; None if that cannot be found out."""
+        trace = root.trace
+        try:
+            trace.adjoint()
+        except (UlamError, ArgumentError, NotImplementedError) as error:
+            self.notes.append(f"where the gradient stops being finite is not known: {str(error).splitlines()[0]}")
+            return None
+        return None if trace.adjoints is None else trace.adjoints.broken
 
     def _add_dropped(self, theta: Vector, terms: list[Term]) -> None:
         """Adds to each term what it is with its constants."""
@@ -283,7 +296,7 @@ class Explainer:
                 return Cause(kind_of(float(root.value)), "", None)
             return self.causes.of_term(node) if not math.isfinite(float(node.value)) else self.causes.of_overflow(node)
         causes: list[Cause] = []
-        self._gradient(theta, causes)
+        self._gradient(theta, causes)  # without the place: to find it costs more than all else
         return causes[0] if causes else None
 
 

@@ -12,11 +12,20 @@ import numpy as np
 from ulam.frontend import ast
 from ulam.passes.trace.graph import ValueType
 from ulam.runtime.errors import FatalError, ProgramError
-from ulam.runtime.trace.explain_birth import Element, Followed, births, element_of, is_finite, slice_of, sources
+from ulam.runtime.trace.explain_birth import (
+    Element,
+    Followed,
+    births,
+    element_of,
+    first_wrong,
+    is_finite,
+    slice_of,
+    sources,
+)
 from ulam.runtime.trace.explain_elements import Density, density, increments, reason, stan_type
 from ulam.runtime.trace.explain_names import Names, operand_text
 from ulam.runtime.trace.explain_terms import calls_of, kind_of_term, loop_values
-from ulam.runtime.trace.explanation import WORDS, Cause, Elements, Statement, Step, kind_of
+from ulam.runtime.trace.explanation import WORDS, Cause, Elements, Statement, Step, kind_of, short_text
 from ulam.runtime.trace.explanation import Element as ShownElement
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
@@ -295,13 +304,29 @@ class Causes:
 
     # ------------------------------------------------------------ gradients
 
-    def of_gradient(self, gradient: np.ndarray[Any, Any], names: Sequence[str]) -> Cause:
-        """Of a gradient that is not finite where the value is."""
+    def of_gradient(
+        self, gradient: np.ndarray[Any, Any], names: Sequence[str], broken: tuple[Node, int, Any] | None
+    ) -> Cause:
+        """Of a gradient that is not finite where the value is. `broken`: as `Adjoints` has it."""
         wrong = np.flatnonzero(~np.isfinite(gradient))
         kind = kind_of(float(gradient[wrong[0]]))
-        more = f" (and not finite for {wrong.size - 1} more)" if wrong.size > 1 else ""
+        more = f", and not finite for {wrong.size - 1} more" if wrong.size > 1 else ""
         message = f"the gradient is {WORDS[kind]} for unconstrained '{names[int(wrong[0])]}'{more}"
-        return Cause("gradient", message, None)
+        if broken is None or not isinstance(broken[0], ItemNode):
+            return Cause("gradient", message, None)
+        node, number, passed = broken
+        cause = self._begun("gradient", message, node)
+        element = first_wrong(passed)
+        operand = node.operands[number]
+        own = element if np.shape(node.value) == np.shape(passed) else None
+        step = self.names.step(Followed(node, own))
+        derivative = float(element_of(passed, element))
+        expressions = self._arguments_written(node, len(node.operands))
+        name = self.names.name(operand, element, expressions[number])
+        text = f"{step.text}; its derivative in {name} makes the adjoint {short_text(derivative)}"
+        cause.births = [Step(text, step.expression, derivative, step.at)]
+        cause.slice = [self.names.step(f) for f in slice_of(operand, element, SHOWN_STEPS)]
+        return cause
 
 
 def distribution_of(node: Node) -> str:

@@ -141,7 +141,7 @@ def headline(e: Explanation) -> str:
 def value_text(value: float) -> str:
     """A number in tables: eight digits; NaN and infinities by name."""
     kind = kind_of(value)
-    return f"{value:.8g}" if kind == "finite" else {"nan": "NaN"}.get(kind, kind)
+    return f"{value + 0.0:.8g}" if kind == "finite" else {"nan": "NaN"}.get(kind, kind)
 
 
 # ---------------------------------------------------------------- several points

@@ -24,6 +24,7 @@ from ulam.runtime.trace.explain_supports import SUPPORTS, Interval, support
 from ulam.runtime.trace.explain_terminal import print_explanation
 from ulam.runtime.trace.explanation import Cause, Elements, Explanation, Statement
 from ulam.runtime.trace.nodes import ItemNode
+from ulam.runtime.trace.op_library import NoDerivative
 from ulam.tools import ulam as command
 from ulam.trace import MISSING, NestedCallNode
 
@@ -609,11 +610,45 @@ def test_wrong_points(u: StanModel, run: Callable[..., tuple[int, str, str]]) ->
 
 
 def test_a_gradient_that_is_not_finite() -> None:
-    program = "parameters { real a; vector[2] b; }\nmodel {\n  target += sqrt(a - a) - dot_self(b);\n}"
+    program = """parameters { real a; vector[2] b; }
+model {
+  real zero = a - a;
+  target += sqrt(zero) - dot_self(b);
+}"""
     found = explained(program, None, [0.5, 1.0, 2.0])
+    cause = culprit(found)
     assert found.outcome == "gradient" and math.isfinite(found.log_density or math.nan)
-    assert "unconstrained 'a'" in culprit(found).message and not found.ok
+    assert "unconstrained 'a'" in cause.message and not found.ok and at(cause).line == 4
+    assert cause.births[0].expression == "sqrt(0.0) = 0.0" and cause.births[0].value == math.inf
+    assert cause.births[0].text == "sqrt(0.0) = 0.0; its derivative in zero makes the adjoint inf"
+    assert [step.text for step in cause.slice] == ["zero = 0.5 - 0.5 = 0.0", "a = 0.5, a parameter"]
     assert found.gradient is not None and found.gradient[1:] == [-2.0, -4.0]
+
+
+def test_the_gradient_of_a_container_of_a_function_in_a_loop() -> None:
+    program = """functions { vector root(vector x) { return sqrt(x); } }
+data { vector[3] x; }
+parameters { real a; real<lower=0> s; }
+model {
+  for (k in 1:2) {
+    vector[3] d = x - a * k;
+    target += sum(root(d)) * s;
+  }
+}"""
+    found = explained(program, {"x": [5, 2, 7]}, [1.0, 0.0])
+    cause = culprit(found)
+    assert cause.loop == {"k": 2} and [call.line for call in cause.calls] == [7]
+    assert cause.births[0].text == "sqrt(0.0) = 0.0; its derivative in x[2] makes the adjoint inf"
+    assert [step.text for step in cause.slice][:2] == ["d[2] = 2.0 - 2.0 = 0.0", "1.0 * 2 = 2.0"]
+
+
+def test_a_gradient_whose_pullbacks_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise NoDerivative("not yet")
+
+    monkeypatch.setattr("ulam.runtime.trace.op_library.OpLibrary.pullback", refuse)
+    found = explained("parameters { real a; }\nmodel {\n  target += sqrt(a - a);\n}", None, [0.5])
+    assert found.outcome == "gradient" and culprit(found).births == [] and "not yet" in found.notes[0]
 
 
 # ---------------------------------------------------------------- several points
