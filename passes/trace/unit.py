@@ -21,12 +21,13 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     UnitAttr,
+    f64,
     i8,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ulam.dialects import stan, trace
+from ulam.dialects import ad, stan, trace
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower import promote_variables, structure_exits
 from ulam.passes.lower.lowering import Site
@@ -74,12 +75,16 @@ def find_function(module: ModuleOp, name: str) -> list[stan.FuncOp]:
     ]
 
 
-def trace_unit(module: ModuleOp, function: stan.FuncOp, plan: Plan) -> TraceUnit:
-    """Makes the unit. The module, in variable form, is used up; `ops` are those of copies that nothing changes."""
+def trace_unit(module: ModuleOp, function: stan.FuncOp, plan: Plan, entry: str = ROOT) -> TraceUnit:
+    """Makes the unit. The module, in variable form, is used up; `ops` are those of copies that nothing changes.
+
+    `entry`: the traced function that `evaluate` calls, instead of that around the tracked one: its first argument is
+    then the target so far. Numbers of blocks do not change.
+    """
     clones = add_clones(module, function, plan)
     structure_exits.run_on(module)
     promote_variables.run_on(module)
-    return clones.lower()
+    return clones.lower(entry)
 
 
 def add_clones(module: ModuleOp, function: stan.FuncOp, plan: Plan) -> Clones:
@@ -273,7 +278,7 @@ class Clones:
 
     # ------------------------------------------------------------ lowering
 
-    def lower(self) -> TraceUnit:
+    def lower(self, entry: str) -> TraceUnit:
         """The functions of the unit, ready for emission."""
         sites: list[Site] = []
         program = take_apart(self.program)
@@ -284,7 +289,7 @@ class Clones:
         writer.low.propto = self.plan.propto
         if self.plan.jacobian:
             writer.low.jacobian = writer.builder.i1(True)
-        slots = self._call(writer, program)
+        slots = self._call(writer, program, entry)
         evaluate = writer.finish()
         module = ModuleOp([evaluate, *program.outlined.written])
         target_as_value(module)
@@ -303,17 +308,21 @@ class Clones:
             module, sites, slots_of(module), graphs, ops, self.instrumented, self.states, hooked
         )  # fmt: skip
 
-    def _call(self, writer: FunctionWriter, program: Program) -> int:
+    def _call(self, writer: FunctionWriter, program: Program, entry: str) -> int:
         """Calls the traced function with the arguments of the bound table; how many slots that has."""
         from ulam.passes.lower.calls import inline
 
-        root = program.functions[ROOT]
+        root = program.functions[entry]
         slot = RECORDER_SLOT + 1
+        bits = [bool(bit) for bit in _autodiff(self.function)]
+        if entry != ROOT:
+            writer.builder.emit(ad.TargetAddOp, (writer.builder.bound(slot, f64),))
+            slot += 1
+            bits = [False] * len(root.function_type.inputs)
         arguments: list[Value] = []
         for type_ in root.function_type.inputs.data:
             arguments.append(_argument(writer, type_, slot, root))
             slot += 1 + rank_of(type_)
-        bits = [bool(bit) for bit in _autodiff(self.function)]
         inline(writer.low, root, arguments, root.location, self.plan.propto, bits)
         return slot
 

@@ -95,7 +95,7 @@ def rows_of(frame: Frame, batch: Batch) -> Iterator[Rows]:
         block = frame.layout.by_record[int(number)]
         steps = np.zeros(1, np.int64) if alone else np.flatnonzero(batch.blocks == number)
         slots = slots_of(frame.layout, block)
-        words = frame.tape.recorder.words(batch.places[steps], block.slots)
+        words = frame.words(block, steps + batch.first, batch.places[steps])
         columns = [_column(words, slot) for slot in slots]
         yield Rows(frame, block, steps + batch.first, slots, columns)
 
@@ -132,8 +132,7 @@ def calls_in(frame: Frame, batch: Batch) -> Iterator[Call]:
         number = int(batch.blocks[n])
         items = frame.layout.children[number]
         block = frame.layout.by_record[number]
-        places = frame.tape.recorder.children(int(batch.places[n]), len(items))
-        for item, place in zip(items, places, strict=True):
+        for item, place in zip(items, frame.child_places(batch.first + int(n)), strict=True):
             if place >= 0:
                 position = int(batch.positions[n]) + 1 + len(block.arguments) + block.items.index(item)
                 yield Call(item, position, frame.tape.frame(item.child, place, frame, position))

@@ -205,6 +205,11 @@ class TraceContext:
         ]
 
     @property
+    def leaves_out(self) -> bool:
+        """Whether ops may happen that are no nodes, or have no value: by `record`, or by methods of one's own."""
+        return self.record != frozenset(KINDS) or type(self) not in (TraceContext, DepthLimit, Only, Compose)
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of functions that it mentions, patterns apart."""
         named = set() if callable(self.primitives) else set(self.primitives)
@@ -321,6 +326,10 @@ class Compose(TraceContext):
 
     def on_return(self, site: Site) -> Mapping[str, Any] | None:
         return self._answers("on_return", site)
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.first.leaves_out or self.second.leaves_out
 
     @property
     def names(self) -> frozenset[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.trace.graph import ADDING, Block, Graph, Item, Place, ValueType
+from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.explain_names import Names, loop_counter
 from ulam.runtime.trace.explanation import Statement, Term
 from ulam.runtime.trace.frames import Frame
@@ -39,6 +40,7 @@ class Additions:
     """
 
     def __init__(self, root: NestedCallNode) -> None:
+        root = _in_one_piece(root)
         self._trace = root.trace
         self._adding = adding_symbols(root.trace.tape.tables.graphs)
         self.runs: list[Run] = []
@@ -123,7 +125,13 @@ class Additions:
 
 def _reals(frame: Frame, places: npt.NDArray[np.int64], slot: int) -> npt.NDArray[np.float64]:
     """The reals in a slot of many records."""
-    return frame.tape.recorder.words(places, slot + 1)[:, slot].copy().view(np.float64)
+    return frame.recorder.words(places, slot + 1)[:, slot].copy().view(np.float64)
+
+
+def _in_one_piece(root: NestedCallNode) -> NestedCallNode:
+    found = flat(root.trace).root
+    assert isinstance(found, NestedCallNode)
+    return found
 
 
 def frame_order(frame: Frame) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ import numpy as np
 from ulam.passes.trace.graph import Graph, ValueType
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.columns import CONTAINER, REAL, Rows, Slot, batches, calls_of, rows_of
+from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.export_graph import check_whole, top_of
 from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame
@@ -51,7 +52,7 @@ def to_json(what: Exports, path: str | os.PathLike[str] | None = None, *, max_no
     Raises ArgumentError for a trace whose beginning was not kept, and, without a path, for one of more than `max_nodes`
     nodes (None: any number).
     """
-    trace = top_of(what).trace
+    trace = flat(top_of(what).trace)
     check_whole(trace, "written as JSON")
     if path is None:
         out = io.StringIO()
@@ -79,6 +80,7 @@ def _write(trace: Trace, out: TextIO, max_nodes: int | None) -> None:
     }
     out.write(_text(head)[:-1] + ',\n"frames": [')
     metadata: list[list[Any]] = []
+    fixed: list[list[Any]] = []
     noted: dict[int, list[tuple[int, dict[str, Any]]]] = {}
     for (place, position), entries in trace.noted.items():
         noted.setdefault(place, []).append((position, entries))
@@ -92,9 +94,19 @@ def _write(trace: Trace, out: TextIO, max_nodes: int | None) -> None:
             )
         out.write(",\n" if number else "\n")
         _write_frame(frame, caller, out)
+        fixed += [[number, *entry] for entry in _fixed(frame)]
         for position, entries in noted.get(frame.place, ()):
             metadata.append([number, position, {str(k): _metadata(v) for k, v in entries.items()}])
-    out.write('],\n"metadata": ' + _text(metadata) + "}\n")
+    out.write('],\n"metadata": ' + _text(metadata))
+    out.write((',\n"set": ' + _text(fixed) if fixed else "") + "}\n")
+
+
+def _fixed(frame: Frame) -> Iterator[list[Any]]:
+    """What an update has set in a frame: run, offset, type, value."""
+    changes = frame.tape.changes.get(frame.place)
+    for key in () if changes is None else sorted(changes.fixed):
+        type_ = frame.type_at(key)
+        yield [*key, type_.base, type_.array_rank, plain(changes.values[key])]
 
 
 def frames_of(trace: Trace) -> Iterator[tuple[Frame, tuple[int, int] | None]]:

@@ -16,6 +16,7 @@ import numpy as np
 from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import Graph, Item
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.frames import Frame, Layout
 from ulam.runtime.trace.nodes import ItemNode, Node
 from ulam.runtime.trace.program_text import Location, Span
@@ -49,6 +50,10 @@ def find(
     between: Sequence[Any] | None,
 ) -> Iterator[Node]:  # fmt: skip
     """See `Trace.find`."""
+    if (whole := flat(trace)) is not trace:  # a version: its records are searched in one piece
+        ends = [same_node(whole, n) if isinstance(n, Node) and n.trace is trace else n for n in between or ()]
+        found = find(whole, nonfinite, function, span, None if between is None else ends)
+        return (same_node(trace, node) for node in found)
     test, limits, begin, end = (NONFINITE if nonfinite else ALL), (0.0, 0.0), None, None
     if between is not None:
         if len(between) != 2:
@@ -85,6 +90,17 @@ def order_of(node: Node) -> Order:
         path.append(frame.call)
         frame = frame.parent
     return tuple(reversed(path))
+
+
+def same_node(trace: Trace, node: Node) -> Node:
+    """The node at the same place of the tape in another trace of the same contents."""
+    *calls, at = order_of(node)
+    frame = trace.root.frame
+    for call in calls:
+        inner = frame.child(frame.spot(call))
+        assert inner is not None
+        frame = inner
+    return trace.node(frame, at)
 
 
 # ---------------------------------------------------------------- probes

@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.trace.graph import SKIPPED, Argument, Block, Edge, Graph, Item, Operand, ValueType
-from ulam.runtime.trace.recorder import CUT
+from ulam.runtime.trace.overlay import SEGMENT, Key, Taken, key_of, parameter_key
+from ulam.runtime.trace.recorder import CUT, Recorder
+from ulam.runtime.trace.uses import Runs, Use, uses_of
 from ulam.runtime.trace.values import (
     INT_UNASSIGNED,
     MISSING,
@@ -75,6 +77,15 @@ class Layout:
         """What each block keeps, by record number; see `columns`."""
         self.children = {n: [i for i in block.items if i.child] for n, block in self.by_record.items()}
 
+    def header_before(self, body: Block) -> Block:
+        """The header of the counted loop that a block is the body of."""
+        return next(b for b in self.graph.blocks if not b.record and b.edges[1].target == body.number)
+
+    @cached_property
+    def uses(self) -> dict[int, list[Use]]:
+        """Number of a value → where it is used."""
+        return uses_of(self.graph)
+
 
 @dataclass
 class Batch:
@@ -96,6 +107,11 @@ class Spot:
     offset: int
 
 
+def spot_of(key: Key) -> Spot:
+    """The spot of a key that is no parameter's."""
+    return Spot(key[0] // 2, bool(key[0] % 2), key[1])
+
+
 @dataclass(frozen=True)
 class _Origin:
     """Where a value was made: an op at `where`, or, without an op, `value`. `type`: what it is passed on as."""
@@ -114,12 +130,13 @@ class Frame:
         self.layout = tape.layout(graph)
         self.graph = self.layout.graph
         self.place = place
+        self.segment = place // SEGMENT
         self.parent = parent
         self.call = call
         self.head = 1 + len(self.graph.parameters)
         # One entry per batch: place, state of the scan, number of the first step, position before it; then where each
         # block ran last before it.
-        self._starts: list[tuple[int, int, int, int]] = [(place, 0, 0, self.head)]
+        self._starts: list[tuple[int, int, int, int]] = [(place % SEGMENT, 0, 0, self.head)]
         self._first_positions: list[int] = [self.head]
         self._last: list[npt.NDArray[np.int64]] = [np.full(tape.record_count, -1, np.int64)]
         self._batches: dict[int, Batch] = {}
@@ -127,6 +144,27 @@ class Frame:
         self._steps = 0  # of all batches that were read
         self._gap: tuple[int, int] | None = None
         self._known: dict[tuple[int, int], Any] = {}  # counts and containers, by step and place in it
+
+    @property
+    def recorder(self) -> Recorder:
+        """What has the records of this call."""
+        return self.tape.segment(self.segment)
+
+    def changed(self, key: Key) -> Any:
+        """What an update has put in place of a value; MISSING if there is nothing."""
+        changes = self.tape.changes.get(self.place)
+        return MISSING if changes is None else changes.values.get(key, MISSING)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """When its blocks ran; reads all."""
+        return self.tape.runs(self)
+
+    def forget_values(self) -> None:
+        """Values that were worked out are worked out again: an update has changed what they are made of."""
+        self._known.clear()
+        for name in ("failed", "length"):
+            self.__dict__.pop(name, None)
 
     # ------------------------------------------------------------ steps
 
@@ -139,7 +177,7 @@ class Frame:
             if self._state < 0 or self.batch(len(self._starts) - 1) is None:
                 return None
         place, state, first, position = self._starts[number]
-        blocks, places, at, status = self.tape.recorder.scan(place, state)
+        blocks, places, at, status = self.recorder.scan(place, state)
         if not len(blocks):
             self._state = status
             return None
@@ -164,7 +202,7 @@ class Frame:
 
     def _resume(self, end: int) -> None:
         """Goes on behind records that were dropped, if the frame does."""
-        found = self.tape.recorder.resume(self.place)
+        found = self.recorder.resume(self.place % SEGMENT)
         if found is None:
             return
         place, steps, position = found
@@ -261,7 +299,7 @@ class Frame:
         block = self.block(step)
         if not self.failed or step + 1 < self.steps:
             return len(block.items)
-        (progress,) = struct.unpack("<i", self.tape.recorder.bytes_at(self.record_place(step) + _PROGRESS, 4))
+        (progress,) = struct.unpack("<i", self.recorder.bytes_at(self.record_place(step) + _PROGRESS, 4))
         if progress == 0:
             return next((n for n, item in enumerate(block.items) if item.throws), len(block.items))
         return (progress - 1) // 2
@@ -270,7 +308,7 @@ class Frame:
         """Which op of the last step threw; None if it was something in between."""
         if not self.failed or step + 1 < self.steps:
             return None
-        (progress,) = struct.unpack("<i", self.tape.recorder.bytes_at(self.record_place(step) + _PROGRESS, 4))
+        (progress,) = struct.unpack("<i", self.recorder.bytes_at(self.record_place(step) + _PROGRESS, 4))
         return (progress - 1) // 2 if progress and (progress - 1) % 2 else None
 
     # ------------------------------------------------------------ positions
@@ -398,6 +436,8 @@ class Frame:
             what = self.layout.definitions[index].what
             if isinstance(what, Item):
                 return _Origin(what, where, None, type_)
+            if (given := self.changed(key_of(where))) is not MISSING:
+                return _Origin(None, where, given, type_)
             counter = self._counter(where)
             if counter is not None:
                 return _Origin(None, where, counter, type_)
@@ -424,13 +464,15 @@ class Frame:
         return struct.unpack("<i", self._slot(where.step + 1, body.counter, 4))[0]
 
     def _slot(self, step: int, slot: int, count: int) -> bytes:
-        return self.tape.recorder.bytes_at(self.record_place(step) + _HEADER + 8 * slot, count)
+        return self.recorder.bytes_at(self.record_place(step) + _HEADER + 8 * slot, count)
 
     def parameter(self, number: int) -> Any:
         """The value of a parameter: of the caller's operand, or of its caller's."""
         frame, types = self, list[ValueType]()
         while frame.parent is not None:
             types.append(frame.graph.parameters[number].type)
+            if (value := frame.changed(parameter_key(number))) is not MISSING:
+                break
             operand, spot = frame.parent.operand_of_call(frame.call, number)
             frame = frame.parent
             if not 1 < operand.index <= frame.head:
@@ -452,6 +494,8 @@ class Frame:
 
     def item_value(self, item: Item, where: Spot) -> Any:
         """The result of an op."""
+        if self.tape.changes and (given := self.changed(key_of(where))) is not MISSING:
+            return self.tape.as_recorded(given, item.type) if item.slot is not None else given
         block = self.block_at(where)
         ordinal = where.offset - len(block.arguments)
         if not where.in_header and ordinal >= self.reached(where.step):
@@ -474,6 +518,8 @@ class Frame:
 
     def target_after(self, item: Item, where: Spot) -> Any:
         """The target behind an op that adds to it."""
+        if self.tape.terms is not None and (found := self.tape.terms.find(self.place, key_of(where))) is not None:
+            return self.tape.terms.target(found + 1)
         block = self.block_at(where)
         if item.target_slot is None or where.offset - len(block.arguments) >= self.reached(where.step):
             return MISSING
@@ -484,6 +530,8 @@ class Frame:
         steps: list[tuple[Item, Spot]] = []
         while True:
             value = self._known.get((where.step, where.offset), MISSING)
+            if value is MISSING:
+                value = self.changed(key_of(where))
             if value is not MISSING:
                 break
             steps.append((item, where))
@@ -518,7 +566,40 @@ class Frame:
     def stored(self, item: Item, step: int) -> Any:
         """What an op kept in a step that got so far; MISSING for a container that there was no room for."""
         assert item.slot is not None
+        if self.tape.changes:
+            block = self.block(step)
+            given = self.changed((2 * step, len(block.arguments) + block.items.index(item)))
+            if given is not MISSING:
+                return self.tape.as_recorded(given, item.type)
         return self._stored(item.type, step, item.slot)
+
+    def words(self, block: Block, steps: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """What steps of a block keep of scalars: a row of slots for each. `places`: of their records."""
+        found = self.recorder.words(places, block.slots)
+        changes, terms = self.tape.changes.get(self.place), self.tape.terms
+        if changes is None and terms is None:
+            return found
+        found = found.copy()
+        rows = {int(step): row for row, step in enumerate(steps.tolist())}
+        for (run, offset), value in () if changes is None else changes.values.items():
+            row, ordinal = rows.get(run // 2), offset - len(block.arguments)
+            if row is not None and run % 2 == 0 and 0 <= ordinal < len(block.items):
+                item = block.items[ordinal]
+                if item.slot is not None and not item.type.rank:
+                    found[row, item.slot] = _word(value, item.type)
+        if block.counter >= 0 and changes is not None:
+            for step, row in rows.items():
+                found[row, block.counter] = self._count(block, step)
+        for offset, item in enumerate(block.items, len(block.arguments)):
+            if terms is not None and item.target_slot is not None:
+                for step, row in rows.items():
+                    if (number := terms.find(self.place, (2 * step, offset))) is not None:
+                        found[row, item.target_slot] = _word(terms.target(number + 1), _REAL)
+        return found
+
+    def _count(self, body: Block, step: int) -> int:
+        """The variable of the loop that a block is the body of."""
+        return self.value(self.layout.header_before(body).arguments[-1].index, Spot(step, False, 0))
 
     def _stored(self, type_: ValueType, step: int, slot: int) -> Any:
         data = self._slot(step, slot, 8 * type_.slots)
@@ -527,21 +608,52 @@ class Frame:
         at, *sizes = struct.unpack(f"<{1 + type_.rank}q", data)
         if at < 0:
             return MISSING
-        is_digest, count = struct.unpack("<2q", self.tape.recorder.side(at, 16))
+        is_digest, count = struct.unpack("<2q", self.recorder.side(at, 16))
         if is_digest:
-            return from_digest(tuple(sizes), self.tape.recorder.side(at + 16, 64))
+            return from_digest(tuple(sizes), self.recorder.side(at + 16, 64))
         kind = np.int32 if type_.is_int else np.float64
-        contents = self.tape.recorder.side(at + 16, count * (4 if type_.is_int else 8))
+        contents = self.recorder.side(at + 16, count * (4 if type_.is_int else 8))
         return from_elements(type_, tuple(sizes), np.frombuffer(contents, kind))
 
     # ------------------------------------------------------------ calls
 
     def child_place(self, spot: Spot, item: Item) -> int:
         """Where the records of an entered call begin; -1 if there are none, or it was too deep to be entered."""
-        items = self.layout.children[self.block(spot.step).record]
-        number = items.index(item)
-        place = self.tape.recorder.children(self.record_place(spot.step), len(items))[number]
-        return -1 if place >= 0 and self.tape.is_stub(place) else place
+        return self.child_places(spot.step)[self.layout.children[self.block(spot.step).record].index(item)]
+
+    def child_places(self, step: int) -> list[int]:
+        """The same of all calls of a step that are entered."""
+        block = self.block(step)
+        items = self.layout.children[block.record]
+        base = self.segment * SEGMENT
+        found = self.recorder.children(self.record_place(step), len(items))
+        places = [-1 if p < 0 or self.tape.is_stub(base + p) else base + p for p in found]
+        changes = self.tape.changes.get(self.place)
+        if changes is None or not changes.calls:
+            return places
+        keys = [(2 * step, len(block.arguments) + block.items.index(item)) for item in items]
+        return [changes.calls.get(key, place) for key, place in zip(keys, places, strict=True)]
+
+    def child(self, spot: Spot) -> Frame | None:
+        """The frame of the call at a spot; None if it was not entered, or nothing of it is kept."""
+        item = self.item_at(spot)
+        if not item.child or (place := self.child_place(spot, item)) < 0:
+            return None
+        return self.tape.frame(item.child, place, self, self.position(spot.step, spot.in_header, spot.offset))
+
+    def type_at(self, key: Key) -> ValueType:
+        """The type of a parameter, an argument of a block, or the value of an op."""
+        if key[0] < 0:
+            return self.graph.parameters[key[1]].type
+        spot = spot_of(key)
+        block = self.block_at(spot)
+        count = len(block.arguments)
+        return block.arguments[spot.offset].type if spot.offset < count else block.items[spot.offset - count].type
+
+    def item_at(self, spot: Spot) -> Item:
+        """The op at a spot."""
+        block = self.block_at(spot)
+        return block.items[spot.offset - len(block.arguments)]
 
     def is_entered(self, spot: Spot, item: Item) -> bool:
         """Whether a call has nodes of its own: where the depth is counted at run time, not all calls of a site do."""
@@ -561,6 +673,26 @@ class Frame:
         )
         began, ended = (tick * self.tape.tables.tick for tick in ticks)
         return began, ended
+
+    # ------------------------------------------------------------ draws
+
+    def recorded_draws(self, spot: Spot) -> Taken:
+        """The random numbers that the op at a spot took when it was recorded."""
+        stream = self.item_at(spot).stream
+        assert stream is not None
+        begin, end = struct.unpack("<2q", self._slot(spot.step, stream, 16))
+        return Taken(self.segment, begin, end)
+
+    def draws_taken(self, spot: Spot) -> Taken:
+        """The random numbers that the op at a spot has its value of."""
+        changes = self.tape.changes.get(self.place)
+        found = None if changes is None else changes.draws.get(key_of(spot))
+        return found or self.recorded_draws(spot)
+
+
+def _word(value: Any, type_: ValueType) -> int:
+    """A scalar as a slot has it."""
+    return int(value) if type_.is_int else struct.unpack("<q", struct.pack("<d", value))[0]
 
 
 def _all_sizes(type_: ValueType, given: list[Any]) -> tuple[int, ...]:

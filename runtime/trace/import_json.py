@@ -18,6 +18,7 @@ from ulam.runtime.trace.columns import CONTAINER, COUNT, INT, REAL, slots_of
 from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.export_json import ERROR, VERSION, drawn, graph_of, valued
 from ulam.runtime.trace.frames import Layout
+from ulam.runtime.trace.overlay import Changes, FrameChanges
 from ulam.runtime.trace.program_text import SourceText
 from ulam.runtime.trace.recorder import CHUNK_BYTES, Recorder
 from ulam.runtime.trace.saved import DamagedTrace, SavedError
@@ -69,11 +70,22 @@ def _trace(entry: Mapping[str, Any]) -> Trace:
     trace.draws = drawn(entry["draws"], bool(entry["scripted"]))
     for number, position, noted in entry["metadata"]:
         trace.noted[records.places[number], position] = dict(noted)
+    _fix(trace, records, entry)
     if error is not None:
         exception = SavedError(*(error[name] for name in ERROR))
         trace.error = TraceError(exception, None)
         trace.error = TraceError(exception, origin(trace))
     return trace
+
+
+def _fix(trace: Trace, records: _Records, entry: Mapping[str, Any]) -> None:
+    """What an update had set stays so."""
+    found: dict[int, FrameChanges] = {}
+    for number, run, offset, base, rank, value in entry.get("set", ()):
+        made = found.setdefault(records.places[number], FrameChanges(-1, (-1, -1)))
+        made.values[run, offset] = valued(value, ValueType(base, rank))
+        made.fixed.add((run, offset))
+    trace.tape.changes = Changes(found)
 
 
 class _Records:

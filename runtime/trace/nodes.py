@@ -15,6 +15,7 @@ from ulam.runtime.trace.values import MISSING, converted
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.session import Trace
+    from ulam.runtime.trace.update import Update
 
 
 class Node(Exports):
@@ -285,6 +286,12 @@ class ItemNode(DataFlowNode):
     def value(self) -> Any:
         assert self._where is not None
         return self.frame.item_value(self.item, self._where)
+
+    def update(self, changes: Mapping[Node, Any] | None = None, /, **options: Any) -> Update:
+        """Of the tracked call: `Trace.update`."""
+        if not self.is_root:
+            raise ArgumentError("updates are made of a trace: use node.trace.update({node: value})")
+        return self.trace.update(changes, **options)
 
     @property
     def site_metadata(self) -> Mapping[str, Any]:

@@ -95,7 +95,8 @@ class OpLibrary:
     # ------------------------------------------------------------ what is called
 
     def value(self, node: ItemNode | Item, operands: Sequence[Any], rng: Any = None, *, whole: bool = False) -> Any:
-        """The value of an op for these operands; None for ops without one. `rng`: what draws draw from.
+        """The value of an op for these operands; None for ops without one. `rng`: what draws draw from, or makes it
+        for the context that the op runs in.
 
         `whole`: of a call that was entered, the function as a whole.
         Raises ProgramError where the program would, and ArgumentError for ops that are no function of their operands:
@@ -248,7 +249,7 @@ class OpLibrary:
     def _run_value(self, loaded: _Loaded, function: OpFunction, item: Item, operands: Sequence[Any], rng: Any) -> Any:
         ints, reals, _kept = self._table(function, operands)
         context = self._space()
-        context.rng = rng
+        context.rng = rng(context) if callable(rng) else rng
         memory = self._memory.ulam_bound_memory_new() if function.result is not None and function.result.rank else None
         try:
             entry = loaded.entry(function.name)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ import numpy as np
 from ulam.passes.trace.graph import Graph
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.trace.contexts import TraceContext
+from ulam.runtime.trace.copying import flat
+from ulam.runtime.trace.overlay import Changes, FrameChanges
 from ulam.runtime.trace.program_text import SourceText
 from ulam.runtime.trace.recorder import Draws, Recorder
 from ulam.runtime.trace.session import Trace, TraceError
@@ -50,6 +53,7 @@ class SavedError(UlamError):
 
 def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     """Writes a trace. Raises ArgumentError for one that was not kept whole."""
+    trace = flat(trace)
     recorder = trace.tape.recorder
     info = recorder.info()
     if info.first_kept or recorder.mode == "edges":
@@ -60,6 +64,10 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         "graphs": {symbol: graph.to_json() for symbol, graph in trace.tape.tables.graphs.items()},
         "arguments": [_plain(value) for value in trace.tape.arguments],
         "failed": trace.failed,
+        "set": [
+            [place, made.caller, made.call, [[*key, _plain(made.values[key])] for key in sorted(made.fixed)]]
+            for place, made in trace.tape.changes.items()
+        ],
         "error": None if trace.error is None else SavedError.entry(trace.error),
         "source": [trace.source.text, trace.source.filename],
         "chunk_bytes": info.chunk_bytes,
@@ -110,6 +118,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     chunks = [take(count) for count in head["chunks"]]
     recorder.lend(chunks, take(head["side"]))
     tape = Tape(recorder, tables, [_value(entry) for entry in head["arguments"]], head["failed"])
+    tape.changes = Changes({place: _changes(*entry) for place, *entry in head.get("set", ())})
     trace = Trace(tape, TraceContext(), SourceText(*head["source"]), {})
     count = head["draws"]
     values, kinds = np.frombuffer(take(8 * count), np.uint64), np.frombuffer(take(count), np.uint8)
@@ -120,6 +129,15 @@ def load(path: str | os.PathLike[str]) -> Any:
         trace.error = TraceError(SavedError(*head["error"]), None)
         trace.error = TraceError(trace.error.exception, origin(trace))
     return trace.root
+
+
+def _changes(caller: int, call: Sequence[int], fixed: Sequence[Sequence[Any]]) -> FrameChanges:
+    """What an update had set in a frame."""
+    made = FrameChanges(caller, (call[0], call[1]))
+    for run, offset, value in fixed:
+        made.values[run, offset] = _value(value)
+        made.fixed.add((run, offset))
+    return made
 
 
 def _plain(value: Any) -> Any:

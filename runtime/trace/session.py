@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -40,14 +40,18 @@ from ulam.runtime.trace.recorder import (
     Source,
     generator,
 )
+from ulam.runtime.trace.rerun import Run
 from ulam.runtime.trace.tape import Tables, Tape
+from ulam.runtime.trace.target import Terms
 
 if TYPE_CHECKING:
     from ulam.passes.lower.units import Program
     from ulam.runtime.compiler import CompileOptions
     from ulam.runtime.trace.adjoint import Adjoints
     from ulam.runtime.trace.gradient_check import DensityPoint, GradientCheck
+    from ulam.runtime.trace.update import Update
 
+_REAL = ValueType("real")
 POOLED = 2
 """Recorders that are kept for the next run of the same kind, with their memory."""
 
@@ -121,6 +125,13 @@ class Trace(Exports):
         self.decided: dict[int, dict[int, list[int]]] = {}
         """What `queries` found: by frame, position → positions of its users, and of what it decided on."""
         self._root_frame = tape.frame(ROOT, 0)
+        self.runs: dict[int, Run] = {}
+        """Of each segment of the tape the run that has recorded it. Empty: it cannot run again."""
+        self.other_draws: dict[int, Draws] = {}
+        """Of a version: what ops drew that were evaluated anew."""
+        self._terms: Terms | None = None
+        self.latest_update: Update | None = None
+        """The one that was made in place last."""
 
     @property
     def failed(self) -> bool:
@@ -212,6 +223,56 @@ class Trace(Exports):
 
         return find(self, nonfinite, function, span, between)
 
+    def update(
+        self,
+        changes: Mapping[Node, Any] | None = None,
+        /,
+        *,
+        rng: Source | Literal["replay"] = "replay",
+        in_place: bool = False,
+        **arguments: Any,
+    ) -> Update:
+        """Changes values, and works out anew only what depends on them: `trace.update({node: 2.0}, beta=0.3)`.
+
+        `changes`: values by node; `arguments`: of the tracked function, by name. An argument of the function is changed
+        as if the function had been called so; an op, an argument of a block or of a call further down gets its value
+        instead of what it would have. The result is a new version of the trace, equal to what a run would record with
+        these values and the same draws. Calls where a condition changes run again: with the draws that they had, and,
+        when these are used up, with those that the run would have taken next. `rng`: a source of others instead, for
+        what is drawn again. `in_place`: this trace becomes the new version; `undo` of the result takes that back.
+
+        Raises ArgumentError for what has no value of its own, values of another type or size, and traces that are not
+        whole.
+        """
+        from ulam.runtime.trace.update import update
+
+        return update(self, changes, rng, in_place, arguments)
+
+    def terms(self, touched: set[str]) -> Terms:
+        """The additions to the target; `touched`: the functions that have some."""
+        if self._terms is None:
+            self._terms = self.tape.terms or Terms(self._root_frame, touched)
+        return self._terms
+
+    def forget_terms(self) -> None:
+        """They are found again: the trace has changed."""
+        self._terms = None
+
+    def set_terms(self, terms: Terms) -> None:
+        """Of a version."""
+        self._terms = self.tape.terms = terms
+
+    def move_metadata(self, places: Mapping[int, int]) -> None:
+        """Frames have other places than in the trace that the metadata are of."""
+        self._metadata = {(places[at], n): entry for (at, n), entry in self._metadata.items() if at in places}
+
+    def same_program(self, tape: Tape) -> Trace:
+        """A trace of the same program with another tape; nodes have the metadata that they were given."""
+        made = Trace(tape, self.context, self.source, self._ops, self._library)
+        made._texts = self._texts
+        made._metadata = {key: dict(entry) for key, entry in self._metadata.items()}
+        return made
+
     def text_of(self, graph: Graph) -> FunctionText:
         """A traced function as text and ops."""
         if (found := self._texts.get(graph.symbol)) is None:
@@ -238,6 +299,7 @@ class Trace(Exports):
     def close(self) -> None:
         """Gives the memory to the next run. Nodes cannot be read any more."""
         self.tape.close()
+        self.runs = {}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace to a file; `load` reads it."""
@@ -380,20 +442,36 @@ class TracedProgram:
         if compiled.draws and rng is None:
             raise ArgumentError(f"'{name}' draws random numbers: give it some by rng=, such as rng=Seeded(1)")
 
-    def compiled(self, symbol: str | ModelRoot, context: TraceContext) -> _Compiled:
-        """The traced clone of a function, or of a block of the model, made when it is first asked for."""
-        key = (symbol, context.compiled_key)
+    def run_again(
+        self, symbol: str | ModelRoot, context: TraceContext, entry: str, values: Sequence[Any],
+        types: Sequence[ValueType], rng: Source | None, recorder: Recorder | None = None, target: float = 0.0,
+    ) -> Run:  # fmt: skip
+        """Runs what was tracked, or, of what that calls, the traced function `entry`; prints nothing."""
+        compiled = self.compiled(symbol, context, entry or ROOT)
+        if recorder is None:
+            recorder = Recorder(context.limit_bytes, "stop", max(CHUNK_BYTES, compiled.tables.longest))
+        before, kinds = ([target], [_REAL]) if entry else ([], [])
+        error, draws, continuation, _ = self._record(compiled, recorder, [*before, *values], [*kinds, *types], rng)
+        again = partial(self.run_again, symbol)
+        return Run(recorder, values, types, draws, continuation, error, entry, again, target)
+
+    def compiled(self, symbol: str | ModelRoot, context: TraceContext, entry: str = ROOT) -> _Compiled:
+        """The traced clone of a function, or of a block of the model, made when it is first asked for.
+
+        `entry`: the traced function to call.
+        """
+        key = (symbol, context.compiled_key, entry)
         with self._lock:
             if key not in self._compiled:  # the context is kept: the key may have its address
-                self._compiled[key] = (context, self._compile(symbol, context))
+                self._compiled[key] = (context, self._compile(symbol, context, entry))
             return self._compiled[key][1]
 
-    def _compile(self, symbol: str | ModelRoot, context: TraceContext) -> _Compiled:
+    def _compile(self, symbol: str | ModelRoot, context: TraceContext, entry: str) -> _Compiled:
         from ulam.runtime.compiler import compiling
 
         try:
             with compiling():
-                return self._lower(symbol, context)
+                return self._lower(symbol, context, entry)
         except (ArgumentError, ContextError):
             raise
         except Exception as error:
@@ -402,7 +480,7 @@ class TracedProgram:
                 raise
             raise raised from error
 
-    def _lower(self, symbol: str | ModelRoot, context: TraceContext) -> _Compiled:
+    def _lower(self, symbol: str | ModelRoot, context: TraceContext, entry: str) -> _Compiled:
         from ulam.emit import jit
         from ulam.emit.llvm_text import EmitOptions, emit_module
         from ulam.passes.trace.density import model_function
@@ -418,7 +496,7 @@ class TracedProgram:
             plan = replace(plan, propto=symbol.propto, jacobian=symbol.jacobian)
         else:
             function = functions[symbol]
-        unit = trace_unit(module, function, plan)
+        unit = trace_unit(module, function, plan, entry)
         text = emit_module(unit.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
         loaded = load_object(jit.compile_object(text, jit.ONCE))
         add_metadata(unit.graphs, unit.states)
@@ -461,6 +539,9 @@ class TracedProgram:
         trace.draws, trace.continuation = draws, continuation
         replay = None if rng is None else Replay.of(draws)
         trace.again = lambda other: self._run(symbol, other, values, types, replay, "keep")
+        parts = not (isinstance(symbol, ModelRoot) and symbol.propto)
+        again = partial(self.run_again, symbol)
+        trace.runs[0] = Run(recorder, values, types, draws, continuation, error, "", again, parts=parts)
         if context.overflow == "edges":
             recorder.replay = partial(self._replay, compiled, recorder.chunk_bytes, values, types, draws)
         if error is not None:

@@ -9,10 +9,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ulam.emit.trace_ops import record_bytes
-from ulam.passes.trace.graph import ROOT, Graph
+from ulam.passes.trace.graph import ROOT, Graph, ValueType
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.frames import Frame, Layout
+from ulam.runtime.trace.overlay import Changes
 from ulam.runtime.trace.recorder import BlockRow, Recorder
+from ulam.runtime.trace.target import Terms
+from ulam.runtime.trace.uses import Runs
+from ulam.runtime.trace.values import digest
 
 
 class Tables:
@@ -43,24 +47,76 @@ class Tape:
     """The records of one run. `arguments`: of the traced function; `failed`: whether an error ended the run."""
 
     def __init__(self, recorder: Recorder, tables: Tables, arguments: Sequence[Any], failed: bool) -> None:
-        self._recorder: Recorder | None = recorder
+        self.segments: dict[int, Recorder] = {0: recorder}
+        """By number: the run, and, of a version, calls that ran again."""
         self.tables = tables
         self.arguments = list(arguments)
         self.failed = failed
+        self.in_one_piece = True
+        """Whether segment 0 has all that is recorded: not of a version."""
+        self.changes = Changes()
+        """Of a version: what its base does not have."""
+        self.terms: Terms | None = None
+        """Of a version: the additions to the target, where they are not as recorded."""
+        self.copied: int | None = None
+        """Of a version: containers of more elements are shown as digests; None: all are whole."""
         self.record_count = tables.record_count
         self.nodes_of_record = tables.nodes
+        self._runs: dict[int, Runs] = {}
         self._frames: WeakValueDictionary[int, Frame] = WeakValueDictionary()
 
     @property
     def recorder(self) -> Recorder:
         """What has the records. Raises ArgumentError once the trace is closed."""
-        if self._recorder is None:
+        return self.segment(0)
+
+    def segment(self, number: int) -> Recorder:
+        """What has the records of a segment. Raises ArgumentError once the trace is closed."""
+        if not self.segments:
             raise ArgumentError("the trace is closed")
-        return self._recorder
+        return self.segments[number]
 
     def close(self) -> None:
         """Lets the records go."""
-        self._recorder = None
+        self.segments = {}
+
+    def as_recorded(self, value: Any, type_: ValueType) -> Any:
+        """A value as records would have it: large containers as digests."""
+        if self.copied is None or not isinstance(value, np.ndarray) or value.size <= self.copied:
+            return value
+        return digest(value, type_)
+
+    def runs(self, frame: Frame) -> Runs:
+        """When the blocks of a frame ran: found once for all versions that share its records."""
+        found = self._runs.get(frame.place)
+        if found is None:
+            found = self._runs[frame.place] = Runs(frame)
+        return found
+
+    def version(self) -> Tape:
+        """A tape that shares the records, to be changed."""
+        made = Tape(self.recorder, self.tables, self.arguments, self.failed)
+        made.segments = dict(self.segments)
+        made.changes = Changes(self.changes)
+        made.copied, made.terms, made.in_one_piece = self.copied, self.terms, False
+        made._runs = self._runs
+        return made
+
+    def take_over(self, version: Tape) -> None:
+        """Becomes what a version is; frames that are there stay."""
+        self.segments, self.arguments = dict(version.segments), list(version.arguments)
+        self.changes, self.failed = version.changes, version.failed
+        self.copied, self.terms, self.in_one_piece = version.copied, version.terms, False
+        self._forget_values()
+
+    def set_failed(self, failed: bool) -> None:
+        """Of a version: whether an error ends it."""
+        self.failed = failed
+        self._forget_values()
+
+    def _forget_values(self) -> None:
+        for frame in self._frames.values():
+            frame.forget_values()
 
     def block_at(self, place: int) -> int:
         """The number of the block whose record is at a place."""

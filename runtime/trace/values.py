@@ -72,6 +72,17 @@ def from_digest(sizes: tuple[int, ...], data: bytes) -> Digest:
     return Digest(sizes, least, greatest, int(nans), int(infinities), tuple(first), last)
 
 
+def digest(value: npt.NDArray[Any], type_: ValueType) -> Digest:
+    """What the recorder would note of a container: in the order of compiled programs, matrices by column."""
+    flat = (np.swapaxes(value, -1, -2) if type_.base == "matrix" else value).reshape(-1).astype(float)
+    real = flat[~np.isnan(flat)]
+    least = float(real[np.argmin(real)]) if len(real) else float("inf")
+    greatest = float(real[np.argmax(real)]) if len(real) else float("-inf")
+    first = tuple(flat[:3].tolist()) + (0.0,) * (3 - len(flat[:3]))
+    nans, infinities = int(np.isnan(flat).sum()), int(np.isinf(flat).sum())
+    return Digest(value.shape, least, greatest, nans, infinities, first, float(flat[-1]) if len(flat) else 0.0)
+
+
 def converted(value: Any, type_: ValueType) -> Any:
     """An int where a real is wanted becomes one."""
     if type_.base == "real" and not type_.rank and isinstance(value, int):
