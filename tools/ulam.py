@@ -320,7 +320,12 @@ def trace(
     ] = None,
     density: Annotated[bool, typer.Option("--density", help="Trace the log density of the model.")] = False,
     theta: Annotated[
-        str | None, typer.Option(help="Of --density: unconstrained parameters, a JSON file or text with an array.")
+        str | None,
+        typer.Option(
+            "--theta",
+            "--unconstrained",
+            help="Of --density: unconstrained parameters, a JSON file or text with an array.",
+        ),
     ] = None,
     init: Annotated[
         str | None,
@@ -342,9 +347,11 @@ def trace(
     source: Annotated[bool, typer.Option("--source", help="Show line and column of each node.")] = False,
     format: Annotated[
         str | None,
-        typer.Option(show_default="by the name of the output, else text", help="text, json, dot, svg or chrome."),
+        typer.Option(show_default="by the name of the output, else text", help="text, json, dot, svg, chrome or stan."),
     ] = None,
-    max_nodes: Annotated[int, typer.Option(min=1, help="Most nodes of pictures; the middle is left out.")] = 2000,
+    max_nodes: Annotated[
+        int, typer.Option(min=1, help="Most nodes of dot, svg and stan; of pictures the middle is left out.")
+    ] = 2000,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
     save: Annotated[Path | None, typer.Option(help="Also save the trace, for later.")] = None,
     diff: Annotated[

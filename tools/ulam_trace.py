@@ -29,10 +29,10 @@ from ulam.tools.model_command import ModelCommand
 from ulam.tools.ulam_log_density import read_points
 from ulam.tools.ulam_optimize import initial_values
 
-FORMATS = ("text", "json", "dot", "svg", "chrome")
+FORMATS = ("text", "json", "dot", "svg", "chrome", "stan")
 """What `--format` may be; the first is the default."""
 
-SUFFIXES = {".txt": "text", ".json": "json", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
+SUFFIXES = {".txt": "text", ".json": "json", ".dot": "dot", ".gv": "dot", ".svg": "svg", ".stan": "stan"}
 """The format that the name of a file asks for."""
 
 
@@ -174,6 +174,8 @@ class TraceCommand(ModelCommand):
                 self._put(node.to_dot(**pictured))
             case "svg":
                 self._put(node.to_svg(**pictured))
+            case "stan":
+                self._put(node.to_stan(max_nodes=self.max_nodes))
             case "json":
                 self._put(node.to_json(self.output, max_nodes=None))
             case _:

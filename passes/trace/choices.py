@@ -55,7 +55,8 @@ class Form:
     """What a function's table has. `decide`: of an op, given its kind and name.
 
     `constants`: whether literals are nodes; `timing`: whether calls keep when they began and ended; `copied`: elements
-    of containers that are copied; `jacobian`: whether Jacobian adjustments count.
+    of containers that are copied; `jacobian`: whether Jacobian adjustments count; `propto`: whether densities that may
+    drop constants do.
     """
 
     decide: Callable[[str, str, Operation], Choice]
@@ -64,6 +65,7 @@ class Form:
     timing: bool = False
     copied: int = 64
     jacobian: bool = True
+    propto: bool = False
 
 
 def entering(_: Question) -> Choice:

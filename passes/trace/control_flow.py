@@ -158,6 +158,7 @@ class _Tracer:
             effects = effects_of(op)
             made.throws = bool(effects & (Effect.THROWS | Effect.DRAWS))
             made.draws = bool(effects & Effect.DRAWS) and not op.properties.get("user")
+            made.unnormalized = self.form.propto and isinstance(op, stan.CallOp) and op.unnormalized is not None
             is_kept = "draws" in self.form.recorded
             made.stream = 0 if is_kept and effects & Effect.DRAWS else None  # a slot: see `slots`
         if choice is not None:

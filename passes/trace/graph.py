@@ -98,6 +98,7 @@ class Item:
     `tilde` is a `~` statement: the call of the density, with the left side as first operand, which is data if
     `observed`, and the addition to the target. `target` is any other addition; its name is `target`, or `jacobian` for
     what counts only where the Jacobian adjustment is asked for. After both, the target is in slot `target_slot`.
+    `unnormalized`: a density that may drop constants, in a run that was asked to.
     `text`: name of the parameter that `constrain` or `jacobian` is about.
     """
 
@@ -117,6 +118,7 @@ class Item:
     text: str = ""
     target_slot: int | None = None
     observed: bool = False
+    unnormalized: bool = False
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -168,6 +168,7 @@ class Clones:
             form = replace(
                 self.plan.form(current.state), decide=partial(self._decide, current, reached),
                 jacobian=self.plan.jacobian,
+                propto=self.plan.propto,
             )  # fmt: skip
             # of a copy: what readers are shown stays as it was written
             function = current.function

@@ -64,3 +64,9 @@ class Exports:
         from ulam.runtime.trace.export_networkx import to_networkx
 
         return to_networkx(self, levels=levels, max_nodes=max_nodes)
+
+    def to_stan(self, path: FilePath | None = None, *, name: str | None = None, max_nodes: int | None = 10_000) -> str:
+        """What the call did, as a program without branches: see `export_stan`. Raises ArgumentError."""
+        from ulam.runtime.trace.export_stan import to_stan
+
+        return to_stan(self, path, name=name, max_nodes=max_nodes)
