@@ -6,6 +6,7 @@ names, in their order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
@@ -58,10 +59,8 @@ class Alignment:
             first, second = _by_line(a), _by_line(b)
             for line, items in first.items():
                 others = second.get(self._lines.get(line, -1) or -1, [])
-                names = [[(item.kind, item.name) for item in some] for some in (items, others)]
-                for i, j, count in SequenceMatcher(None, *names, autojunk=False).get_matching_blocks():
-                    for n in range(count):
-                        ours[items[i + n].index] = theirs[others[j + n].index] = len(ours)
+                for item, other in _paired(items, others):
+                    ours[item.index] = theirs[other.index] = len(ours)
             self._sites[key] = ours, theirs
         return self._sites[key]
 
@@ -81,6 +80,18 @@ class Alignment:
                     found[n + 1] = like[0] + 1
                     j = like[0] + 1
         return found
+
+
+def _paired(items: list[Item], others: list[Item]) -> Iterator[tuple[Item, Item]]:
+    """The ops of a line that correspond: those with the same literals first, between them those of the same name."""
+    exact = [[(i.kind, i.name, repr([o.constant for o in i.operands])) for i in some] for some in (items, others)]
+    for kind, i, i_end, j, j_end in SequenceMatcher(None, *exact, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from zip(items[i:i_end], others[j:j_end], strict=True)
+            continue
+        names = [[(item.kind, item.name) for item in some] for some in (items[i:i_end], others[j:j_end])]
+        for m, n, count in SequenceMatcher(None, *names, autojunk=False).get_matching_blocks():
+            yield from zip(items[i + m : i + m + count], others[j + n : j + n + count], strict=True)
 
 
 def _alike(a: str, b: str) -> bool:
