@@ -54,12 +54,12 @@ from ulam.runtime.trace.session import Trace, TraceError
 from ulam.runtime.trace.values import MISSING, Digest
 
 __all__ = [
-    "ArgumentNode", "Axis", "Compose", "Const", "ConstantNode", "ConstrainNode", "ContextError", "ControlFlowNode",
-    "DamagedTrace", "DataFlowNode", "Default", "DepthLimit", "Diff", "Digest", "Divergence", "DrawNode",
-    "DrawsExhausted", "Enter", "Functions", "Hook", "HookError", "JumpNode", "Location", "MISSING",
-    "NestedCallNode", "NestedTildeNode", "Node", "Only", "OtherDraws", "Primitive", "PrimitiveCallNode", "Ref",
-    "Replay", "ReturnNode", "Scripted", "Seeded", "Site", "Skip", "Span", "SpecialCallNode", "StanFunction",
-    "TargetNode", "TargetTerm", "TermDifference", "TildeNode", "Trace", "TraceContext", "TraceError",
-    "ValueDifference", "backward", "dependents", "diff", "format_levels", "forward", "from_json", "functions",
-    "is_builtin", "load", "print_levels", "query", "referenced", "schema", "traced_ir", "track",
+    "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ConstantNode", "ConstrainNode", "ContextError",
+    "ControlFlowNode", "DamagedTrace", "DataFlowNode", "Default", "DepthLimit", "Diff", "Digest", "Divergence",
+    "DrawNode", "DrawsExhausted", "Enter", "Functions", "Hook", "HookError", "JumpNode", "Location", "NestedCallNode",
+    "NestedTildeNode", "Node", "Only", "OtherDraws", "Primitive", "PrimitiveCallNode", "Ref", "Replay", "ReturnNode",
+    "Scripted", "Seeded", "Site", "Skip", "Span", "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm",
+    "TermDifference", "TildeNode", "Trace", "TraceContext", "TraceError", "ValueDifference", "backward", "dependents",
+    "diff", "format_levels", "forward", "from_json", "functions", "is_builtin", "load", "print_levels", "query",
+    "referenced", "schema", "traced_ir", "track",
 ]  # fmt: skip

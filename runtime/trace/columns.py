@@ -13,13 +13,13 @@ from ulam.passes.trace.graph import Block, Item
 from ulam.runtime.trace.frames import Batch, Frame, Layout
 
 INT, REAL, CONTAINER, COUNT = "int", "real", "container", "count"
-VALUE, TARGET, STREAM, COUNTER = "value", "target", "stream", "counter"
+VALUE, TARGET, STREAM, COUNTER, CLOCK = "value", "target", "stream", "counter", "clock"
 
 
 @dataclass(frozen=True)
 class Slot:
     """A value that a block keeps. `role`: the result of `item`, the target after it, how many random numbers had been
-    taken before or after it; or, without an item, the variable of a loop.
+    taken before or after it; or, without an item, the variable of a loop, or the clock at the ends of a call.
     """
 
     slot: int
@@ -49,6 +49,7 @@ def _slots(block: Block) -> list[Slot]:
             found += [Slot(slot, COUNT, STREAM, item, n) for slot in (item.stream, item.stream + 1)]
     if block.counter >= 0:
         found.append(Slot(block.counter, INT, COUNTER))
+    found += [Slot(slot, COUNT, CLOCK) for slot in (block.started, block.ended) if slot >= 0]
     return sorted(found, key=lambda slot: slot.slot)
 
 
@@ -107,6 +108,20 @@ def _column(words: npt.NDArray[np.int64], slot: Slot) -> npt.NDArray[Any]:
     if slot.kind == COUNT:
         return column
     return column.view(np.float64) if slot.kind == REAL else column.astype(np.int32)
+
+
+def too_deep(frame: Frame) -> Iterator[int]:
+    """Positions of the calls that were not entered, as they were too deep, where that is decided at run time."""
+    if not frame.tape.tables.stub:
+        return
+    for batch in batches(frame):
+        for n, number in enumerate(batch.blocks):
+            items = frame.layout.children[int(number)]
+            block = frame.layout.by_record[int(number)]
+            deep = frame.too_deep(batch.first + n) if items else ()
+            for item, is_deep in zip(items, deep, strict=True):
+                if is_deep:
+                    yield int(batch.positions[n]) + 1 + len(block.arguments) + block.items.index(item)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ def to_chrome_trace(
 
 
 def _write(node: Node, out: TextIO, max_calls: int | None) -> None:
-    other = {"clock": "positions of the tape, not time", "exporter": f"ulam {ulam_version()}"}
+    clock = "positions of the tape, not time" if _begin(node) is None else "time of the run"
+    other = {"clock": clock, "exporter": f"ulam {ulam_version()}"}
     out.write(f'{{"displayTimeUnit": "ns", "otherData": {json.dumps(other)}, "traceEvents": [')
     calls = 0
     for number, event in enumerate(_events(node)):
@@ -70,13 +71,30 @@ def _events(node: Node) -> Iterator[Event]:
     place = {"pid": process, "tid": 1}
     if not isinstance(node, ItemNode):
         raise ArgumentError(f"calls are exported as a Chrome trace, but {node} is none")
-    for kind, at, inner in _ends(node):
+    for kind, at, inner in _timed(node):
         event: Event = {"ph": kind, "ts": at, **place}
         if kind == "B":
             event |= {"name": inner.function, "cat": "call", "args": _arguments(inner)}
         elif kind == "C":
             event |= {"name": "target", "args": {"target": _target(inner)}}
         yield event
+
+
+def _begin(node: Node) -> float | None:
+    """When the call began; None if times are not kept, or not of the whole call."""
+    interval = node.interval if isinstance(node, NestedCallNode) else None
+    return None if interval is None else interval[0]
+
+
+def _timed(node: ItemNode) -> Iterator[tuple[str, float, ItemNode]]:
+    """The same as `_ends`, with times in microseconds where they are kept. Terms are where the clock was read last."""
+    begin, last = _begin(node), 0.0
+    for kind, at, inner in _ends(node):
+        interval = inner.interval if begin is not None and kind != "C" and isinstance(inner, NestedCallNode) else None
+        if begin is not None and interval is not None:
+            # whole nanoseconds: rounding keeps the order of edges, so that what was nested stays nested
+            last = max(last, round(1e9 * (interval[kind == "E"] - begin)) / 1e3)
+        yield kind, at if begin is None else last, inner
 
 
 def _ends(node: ItemNode) -> Iterator[tuple[str, int, ItemNode]]:

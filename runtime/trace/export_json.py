@@ -20,7 +20,7 @@ import numpy as np
 
 from ulam.passes.trace.graph import Graph, ValueType
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.trace.columns import CONTAINER, REAL, Rows, Slot, batches, calls_of, rows_of
+from ulam.runtime.trace.columns import CONTAINER, REAL, Rows, Slot, batches, calls_of, rows_of, too_deep
 from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.export_graph import check_whole, top_of
 from ulam.runtime.trace.exports import Exports
@@ -144,6 +144,8 @@ def _write_frame(frame: Frame, caller: tuple[int, int] | None, out: TextIO) -> N
         last = frame.steps - 1
         thrown = frame.throwing(last)
         out.write(f', "reached": {frame.reached(last)}, "threw": {json.dumps(thrown is not None)}')
+    if deep := list(too_deep(frame)):
+        out.write(f', "too_deep": {json.dumps(deep)}')
     out.write("}")
 
 

@@ -22,6 +22,7 @@ from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.listing import line_of
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
+    ConstantNode,
     ConstrainNode,
     ItemNode,
     JumpNode,
@@ -70,6 +71,8 @@ def to_stan(
     if not isinstance(node, NestedCallNode):
         raise ArgumentError(f"only a call that was entered has a program of its own, but {node} is not one")
     check_whole(node.trace, "written as a program")
+    if not node.trace.context.record >= {"tilde", "target"}:
+        raise ArgumentError("the trace has not all terms of the target: record tilde and target, too")
     if node.trace.dropped:
         raise ArgumentError("the trace is not whole: it has reached its limit_bytes")
     return written(_Writer(node, max_nodes).text(name or default_name(node.function)), path)
@@ -209,7 +212,9 @@ class _Writer:
                 self.add(call, returned)
 
     def item(self, node: ItemNode) -> None:
-        if isinstance(node, TargetTerm):
+        if isinstance(node, ConstantNode):
+            self.values[node.frame.place, node.at] = [literal(node.value, node.type)]
+        elif isinstance(node, TargetTerm):
             self.term(node)
         elif node.threw and (node.item.draws or (node.type.rank and node.value is MISSING)):
             assert node.trace.error is not None

@@ -634,6 +634,13 @@ class Frame:
         keys = [(2 * step, len(block.arguments) + block.items.index(item)) for item in items]
         return [changes.calls.get(key, place) for key, place in zip(keys, places, strict=True)]
 
+    def too_deep(self, step: int) -> list[bool]:
+        """Which of them were not entered, as that was too deep: where it is decided at run time."""
+        items = self.layout.children[self.block(step).record]
+        base = self.segment * SEGMENT
+        found = self.recorder.children(self.record_place(step), len(items))
+        return [p >= 0 and self.tape.is_stub(base + p) for p in found]
+
     def child(self, spot: Spot) -> Frame | None:
         """The frame of the call at a spot; None if it was not entered, or nothing of it is kept."""
         item = self.item_at(spot)

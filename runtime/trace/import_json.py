@@ -150,6 +150,8 @@ class _Records:
                     if self.frames[inner]["function"] != item.child:
                         raise ValueError(f"frame {inner} is of another function than the call at @{at}")
                     yield inner
+                elif at in frame.get("too_deep", ()) and self.tables.stub:
+                    self._append(struct.pack("<ii", self.tables.stub, 0))
                 elif not self.ended and not progress:
                     self.ended = True
             position += layout.nodes[block.record]
@@ -172,11 +174,17 @@ class _Records:
                 self._container(record, at, valued(entry, slot.item.type), slot.item.type)
             elif entry is not None:
                 struct.pack_into(_FORMATS[slot.kind], record, at, float(entry) if slot.kind == REAL else int(entry))
+        place = self._append(bytes(record))
+        if self.places[frame] < 0:
+            self.places[frame] = place
+
+    def _append(self, record: bytes) -> int:
+        """Writes a record; where it is."""
         if len(self.chunks[-1]) + len(record) > self.chunk_bytes:
             self.chunks.append(bytearray())
-        if self.places[frame] < 0:
-            self.places[frame] = (len(self.chunks) - 1) * self.chunk_bytes + len(self.chunks[-1])
+        place = (len(self.chunks) - 1) * self.chunk_bytes + len(self.chunks[-1])
         self.chunks[-1] += record
+        return place
 
     def _container(self, record: bytearray, at: int, value: Any, type_: ValueType) -> None:
         if value is MISSING:

@@ -382,6 +382,32 @@ def test_target_is_a_counter() -> None:
     assert all(math.isfinite(counter["args"]["target"]) for counter in counters)
 
 
+def test_times_of_calls() -> None:
+    node = track(functions(PROGRAM).geom_rng, 1, 0.5, rng=Scripted(UNIFORMS), context=TraceContext(timing=True))
+    assert isinstance(node, NestedCallNode) and node.time is not None
+    text = node.to_chrome_trace()
+    assert json.loads(text)["otherData"]["clock"] == "time of the run"
+    assert check_chrome(text)[0] == ["geom_rng", "rand_rng"] * 3
+    events = [event for event in json.loads(text)["traceEvents"] if event["ph"] in "BE"]
+    assert events[0]["ts"] == 0 and events[-1]["ts"] == pytest.approx(1e6 * node.time, abs=1e-3)
+
+
+def test_json_of_other_contexts() -> None:
+    for context in (
+        TraceContext(timing=True),
+        TraceContext(constants=True),
+        TraceContext(max_depth=7),
+        TraceContext(record={"draws"}),
+        TraceContext(containers="none"),
+        TraceContext(self_node=False),
+    ):
+        node = track(functions(MORE).recursive, 12, context=context)
+        text = node.to_json()
+        jsonschema.validate(json.loads(text), schema())
+        assert format_levels(from_json(text).root) == format_levels(node)
+        assert from_json(text).to_json() == text
+
+
 def test_networkx(h: NestedCallNode) -> None:
     graph = h.to_networkx()
     assert isinstance(graph, networkx.MultiDiGraph)

@@ -76,14 +76,14 @@ def test_every_function_of_the_corpus() -> None:
             module = module_of(text, name)
             function = next(f for f in find_function(module, "") if f.sym_name.data == symbol)
             try:
-                checked += check(add_clones(module, function, Plan(lambda *_: True)), name)
+                checked += check(add_clones(module, function, Plan()), name)
             except NotSupportedError as error:
                 refused.append(str(error))
         module = module_of(text, name)
         program = next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
         if any(isinstance(op, stan.BlockOp) and op.kind.data == "model" for op in program.body.block.ops):
             try:
-                models += check(add_clones(module, model_function(module), Plan(lambda *_: True)), name)
+                models += check(add_clones(module, model_function(module), Plan()), name)
             except NotSupportedError as error:
                 refused.append(str(error))
     assert checked > 100 and models > 100
@@ -98,7 +98,7 @@ def test_every_function_of_the_corpus() -> None:
 def test_straight_code_that_cannot_throw(body: str) -> None:
     """20: one op for each, beside the record of the block."""
     module = module_of(f"functions {{ real f(real x, real y) {{ {body} }} }}", "f")
-    clones = add_clones(module, find_function(module, "f")[0], Plan(lambda *_: True))
+    clones = add_clones(module, find_function(module, "f")[0], Plan())
     for clone, traced in zip(clones.instrumented, clones.traced.values(), strict=True):
         if traced.graph.symbol == ROOT:
             continue

@@ -132,6 +132,11 @@ def test_variety(variety: Any, name: str, arguments: tuple[Any, ...]) -> None:
     check(track(variety[name], *arguments, rng=Seeded(7)), arguments)
 
 
+def test_literals_as_nodes() -> None:
+    check(track(functions(PROGRAM).h, 2.0, 2, context=TraceContext(constants=True)), (2.0, 2))
+    check(track(functions(PROGRAM).h, 2.0, 2, context=TraceContext(max_depth=1000)), (2.0, 2))
+
+
 def test_functions_that_are_not_entered_come_along(variety: Any) -> None:
     node = track(functions(PROGRAM).h, 2.0, 3, context=DepthLimit(2))
     assert "real zero(real x) { return 0.0; }" in check(node, (2.0, 3))
