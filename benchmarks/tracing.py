@@ -135,7 +135,7 @@ def measure(name: str, total: int, mode: str) -> dict[str, float]:
     cold = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     node = track(function, *arguments, context=context)
     info = node.trace.tape.recorder.info()
-    held = info.bytes + info.edge_bytes
+    held = info.chunks * info.chunk_bytes if mode == "spill" else info.bytes + info.edge_bytes
     children = len(node.children) if name != "calls" else 0
     nodes = children or (5 * arguments[0] + 6 * arguments[0])
     del node

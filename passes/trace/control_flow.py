@@ -192,11 +192,11 @@ class _Tracer:
             case stan.AssignOp():
                 self.assign(op, current)
             case stan.ReturnOp():
-                current.edges.append(FlowEdge(None, value=op.value))
+                current.edges.append(FlowEdge(None, value=op.value, place=place_of(op.location)))
                 self.returns.append((current, op))
                 return None
             case stan.BreakOp():
-                current.jump(self.loops[-1].exit)
+                current.jump(self.loops[-1].exit).place = place_of(op.location)
                 return None
             case stan.ContinueOp():
                 self.next_iteration(current, self.loops[-1])
@@ -213,7 +213,14 @@ class _Tracer:
                 return self.for_(op, current)
             case stan.ForEachOp():
                 return self.for_each(op, current)
-            case stan.ScopeOp() | stan.ProfileOp():
+            case stan.ProfileOp():
+                name = Operand(0, op.profile_name.data, ValueType("string"))
+                choice = self.choice("special", "profile", op)
+                if choice.how != "skip":
+                    item = self.item(current, "special", "profile", [name], VOID, op, derived="void", choice=choice)
+                    item.throws, item.draws, item.stream = False, False, None  # that is what is in it
+                return self.walk(op.body.block, current)
+            case stan.ScopeOp():
                 return self.walk(op.body.block, current)
             case _ if op.regions:
                 raise NotSupportedError(f"'{op.name}' cannot be traced yet", op.location)
@@ -368,7 +375,7 @@ class _Tracer:
         if len(list(op.otherwise.block.ops)) > 1 or not isinstance(op.otherwise.block.last_op, stan.YieldOp):
             otherwise = self.lay_out(self.new_block(("start", op.otherwise.block)))
             otherwise_end = self.walk(op.otherwise.block, otherwise)
-        self.decide_edges(current, op.condition, then, otherwise)
+        self.decide_edges(current, op.condition, then, otherwise, op)
         for end in (then_end, otherwise_end):
             if end is not None:
                 end.jump(join)
@@ -378,10 +385,11 @@ class _Tracer:
 
     @staticmethod
     def decide_edges(
-        block: FlowBlock, condition: SSAValue | Item, then: FlowBlock, otherwise: FlowBlock
+        block: FlowBlock, condition: SSAValue | Item, then: FlowBlock, otherwise: FlowBlock, op: Operation
     ) -> tuple[FlowEdge, FlowEdge]:
         """A conditional jump: first the edge where the condition does not hold."""
         no, yes = block.jump(otherwise), block.jump(then)
+        no.place = yes.place = place_of(op.location)
         no.condition = yes.condition = condition
         yes.holds = True
         return no, yes
@@ -391,7 +399,7 @@ class _Tracer:
         then_end = self.walk(op.then.block, then)
         otherwise = self.lay_out(self.new_block(("start", op.otherwise.block)))
         otherwise_end = self.walk(op.otherwise.block, otherwise)
-        self.decide_edges(current, op.condition, then, otherwise)
+        self.decide_edges(current, op.condition, then, otherwise, op)
         join = self.lay_out(self.new_block(("after", op)))
         join.explicit.append(self.defined(op.res))
         for region, end in ((op.then, then_end), (op.otherwise, otherwise_end)):
@@ -413,7 +421,7 @@ class _Tracer:
         join = self.lay_out(self.new_block(("after", op)))
         join.explicit.append(self.defined(op.res, truth=True))
         short = Operand(0, int(not is_and), ValueType("bool"))
-        no, yes = self.decide_edges(current, op.left, *((right, join) if is_and else (join, right)))
+        no, yes = self.decide_edges(current, op.left, *((right, join) if is_and else (join, right)), op)
         (no if is_and else yes).explicit = [short]
         assert right_end is not None and op.right.block.last_op is not None
         right_end.jump(join, op.right.block.last_op.operands[0])
@@ -428,7 +436,7 @@ class _Tracer:
         body = self.lay_out(self.new_block(("start", op.body.block)))
         end = op.condition.block.last_op
         assert isinstance(end, stan.ConditionOp)
-        self.decide_edges(condition_end, end.condition, body, exit_)
+        self.decide_edges(condition_end, end.condition, body, exit_, op)
         self.loops.append(_Loop(exit_, header))
         body_end = self.walk(op.body.block, body)
         self.loops.pop()
@@ -461,7 +469,7 @@ class _Tracer:
         more = self.item(header, kind, name, uses, ValueType("bool"), None, derived="condition", location=op.location)
         exit_ = self.new_block(("after", op))
         body = self.lay_out(self.new_block(("start", op.body.block)))
-        self.decide_edges(header, more, body, exit_)
+        self.decide_edges(header, more, body, exit_, op)
         if isinstance(op, stan.ForOp):
             body.counter = op.body.block.args[0]
         if isinstance(op, stan.ForEachOp):
@@ -568,7 +576,7 @@ class _Tracer:
                 item.operands = [self._as_operand(used) for used in self.operands[id(item)]]
             state = self.at_end[block]
             for number, edge in enumerate(block.edges, 1):
-                made = Edge(number, edge.target.made.number if edge.target is not None else 0)
+                made = Edge(number, edge.target.made.number if edge.target is not None else 0, place=edge.place)
                 if edge.target is None:
                     made.value = None if edge.value is None else self._as_operand(edge.value)
                 else:

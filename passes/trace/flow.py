@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from ulam.passes.trace.graph import Argument, Block, Edge, Item, Operand, ValueType
+from ulam.passes.trace.graph import Argument, Block, Edge, Item, Operand, Place, ValueType
 
 Definition = Argument | Item | Operand
 """What a value of the function is in its table."""
@@ -25,6 +25,7 @@ class FlowEdge:
     condition: SSAValue | Item | None = None
     holds: bool = False
     value: SSAValue | None = None
+    place: Place | None = None
     made: Edge | None = None
 
 

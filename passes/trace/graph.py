@@ -135,7 +135,8 @@ adjustment that was not asked for; `lost`: it is not recorded."""
 class Edge:
     """A jump to block `target`, with arguments, or, where that is 0, a return of `value`.
 
-    `condition`: what decides on it; `holds`: whether this is the edge where it does.
+    `condition`: what decides on it; `holds`: whether this is the edge where it does. `place`: of its statement, if it
+    has one.
     """
 
     number: int
@@ -144,6 +145,7 @@ class Edge:
     condition: Operand | None = None
     holds: bool = False
     value: Operand | None = None
+    place: Place | None = None
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -253,7 +255,7 @@ def _edge(entry: Any) -> Edge:
     return Edge(
         entry["number"], entry["target"], [_operand(o) for o in entry["arguments"]],
         None if condition is None else _operand(condition), entry["holds"], None if value is None else _operand(value),
-        entry.get("metadata", {}),
+        _place(entry.get("place")), entry.get("metadata", {}),
     )  # fmt: skip
 
 

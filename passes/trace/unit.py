@@ -89,9 +89,9 @@ def trace_unit(module: ModuleOp, function: stan.FuncOp, plan: Plan, entry: str =
 
 def add_clones(module: ModuleOp, function: stan.FuncOp, plan: Plan) -> Clones:
     """Adds the traced clones of a function and of what it calls, and a function that calls it, to a program."""
-    StripProfiles().apply(Context(), module)
     clones = Clones(module, function, plan)
     clones.make()
+    StripProfiles().apply(Context(), module)
     return clones
 
 

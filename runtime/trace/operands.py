@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ulam.passes.trace.graph import VOID, ValueType
-from ulam.runtime.trace.values import value_text
+from ulam.runtime.trace.values import same, value_text
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.nodes import Node
@@ -30,12 +32,19 @@ class Ref:
         return f"@{self.position}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Const:
     """An operand that is a literal, or that was given from outside: `⟨value⟩`."""
 
     value: Any
     type: ValueType = VOID
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self.type == other.type and same(self.value, other.value)
+
+    def __hash__(self) -> int:
+        value = self.value
+        return hash((value.tobytes() if isinstance(value, np.ndarray) else value, self.type))
 
     def __str__(self) -> str:
         return f"⟨{value_text(self.value, self.type)}⟩"

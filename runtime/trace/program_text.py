@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
@@ -68,9 +69,13 @@ class FunctionText:
     def span(self, location: Location) -> Span | None:
         """Where the op stands in the source: of an operator, the operator itself; of a call, the name.
 
-        Of what adds to the target, the statement; of a parameter's transform, the parameter.
+        Of what adds to the target, the statement; of a parameter's transform, the parameter; of a jump or return, the
+        first word of the statement that it comes from.
         """
-        item = None if location.is_edge else self.item(location)
+        if location.is_edge:
+            place = next((e.place for e in self._block(location).edges if e.number == location.number), None)
+            return None if place is None else self._source.first_word(place)
+        item = self.item(location)
         if item is None or item.place is None:
             return None
         if item.text:
@@ -182,6 +187,13 @@ class SourceText:
     def word(place: Place, text: str) -> Span:
         """Of a text of one line that begins at `place`."""
         return Span(place.file, place.line, place.column, place.column + len(text))
+
+    def first_word(self, place: Place) -> Span:
+        """The word, or the character, that stands at a place."""
+        lines = self.text.split("\n")
+        line = lines[place.line - 1] if place.file == self.filename and place.line <= len(lines) else ""
+        found = re.match(r"\w+", line[place.column - 1 :])
+        return Span(place.file, place.line, place.column, place.column + (len(found[0]) if found else 1))
 
     def span(self, place: Place, name: str, number: int) -> Span:
         """Of the op called `name` of an expression that begins at `place`; `number`: which of several."""

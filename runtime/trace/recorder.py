@@ -193,6 +193,10 @@ class Recorder:
         base = self._library.ulam_trace_chunk(self.address, number, ctypes.addressof(used))
         return base or 0, used.value
 
+    def whole(self) -> Recorder:
+        """What has all records that there are: where only edges are kept, those of a second run."""
+        return self if self.replay is None else self._with(self.chunk_bytes)
+
     def _with(self, place: int) -> Recorder:
         """What has the records at a place: where only edges are kept, only the first is there, others are replayed."""
         if self.replay is None or place < self._rows[1].bytes:
@@ -235,7 +239,7 @@ class Recorder:
 
     def side(self, offset: int, count: int) -> bytes:
         """Bytes of the contents of containers."""
-        if self.replay is not None and (other := self._with(self.chunk_bytes)) is not self:
+        if (other := self.whole()) is not self:
             return other.side(offset, count)
         info = self.info()
         if not 0 <= offset <= info.side_bytes - count:
@@ -265,7 +269,7 @@ class Recorder:
 
         `probes`: of type PROBE; those of block b are from starts[b] up to starts[b + 1].
         """
-        if self.replay is not None and (other := self._with(self.chunk_bytes)) is not self:
+        if (other := self.whole()) is not self:
             yield from other.search(probes, starts, test, limits)
             return
         address = self._library.ulam_trace_search_new(

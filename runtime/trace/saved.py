@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,9 +55,9 @@ class SavedError(UlamError):
 def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     """Writes a trace. Raises ArgumentError for one that was not kept whole."""
     trace = flat(trace)
-    recorder = trace.tape.recorder
+    recorder = trace.tape.recorder.whole()
     info = recorder.info()
-    if info.first_kept or recorder.mode == "edges":
+    if info.first_kept:
         raise ArgumentError("only a trace whose beginning is kept can be saved: use overflow='stop' or 'spill'")
     chunks = [ctypes.string_at(*recorder.chunk(n)) for n in range(info.chunks)]
     side = recorder.side(0, info.side_bytes) if info.side_bytes else b""
@@ -75,6 +76,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         "side": len(side),
         "draws": len(trace.draws),
         "scripted": trace.draws.scripted,
+        "self_node": trace.context.self_node,
     }
     text = json.dumps(head).encode()
     parts = [_MAGIC, f"{VERSION} {sys.byteorder} {len(text)}\n".encode(), text, *chunks, side]
@@ -98,14 +100,29 @@ def load(path: str | os.PathLike[str]) -> Any:
     name = os.fspath(path)
     if not data.startswith(_MAGIC):
         raise DamagedTrace(f"'{name}' is no saved trace")
+    line, _, rest = data[len(_MAGIC) : -_DIGEST].partition(b"\n")
+    found = re.fullmatch(rb"(\d+) (little|big) (\d+)", line)
+    if found is None:
+        raise DamagedTrace(f"'{name}' is damaged: it does not say which version it is of")
+    version, order, length = int(found[1]), found[2].decode(), int(found[3])
+    if version != VERSION or order != sys.byteorder:
+        raise DamagedTrace(
+            f"'{name}' was written by another version of ulam or kind of machine (version {version}, {order}-endian; "
+            f"here {VERSION}, {sys.byteorder}-endian)"
+        )
     if len(data) < _DIGEST or hashlib.sha256(data[:-_DIGEST]).digest() != data[-_DIGEST:]:
         raise DamagedTrace(f"'{name}' is damaged: its checksum is wrong")
-    line, _, rest = data[len(_MAGIC) : -_DIGEST].partition(b"\n")
-    version, order, length = line.decode().split(" ")
-    if int(version) != VERSION or order != sys.byteorder:
-        raise DamagedTrace(f"'{name}' was written by another version or kind of machine (version {version}, {order})")
-    head = json.loads(rest[: int(length)])
-    at = int(length)
+    try:
+        return _read(rest, length)
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise DamagedTrace(
+            f"'{name}' has a right checksum, but is no trace: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _read(rest: bytes, length: int) -> Any:
+    head = json.loads(rest[:length])
+    at = length
 
     def take(count: int) -> bytes:
         nonlocal at
@@ -119,7 +136,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     recorder.lend(chunks, take(head["side"]))
     tape = Tape(recorder, tables, [_value(entry) for entry in head["arguments"]], head["failed"])
     tape.changes = Changes({place: _changes(*entry) for place, *entry in head.get("set", ())})
-    trace = Trace(tape, TraceContext(), SourceText(*head["source"]), {})
+    trace = Trace(tape, TraceContext(self_node=head["self_node"]), SourceText(*head["source"]), {})
     count = head["draws"]
     values, kinds = np.frombuffer(take(8 * count), np.uint64), np.frombuffer(take(count), np.uint8)
     trace.draws = Draws(values, kinds, head["scripted"])

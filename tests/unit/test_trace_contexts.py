@@ -10,14 +10,17 @@ import pytest
 
 from ulam import StanModel
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.trace.graph import ValueType
 from ulam.runtime.errors import ArgumentError, CompileError
 from ulam.runtime.trace.nodes import ItemNode
 from ulam.trace import (
     MISSING,
     Axis,
     Compose,
+    Const,
     ConstantNode,
     ContextError,
+    ControlFlowNode,
     DepthLimit,
     DrawNode,
     Enter,
@@ -436,3 +439,44 @@ def test_keys_tell_contexts_apart() -> None:
     assert TraceContext(max_depth=3).compiled_key == DepthLimit(3).compiled_key
     assert TraceContext(hooks={"f": hook}).compiled_key == TraceContext(hooks={"f": hook}).compiled_key
     assert TraceContext(overflow="ring", limit_bytes=1 << 20).compiled_key == TraceContext().compiled_key
+
+
+# ---------------------------------------------------------------- what else nodes tell
+
+DETAILS = """functions {
+  real g(real x) {
+    real y = x;
+    profile("part") {
+      y = exp(y);
+    }
+    for (i in 1:3) {
+      if (i == 2) break;
+      y += i;
+    }
+    return y > 5 ? y : -y;
+  }
+  real total(vector v) { return sum(v); }
+  real both() { return total([1, 2]') + total([1, 2]'); }
+}
+"""
+
+
+def test_places_of_jumps_and_profiles() -> None:
+    root = StanModel(DETAILS).track("g", 0.5)
+    assert isinstance(root, NestedCallNode) and root.value == -(math.exp(0.5) + 1)
+    lines = DETAILS.split("\n")
+    words = []
+    for node in root.children:
+        if isinstance(node, ControlFlowNode) and node.span is not None:
+            words.append(lines[node.span.line - 1][node.span.column - 1 : node.span.end_column - 1])
+    assert words == ["for", "if", "for", "if", "break", "y", "return"]
+    assert "$(profile)(⟨part⟩)" in format_levels(root)
+    assert format_levels(root, source=True).split("\n")[-1].endswith("(model.stan:11:5)")
+
+
+def test_equal_literals() -> None:
+    root = StanModel(DETAILS).track("both")
+    arguments = [c.arguments[0] for c in root.trace.find(function="row_vector") if isinstance(c, PrimitiveCallNode)]
+    assert arguments[0] == arguments[1] == Const(1.0, ValueType("real")) and len(set(arguments)) == 1
+    a, b, c = (Const(np.array(values), ValueType("vector")) for values in ([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]))
+    assert a == b != c and hash(a) == hash(b)

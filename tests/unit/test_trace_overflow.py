@@ -145,7 +145,7 @@ def test_saved_trace(model: StanModel, tmp_path: Path) -> None:
     assert again[4].span == node[4].span  # type: ignore[index]
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "other"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "other", "empty", "version", "order", "no version", "short"])
 def test_damaged_trace(model: StanModel, tmp_path: Path, damage: str) -> None:
     from ulam.runtime.trace.saved import DamagedTrace
 
@@ -156,16 +156,33 @@ def test_damaged_trace(model: StanModel, tmp_path: Path, damage: str) -> None:
         data = data[:-100]
     elif damage == "changed":
         data[len(data) // 2] ^= 1
+    elif damage == "version":
+        data = data.replace(b"ULAM-TRACE 1 ", b"ULAM-TRACE 99 ")
+    elif damage == "order":
+        data = data.replace(b" little ", b" big ")
+    elif damage == "no version":
+        data = data.replace(b" little ", b" middle ")
+    elif damage == "short":
+        data = data[:20]
     else:
-        data = bytearray(b"something else")
+        data = bytearray(b"something else" if damage == "other" else b"")
     path.write_bytes(data)
-    with pytest.raises(DamagedTrace, match="damaged|no saved trace"):
+    with pytest.raises(DamagedTrace, match="damaged|no saved trace|version 99|big-endian"):
         load(path)
 
 
-def test_what_cannot_be_saved(model: StanModel, tmp_path: Path) -> None:
+def test_what_can_be_saved(model: StanModel, tmp_path: Path) -> None:
+    """All that is whole: of edges, what a second run gives."""
+    node = tracked(model, 2, "edges")
+    node.trace.save(tmp_path / "edges")
+    assert format_levels(load(tmp_path / "edges")) == format_levels(node)
     with pytest.raises(ArgumentError, match="only a trace whose beginning is kept"):
-        tracked(model, 2, "edges").trace.save(tmp_path / "edges")
+        model.track("h", 1.0, 30000, context=TraceContext(overflow="ring", limit_bytes=1 << 16)).trace.save(
+            tmp_path / "r"
+        )
+    hidden = model.track("h", 2.0, 1, context=TraceContext(self_node=False))
+    hidden.trace.save(tmp_path / "hidden")
+    assert format_levels(load(tmp_path / "hidden")) == format_levels(hidden)
 
 
 # ---------------------------------------------------------------- containers and errors
