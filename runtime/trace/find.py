@@ -20,7 +20,9 @@ from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.frames import Frame, Layout
 from ulam.runtime.trace.nodes import ItemNode, Node
 from ulam.runtime.trace.program_text import Location, Span
+from ulam.runtime.trace.queries import Axis, query
 from ulam.runtime.trace.recorder import ANY_VALUE, CONTAINER, INT, PROBE, REAL, Level
+from ulam.runtime.trace.values import MISSING, Digest
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.session import Trace
@@ -71,7 +73,8 @@ def find(
             raise ArgumentError("between takes two numbers, or two nodes")
     names = None if function is None else (function,) if isinstance(function, str) else tuple(function)
     wanted = Wanted(test, names, None if span is None else _place_test(span), limits, begin, end)
-    return _scan(trace, wanted)
+    is_changed = trace.tape.changes or trace.tape.terms is not None
+    return _walk(trace, wanted) if is_changed else _scan(trace, wanted)
 
 
 def _place_test(span: Span | int | Sequence[int]) -> Callable[[Span], bool]:
@@ -159,6 +162,30 @@ def _probes(trace: Trace, wanted: Wanted) -> tuple[list[tuple[int, int, int]], l
 
 
 # ---------------------------------------------------------------- the scan
+
+
+def _walk(trace: Trace, wanted: Wanted) -> Iterator[Node]:
+    """The same, node by node: of a version whose values are not those of the records."""
+    for node in query(trace.root, Axis.DESCENDANT):
+        if not isinstance(node, ItemNode) or node.location is None or not wanted.takes(order_of(node)):
+            continue
+        is_looked_at = _kind(node.item, wanted.test) is not None
+        if is_looked_at and _selected(trace, node.frame.graph, node.location.block, node.item, wanted):
+            if _passes(node, wanted):
+                yield node
+
+
+def _passes(node: ItemNode, wanted: Wanted) -> bool:
+    if wanted.test == ALL:
+        return node.finished or node.threw
+    value = node.value
+    if value is MISSING:
+        return False
+    if isinstance(value, Digest):
+        return bool(value.nans or value.infinities)
+    if wanted.test == BETWEEN:
+        return wanted.limits[0] <= value <= wanted.limits[1]
+    return not bool(np.all(np.isfinite(value)))
 
 
 def _scan(trace: Trace, wanted: Wanted) -> Iterator[Node]:

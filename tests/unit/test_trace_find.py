@@ -136,3 +136,14 @@ def test_wrong_questions(model: StanModel) -> None:
         trace.find(between=("a", "b"))
     with pytest.raises(ArgumentError, match="finite"):
         trace.find(between=(0, 1), nonfinite=True)
+
+
+def test_after_an_update(model: StanModel) -> None:
+    """What was changed is found by its new value."""
+    root = model.track("logs", -1.0)
+    found = list(root.trace.find(nonfinite=True))
+    assert [n.position for n in found] == [3, 4]
+    update = root.trace.update(x=2.0)
+    assert list(update.trace.find(nonfinite=True)) == []
+    assert [n.value for n in update.trace.find(between=(0.5, 5))] == [math.log(2), math.log(2) + 2]
+    assert [n.position for n in root.trace.find(nonfinite=True)] == [3, 4]
