@@ -98,6 +98,13 @@ class OpFunction:
         return self.first + (self.result.slots if self.result is not None else 0)
 
     @property
+    def is_scalar(self) -> bool:
+        """Whether it takes and gives ints and reals only."""
+        passed = isinstance(self.op, stan.CallOp) and self.op.callback is not None
+        containers = any(a.type.rank for a in self.arguments) or (self.result is not None and self.result.rank)
+        return not passed and not containers and self.result is not None and not self.result.is_int
+
+    @property
     def slots(self) -> int:
         """How many slots of the bound table it uses."""
         return self.target_slot + self.adds_target

@@ -36,45 +36,55 @@ _Walk = Generator["_Walk", None, None]
 
 def has_adjoint(type_: ValueType) -> bool:
     """Whether values of a type have an adjoint: reals and containers of them."""
-    return not type_.is_int and type_.base in ("real", "vector", "row_vector", "matrix")
+    return type_.base in ("real", "vector", "row_vector", "matrix")
+
+
+def _carries(type_: ValueType) -> bool:
+    """Whether adjoints go through values of a type: tuples have none of their own, but their fields may."""
+    return has_adjoint(type_) or type_.base == "other"
+
+
+Fields = dict[tuple[int, ...], Any]
+"""The adjoint of a tuple: those of its fields that have one, by the way to them (`t.2.1` is (2, 1))."""
 
 
 class FrameAdjoints:
     """The adjoints of one frame by position: of reals in `scalars`, where `reached`; of containers states of arrays."""
 
-    __slots__ = ("scalars", "reached", "containers", "done")
+    __slots__ = ("scalars", "reached", "containers", "tuples", "done")
 
     def __init__(self, length: int) -> None:
         self.scalars = array("d", bytes(8 * (length + 1)))
         self.reached = bytearray(length + 1)
         self.containers: dict[int, Versions] = {}
+        self.tuples: dict[int, Fields] = {}
         self.done: dict[int, tuple[Versions, int]] = {}
 
-    def add(self, position: int, value: float) -> None:
-        """To the adjoint of a real."""
-        self.scalars[position] += value
+    def give(self, position: int, value: Any) -> None:
+        """Adds to an adjoint. An array stays the caller's; `Versions` may be changed from now on."""
         self.reached[position] = 1
-
-    def add_array(self, position: int, value: Any) -> None:
-        """To the adjoint of a container; the array stays the caller's."""
-        found = self.containers.get(position)
-        if found is None:
-            self.containers[position] = Versions(np.array(value, float))
-        else:
+        if isinstance(value, Versions):
+            if position not in self.containers:
+                self.containers[position] = value
+                return
+            value = value.array
+        if isinstance(value, dict):
+            fields = self.tuples.setdefault(position, {})
+            for way, part in value.items():
+                fields[way] = fields[way] + part if way in fields else part
+        elif not isinstance(value, np.ndarray):
+            self.scalars[position] += value
+        elif (found := self.containers.get(position)) is not None:
             found.add((...,), value)
-        self.reached[position] = 1
-
-    def give(self, position: int, versions: Versions) -> None:
-        """To the adjoint of a container, an array that may be changed from now on."""
-        found = self.containers.get(position)
-        if found is None:
-            self.containers[position] = versions
-            self.reached[position] = 1
         else:
-            self.add_array(position, versions.array)
+            self.containers[position] = Versions(np.array(value))
 
-    def take(self, position: int) -> Versions:
-        """The adjoint of a container, complete now; kept for readers as it is."""
+    def take(self, position: int, type_: ValueType) -> Any:
+        """A whole adjoint, complete now, to be given on; kept for readers as it is."""
+        if type_.base == "other":
+            return self.tuples.pop(position)
+        if not type_.rank:
+            return self.scalars[position]
         versions = self.containers.pop(position)
         self.done[position] = (versions, versions.mark())
         return versions
@@ -139,11 +149,7 @@ class Adjoints:
             raise ArgumentError(f"{node} has no value: the run failed, or it was not kept")
         if np.shape(seed) != np.shape(value):
             raise ArgumentError(f"the seed has shape {np.shape(seed)}, the value {np.shape(value)}")
-        frame = self._frame(node.frame)
-        if node.type.rank:
-            frame.add_array(node.at, seed)
-        else:
-            frame.add(node.at, float(seed))
+        self._frame(node.frame).give(node.at, np.array(seed, float) if node.type.rank else float(seed))
 
     def _walk(self) -> None:
         """Frames from the node's on outwards, the node's up to the node; within them calls as a whole."""
@@ -212,7 +218,7 @@ class _Sweep:
             item = block.items[ordinal]
             position = base + 1 + count + ordinal
             if item.kind in ("target", "tilde") and self.all.target and item.derived != "dropped":
-                adjoints.add(position, self.all.target)
+                adjoints.give(position, self.all.target)
             if item.child:
                 if adjoints.reached[position] or (self.all.target and item.child in self.all.adding):
                     yield self._enter(item, position, step, in_header)
@@ -221,7 +227,7 @@ class _Sweep:
         for offset in range(min(last + 1, count) - 1, -1, -1):
             position = base + 1 + offset
             if adjoints.reached[position] and (passed := self.values.passed(step, in_header, offset)) is not None:
-                self._pass_on(block.arguments[offset].type, position, *passed)
+                self._give(*passed, adjoints.take(position, block.arguments[offset].type))
 
     def _return(self, value: Operand, step: int, in_header: bool, position: int) -> None:
         """The adjoint of a call goes to what it returned."""
@@ -230,19 +236,9 @@ class _Sweep:
             call = self.frame.call
             if not outside.reached[call]:
                 return
-            if self.frame.graph.result.rank:
-                self.adjoints.give(position, outside.take(call))
-            else:
-                self.adjoints.add(position, outside.scalars[call])
+            self.adjoints.give(position, outside.take(call, self.frame.graph.result))
         if self.adjoints.reached[position]:
-            self._pass_on(self.frame.graph.result, position, value, step, in_header)
-
-    def _pass_on(self, type_: ValueType, position: int, operand: Operand, step: int, in_header: bool) -> None:
-        """The whole adjoint of a node to one operand."""
-        if type_.rank:
-            self._give(operand, step, in_header, self.adjoints.take(position))
-        else:
-            self._add(operand, step, in_header, self.adjoints.scalars[position])
+            self._give(value, step, in_header, self.adjoints.take(position, self.frame.graph.result))
 
     # ------------------------------------------------------------ operands
 
@@ -252,25 +248,16 @@ class _Sweep:
         if index < 2:
             return 0
         if index <= self.frame.head:
-            return index if has_adjoint(self.frame.graph.parameters[index - 2].type) else 0
-        if not has_adjoint(self.frame.layout.definitions[index].what.type):
+            return index if _carries(self.frame.graph.parameters[index - 2].type) else 0
+        if not _carries(self.frame.layout.definitions[index].what.type):
             return 0
         return self.values.defined(index, step, in_header)[0]
 
-    def _add(self, operand: Operand, step: int, in_header: bool, value: Any) -> None:
-        """Adds to the adjoint of an operand: a float or an array."""
-        position = self._position(operand, step, in_header)
-        if not position:
-            return
-        if operand.type.rank:
-            self.adjoints.add_array(position, value)
-        else:
-            self.adjoints.add(position, float(value))
-
-    def _give(self, operand: Operand, step: int, in_header: bool, versions: Versions) -> None:
+    def _give(self, operand: Operand, step: int, in_header: bool, value: Any) -> None:
+        """Adds to the adjoint of an operand; see `FrameAdjoints.give`."""
         position = self._position(operand, step, in_header)
         if position:
-            self.adjoints.give(position, versions)
+            self.adjoints.give(position, value)
 
     def _to_caller(self) -> None:
         """Adjoints of parameters go to what the caller passed."""
@@ -282,14 +269,9 @@ class _Sweep:
             position = number + 2
             if not self.adjoints.reached[position]:
                 continue
-            operand = outside.operand(number)
-            target = outside.position(operand)
-            if parameter.type.rank:
-                versions = self.adjoints.take(position)
-                if target:
-                    outside.adjoints.give(target, versions)
-            elif target:
-                outside.adjoints.add(target, self.adjoints.scalars[position])
+            value, target = self.adjoints.take(position, parameter.type), outside.position(outside.operand(number))
+            if target:
+                outside.adjoints.give(target, value)
 
     def _enter(self, item: Item, position: int, step: int, in_header: bool) -> _Walk:
         """The call at a position. Its parameters are known before it is walked, however deep it is."""
@@ -317,9 +299,10 @@ class _Sweep:
             self._index(item, position, step, in_header)
         elif item.kind == "target" and not item.text:
             self._addition(item, position, step, in_header)
+        elif item.kind == "call" and item.name in ("tuple", "field"):
+            self._tuple(item, position, step, in_header)
         elif item.derived == "declare":
-            if item.type.rank:
-                self.adjoints.take(position)
+            self.adjoints.take(position, item.type)
         else:
             self._pull_back(item, position, step, in_header)
 
@@ -329,7 +312,26 @@ class _Sweep:
             return self.adjoints.scalars[position]
         if not self.adjoints.reached[position]:
             return np.zeros(np.shape(self.all.trace.node(self.frame, position).value))
-        return self.adjoints.take(position).array
+        return self.adjoints.take(position, item.type).array
+
+    def _tuple(self, item: Item, position: int, step: int, in_header: bool) -> None:
+        """`(a, b)` and `t.1`."""
+        value = self.adjoints.take(position, item.type)
+        if isinstance(value, Versions):
+            value = value.array.copy()
+        if item.name == "field":
+            operand, number = item.operands
+            fields = value if isinstance(value, dict) else {(): value}
+            self._give(operand, step, in_header, {(number.constant, *way): part for way, part in fields.items()})
+            return
+        inner: dict[int, Fields] = {}
+        for (number, *way), part in value.items():
+            if way:
+                inner.setdefault(number, {})[tuple(way)] = part
+            else:
+                self._give(item.operands[number - 1], step, in_header, part)
+        for number, fields in inner.items():
+            self._give(item.operands[number - 1], step, in_header, fields)
 
     def _addition(self, item: Item, position: int, step: int, in_header: bool) -> None:
         """`target += x`: of a container, the sum of its elements."""
@@ -337,7 +339,7 @@ class _Sweep:
         cotangent = self._cotangent(item, position)
         if operand.type.rank and not item.type.rank:
             cotangent = np.full(self.values.shape(operand, step, in_header), cotangent)
-        self._add(operand, step, in_header, cotangent)
+        self._give(operand, step, in_header, cotangent)
 
     def _pull_back(self, item: Item, position: int, step: int, in_header: bool) -> None:
         """By the op's pullback."""
@@ -351,7 +353,7 @@ class _Sweep:
             if adjoint is not None:
                 if self.all.broken is None and not np.isfinite(adjoint).all() and np.isfinite(cotangent).all():
                     self.all.broken = (self.all.trace.node(self.frame, position), number, adjoint)
-                self._add(operand, step, in_header, adjoint)
+                self._give(operand, step, in_header, adjoint)
 
     def _indices(self, item: Item, count: int, step: int, in_header: bool) -> list[Any]:
         return [self.values.value(operand, step, in_header) for operand in item.operands[1:count]]
@@ -375,19 +377,19 @@ class _Sweep:
 
     def _index_assign(self, item: Item, position: int, step: int, in_header: bool) -> None:
         """`x[i] = v`: the adjoint of these elements goes to v, that of the others to x as it was before, in place."""
-        versions = self.adjoints.take(position)
+        versions = self.adjoints.take(position, item.type)
         *_, value = item.operands
         indices = self._indices(item, len(item.operands) - 1, step, in_header)
         at = selector(item.symbol.split(","), indices, versions.array.shape)
         if self._position(value, step, in_header):
             if any(isinstance(a, np.ndarray) and len(np.unique(a)) < a.size for a in at):
                 operands = [np.zeros(versions.array.shape), *indices, self.values.value(value, step, in_header)]
-                self._add(value, step, in_header, move_back(item, operands, versions.array)[-1])
+                self._give(value, step, in_header, move_back(item, operands, versions.array)[-1])
             elif value.type.rank:
                 shape = self.values.shape(value, step, in_header)
-                self._add(value, step, in_header, np.reshape(versions.array[at], shape))
+                self._give(value, step, in_header, np.reshape(versions.array[at], shape))
             else:
-                self._add(value, step, in_header, float(np.reshape(versions.array[at], ())))
+                self._give(value, step, in_header, float(np.reshape(versions.array[at], ())))
         versions.set(at, 0.0)
         self._give(item.operands[0], step, in_header, versions)
 
@@ -410,7 +412,7 @@ class _Outside:
         if index < 2:
             return 0
         if index <= frame.head:
-            return index if has_adjoint(frame.graph.parameters[index - 2].type) else 0
-        if not has_adjoint(frame.layout.definitions[index].what.type):
+            return index if _carries(frame.graph.parameters[index - 2].type) else 0
+        if not _carries(frame.layout.definitions[index].what.type):
             return 0
         return frame.position_of(index, self.spot)

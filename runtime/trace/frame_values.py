@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import Block, Item, Operand
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.frames import Frame, Spot
@@ -36,10 +37,10 @@ class FrameValues:
         self.frame = frame
         batches = []
         while (batch := frame.batch(len(batches))) is not None:
-            batches.append((batch.blocks, batch.positions))
-        self.blocks = np.concatenate([b for b, _ in batches]) if batches else np.zeros(0, np.int32)
-        self.positions = np.concatenate([p for _, p in batches]) if batches else np.zeros(0, np.int64)
-        """Before the first node of each step."""
+            batches.append((batch.blocks, batch.positions, batch.places))
+        none = [(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        self.blocks, self.positions, self._places = (np.concatenate(p) for p in zip(*(batches or none), strict=True))
+        """Of each step the block, the position before its first node, and where its record is."""
         self.steps = len(self.blocks)
         order = np.argsort(self.blocks, kind="stable")
         records, first = np.unique(self.blocks[order], return_index=True)
@@ -53,6 +54,7 @@ class FrameValues:
         self._parameters: dict[int, Any] = dict(parameters or {})
         self._containers: dict[Place, Any] = {}
         self._chains: dict[Place, tuple[Versions, int]] = {}
+        self._columns: dict[tuple[int, int], list[Any]] = {}
 
     # ------------------------------------------------------------ definitions
 
@@ -165,13 +167,39 @@ class FrameValues:
                 return (step, in_header, what.offset), None
             spot = Spot(step, in_header, what.offset)
             if what.what.type.is_int and not what.what.type.rank:
-                return None, frame.value(index, spot)
+                count = self._count(step, what.offset) if in_header else None
+                return None, frame.value(index, spot) if count is None else count
             passed = self.passed(step, in_header, what.offset)
             assert passed is not None
             operand, step, in_header = passed
             if not operand.index:
                 return None, frame.operand(operand, spot)
             index = operand.index
+
+    def _count(self, step: int, offset: int) -> int | None:
+        """The variable of a `for` loop, from the record of the body that follows; None for other arguments."""
+        header = self.block(step, True)
+        if offset != len(header.arguments) - 1 or step + 1 >= self.steps or not self._as_recorded:
+            return None
+        body = self.block(step + 1, False)
+        if body.counter < 0 or body.number != header.edges[1].target:
+            return None
+        return self._column(body.record, body.counter, True)[self.run[step + 1]]
+
+    @property
+    def _as_recorded(self) -> bool:
+        """Whether no update has put other values in the place of those recorded."""
+        return not getattr(self.frame.tape, "changes", None)
+
+    def _column(self, record: int, slot: int, is_int: bool) -> list[Any]:
+        """A slot of all runs of a block, as ints or reals."""
+        found = self._columns.get((record, slot))
+        if found is None:
+            recorder = getattr(self.frame, "recorder", self.frame.tape.recorder)
+            words = recorder.words_at(self._places[self._runs[record]] + record_bytes(slot))
+            found = (words.astype(np.int32) if is_int else words.view(np.float64)).tolist()
+            self._columns[record, slot] = found
+        return found
 
     def parameter(self, index: int) -> Any:
         """The value of a parameter, or the name of the function."""
@@ -194,7 +222,9 @@ class FrameValues:
             versions, number = self._chain(place)
             return versions.state(number)
         if not item.type.rank:
-            return self.frame.item_value(item, Spot(*place))
+            if item.slot is None or not self._as_recorded:
+                return self.frame.item_value(item, Spot(*place))
+            return self._column(int(self.blocks[place[0]]), item.slot, item.type.is_int)[self.run[place[0]]]
         found = self._containers.get(place)
         if found is None:
             found = self.frame.item_value(item, Spot(*place))

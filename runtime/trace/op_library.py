@@ -58,6 +58,45 @@ class _Loaded:
         return found
 
 
+class _ScalarPullback:
+    """A pullback of reals and ints alone, with its memory: most ops of most tapes."""
+
+    def __init__(self, function: OpFunction, entry: int) -> None:
+        self._entry = entry
+        self._ints = np.zeros(max(function.slots, 1), np.int64)
+        self._reals = self._ints.view(np.float64)
+        self._theta, self._gradient = np.zeros((2, len(function.differentiable) + 1))
+        self._addresses = [a.ctypes.data for a in (self._ints, self._theta, self._gradient)]
+        self._slots = [(a.slot, a.position, a.type.is_int) for a in function.arguments]
+        self._taken = [function.arguments[n].position for n in function.differentiable]
+        self._first, self._target = function.first, function.target_slot if function.adds_target else -1
+        self._count = function.count
+
+    def run(self, context: Context, operands: Sequence[Any], cotangent: float, target: float) -> int:
+        """The status of a run; its results are kept until the next one."""
+        for slot, position, is_int in self._slots:
+            if is_int:
+                self._ints[slot] = operands[position]
+            else:
+                self._reals[slot] = operands[position]
+        for n, position in enumerate(self._taken):
+            self._theta[n] = operands[position]
+        self._reals[self._first] = cotangent
+        if self._target >= 0:
+            self._reals[self._target] = target
+        table, theta, gradient = self._addresses
+        status = context.run_gradient(context.address, self._entry, table, theta, gradient, 0)
+        if context.output_length.value:
+            context.take_output()
+        return status
+
+    def adjoints(self) -> list[Any]:
+        found: list[Any] = [None] * self._count
+        for n, position in enumerate(self._taken):
+            found[position] = float(self._gradient[n])
+        return found
+
+
 class OpLibrary:
     """Values and pullbacks of the ops of a traced program. Any number of threads may use it, one at a time does.
 
@@ -89,6 +128,7 @@ class OpLibrary:
         }
         self._program: Program | None = None
         self._loaded: dict[str, _Loaded] = {}
+        self._scalars: dict[int, _ScalarPullback] = {}
         self._context: Context | None = None
         self._memory = library()
 
@@ -133,16 +173,27 @@ class OpLibrary:
         ProgramError where the op throws.
         """
         item = _item(node)
+        if not whole and (scalar := self._scalars.get(id(item))) is not None:
+            with self._lock:
+                status = scalar.run(self._space(), operands, cotangent, target)
+                if status:
+                    raise self._error(self._loaded["pullbacks"], item, status)
+                return scalar.adjoints()
         _require_kept(item, operands)
         if item.derived in ("increment", "condition", "declare"):
             return [None] * len(operands)
         if is_move(item):
             return [None] * len(operands) if item.type.is_int else move_back(item, operands, cotangent)
         with self._lock:
+            from ulam.passes.trace.op_functions import pullback_name
+
             function = self._function(item, whole)
             if not function.differentiable or (item.type.is_int and not target):
                 return [None] * len(operands)
             loaded = self._load("pullbacks", function)
+            if function.is_scalar and not whole:
+                self._scalars[id(item)] = _ScalarPullback(function, loaded.entry(pullback_name(function.name)))
+                return self.pullback(item, operands, cotangent, target)
             first = _callbacks(item)
             return [None] * first + self._run_pullback(loaded, function, item, operands[first:], cotangent, target)
 
@@ -191,6 +242,7 @@ class OpLibrary:
                 name = functions.add(self._ops[symbol][item.index])
                 if len(functions.by_name) > count:
                     self._loaded.clear()
+                    self._scalars.clear()
                 return name
         return None
 
@@ -336,7 +388,9 @@ def _callbacks(item: Item) -> int:
 
 
 def _require_kept(item: Item, operands: Sequence[Any]) -> None:
-    for operand in operands:
+    for operand, row in zip(operands, item.operands, strict=True):
+        if row.type.base == "other":
+            raise NoDerivative(f"'{item.name}' takes a tuple, which is not recorded: let the context enter the call")
         if isinstance(operand, Digest) or operand is MISSING:
             raise not_kept(item.name)
 
