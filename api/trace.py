@@ -24,6 +24,7 @@ from ulam.runtime.trace.contexts import (
 from ulam.runtime.trace.diff import Diff, Divergence, TermDifference, ValueDifference, diff
 from ulam.runtime.trace.export_json import schema
 from ulam.runtime.trace.functions import Functions, StanFunction, functions, traced_ir, track
+from ulam.runtime.trace.gradient_check import GradientCheck
 from ulam.runtime.trace.import_json import from_json
 from ulam.runtime.trace.listing import format_levels, print_levels
 from ulam.runtime.trace.nodes import (
@@ -46,6 +47,7 @@ from ulam.runtime.trace.nodes import (
     TargetTerm,
     TildeNode,
 )
+from ulam.runtime.trace.op_library import NoDerivative, OpLibrary
 from ulam.runtime.trace.program_text import Location, Span
 from ulam.runtime.trace.queries import Axis, backward, dependents, forward, query, referenced
 from ulam.runtime.trace.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
@@ -56,10 +58,11 @@ from ulam.runtime.trace.values import MISSING, Digest
 __all__ = [
     "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ConstantNode", "ConstrainNode", "ContextError",
     "ControlFlowNode", "DamagedTrace", "DataFlowNode", "Default", "DepthLimit", "Diff", "Digest", "Divergence",
-    "DrawNode", "DrawsExhausted", "Enter", "Functions", "Hook", "HookError", "JumpNode", "Location", "NestedCallNode",
-    "NestedTildeNode", "Node", "Only", "OtherDraws", "Primitive", "PrimitiveCallNode", "Ref", "Replay", "ReturnNode",
-    "Scripted", "Seeded", "Site", "Skip", "Span", "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm",
-    "TermDifference", "TildeNode", "Trace", "TraceContext", "TraceError", "ValueDifference", "backward", "dependents",
-    "diff", "format_levels", "forward", "from_json", "functions", "is_builtin", "load", "print_levels", "query",
-    "referenced", "schema", "traced_ir", "track",
+    "DrawNode", "DrawsExhausted", "Enter", "Functions", "GradientCheck", "Hook", "HookError", "JumpNode", "Location",
+    "NestedCallNode", "NestedTildeNode", "NoDerivative", "Node", "Only", "OpLibrary", "OtherDraws", "Primitive",
+    "PrimitiveCallNode", "Ref", "Replay", "ReturnNode", "Scripted", "Seeded", "Site", "Skip", "Span",
+    "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm", "TermDifference", "TildeNode", "Trace",
+    "TraceContext", "TraceError", "ValueDifference", "backward", "dependents", "diff", "format_levels", "forward",
+    "from_json", "functions", "is_builtin", "load", "print_levels", "query", "referenced", "schema", "traced_ir",
+    "track",
 ]  # fmt: skip

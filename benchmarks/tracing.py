@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from ulam import StanModel  # noqa: E402
 from ulam.runtime.trace.listing import lines_of  # noqa: E402
-from ulam.trace import DepthLimit, StanFunction, TraceContext, functions, track  # noqa: E402
+from ulam.trace import Axis, DepthLimit, StanFunction, TraceContext, functions, query, track  # noqa: E402
 
 PROGRAM = """functions {
   real zero(real x) { return 0.0; }
@@ -68,6 +68,7 @@ def main() -> int:
     found["calls"] = {"stop": measure("calls", arguments.nodes, "stop")}
     found["reading"] = reading(n)
     found["densities"] = densities()
+    found["adjoints"] = adjoints()
     show(found)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
@@ -103,6 +104,27 @@ def densities() -> dict[str, dict[str, float]]:
             "nodes": len(traced()), "untraced, s": first[0], "traced, s": first[1], "untraced, us": again[0] * 1e6,
             "traced, us": again[1] * 1e6,
         }  # fmt: skip
+    return found
+
+
+def adjoints() -> dict[str, dict[str, float]]:
+    """Backward walks: seconds of the first, which compiles pullbacks, and microseconds per node of the next."""
+    nodes_of = {name: track(getattr(functions(PROGRAM), name), *size_of(name, 100_000)) for name in ("h", "calls")}
+    for name in ("eight_schools", "hierarchical", "gaussian_process"):
+        path = Path(__file__).parent.parent / "examples" / f"{name}.stan"
+        model = StanModel(path, path.with_suffix(".json"), cache=False)
+        nodes_of[name] = model.track_density([0.1] * model.param_unc_num(), context=TraceContext(containers="copy"))
+    found: dict[str, dict[str, float]] = {}
+    for name, root in nodes_of.items():
+        first = seconds(root.trace.adjoint)
+        nodes = 1 + sum(1 for _ in query(root, Axis.DESCENDANT))
+        again = min(seconds(root.trace.adjoint) for _ in range(3))
+        found[name] = {
+            "nodes": nodes,
+            "first, s": first,
+            "ops": len(root.trace.op_library.names),
+            "us/node": again / nodes * 1e6,
+        }
     return found
 
 
@@ -184,6 +206,9 @@ def show(found: dict[str, Any]) -> None:
     print(", ".join(f"{what} {ms:.1f} ms" for what, ms in found["reading"].items()))
     for name, row in found["densities"].items():
         print(f"{name:18s}" + ", ".join(f"{what}: {value:.3g}" for what, value in row.items()))
+    print("adjoints")
+    for name, row in found["adjoints"].items():
+        print(f"{name:18s}" + ", ".join(f"{what}: {value:.6g}" for what, value in row.items()))
 
 
 if __name__ == "__main__":

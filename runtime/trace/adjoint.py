@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ulam.passes.trace.graph import Graph, Item, Operand, ValueType
+from ulam.passes.trace.graph import SKIPPED, Graph, Item, Operand, ValueType
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.frame_values import FrameValues
 from ulam.runtime.trace.frames import Frame, Spot
@@ -102,6 +102,8 @@ class Adjoints:
         """The first node of the walk that passed on what is not finite, though its own adjoint is: with which operand,
         and what that got."""
         self.adding = _adding(trace.tape.tables.graphs)
+        if trace.density is not None and not trace.context.record >= {"tilde", "target"}:
+            raise ArgumentError("what is added to the target was not recorded: `record` needs tilde and target")
         self._frames: dict[int, FrameAdjoints] = {}
         self.library = trace.op_library
         self._seed(seed)
@@ -179,8 +181,8 @@ def _adding(graphs: Mapping[str, Graph]) -> set[str]:
 
 
 def _adds_unseen(item: Item) -> bool:
-    """Whether an op is a call that was not entered of a function that adds to the target."""
-    return item.kind == "call" and not item.child and item.name.endswith(("_lp", "_jacobian"))
+    """Whether an op is a call that has no nodes of its own, of a function that adds to the target."""
+    return item.kind == "call" and item.name.endswith(("_lp", "_jacobian"))
 
 
 class _Sweep:
@@ -219,10 +221,12 @@ class _Sweep:
             position = base + 1 + count + ordinal
             if item.kind in ("target", "tilde") and self.all.target and item.derived != "dropped":
                 adjoints.give(position, self.all.target)
-            if item.child:
-                if adjoints.reached[position] or (self.all.target and item.child in self.all.adding):
-                    yield self._enter(item, position, step, in_header)
-            elif adjoints.reached[position] or (self.all.target and _adds_unseen(item)):
+            adds = bool(self.all.target) and (item.child in self.all.adding or _adds_unseen(item))
+            if not adjoints.reached[position] and not adds:
+                continue
+            if item.child and self.frame.is_entered(Spot(step, in_header, count + ordinal), item):
+                yield self._enter(item, position, step, in_header)
+            else:
                 self._item(item, position, step, in_header)
         for offset in range(min(last + 1, count) - 1, -1, -1):
             position = base + 1 + offset
@@ -245,6 +249,8 @@ class _Sweep:
     def _position(self, operand: Operand, step: int, in_header: bool) -> int:
         """Of an operand that has an adjoint; 0 for others."""
         index = operand.index
+        if operand.type == SKIPPED:
+            raise ArgumentError("the context leaves out an op that the result is made of: its derivative is not known")
         if index < 2:
             return 0
         if index <= self.frame.head:

@@ -33,6 +33,7 @@ class Site:
 
 Predicate = Callable[[Site], bool]
 _VALUES = frozenset(("values", "draws", "elements"))
+_TERMS = frozenset(("tilde", "target"))
 ALL = 1 << 62
 """Elements of containers that are copied, if all are."""
 HookFunction = Callable[[Site, tuple[Any, ...], Any], None]
@@ -139,14 +140,14 @@ class TraceContext:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether all nodes have their values."""
-        return self.max_copy >= ALL and self.record >= _VALUES
+        """Whether all nodes have their values, and what is added to the target has nodes."""
+        return self.max_copy >= ALL and self.record >= _VALUES | _TERMS
 
     def copying(self) -> TraceContext:
-        """The same nodes, but all of their values: containers as copies, and without a limit."""
+        """The same nodes, but all of their values, and of all terms of the target: containers as copies, no limit."""
         found = copy(self)
         found.max_copy, found.limit_bytes, found.overflow = ALL, 1 << 40, "stop"
-        found.record, found.hooks = self.record | _VALUES, {}
+        found.record, found.hooks = self.record | _VALUES | _TERMS, {}
         return found
 
     def can_enter(self, site: Site, depth: int) -> bool:

@@ -92,7 +92,7 @@ class GradientCheck:
             other = self.differences if name == "differences" else self.compiled[name]
             assert other is not None
             worst = int(np.argmax(np.nan_to_num(np.abs(self.tape - other), nan=np.inf)))
-            lines.append(f"{self.names[worst]}: {self.tape[worst]!r} on the tape, {other[worst]!r} by {name}")
+            lines.append(f"{self.names[worst]}: {float(self.tape[worst])} on the tape, {float(other[worst])} by {name}")
         if self.problem:
             lines.append(self.problem)
         return "\n".join(lines)
@@ -216,7 +216,7 @@ def _find_culprit(trace: Trace, check: GradientCheck) -> None:
         if error > _LOCAL_RTOL:
             check.node = node
             span = node.span
-            where = "" if span is None else f", {span.file}:{span.line}:{span.column}"
+            where = "" if span is None else f", {span.file}:{span.line}:{span.column},"
             parent = node.parent
             inside = "" if parent is None else f" in {parent.function}"
             check.problem = f"the pullback of {node}{inside}{where} is not its derivative: relative error {error:.2g}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.passes.trace.graph import Graph, Item, Place, ValueType
+from ulam.passes.trace.graph import ROOT, Graph, Item, Place, ValueType
 from ulam.runtime.errors import ArgumentError, FatalError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import Context, library
@@ -216,19 +216,23 @@ class OpLibrary:
             from ulam.passes.trace.op_functions import OpFunctions
 
             self._functions = OpFunctions(self._lowerable().functions)
+            counted = bool(self._graphs[ROOT].stub)
             for symbol, graph in self._graphs.items():
                 ops = self._ops.get(symbol, {})
                 for block in graph.blocks:
                     for item in block.items:
                         op = ops.get(item.index)
-                        self._names[id(item)] = None if op is None or item.child else self._functions.add(op)
+                        is_nested = item.child and not counted  # else some of its calls are not entered
+                        self._names[id(item)] = None if op is None or is_nested else self._functions.add(op)
         return self._functions
 
     def _function(self, item: Item, whole: bool) -> OpFunction:
         functions = self._all()
         if id(item) not in self._names:
             raise ArgumentError("the node is of another trace")
-        name = self._names[id(item)] if not whole else self._whole(item)
+        name = self._names[id(item)]
+        if name is None and whole:
+            name = self._whole(item)
         if name is None:
             raise ArgumentError(f"'{item.name}' is no function of its operands")
         return functions.by_name[name]

@@ -22,7 +22,19 @@ from ulam import StanModel, trace  # noqa: E402
 from ulam.library import derivatives  # noqa: E402
 from ulam.passes.autodiff import rules  # noqa: E402
 from ulam.runtime.errors import ArgumentError, Rejection  # noqa: E402
-from ulam.trace import Axis, NestedCallNode, Only, Scripted, TraceContext, backward, dependents, forward  # noqa: E402
+from ulam.runtime.trace.contexts import Action  # noqa: E402
+from ulam.trace import (  # noqa: E402
+    Axis,
+    DepthLimit,
+    NestedCallNode,
+    NoDerivative,
+    Only,
+    Scripted,
+    TraceContext,
+    backward,
+    dependents,
+    forward,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = """functions {
@@ -63,6 +75,14 @@ FUNCTIONS = """functions {
       r += i * x;
     }
     return x < 10 && n > 0 ? r : -r;
+  }
+  tuple(real, vector) split(real x, vector v) { return (x * 2, v * x); }
+  real use(tuple(real, vector) t) { return t.1 * sum(t.2); }
+  real tuples(real x, vector v) {
+    tuple(real, vector[2]) t = split(x, v);
+    if (x > 0) t = (x, v);
+    tuple(real, tuple(int, real)) u = (x, (1, x * x));
+    return use(t) + t.1 + u.2.2;
   }
   real quiet_lp(real x) { target += x * x; x ~ normal(0, 1); return sin(x); }
 }"""
@@ -222,6 +242,37 @@ def test_deep_recursion_and_long_loops_take_linear_time(model: StanModel) -> Non
     assert seconds(2000) < 8 * seconds(500)
 
 
+def test_tuples_pass_adjoints_on(model: StanModel) -> None:
+    v = np.array([1.0, 2.0])
+    found = model.track("tuples", 1.5, v).trace.adjoint()
+    assert found["x"] == v.sum() + 1 + 2 * 1.5
+    np.testing.assert_array_equal(found["v"], [1.5, 1.5])
+    found = model.track("tuples", -1.5, v).trace.adjoint()  # 2 x * sum(x v) + 2 x + x * x
+    assert found["x"] == pytest.approx(4 * -1.5 * v.sum() + 2 - 3)
+    with pytest.raises(NoDerivative, match="let the context enter"):
+        model.track("tuples", 1.5, v, context=Only()).trace.adjoint()
+
+
+def test_what_the_context_leaves_out(model: StanModel) -> None:
+    """Gradients do not depend on how much is recorded, or there is an error."""
+    expected = model.track("nested", 0.3, 8).trace.adjoint()["x"]
+    for depth in (1, 2, 6):
+        assert model.track("nested", 0.3, 8, context=DepthLimit(depth)).trace.adjoint()["x"] == expected
+    with_literals = model.track("nested", 0.3, 8, context=TraceContext(constants=True))
+    assert with_literals.trace.adjoint()["x"] == expected
+
+    class WithoutSines(TraceContext):
+        def on_call(self, site: trace.Site, depth: int) -> Action:
+            return trace.Skip() if site.name == "sin" else super().on_call(site, depth)
+
+    with pytest.raises(ArgumentError):
+        model.track("nested", 0.3, 8, context=WithoutSines()).trace.adjoint()
+    without_values = model.track("nested", 0.3, 8, context=TraceContext(record=["tilde"])).trace
+    with pytest.raises(ArgumentError, match="not kept"):
+        without_values.adjoint()
+    assert without_values.check_gradient(differences=False)
+
+
 def test_adjoints_of_another_node(model: StanModel) -> None:
     node = model.track("phi", 1.1)
     assert isinstance(node, NestedCallNode)
@@ -321,6 +372,14 @@ def test_a_wrong_rule_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert of_density.node is not None and of_density.node.parent is not None
     assert of_density.node.parent.function == "quiet_lp"
     assert "mu" in str(of_density)
+
+
+def test_the_example_of_the_guide(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "tracing.md").read_text().partition("## Gradients\n")[2]
+    code, _, rest = text.partition("```python\n")[2].partition("```")
+    monkeypatch.chdir(ROOT)
+    exec(compile(code, "tracing.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out.strip() == rest.partition("```text\n")[2].partition("```")[0].strip()
 
 
 FAST = ["eight_schools"]

@@ -178,8 +178,9 @@ def test_errors_are_those_of_the_program(name, arguments, wrong):
     changed = [*arguments]
     for position, value in wrong.items():
         changed[1 if name == "density" else position] = value
-    error = model.track(name, *changed).trace.error.exception
-    assert str(caught.value) == str(error)
+    error = model.track(name, *changed).trace.error
+    assert error is not None
+    assert str(caught.value) == str(error.exception)
     assert type(caught.value) is (Rejection if name == "density" else FatalError)
 
 
