@@ -102,7 +102,7 @@ class Adjoints:
         """The first node of the walk that passed on what is not finite, though its own adjoint is: with which operand,
         and what that got."""
         self.adding = _adding(trace.tape.tables.graphs)
-        if trace.density is not None and not trace.context.record >= {"tilde", "target"}:
+        if is_density(trace) and not trace.context.record >= {"tilde", "target"}:
             raise ArgumentError("what is added to the target was not recorded: `record` needs tilde and target")
         self._frames: dict[int, FrameAdjoints] = {}
         self.library = trace.op_library
@@ -129,7 +129,7 @@ class Adjoints:
         root = self.trace.root.frame
         parameters = root.graph.parameters
         found = [self.of(self.trace.node(root, number + 2)) for number in range(len(parameters))]
-        if self.trace.density is None:
+        if not is_density(self.trace):
             return {parameter.name: value for parameter, value in zip(parameters, found, strict=True)}
         unconstrained = [np.reshape(v, -1) for p, v in zip(parameters, found, strict=True) if not p.data]
         return np.concatenate([np.zeros(0), *unconstrained])
@@ -169,6 +169,11 @@ class Adjoints:
             call, frame = frame.call, frame.parent
             spot = frame.spot(call)
             spot = Spot(spot.step, spot.in_header, spot.offset - 1)
+
+
+def is_density(trace: Trace) -> bool:
+    """Whether a model's log density was traced."""
+    return trace.root.item.symbol.startswith("log_prob.")  # names in programs have no points
 
 
 def _adding(graphs: Mapping[str, Graph]) -> set[str]:

@@ -140,12 +140,14 @@ class FrameValues:
         """The value of an operand."""
         if not operand.index:
             return self.frame.operand(operand, Spot(step, in_header, 0))
+        if not self._as_recorded:
+            return converted(self._changed(operand.index, step, in_header), operand.type)
         origin = self._origin(operand.index, step, in_header)
         return converted(origin[1] if origin[0] is None else self._made(origin[0]), operand.type)
 
     def shape(self, operand: Operand, step: int, in_header: bool) -> tuple[int, ...]:
         """The sizes of a container."""
-        if operand.index:
+        if operand.index and self._as_recorded:
             place, given = self._origin(operand.index, step, in_header)
             value = given if place is None else self._chain(place) if self._is_assigned(place) else self._made(place)
             if isinstance(value, tuple):
@@ -179,7 +181,7 @@ class FrameValues:
     def _count(self, step: int, offset: int) -> int | None:
         """The variable of a `for` loop, from the record of the body that follows; None for other arguments."""
         header = self.block(step, True)
-        if offset != len(header.arguments) - 1 or step + 1 >= self.steps or not self._as_recorded:
+        if offset != len(header.arguments) - 1 or step + 1 >= self.steps:
             return None
         body = self.block(step + 1, False)
         if body.counter < 0 or body.number != header.edges[1].target:
@@ -189,14 +191,17 @@ class FrameValues:
     @property
     def _as_recorded(self) -> bool:
         """Whether no update has put other values in the place of those recorded."""
-        return not getattr(self.frame.tape, "changes", None)
+        return not self.frame.tape.changes
+
+    def _changed(self, index: int, step: int, in_header: bool) -> Any:
+        """A value of a frame that was updated: read one by one."""
+        return self.parameter(index) if index <= self.frame.head else self.frame.value(index, Spot(step, in_header, 0))
 
     def _column(self, record: int, slot: int, is_int: bool) -> list[Any]:
         """A slot of all runs of a block, as ints or reals."""
         found = self._columns.get((record, slot))
         if found is None:
-            recorder = getattr(self.frame, "recorder", self.frame.tape.recorder)
-            words = recorder.words_at(self._places[self._runs[record]] + record_bytes(slot))
+            words = self.frame.recorder.words_at(self._places[self._runs[record]] + record_bytes(slot))
             found = (words.astype(np.int32) if is_int else words.view(np.float64)).tolist()
             self._columns[record, slot] = found
         return found
@@ -222,7 +227,7 @@ class FrameValues:
             versions, number = self._chain(place)
             return versions.state(number)
         if not item.type.rank:
-            if item.slot is None or not self._as_recorded:
+            if item.slot is None:
                 return self.frame.item_value(item, Spot(*place))
             return self._column(int(self.blocks[place[0]]), item.slot, item.type.is_int)[self.run[place[0]]]
         found = self._containers.get(place)

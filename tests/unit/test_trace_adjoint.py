@@ -253,6 +253,17 @@ def test_tuples_pass_adjoints_on(model: StanModel) -> None:
         model.track("tuples", 1.5, v, context=Only()).trace.adjoint()
 
 
+def test_versions_have_adjoints_of_their_own(model: StanModel) -> None:
+    for name, before, after in (("h", (2.4, 4), (2.4, 3)), ("phi", (1.1,), (0.3,)), ("choose", (0.5, 6), (0.7, 4))):
+        changed = dict(zip(("x", "n"), after, strict=False))
+        version = model.track(name, *before).trace.update(**changed).trace
+        assert version.adjoint() == model.track(name, *after).trace.adjoint()
+    x = np.array([1.0, 2, 3, 4, 5])
+    version = model.track("recurrence", x).trace.update(x=x / 2).trace
+    expected = model.track("recurrence", x / 2).trace.adjoint(np.ones(5))
+    np.testing.assert_array_equal(version.adjoint(np.ones(5))["x"], expected["x"])
+
+
 def test_what_the_context_leaves_out(model: StanModel) -> None:
     """Gradients do not depend on how much is recorded, or there is an error."""
     expected = model.track("nested", 0.3, 8).trace.adjoint()["x"]
