@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
+from pathlib import PurePath
 
 from ulam.runtime.trace.export_graph import Gap, Picture, is_bad, source_line, written
 from ulam.runtime.trace.exports import MAX_NODES, Exports
@@ -89,7 +90,7 @@ def _titles(picture: Picture) -> tuple[str, str]:
     count = f"{sum(shown):,} nodes" + (" shown" if not all(shown) else "")
     calls = len(picture.clusters)
     name = node.function if isinstance(node, ItemNode) else str(node)
-    file = shortened(node.trace.source.filename, 60)
+    file = PurePath(node.trace.source.filename).name
     return shortened(f"{name} in {file}", 80), f"{count}, {calls:,} call{'s' if calls != 1 else ''}"
 
 

@@ -265,6 +265,7 @@ class _Layout:
         frame.height = y + PAD + 6
         for line in frame.lines:
             self._route(line, leaving, arriving, pitch)
+        self._join()
 
     def _tracks(self) -> tuple[dict[int, dict[Box, int]], dict[int, dict[Box, int]]]:
         """Lines between layers, by what they come from: those that leave the layer above, those that reach the next.
@@ -295,6 +296,16 @@ class _Layout:
         tracks = arriving[user.layer]
         up = self.frame.tops[user.layer] - 12 - TRACK * (len(tracks) - 1 - tracks[used])
         line.points = [begin, (begin[0], down), (lane, down), (lane, up), (end[0], up), end]
+
+    def _join(self) -> None:
+        """Lines of one value are one line with branches: each goes on where the one before has left the lane."""
+        last: dict[Box, tuple[float, float]] = {}
+        for line in sorted(self.frame.lines, key=lambda line: line.points[-1][1]):
+            if line.lane >= 0:
+                before = last.get(line.used)
+                last[line.used] = line.points[3]
+                if before is not None:
+                    line.points = [before, *line.points[3:]]
 
 
 def _is_near(line: Line) -> bool:

@@ -186,6 +186,12 @@ def test_svg_of_h(h: NestedCallNode, tmp_path: Path) -> None:
     assert classes["dashed"] == 6 and classes["dotted"] == 1
 
 
+def test_picture_of_the_guide(h: NestedCallNode) -> None:
+    """`docs/trace_of_h.svg` is what is drawn: `ulam trace model.stan --function h --args 2.0 2 -o trace_of_h.svg`."""
+    picture = Path(__file__).resolve().parents[2] / "docs" / "trace_of_h.svg"
+    assert picture.read_text(encoding="utf-8") == h.to_svg()
+
+
 def frames_within(frame: Frame) -> list[Frame]:
     inner = [layer for layer in frame.layers if isinstance(layer, Frame)]
     return [frame, *(found for one in inner for found in frames_within(one))]

@@ -18,6 +18,7 @@ from ulam.trace import (
     Replay,
     Scripted,
     format_levels,
+    from_json,
     functions,
     load,
     track,
@@ -84,6 +85,7 @@ def check(seed: int, tmp_path: Path) -> int:
     path = tmp_path / "trace"
     node.trace.save(path)
     assert format_levels(load(path)) == listing
+    assert format_levels(from_json(node.to_json()).root) == listing
     assert format_levels(track(function, n, x, w, rng=Replay(node.trace))) == listing
     return len(found)
 
