@@ -53,6 +53,7 @@ from ulam.runtime.trace.queries import Axis, backward, dependents, forward, quer
 from ulam.runtime.trace.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
 from ulam.runtime.trace.saved import DamagedTrace, load
 from ulam.runtime.trace.session import Trace, TraceError
+from ulam.runtime.trace.update import Reused, Update
 from ulam.runtime.trace.values import MISSING, Digest
 
 __all__ = [

@@ -127,7 +127,9 @@ class FrameCopier:
         """What was set stays so."""
         made = self.fixed[place] = FrameChanges(*caller)
         changes = frame.tape.changes.get(frame.place)
-        for key in () if changes is None else changes.fixed:
+        if changes is None:
+            return
+        for key in changes.fixed:
             if stop is None or key < stop:
                 made.fixed.add(key)
                 made.values[key] = changes.values[key]

@@ -75,8 +75,10 @@ class Evaluator:
             place = item.place or Place("", 0, 0)
             raise Threw(FatalError(_RANGE, "", place.file, place.line, place.column, ())) from None
 
-    def drawn(self, item: Item, operands: Sequence[Any], had: Draws) -> tuple[Any, Draws]:
-        """The same for one that does: its value, and what it has drawn."""
+    def drawn(
+        self, item: Item, operands: Sequence[Any], had: Draws, *, others_follow: bool = False
+    ) -> tuple[Any, Draws]:
+        """The same for one that does: its value, and what it drew. `others_follow`: they have the rest of `had`."""
         source = self.source(had)
         made: list[Any] = []
 
@@ -91,7 +93,7 @@ class Evaluator:
                 text = f"the function drew more than the {len(made[-1].taken())} random numbers that were given"
                 raise Threw(DrawsExhausted(text)) from None
             raise Threw(error) from None
-        self.went_on(made[-1].continuation())
+        self.went_on(made[-1].beyond() if others_follow else made[-1].continuation())
         return value, made[-1].taken()
 
 

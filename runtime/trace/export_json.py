@@ -104,7 +104,9 @@ def _write(trace: Trace, out: TextIO, max_nodes: int | None) -> None:
 def _fixed(frame: Frame) -> Iterator[list[Any]]:
     """What an update has set in a frame: run, offset, type, value."""
     changes = frame.tape.changes.get(frame.place)
-    for key in () if changes is None else sorted(changes.fixed):
+    if changes is None:
+        return
+    for key in sorted(changes.fixed):
         type_ = frame.type_at(key)
         yield [*key, type_.base, type_.array_rank, plain(changes.values[key])]
 

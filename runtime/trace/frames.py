@@ -529,7 +529,7 @@ class Frame:
         """What a count, or a container whose elements are replaced, has become: from the last known value on."""
         steps: list[tuple[Item, Spot]] = []
         while True:
-            value = self._known.get((where.step, where.offset), MISSING)
+            value: Any = self._known.get((where.step, where.offset), MISSING)
             if value is MISSING:
                 value = self.changed(key_of(where))
             if value is not MISSING:

@@ -135,7 +135,7 @@ class Interpreter:
         if is_read(item):
             value = self.target
         elif item.stream is not None:
-            value, drawn = self.evaluator.drawn(item, operands, self.stream.left)
+            value, drawn = self.evaluator.drawn(item, operands, self.stream.left, others_follow=True)
             self.stream.add(drawn)
         elif item.name != "print" or item.kind != "special":
             value = self.evaluator.value(item, operands)

@@ -462,6 +462,8 @@ class Propagation:
         writer = RecordWriter(self.version.tape.tables, self.version.context.max_copy)
         interpreter = Interpreter(frames, keys, writer, Stream(given), self.new, self.evaluator, draws, target)
         written = interpreter.run()
+        if len(written.stream.left):
+            self.evaluator.went_on(self.version.continuation.preceded_by(written.stream.left))
         self._fixed = written.changes
         shown, whole = written.writer.finish()
         origin = self.version.runs[0]

@@ -6,7 +6,7 @@ import ctypes
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -431,6 +431,10 @@ class Continuation:
         found.generator.state = self.state
         return found
 
+    def preceded_by(self, draws: Draws) -> Continuation:
+        """The same behind other numbers."""
+        return replace(self, rest=Draws.joined([draws, self.rest])) if len(draws) else self
+
     def after(self, used: int, generator: Rng | None) -> Continuation:
         """What is left once `used` numbers of `rest` were taken, and `generator` has gone on."""
         rest = self.rest[used:]
@@ -450,7 +454,7 @@ class _Generator:
     def __init__(self, context: Context, source: Source) -> None:
         self._library = trace_library()
         self._rng: Rng | None = None
-        self._given = 0  # numbers before those of the continuation
+        self._given = NO_DRAWS  # before those of the continuation
         self._before = NO_CONTINUATION
         self._scripted = isinstance(source, Scripted) or isinstance(source, Replay) and source.scripted
         if isinstance(source, Scripted):
@@ -458,7 +462,7 @@ class _Generator:
             self._before = Continuation(Draws(values.view(np.uint64), np.full(len(values), _UNIFORM, np.uint8), True))
             address = self._library.ulam_draws_scripted(context.address, values.ctypes.data, len(values))
         elif isinstance(source, Replay):
-            self._given, self._before = len(source.draws), source.continuation
+            self._given, self._before = source.draws, source.continuation
             self._rng = source.continuation.generator()
             draws = Draws.joined([source.draws, source.continuation.rest])
             address = self._library.ulam_draws_replayed(
@@ -495,10 +499,17 @@ class _Generator:
         self._library.ulam_draws_read(self.address, values.ctypes.data, kinds.ctypes.data, count)
         return Draws(values, kinds, self._scripted)
 
+    @property
+    def _used(self) -> int:
+        return self._library.ulam_draws_read(self.address, None, None, 0)
+
+    def beyond(self) -> Continuation:
+        """What would be drawn next, once what is replayed is used up."""
+        return self._before.after(max(self._used - len(self._given), 0), self._rng)
+
     def continuation(self) -> Continuation:
         """What would be drawn next."""
-        used = self._library.ulam_draws_read(self.address, None, None, 0)
-        return self._before.after(max(used - self._given, 0), self._rng)
+        return self.beyond().preceded_by(self._given[self._used :])
 
 
 def generator(context: Context, source: Source) -> _Generator:

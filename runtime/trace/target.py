@@ -6,7 +6,6 @@ other, as the program does.
 
 from __future__ import annotations
 
-import ctypes
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import ADDING, Block, Item
 from ulam.runtime.trace.overlay import Key, key_of
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.frames import Frame
-    from ulam.runtime.trace.recorder import Recorder
     from ulam.runtime.trace.tape import Tables
 
 Floats = npt.NDArray[np.float64]
@@ -155,7 +152,8 @@ class Terms:
                     values.append(np.array([self._value(frame, code) for code in here.tolist()], float))
                     continue
                 places = _places(frame) if places is None else places
-                values.append(gathered(frame.recorder, places[runs // 2], record_bytes(item.slot)))
+                words = frame.recorder.words(places[runs // 2], item.slot + 1)
+                values.append(np.ascontiguousarray(words[:, item.slot]).view(np.float64))
         if not codes:
             return
         joined, numbers = np.concatenate(codes), np.concatenate(values)
@@ -163,8 +161,9 @@ class Terms:
         joined, numbers = joined[order], numbers[order]
         changes = frame.tape.changes.get(frame.place)
         for key, value in () if changes is None else changes.values.items():
-            at = int(np.searchsorted(joined, code := key[0] << _OFFSETS | key[1])) if key[0] >= 0 else len(joined)
-            if at < len(joined) and joined[at] == code:
+            code = key[0] << _OFFSETS | key[1]
+            at = int(np.searchsorted(joined, code))
+            if key[0] >= 0 and at < len(joined) and joined[at] == code:
                 numbers[at] = value
         kept = len(joined)
         if frame.failed:  # what was not reached adds nothing
@@ -287,17 +286,3 @@ def _places(frame: Frame) -> npt.NDArray[np.int64]:
         parts.append(batch.places)
         number += 1
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-
-def gathered(recorder: Recorder, places: npt.NDArray[np.int64], offset: int) -> Floats:
-    """The reals that are `offset` bytes behind places."""
-    found = np.empty(len(places))
-    chunks = places // recorder.chunk_bytes
-    for number in np.unique(chunks).tolist():
-        base, used = recorder.chunk(number)
-        if not base:
-            raise LookupError(f"chunk {number} of the records is gone")
-        memory = np.frombuffer((ctypes.c_char * used).from_address(base), np.float64, used // 8)
-        here = chunks == number
-        found[here] = memory[(places[here] % recorder.chunk_bytes + offset) // 8]
-    return found

@@ -67,10 +67,11 @@ class RecordWriter:
         if not type_.rank:
             record.put(slot, struct.pack("<q", value) if type_.is_int else struct.pack("<d", value))
             return
-        small = isinstance(value, Digest) or value.size <= self._copied
+        shown = value
+        if not isinstance(value, Digest) and value.size > self._copied:
+            shown = digest(value, type_)
         sizes = value.sizes if isinstance(value, Digest) else value.shape
-        forms = (value if small else digest(value, type_), value)
-        for image, side, form in zip((record.shown, record.whole), self._sides, forms, strict=True):
+        for image, side, form in zip((record.shown, record.whole), self._sides, (shown, value), strict=True):
             at = len(side)
             side += _contents(form, type_)
             side += bytes(-len(side) % 8)
