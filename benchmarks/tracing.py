@@ -67,6 +67,7 @@ def main() -> int:
         found[name] = {mode: measure(name, arguments.nodes, mode) for mode in LIMITS}
     found["calls"] = {"stop": measure("calls", arguments.nodes, "stop")}
     found["reading"] = reading(n)
+    found["options"] = options()
     found["densities"] = densities()
     found["adjoints"] = adjoints()
     show(found)
@@ -179,6 +180,24 @@ def measure(name: str, total: int, mode: str) -> dict[str, float]:
     return found
 
 
+def options() -> dict[str, float]:
+    """What options of contexts add to each call of a function that is entered, in nanoseconds."""
+    count = 100_000
+
+    def per_call(context: TraceContext) -> float:
+        function: StanFunction = functions(PROGRAM).calls
+        track(function, 2, context=context)
+        return min(seconds(lambda: track(function, count, context=context)) for _ in range(RUNS)) / count * 1e9
+
+    plain = per_call(TraceContext())
+    hooks: dict[Any, Any] = {"square_and_one": lambda site, operands, value: None}
+    contexts = {
+        "timing": TraceContext(timing=True), "counted depth": TraceContext(max_depth=5),
+        "constants": TraceContext(constants=True), "hooks": TraceContext(hooks=hooks),
+    }  # fmt: skip
+    return {name: per_call(context) - plain for name, context in contexts.items()}
+
+
 def reading(n: int) -> dict[str, float]:
     """Milliseconds of reading a long trace."""
     node = track(functions(PROGRAM).h, 1.0, n)
@@ -204,6 +223,7 @@ def show(found: dict[str, Any]) -> None:
         for mode, row in found[name].items():
             print(f"{name:9s}{mode:7s}" + "".join(f"{row[c]:16.2f}" for c in columns))
     print(", ".join(f"{what} {ms:.1f} ms" for what, ms in found["reading"].items()))
+    print("added to each call: " + ", ".join(f"{what} {ns:.0f} ns" for what, ns in found["options"].items()))
     for name, row in found["densities"].items():
         print(f"{name:18s}" + ", ".join(f"{what}: {value:.3g}" for what, value in row.items()))
     print("adjoints")

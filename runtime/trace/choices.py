@@ -19,7 +19,7 @@ from ulam.runtime.trace.values import from_elements
 
 _DERIVED_SPECIAL = ("declare", "index_assign", "element", "next")
 """Special forms that are always nodes, so that they can have metadata only."""
-CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64))
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
 
 
 class ContextError(UlamError):
@@ -163,7 +163,8 @@ class Hooks:
     """The hooks of a clone, while it runs. `failure`: what one of them raised."""
 
     def __init__(self, hooks: Sequence[HookSite], types: Mapping[int, tuple[Sequence[ValueType], bool]]) -> None:
-        self.hooks, self.types = hooks, types
+        self.hooks = hooks
+        self.forms = {number: _form(*signature) for number, signature in types.items()}
         self.failure: BaseException | None = None
         self.failed: HookSite | None = None
         self.callback = CALLBACK(self._call)
@@ -179,30 +180,38 @@ class Hooks:
         found.__cause__ = failure
         return found
 
-    def _call(self, number: int, words: Any) -> int:
+    def _call(self, number: int, address: int) -> int:
+        """Called by the program: `address` is that of the values, 8 bytes each."""
         hook = self.hooks[number]
         try:
-            values = self._values(number, words)
-            result = values.pop() if self.types[number][1] else None
-            hook.function(hook.site, tuple(values), result)
+            packed, has_result, containers = self.forms[number]
+            values = packed.unpack(ctypes.string_at(address, packed.size))
+            if containers is not None:
+                values = _decoded(values, containers)
+            if has_result:
+                hook.function(hook.site, values[:-1], values[-1])
+            else:
+                hook.function(hook.site, values, None)
         except BaseException as error:  # raised again once the program has been left
             self.failure, self.failed = error, hook
             return 1
         return 0
 
-    def _values(self, number: int, words: Any) -> list[Any]:
-        values: list[Any] = []
-        at = 0
-        for type_ in self.types[number][0]:
-            if not type_.rank:
-                word = words[at]
-                values.append(int(word) if type_.is_int else struct.unpack("d", struct.pack("q", word))[0])
-                at += 1
-                continue
-            sizes = tuple(words[at + 1 : at + 1 + type_.rank])
-            values.append(_contents(words[at], sizes, type_))
-            at += 1 + type_.rank
-        return values
+
+def _form(types: Sequence[ValueType], has_result: bool) -> tuple[struct.Struct, bool, Sequence[ValueType] | None]:
+    """How the values are packed; whether the last is the result; their types, if there are containers."""
+    codes = "".join("q" * type_.slots if type_.rank or type_.is_int else "d" for type_ in types)
+    return struct.Struct(f"={codes}"), has_result, types if any(type_.rank for type_ in types) else None
+
+
+def _decoded(words: tuple[Any, ...], types: Sequence[ValueType]) -> tuple[Any, ...]:
+    values: list[Any] = []
+    at = 0
+    for type_ in types:
+        sizes = words[at + 1 : at + type_.slots]
+        values.append(_contents(words[at], sizes, type_) if type_.rank else words[at])
+        at += type_.slots
+    return tuple(values)
 
 
 def _contents(address: int, sizes: tuple[int, ...], type_: ValueType) -> Any:

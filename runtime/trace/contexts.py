@@ -212,8 +212,8 @@ class TraceContext:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of functions that it mentions, patterns apart."""
-        named = set() if callable(self.primitives) else set(self.primitives)
+        """The names of functions that it mentions, patterns apart, and what is primitive in any case."""
+        named = set() if callable(self.primitives) else {n for n in self.primitives if not is_builtin(n)}
         return frozenset(n for n in named | set(self.enter or ()) if not set("*?[") & set(n))
 
     @property
@@ -358,4 +358,11 @@ def is_builtin(symbol: str) -> bool:
     """Whether a function of this name belongs to Stan's library, so that its calls are primitive."""
     from ulam.frontend.signatures import exists
 
-    return exists(symbol)
+    return exists(symbol) or takes_function(symbol)
+
+
+def takes_function(symbol: str) -> bool:
+    """Whether it is a function of the library that is given a function: a solver, `reduce_sum` and the like."""
+    from ulam.frontend.higher_order import captured, is_variadic
+
+    return is_variadic(symbol) or bool(captured(symbol, 10)) or symbol == "map_rect"

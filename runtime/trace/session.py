@@ -20,7 +20,7 @@ from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import BoundData, ContextPool, library
 from ulam.runtime.program import as_compile_error, load_object
 from ulam.runtime.trace.choices import Choices, ContextError, Hooks, HookSite, add_metadata
-from ulam.runtime.trace.contexts import TraceContext
+from ulam.runtime.trace.contexts import TraceContext, is_builtin, takes_function
 from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
@@ -434,7 +434,14 @@ class TracedProgram:
         return self._run(root, context, given, [p.type for p in parameters], rng, on_error).root
 
     def _check_names(self, context: TraceContext) -> None:
-        if unknown := sorted(context.names - set(self.signatures)):
+        unknown = sorted(name for name in context.names - set(self.signatures))
+        for name in unknown:
+            if is_builtin(name):
+                raise ArgumentError(
+                    f"'{name}' is a function of Stan's library: its calls are nodes of their own and cannot be entered"
+                    + (", nor can those of the function that it is given" if takes_function(name) else "")
+                )
+        if unknown:
             raise ArgumentError(f"the context names functions that the program does not have: {', '.join(unknown)}")
 
     @staticmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ from ulam.trace import (
     Skip,
     TraceContext,
     format_levels,
+    is_builtin,
     load,
     query,
 )
@@ -480,3 +482,37 @@ def test_equal_literals() -> None:
     assert arguments[0] == arguments[1] == Const(1.0, ValueType("real")) and len(set(arguments)) == 1
     a, b, c = (Const(np.array(values), ValueType("vector")) for values in ([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]))
     assert a == b != c and hash(a) == hash(b)
+
+
+SOLVERS = """functions {
+  vector decay(real t, vector y, real k) { return -k * y; }
+  array[] vector solved(vector y) { return ode_rk45(decay, y, 0, {1.0, 2.0}, 2.0); }
+}
+"""
+
+
+def test_solvers_are_primitive() -> None:
+    """With the function that they are given as their first operand; naming them is an error that says so."""
+    model = StanModel(SOLVERS)
+    root = model.track("solved", [1.0, 2.0])
+    assert isinstance(root, NestedCallNode)
+    solver = next(root.trace.find(function="ode_rk45"))
+    assert type(solver) is PrimitiveCallNode
+    assert str(solver.arguments[0]) == "⟨decay⟩" and solver.arguments[0].value == "decay"
+    np.testing.assert_allclose(root.value[:, 0], np.exp([-2.0, -4.0]), rtol=1e-5)
+    with pytest.raises(ArgumentError, match="'ode_rk45' is a function of Stan's library.*nor can those"):
+        model.track("solved", [1.0, 2.0], context=Only("ode_rk45"))
+    with pytest.raises(ArgumentError, match="'sin' is a function of Stan's library: its calls .* cannot be entered$"):
+        model.track("solved", [1.0, 2.0], context=Only("sin"))
+    assert model.track("solved", [1.0, 2.0], context=TraceContext(primitives={"ode_rk45"})).value.shape == (2, 2)
+    assert is_builtin("ode_rk45") and is_builtin("sin") and is_builtin("reduce_sum") and not is_builtin("decay")
+
+
+def test_the_example_of_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tracing.md").read_text()
+    examples = [part.split("```")[0] for part in text.split("```python\n")[1:]]
+    names: dict = {}
+    exec(next(example for example in examples if "class Draws" in example), names)
+    program = "functions { real rand_rng() { return uniform_rng(0, 1); } real g_rng() { return 2 * rand_rng(); } }"
+    node = StanModel(program).track("g_rng", rng=Scripted([0.25]), context=names["Draws"]())
+    assert node.value == 0.5 and capsys.readouterr().out == "line 1: 0.25\n"
