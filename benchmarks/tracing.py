@@ -167,7 +167,7 @@ def measure(name: str, total: int, mode: str) -> dict[str, float]:
     touched = getattr(functions(PROGRAM), name)
     touched.program.compiled(touched.program.signatures[name][0][0], context)
     track(touched, *small, context=context)
-    touched.program.recorder(context).touch(80 * MIB if mode == "stop" else 24 * MIB)
+    touched.program.recorder(context).touch(80 * MIB if mode in ("stop", "spill") else 24 * MIB)
     start = time.perf_counter()
     track(touched, *arguments, context=context)
     found["touched"] = (time.perf_counter() - start) / nodes * 1e9
