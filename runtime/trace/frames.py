@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.trace.graph import SKIPPED, Argument, Block, Edge, Graph, Item, Operand, ValueType
+from ulam.runtime.trace.loop_fills import Fill, fill_before
 from ulam.runtime.trace.overlay import SEGMENT, Key, Taken, key_of, parameter_key
 from ulam.runtime.trace.recorder import CUT, Recorder
 from ulam.runtime.trace.uses import Runs, Use, uses_of
@@ -527,13 +528,18 @@ class Frame:
 
     def _accumulated(self, item: Item, where: Spot) -> Any:
         """What a count, or a container whose elements are replaced, has become: from the last known value on."""
+        asked = where
         steps: list[tuple[Item, Spot]] = []
+        fills: dict[int, Fill] = {}
         while True:
             value: Any = self._known.get((where.step, where.offset), MISSING)
             if value is MISSING:
                 value = self.changed(key_of(where))
             if value is not MISSING:
                 break
+            if item.derived == "assign" and (fill := fill_before(self, item, where)) is not None:
+                fills[len(steps)] = fill
+                where = Spot(fill.first, False, where.offset)
             steps.append((item, where))
             first = item.operands[0]
             if not first.index:
@@ -546,9 +552,12 @@ class Frame:
             item, where = origin.item, origin.where
         if isinstance(value, np.ndarray) and steps:
             value = np.array(value)
-        for item, where in reversed(steps):
+        for number, (item, where) in reversed(list(enumerate(steps))):
             if value is MISSING:
                 return MISSING
+            if number in fills:
+                fills[number].apply(value)
+                continue
             if item.derived == "increment":
                 value = (int(value) + 1 - INT_UNASSIGNED) % 2**32 + INT_UNASSIGNED
                 continue
@@ -557,8 +566,7 @@ class Frame:
         if len(self._known) >= _KNOWN_KEPT:
             self._known.pop(next(iter(self._known)))
         if steps:
-            item, where = steps[0]
-            self._known[where.step, where.offset] = value
+            self._known[asked.step, asked.offset] = value
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False  # readers have the same array
         return value
