@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ulam.runtime.trace.loop_fills import fill_before
 from ulam.runtime.trace.moves import is_move, moved
 from ulam.runtime.trace.nodes import ArgumentNode, Const, ConstrainNode, ItemNode, NestedCallNode, Node, Ref, ReturnNode
 from ulam.runtime.trace.values import MISSING, Digest
@@ -152,6 +153,7 @@ def _before_assignments(node: ItemNode, element: tuple[int, ...]) -> tuple[Ref |
     current: Node = node
     while True:
         if isinstance(current, ItemNode) and _is_single(current):
+            current = _in_loop(current, element)
             container, *indices, value = current.operands
             at = tuple(int(index.value) - 1 for index in indices)
             if element[: len(at)] == at:
@@ -165,6 +167,20 @@ def _before_assignments(node: ItemNode, element: tuple[int, ...]) -> tuple[Ref |
         passes = isinstance(current, ArgumentNode) and not current.is_parameter and current.source is not None
         if not passes and not _is_single(current):
             return container, element
+
+
+def _in_loop(node: ItemNode, element: tuple[int, ...]) -> ItemNode:
+    """Of a loop that fills a container: the last iteration that assigned to an element, else the first of all."""
+    assert node.where is not None
+    fill = fill_before(node.frame, node.item, node.where)
+    if fill is None or len(element) < len(fill.indices):
+        return node
+    hits = np.logical_and.reduce([index == at for index, at in zip(fill.indices, element, strict=False)])
+    found = np.flatnonzero(hits)
+    step = fill.first + (int(found[-1]) if len(found) else 0)
+    other = node.trace.node(node.frame, node.frame.position(step, False, node.where.offset))
+    assert isinstance(other, ItemNode)
+    return other
 
 
 _CARRYING: dict[str, tuple[int, ...]] = {"index": (0,), "index_assign": (0, -1), "element": (0,)}
