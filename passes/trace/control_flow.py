@@ -295,6 +295,7 @@ class _Tracer:
         choice = self.choice("tilde", name, op, "tilde")
         if choice.how == "skip":
             self.left_out.add(addition)
+            self.graph.left_out = True
             return self.leave_out(op, current)
         item = self.item(
             current, "tilde", name, operands, value_type(op.results[0].type), op, op.res, choice=choice
@@ -310,6 +311,7 @@ class _Tracer:
         name = "target" if isinstance(op, stan.TargetAddOp) else "jacobian"
         choice = self.choice("target", name, op, "target")
         if choice.how == "skip":
+            self.graph.left_out = True
             return self.leave_out(op, current)
         derived = "operand" if op.operands[0].type == stan.REAL else ""
         if isinstance(op, trace.JacobianOp):

@@ -179,7 +179,7 @@ class Graph:
     """A traced function. `symbol` names the clone, `name` is its name in the source, `function` its symbol there.
 
     Of the root only: `stub` is the record of a call that is too deep to be entered, 0 if the depth is not counted at
-    run time; `tick` are the seconds of a tick of the clock.
+    run time; `tick` are the seconds of a tick of the clock. `left_out`: some addition to the target is no node.
     """
 
     symbol: str
@@ -191,6 +191,7 @@ class Graph:
     place: Place | None = None
     stub: int = 0
     tick: float = 0.0
+    left_out: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain lists and dictionaries; `from_json` is the inverse."""
@@ -202,6 +203,7 @@ class Graph:
             entry["symbol"], entry["name"], entry["function"],
             [_argument(a) for a in entry["parameters"]], _type(entry["result"]),
             [_block(b) for b in entry["blocks"]], _place(entry["place"]), entry.get("stub", 0), entry.get("tick", 0.0),
+            entry.get("left_out", False),
         )  # fmt: skip
 
 

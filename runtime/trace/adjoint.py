@@ -102,8 +102,10 @@ class Adjoints:
         """The first node of the walk that passed on what is not finite, though its own adjoint is: with which operand,
         and what that got."""
         self.adding = _adding(trace.tape.tables.graphs)
-        if is_density(trace) and not trace.context.record >= {"tilde", "target"}:
-            raise ArgumentError("what is added to the target was not recorded: `record` needs tilde and target")
+        if is_density(trace) and any(graph.left_out for graph in trace.tape.tables.graphs.values()):
+            raise ArgumentError(
+                "not all that is added to the target was recorded: `record` needs tilde and target, and no Skip"
+            )
         self._frames: dict[int, FrameAdjoints] = {}
         self.library = trace.op_library
         self._seed(seed)

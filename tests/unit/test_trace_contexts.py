@@ -516,3 +516,11 @@ def test_the_example_of_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
     program = "functions { real rand_rng() { return uniform_rng(0, 1); } real g_rng() { return 2 * rand_rng(); } }"
     node = StanModel(program).track("g_rng", rng=Scripted([0.25]), context=names["Draws"]())
     assert node.value == 0.5 and capsys.readouterr().out == "line 1: 0.25\n"
+
+
+def test_no_gradient_without_all_terms(model: StanModel) -> None:
+    """A `~` statement that is no node would be missing from the gradient on the tape."""
+    node = model.track_density(np.array([0.3, 0.1]), context=Answers({("call", "normal"): Skip()}))
+    assert node.value == model.track_density(np.array([0.3, 0.1])).value
+    with pytest.raises(ArgumentError, match="not all that is added to the target was recorded"):
+        node.trace.adjoint()
