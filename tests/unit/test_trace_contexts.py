@@ -407,6 +407,16 @@ def test_depths_that_are_counted(model: StanModel, tmp_path) -> None:  # noqa: A
     assert [n.position for n in cut.trace.find(function="deep")] == [6] * 5
 
 
+def test_depths_of_many_functions() -> None:
+    """Where clones for each depth would be more than 64, calls are counted as well."""
+    chain = " ".join(f"real f{n}(real x) {{ return f{n + 1}(x) + {n}; }}" for n in range(20))
+    model = StanModel(f"functions {{ real f20(real x) {{ return x; }} {chain} }}")
+    for most in (3, 4):
+        node = model.track("f0", 1.0, context=DepthLimit(most))
+        assert bool(node.trace.tape.tables.stub) == (most == 4)
+        assert node.value == 191.0 and sum(isinstance(n, NestedCallNode) for n in nodes_of(node)) == most - 2
+
+
 # ---------------------------------------------------------------- composed, and keys
 
 

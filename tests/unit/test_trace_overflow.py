@@ -309,3 +309,29 @@ def test_memory_is_used_again() -> None:
     with pytest.raises(ArgumentError, match="closed"):
         _ = node.value
     assert model.track("h", 2.0, 2).trace.tape.recorder.address == address
+
+
+def test_no_room_for_a_trace(model: StanModel) -> None:
+    """A full disk is an error, not the end of the process; the next run has room again."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    context = TraceContext(overflow="spill", limit_bytes=1 << 20)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 21, hard))
+    try:
+        with pytest.raises(OSError, match="no room for the trace"):
+            model.track("h", 1.0, 200_000, context=context)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    node = model.track("h", 1.0, 200_000, context=context)
+    assert node.value == 200_000.0 and len(node.children) == 1_600_010
+
+
+def test_blocks_that_are_longer_than_the_limit() -> None:
+    """A record is in one piece: a limit below that is an error that says so."""
+    sums = " ".join(f"s += x * {n};" for n in range(600))
+    model = StanModel(f"functions {{ real f(real x) {{ real s = 0; {sums} return s; }} }}")
+    with pytest.raises(ArgumentError, match="records 9[0-9]{3} bytes at once"):
+        model.track("f", 1.0, context=TraceContext(limit_bytes=8192))
+    for overflow in ("edges", "ring", "spill"):
+        assert model.track("f", 1.0, context=TraceContext(overflow=overflow)).value == sum(range(600))
