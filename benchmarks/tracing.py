@@ -17,6 +17,7 @@ import itertools
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +28,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from ulam import StanModel  # noqa: E402
 from ulam.runtime.trace.listing import lines_of  # noqa: E402
-from ulam.trace import Axis, DepthLimit, StanFunction, TraceContext, functions, query, track  # noqa: E402
+from ulam.trace import (  # noqa: E402
+    Axis,
+    DepthLimit,
+    StanFunction,
+    TraceContext,
+    diff,
+    from_json,
+    functions,
+    query,
+    track,
+)
 
 PROGRAM = """functions {
   real zero(real x) { return 0.0; }
@@ -70,6 +81,7 @@ def main() -> int:
     found["options"] = options()
     found["densities"] = densities()
     found["adjoints"] = adjoints()
+    found["exports"] = exports()
     show(found)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
@@ -126,6 +138,27 @@ def adjoints() -> dict[str, dict[str, float]]:
             "ops": len(root.trace.op_library.names),
             "us/node": again / nodes * 1e6,
         }
+    return found
+
+
+def exports() -> dict[str, dict[str, float]]:
+    """Writing a loop of 10^6 nodes and 10^5 calls, whole or as pictures of 2000 nodes, and comparing; in seconds."""
+    found: dict[str, dict[str, float]] = {}
+    for name, arguments in (("h", (1.0, 125_000)), ("calls", (100_000,))):
+        node = track(getattr(functions(PROGRAM), name), *arguments)
+        other = track(getattr(functions(PROGRAM), name), *arguments[:-1], arguments[-1] + 1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            row = {"JSON": seconds(partial(node.to_json, path)), "MB": path.stat().st_size / 1e6}
+            row["from JSON"] = seconds(partial(from_json, path))
+            row["Chrome trace"] = seconds(partial(node.to_chrome_trace, path))
+        row["DOT"], row["SVG"] = seconds(node.to_dot), seconds(node.to_svg)
+        row["diff"] = seconds(partial(diff, node, other))
+        found[name] = row
+    short = track(functions(PROGRAM).h, 1.0, 240)
+    found["240 turns of h"] = {"Stan": seconds(short.to_stan)}
+    text = short.to_stan()
+    found["240 turns of h"]["compiled again"] = seconds(lambda: track(functions(text).h_trace, 1.0, 240))
     return found
 
 
@@ -229,6 +262,9 @@ def show(found: dict[str, Any]) -> None:
     print("adjoints")
     for name, row in found["adjoints"].items():
         print(f"{name:18s}" + ", ".join(f"{what}: {value:.6g}" for what, value in row.items()))
+    print("exports, s")
+    for name, row in found["exports"].items():
+        print(f"{name:18s}" + ", ".join(f"{what}: {value:.3g}" for what, value in row.items()))
 
 
 if __name__ == "__main__":

@@ -97,11 +97,12 @@ def rows_of(frame: Frame, batch: Batch) -> Iterator[Rows]:
         steps = np.zeros(1, np.int64) if alone else np.flatnonzero(batch.blocks == number)
         slots = slots_of(frame.layout, block)
         words = frame.words(block, steps + batch.first, batch.places[steps])
-        columns = [_column(words, slot) for slot in slots]
+        columns = [scalar_column(words, slot) for slot in slots]
         yield Rows(frame, block, steps + batch.first, slots, columns)
 
 
-def _column(words: npt.NDArray[np.int64], slot: Slot) -> npt.NDArray[Any]:
+def scalar_column(words: npt.NDArray[np.int64], slot: Slot) -> npt.NDArray[Any]:
+    """The values in a slot of rows of words; none for a container."""
     if slot.kind == CONTAINER:
         return np.zeros(0)
     column = np.ascontiguousarray(words[:, slot.slot])
@@ -142,6 +143,25 @@ def calls_of(frame: Frame) -> Iterator[Call]:
 
 def calls_in(frame: Frame, batch: Batch) -> Iterator[Call]:
     """Those of some steps."""
+    for call in call_places(frame, batch):
+        yield Call(call.item, call.position, call.frame_in(frame))
+
+
+@dataclass(frozen=True)
+class CallPlace:
+    """A recorded call: the op, its position, and where its frame begins."""
+
+    item: Item
+    position: int
+    place: int
+
+    def frame_in(self, caller: Frame) -> Frame:
+        """The frame, of a call of `caller`."""
+        return caller.tape.frame(self.item.child, self.place, caller, self.position)
+
+
+def call_places(frame: Frame, batch: Batch) -> Iterator[CallPlace]:
+    """The calls of some steps that were entered, in order."""
     calling = [number for number, items in frame.layout.children.items() if items]
     for n in np.flatnonzero(np.isin(batch.blocks, calling)) if calling else ():
         number = int(batch.blocks[n])
@@ -150,4 +170,4 @@ def calls_in(frame: Frame, batch: Batch) -> Iterator[Call]:
         for item, place in zip(items, frame.child_places(batch.first + int(n)), strict=True):
             if place >= 0:
                 position = int(batch.positions[n]) + 1 + len(block.arguments) + block.items.index(item)
-                yield Call(item, position, frame.tape.frame(item.child, place, frame, position))
+                yield CallPlace(item, position, place)

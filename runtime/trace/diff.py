@@ -185,7 +185,7 @@ def diff(a: Exports, b: Exports, rtol: float = 0, *, limit: int = LIMIT) -> Diff
     if first.function != second.function:
         raise ArgumentError(f"calls of one function are compared, not of '{first.function}' and '{second.function}'")
     found = Diff(first, second)
-    comparison = Comparison(Alignment(first.trace, second.trace), rtol)
+    comparison = Comparison(Alignment(first.trace, second.trace), rtol, limit)
     _compare_ends(found, comparison, first, second)
     if isinstance(first, NestedCallNode) and isinstance(second, NestedCallNode):
         frames = first.body, second.body

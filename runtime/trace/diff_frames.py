@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.trace.graph import Edge, Item
-from ulam.runtime.trace.columns import CONTAINER, REAL, VALUE, Rows, Slot, batches, calls_in, rows_of
+from ulam.runtime.trace.columns import CONTAINER, REAL, VALUE, Rows, Slot, batches, call_places, rows_of
 from ulam.runtime.trace.diff_alignment import Alignment
+from ulam.runtime.trace.diff_leaves import compare_leaves
 from ulam.runtime.trace.frames import Batch, Frame, Spot
 from ulam.runtime.trace.values import MISSING, same
 
@@ -51,10 +52,11 @@ class Comparison:
 
     alignment: Alignment
     rtol: float
+    limit: int = 0
+    """Values that differ, after which those of short calls are only counted."""
     values: int = 0
     differing: int = 0
     frames: int = 0
-    first: dict[str, int] = field(default_factory=dict[str, int])
 
     def events(self, a: Frame, b: Frame) -> Iterator[Found | Parted]:
         """All differences of two frames and of the calls that both make, in order."""
@@ -129,14 +131,25 @@ class Comparison:
                     positions.append(before[differ] + slot.ordinal)
         found = np.sort(np.concatenate(positions)) if positions else np.zeros(0, np.int64)
         at = 0
-        inner = {call.position: call.frame for call in calls_in(b, second)}
-        for call in calls_in(a, first):
-            until = int(np.searchsorted(found, call.position, side="left"))
+        calls, others = list(call_places(a, first)), list(call_places(b, second))
+        leaves = compare_leaves(a, b, calls, others, self._same_calls, self._unequal)
+        theirs = {other.position: other for other in others}
+        for call in calls:
+            until = int(np.searchsorted(found, call.position, side="left")) if at < len(found) else at
             yield from (Found((a, int(p)), (b, int(p))) for p in found[at:until])
             at = until
-            if call.position in inner:
-                yield _Calls(call.frame, inner[call.position])
+            differing = leaves.differing.get(call.position)
+            if differing is not None and (not differing or self.differing >= self.limit):
+                self.frames += 1
+                self.values += leaves.values[call.position]
+                self.differing += differing
+            elif call.position in theirs:
+                yield _Calls(call.frame_in(a), theirs[call.position].frame_in(b))
         yield from (Found((a, int(p)), (b, int(p))) for p in found[at:])
+
+    def _same_calls(self, item: Item, other: Item) -> bool:
+        graphs = self.alignment.a.tape.tables.graphs, self.alignment.b.tape.tables.graphs
+        return self.alignment.is_same(graphs[0][item.child], graphs[1][other.child])
 
     def _differing(self, rows: Rows, others: Rows, slot: Slot, n: int) -> npt.NDArray[np.bool_]:
         ends = [end for end in (rows.incomplete, others.incomplete) if end is not None]

@@ -15,13 +15,12 @@ from typing import Any, TextIO
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.profile_views import metadata_event
 from ulam.runtime.trace.columns import Call
-from ulam.runtime.trace.export_graph import top_of
+from ulam.runtime.trace.export_graph import Spans, top_of
 from ulam.runtime.trace.exports import Exports
 from ulam.runtime.trace.frames import Frame
-from ulam.runtime.trace.listing import line_of
 from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, TargetTerm
 from ulam.runtime.trace.terms import frame_events
-from ulam.runtime.trace.values import MISSING
+from ulam.runtime.trace.values import MISSING, value_text
 from ulam.runtime.versions import ulam_version
 
 MAX_CALLS = 500_000
@@ -68,13 +67,13 @@ def _events(node: Node) -> Iterator[Event]:
     process = os.getpid()
     yield metadata_event("process_name", process, 0, f"ulam: {node.trace.source.filename}")
     yield metadata_event("thread_name", process, 1, "tape")
-    place = {"pid": process, "tid": 1}
+    place, spans = {"pid": process, "tid": 1}, Spans()
     if not isinstance(node, ItemNode):
         raise ArgumentError(f"calls are exported as a Chrome trace, but {node} is none")
     for kind, at, inner in _timed(node):
         event: Event = {"ph": kind, "ts": at, **place}
         if kind == "B":
-            event |= {"name": inner.function, "cat": "call", "args": _arguments(inner)}
+            event |= {"name": inner.function, "cat": "call", "args": _arguments(inner, spans)}
         elif kind == "C":
             event |= {"name": "target", "args": {"target": _target(inner)}}
         yield event
@@ -135,7 +134,8 @@ def _target(node: ItemNode) -> float:
     return math.nan if after is MISSING else float(after)
 
 
-def _arguments(call: ItemNode) -> dict[str, str]:
-    span = call.span
+def _arguments(call: ItemNode, spans: Spans) -> dict[str, str]:
+    span = spans.of(call)
     place = {} if span is None else {"place": f"{span.file}:{span.line}:{span.column}"}
-    return {"node": line_of(call, short=True), **place}
+    position = {} if call.is_root else {"position": f"@{call.at}"}
+    return {**position, "value": value_text(call.value, call.type), **place}

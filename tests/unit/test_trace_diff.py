@@ -59,7 +59,7 @@ def test_values_at_two_points(model: StanModel) -> None:
     assert isinstance(a, NestedCallNode) and isinstance(b, NestedCallNode)
     found = diff(a, b)
     expected = [
-        n.position for n, m in zip(a, b, strict=True) if n.value != m.value and type(n).__name__ == "PrimitiveCallNode"
+        n.at for n, m in zip(a, b, strict=True) if n.value != m.value and type(n).__name__ == "PrimitiveCallNode"
     ]
     assert [d.a.position for d in found.values] == expected == [18, 19, 26, 27]
     assert not found.divergences and found.differing == 4
@@ -172,3 +172,28 @@ def test_a_million_nodes(model: StanModel) -> None:
     assert time.process_time() - begin < 5
     assert found.first_divergent_edge is not None and found.first_divergent_edge.node is not None
     assert found.first_divergent_edge.node.position == 1_000_008
+
+
+def test_many_short_calls() -> None:
+    """Counted at once or followed one by one: the same numbers, and the same first differences."""
+    program = functions("""functions {
+      real sq(real x) { real y = x * x; int k = 3; return y + k * 0; }
+      real s(real x, int n) { real r = 0; for (i in 1:n) r += sq(x < 0.5 ? i : x) - sq(i); return r; }
+    }""")
+    a, b = track(program.s, 2.0, 50), track(program.s, 3.0, 50)
+    one_by_one = diff(a, b, limit=10**6)
+    assert one_by_one.differing == len(one_by_one.values) == 50 * 5
+    for limit in (0, 1, 7):
+        found = diff(a, b, limit=limit)
+        assert (found.differing, found.compared) == (one_by_one.differing, one_by_one.compared)
+        assert [d.to_dict() for d in found.values] == [d.to_dict() for d in one_by_one.values[:limit]]
+    assert diff(a, track(program.s, 2.0, 50)).identical
+
+
+def test_a_run_and_what_was_changed_in_it(model: StanModel) -> None:
+    """Of an update, what was worked out anew and differs."""
+    node = model.track("h", 2.0, 3)
+    assert isinstance(node, NestedCallNode)
+    changed = node.trace.update({node[2]: 2.5}).trace
+    assert diff(changed, model.track("h", 2.5, 3)).identical
+    assert [d.a.position for d in diff(node, changed).values] == [18, 19, 26, 27]

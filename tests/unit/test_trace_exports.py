@@ -215,6 +215,7 @@ def test_nothing_overlaps(name: str, h: NestedCallNode, more: dict[str, Any]) ->
     if name == "wide":
         sums = " + ".join(f"x * {n}.5" for n in range(40))
         node = track(functions(f"functions {{ real wide(real x) {{ return {sums}; }} }}").wide, 2.0)
+    assert node is not None
     top = laid_out(Picture(node))
     for frame in frames_within(top):
         boxes: list[Box] = list(frame.boxes)

@@ -120,7 +120,7 @@ def test_text_of_h(tmp_path: Path) -> None:
     assert "real h_trace(real x, int n) {" in text and "// @25: goto §4 since @24 == false" in text
     assert "    real v11 = 0.0 + v10;  // line 8\n" in text
     assert "real other(real x, int n) {" in node.to_stan(name="other")
-    assert "real zero_trace(real x) {" in node[4].to_stan()  # type: ignore[index]
+    assert isinstance(node, NestedCallNode) and "real zero_trace(real x) {" in node[4].to_stan()
 
 
 @pytest.mark.parametrize(
