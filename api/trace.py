@@ -22,6 +22,7 @@ from ulam.runtime.trace.contexts import (
     is_builtin,
 )
 from ulam.runtime.trace.diff import Diff, Divergence, TermDifference, ValueDifference, diff
+from ulam.runtime.trace.explanation import Explanation
 from ulam.runtime.trace.export_json import schema
 from ulam.runtime.trace.functions import Functions, StanFunction, functions, traced_ir, track
 from ulam.runtime.trace.gradient_check import GradientCheck
@@ -59,11 +60,11 @@ from ulam.runtime.trace.values import MISSING, Digest
 __all__ = [
     "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ConstantNode", "ConstrainNode", "ContextError",
     "ControlFlowNode", "DamagedTrace", "DataFlowNode", "Default", "DepthLimit", "Diff", "Digest", "Divergence",
-    "DrawNode", "DrawsExhausted", "Enter", "Functions", "GradientCheck", "Hook", "HookError", "JumpNode", "Location",
-    "NestedCallNode", "NestedTildeNode", "NoDerivative", "Node", "Only", "OpLibrary", "OtherDraws", "Primitive",
-    "PrimitiveCallNode", "Ref", "Replay", "ReturnNode", "Scripted", "Seeded", "Site", "Skip", "Span",
-    "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm", "TermDifference", "TildeNode", "Trace",
-    "TraceContext", "TraceError", "ValueDifference", "backward", "dependents", "diff", "format_levels", "forward",
-    "from_json", "functions", "is_builtin", "load", "print_levels", "query", "referenced", "schema", "traced_ir",
-    "track",
+    "DrawNode", "DrawsExhausted", "Enter", "Explanation", "Functions", "GradientCheck", "Hook", "HookError",
+    "JumpNode", "Location", "NestedCallNode", "NestedTildeNode", "NoDerivative", "Node", "Only", "OpLibrary",
+    "OtherDraws", "Primitive", "PrimitiveCallNode", "Ref", "Replay", "ReturnNode", "Reused", "Scripted", "Seeded",
+    "Site", "Skip", "Span", "SpecialCallNode", "StanFunction", "TargetNode", "TargetTerm", "TermDifference",
+    "TildeNode", "Trace", "TraceContext", "TraceError", "Update", "ValueDifference", "backward", "dependents", "diff",
+    "format_levels", "forward", "from_json", "functions", "is_builtin", "load", "print_levels", "query", "referenced",
+    "schema", "traced_ir", "track",
 ]  # fmt: skip

@@ -82,6 +82,7 @@ def main() -> int:
     found["densities"] = densities()
     found["adjoints"] = adjoints()
     found["exports"] = exports()
+    found["explanations"] = explanations()
     show(found)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
@@ -159,6 +160,30 @@ def exports() -> dict[str, dict[str, float]]:
     found["240 turns of h"] = {"Stan": seconds(short.to_stan)}
     text = short.to_stan()
     found["240 turns of h"]["compiled again"] = seconds(lambda: track(functions(text).h_trace, 1.0, 240))
+    return found
+
+
+EXPLAINED = """data { int N; vector[N] y; } parameters { real mu; real<lower=0> s; }
+model { mu ~ normal(0, 1); BODY }
+"""
+BODIES = {
+    "vectorised": "y ~ uniform(mu - s, mu + s);",
+    "loop": "for (i in 1:N) target += log(mu + 1.5 - y[i]);",
+    "filled": "vector[N] z; for (i in 1:N) z[i] = log(mu + 1.5 - y[i]); target += sum(z);",
+}
+
+
+def explanations() -> dict[str, dict[str, float]]:
+    """Seconds of an explanation with 10^5 observations, one of them to blame: the first, a later one, and 100 tries."""
+    data = {"N": 100_000, "y": [i / 100_000 for i in range(99_999)] + [7.0]}
+    found: dict[str, dict[str, float]] = {}
+    for name, body in BODIES.items():
+        model = StanModel(EXPLAINED.replace("BODY", body), data, cache=False)
+        first = seconds(partial(model.explain, [0.0, 0.2]))
+        again = min(seconds(partial(model.explain, [0.0, 0.2])) for _ in range(3))
+        compiled = seconds(partial(model.log_density, [0.0, 0.2]))
+        tried = seconds(partial(model.explain, 0.1, tries=100))
+        found[name] = {"first, s": first, "again, s": again, "untraced, s": compiled, "100 tries, s": tried}
     return found
 
 
@@ -264,6 +289,9 @@ def show(found: dict[str, Any]) -> None:
         print(f"{name:18s}" + ", ".join(f"{what}: {value:.6g}" for what, value in row.items()))
     print("exports, s")
     for name, row in found["exports"].items():
+        print(f"{name:18s}" + ", ".join(f"{what}: {value:.3g}" for what, value in row.items()))
+    print("explanations")
+    for name, row in found["explanations"].items():
         print(f"{name:18s}" + ", ".join(f"{what}: {value:.3g}" for what, value in row.items()))
 
 

@@ -149,11 +149,18 @@ class TrackedModel:
         rng = rng if rng is not None else Rng(self.seed)
         return self._track_root(ModelRoot("transformed_data", jacobian=False), None, context, rng, on_error)
 
-    def explain(self, theta: Any = None, **options: Any) -> Explanation:
-        """Why the log density at a point is what it is: see `ulam.runtime.trace.explain.explain` for the arguments."""
+    def explain(
+        self, theta: Any = None, *, propto: bool = False, jacobian: bool = True, tries: int = 1, seed: int | None = None
+    ) -> Explanation:
+        """Why the log density at a point is NaN or infinite, or a check fails there; the terms, if all is well.
+
+        `theta` is what optimizers take as `init`: an unconstrained point, constrained values by name, or a radius.
+        With `tries` so many points are drawn, the first that fails is explained, and all are counted by statement.
+        See `ulam.runtime.trace.explain.explain`.
+        """
         from ulam.runtime.trace.explain import explain
 
-        return explain(self, theta, **options)  # pyright: ignore[reportArgumentType]
+        return explain(self, theta, propto=propto, jacobian=jacobian, tries=tries, seed=seed)
 
     def _track_root(
         self, root: ModelRoot, theta: Point | None, context: TraceContext | None, rng: Source | None, on_error: str
