@@ -222,9 +222,12 @@ class Clones:
         block = Block(arg_types=function.function_type.inputs.data)
         clone.detach_region(clone.body)
         clone.add_region(Region(block))
+        bits = _autodiff(function) if function.model is not None else [1] * len(block.args)
         entered, plain = (
-            self._call_of(function, callee, block.args) for callee in (StringAttr(symbol), function.sym_name)
+            self._call_of(function, callee, block.args, bits) for callee in (StringAttr(symbol), function.sym_name)
         )
+        for call in (entered, plain):  # as it was called itself
+            call.properties["unnormalized"] = UnitAttr()
         properties = {"number": IntegerAttr(self.stub, i64), "slots": IntegerAttr(0, i64)}
         stub = trace.BlockOp.create(properties=properties, result_types=(trace.RECORD,), location=function.location)
         descend = trace.DescendOp.create(
@@ -242,13 +245,15 @@ class Clones:
         return clone.sym_name.data
 
     @staticmethod
-    def _call_of(function: stan.FuncOp, callee: StringAttr, arguments: Sequence[SSAValue]) -> stan.CallOp:
+    def _call_of(
+        function: stan.FuncOp, callee: StringAttr, arguments: Sequence[SSAValue], autodiff: Sequence[int]
+    ) -> stan.CallOp:
         return stan.CallOp.create(
             operands=arguments,
             result_types=function.function_type.outputs.data,
             properties={
                 "callee": callee,
-                "autodiff": DenseArrayBase.from_list(i8, _autodiff(function)),
+                "autodiff": DenseArrayBase.from_list(i8, autodiff),
                 "user": UnitAttr(),
             },
             location=function.location,
@@ -261,7 +266,7 @@ class Clones:
         block = Block(arg_types=type_.inputs.data)
         for argument, name in zip(block.args, function.argument_names, strict=True):
             argument.name_hint = name.data
-        call = self._call_of(function, function.sym_name, block.args)
+        call = self._call_of(function, function.sym_name, block.args, _autodiff(function))
         block.add_ops((call, stan.ReturnOp.create(operands=call.results, location=function.location)))
         root = stan.FuncOp.create(
             properties={

@@ -417,6 +417,28 @@ def test_depths_of_many_functions() -> None:
         assert node.value == 191.0 and sum(isinstance(n, NestedCallNode) for n in nodes_of(node)) == most - 2
 
 
+DENSITIES = """functions {
+  real my_lpdf(real x, real m) { return normal_lupdf(x | m, 2.0) + inner_lupdf(x | m); }
+  real inner_lpdf(real x, real m) { return cauchy_lupdf(x | m, 3.0); }
+  real add_lp(real x) { x ~ student_t(3, 0, 1); return 0; }
+}
+data { real y; }
+parameters { real mu; }
+model { mu ~ my(0); y ~ my(mu); target += my_lupdf(mu | 1); real q = add_lp(mu); }
+"""
+
+
+@pytest.mark.parametrize("propto", [True, False])
+def test_depths_of_densities(propto: bool) -> None:
+    """Constants are dropped where the program drops them, however deep it is recorded."""
+    model = StanModel(DENSITIES, data={"y": 0.5})
+    theta = np.array([0.7])
+    expected = model.log_density(theta, propto=propto)
+    for most in (2, 4, 9):
+        node = model.track_density(theta, propto=propto, context=DepthLimit(most))
+        assert node.value == pytest.approx(expected, rel=1e-14)
+
+
 # ---------------------------------------------------------------- composed, and keys
 
 

@@ -36,3 +36,37 @@ func.func @container(%recorder: !rt.buf<i64>, %v: !rt.buf<f64>, %n: i64) attribu
   "trace.container"(%record, %v, %recorder, %n, %n) <{slot = 0 : i64, most = 64 : i64}> : (!trace.record, !rt.buf<f64>, !rt.buf<i64>, i64, i64) -> ()
   func.return
 }
+
+// Hooks are called with a variable number of values: two bits tell the kind of each (1 int, 2 real, 3 pointer or size).
+// CHECK-LABEL: define i32 @hook(
+// CHECK:         call void (ptr, i64, i64, i64, ...) @ulam_trace_hook(ptr %recorder, i64 5, i64 4, i64 249, i32 %k, double %x, ptr %v, i64 %n)
+func.func @hook(%recorder: !rt.buf<i64>, %k: i32, %x: f64, %v: !rt.buf<f64>, %n: i64) attributes {entry} {
+  "trace.hook"(%recorder, %k, %x, %v, %n) <{number = 5 : i64}> : (!rt.buf<i64>, i32, f64, !rt.buf<f64>, i64) -> ()
+  func.return
+}
+
+// CHECK-LABEL: define i32 @time(
+// CHECK:         [[TICKS:%.*]] = call i64 @ulam_ticks()
+// CHECK-NEXT:    [[SLOT:%.*]] = getelementptr i8, ptr %record, i64 8
+// CHECK-NEXT:    store i64 [[TICKS]], ptr [[SLOT]], align 8
+func.func @time(%recorder: !rt.buf<i64>) attributes {entry} {
+  %record = "trace.block"(%recorder) <{number = 1 : i64, slots = 1 : i64}> : (!rt.buf<i64>) -> !trace.record
+  "trace.time"(%record) <{slot = 0 : i64}> : (!trace.record) -> ()
+  func.return
+}
+
+// Calls that are entered are counted; not more than 4 here.
+// CHECK-LABEL: define i32 @depth(
+// CHECK:         [[ENTERED:%.*]] = load i64, ptr [[AT:%.*]], align 8
+// CHECK-NEXT:    [[FEWER:%.*]] = icmp slt i64 [[ENTERED]], 4
+// CHECK-NEXT:    [[ONE:%.*]] = zext i1 [[FEWER]] to i64
+// CHECK-NEXT:    [[MORE:%.*]] = add i64 [[ENTERED]], [[ONE]]
+// CHECK-NEXT:    store i64 [[MORE]], ptr [[AT]], align 8
+// CHECK:         [[LESS:%.*]] = sub i64 {{%.*}}, 1
+// CHECK-NEXT:    store i64 [[LESS]], ptr {{%.*}}, align 8
+func.func @depth(%recorder: !rt.buf<i64>, %out: !rt.buf<i32>, %zero: i64) attributes {entry} {
+  %deeper = "trace.descend"(%recorder) <{most = 4 : i64}> : (!rt.buf<i64>) -> i32
+  "rt.store"(%deeper, %out, %zero) : (i32, !rt.buf<i32>, i64) -> ()
+  "trace.ascend"(%recorder) : (!rt.buf<i64>) -> ()
+  func.return
+}
