@@ -132,7 +132,9 @@ class TraceCommand(ModelCommand):
         return self._function(file) if self.function is not None else self._density(file)
 
     def _context(self) -> TraceContext:
-        return TraceContext(enter=self.only or None)
+        """Records what the format has a use for: times of calls, all elements of containers."""
+        timing, containers = self._format == "chrome", "copy" if self._format in ("json", "stan") else "digest"
+        return TraceContext(enter=self.only or None, timing=timing, containers=containers)
 
     def _rng(self) -> Source:
         if self.scripted is None:

@@ -24,6 +24,7 @@ from ulam.runtime.trace.uses import Runs, Use, uses_of
 from ulam.runtime.trace.values import (
     INT_UNASSIGNED,
     MISSING,
+    Digest,
     converted,
     from_digest,
     from_elements,
@@ -553,7 +554,7 @@ class Frame:
         if isinstance(value, np.ndarray) and steps:
             value = np.array(value)
         for number, (item, where) in reversed(list(enumerate(steps))):
-            if value is MISSING:
+            if value is MISSING or isinstance(value, Digest):
                 return MISSING
             if number in fills:
                 fills[number].apply(value)

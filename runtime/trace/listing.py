@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
@@ -26,14 +26,17 @@ from ulam.runtime.trace.nodes import (
 )
 from ulam.runtime.trace.values import MISSING, value_text
 
+if TYPE_CHECKING:
+    from ulam.runtime.trace.session import Trace
+
 STYLES = ("seed", "full")
 INDENT = "  "
 
 
 def print_levels(
-    node: Node, n: int | None = None, file: TextIO | None = None, style: str = "seed", source: bool = False
+    node: Node | Trace, n: int | None = None, file: TextIO | None = None, style: str = "seed", source: bool = False
 ) -> None:
-    """Prints a node and what is below it; `n`: how many levels, 1 for the node alone, None for all.
+    """Prints a node, or a whole trace, and what is below it; `n`: how many levels, 1 for the node alone, None for all.
 
     `style` "full" adds types, the place of arguments in the caller, and the reason of both edges of a branch.
     `source` adds the line and column of the source.
@@ -43,13 +46,15 @@ def print_levels(
         out.write(line + "\n")
 
 
-def format_levels(node: Node, n: int | None = None, style: str = "seed", source: bool = False) -> str:
+def format_levels(node: Node | Trace, n: int | None = None, style: str = "seed", source: bool = False) -> str:
     """What `print_levels` prints, without the last line end."""
     return "\n".join(lines_of(node, n, style, source))
 
 
-def lines_of(node: Node, n: int | None = None, style: str = "seed", source: bool = False) -> Iterator[str]:
+def lines_of(node: Node | Trace, n: int | None = None, style: str = "seed", source: bool = False) -> Iterator[str]:
     """The lines one by one, as nodes are read."""
+    if not isinstance(node, Node):
+        node = node.root
     if style not in STYLES:
         raise ValueError(f"style is one of {', '.join(STYLES)}, not {style!r}")
     if n is not None and n < 1:

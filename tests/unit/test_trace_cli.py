@@ -78,6 +78,7 @@ def test_formats(capsys: Capture) -> None:
     assert format_levels(from_json(Path("h.json")).root, 2) == H
     assert json.loads(run(capsys, *call, "--format", "chrome")[1])["traceEvents"]
     assert json.loads(run(capsys, *call, "--format", "json")[1])["version"] == 1
+    assert json.loads(run(capsys, *call, "--format", "chrome")[1])["otherData"]["clock"] == "time of the run"
     assert "real h_trace(real x, int n)" in run(capsys, *call, "--format", "stan")[1]
     run(capsys, *call, "-o", "h.txt", "-n", "2")
     assert Path("h.txt").read_text(encoding="utf-8") == H + "\n"
