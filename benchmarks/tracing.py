@@ -31,6 +31,8 @@ from ulam.runtime.trace.listing import lines_of  # noqa: E402
 from ulam.trace import (  # noqa: E402
     Axis,
     DepthLimit,
+    Replay,
+    Scripted,
     StanFunction,
     TraceContext,
     diff,
@@ -54,6 +56,14 @@ PROGRAM = """functions {
     while (i < n) { r += x * i; i += 1; }
     return r;
   }
+  real late(real x, real z, int n) {
+    int i = 0;
+    real r = 0;
+    while (i < n) { r += x * i; i += 1; }
+    return r + z * sin(z);
+  }
+  real rand_rng() { return uniform_rng(0, 1); }
+  int geom_rng(int n, real beta) { if (rand_rng() < beta) return n; else return geom_rng(n + 1, beta); }
   real square_and_one(real x) { return x * x + 1; }
   real calls(int n) { real r = 0; for (i in 1:n) r += square_and_one(i); return r; }
 }
@@ -83,6 +93,7 @@ def main() -> int:
     found["adjoints"] = adjoints()
     found["exports"] = exports()
     found["explanations"] = explanations()
+    found["updates"] = updates(arguments.nodes // 10)
     show(found)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
@@ -187,6 +198,41 @@ def explanations() -> dict[str, dict[str, float]]:
     return found
 
 
+TERMS = """data { int N; vector[N] y; } parameters { real m; real z; }
+model { for (i in 1:N) y[i] ~ normal(m, 1); z ~ std_normal(); }
+"""
+
+
+def updates(total: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of updates and of full runs: `late` changes 3 nodes at the end of a long tape; `flip` is a call that
+    runs again; `last term` changes the last of many additions to the target, `all terms` all of them.
+    """
+    program = functions(PROGRAM)
+    late = track(program.late, 1.0, 1.0, total // 8)
+    geom = track(program.geom_rng, 1, 0.5, rng=Scripted([0.7595, 0.8639, 0.25]))
+    count = total // 100
+    terms = StanModel(TERMS, {"N": count, "y": [0.5] * count}, cache=False)
+    density = terms.track_density([0.1, 0.2])
+    runs: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
+        "late": (late, {"z": 2.0}, lambda: track(program.late, 1.0, 2.0, total // 8)),
+        "flip": (geom, {"beta": 0.76}, lambda: track(program.geom_rng, 1, 0.76, rng=Replay(geom.trace))),
+        "last term": (density, {"z": 0.3}, lambda: terms.track_density([0.1, 0.3])),
+        "all terms": (density, {"m": 0.3}, lambda: terms.track_density([0.3, 0.2])),
+    }
+    found: dict[str, dict[str, float]] = {}
+    for name, (node, changes, full) in runs.items():
+        full()
+        update = partial(node.trace.update, **changes)
+        first = seconds(update)
+        again = min(seconds(update) for _ in range(RUNS))
+        made = update()
+        found[name] = {
+            "recomputed": len(made.recomputed), "first, ms": first * 1e3, "again, ms": again * 1e3,
+            "full run, ms": min(seconds(full) for _ in range(RUNS)) * 1e3,
+        }  # fmt: skip
+    return found
+
+
 def size_of(name: str, nodes: int) -> tuple[Any, ...]:
     """Arguments of a function for about so many nodes."""
     return (nodes // 10,) if name == "calls" else (1.0, nodes // 8)
@@ -284,6 +330,9 @@ def show(found: dict[str, Any]) -> None:
     print("added to each call: " + ", ".join(f"{what} {ns:.0f} ns" for what, ns in found["options"].items()))
     for name, row in found["densities"].items():
         print(f"{name:18s}" + ", ".join(f"{what}: {value:.3g}" for what, value in row.items()))
+    print("updates")
+    for name, row in found["updates"].items():
+        print(f"{name:18s}" + ", ".join(f"{what}: {value:.4g}" for what, value in row.items()))
     print("adjoints")
     for name, row in found["adjoints"].items():
         print(f"{name:18s}" + ", ".join(f"{what}: {value:.6g}" for what, value in row.items()))

@@ -20,7 +20,8 @@ import numpy as np
 from ulam.passes.trace.graph import SKIPPED, Graph, Item, Operand, ValueType
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.frame_values import FrameValues
-from ulam.runtime.trace.frames import Frame, Spot
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Spot
 from ulam.runtime.trace.moves import move_back, place_of_element
 from ulam.runtime.trace.nodes import JumpNode, NestedCallNode, Node
 from ulam.runtime.trace.op_library import NoDerivative

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.trace.graph import Block, Item
-from ulam.runtime.trace.frames import Batch, Frame, Layout
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Batch, Layout
 
 INT, REAL, CONTAINER, COUNT = "int", "real", "container", "count"
 VALUE, TARGET, STREAM, COUNTER, CLOCK = "value", "target", "stream", "counter", "clock"

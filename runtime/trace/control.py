@@ -10,10 +10,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ulam.passes.trace.graph import Graph
-from ulam.runtime.trace.frames import Frame, Spot
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Spot
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.frames import Layout
+    from ulam.runtime.trace.layout import Layout
 
 _EXIT = 0
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ulam.passes.trace.graph import Block, Item
-from ulam.runtime.trace.frames import Frame, Spot, spot_of
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Spot, spot_of
 from ulam.runtime.trace.overlay import FrameChanges, Key
 from ulam.runtime.trace.recorder import Draws
 from ulam.runtime.trace.tape import Tape
@@ -109,6 +110,8 @@ class FrameCopier:
             child = frame.child(spot) if item.child else None
             if child is not None:
                 yield child, key
+            elif item.child and frame.tape.tables.stub:
+                self.writer.begin(Block(0, record=frame.tape.tables.stub))  # it was too deep
             elif item.stream is not None:
                 self.stream.add(self._draws_of(frame, spot))
             if item.stream is not None:

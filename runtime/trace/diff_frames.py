@@ -14,7 +14,8 @@ from ulam.passes.trace.graph import Edge, Item
 from ulam.runtime.trace.columns import CONTAINER, REAL, VALUE, Rows, Slot, batches, call_places, rows_of
 from ulam.runtime.trace.diff_alignment import Alignment
 from ulam.runtime.trace.diff_leaves import compare_leaves
-from ulam.runtime.trace.frames import Batch, Frame, Spot
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Batch, Spot
 from ulam.runtime.trace.values import MISSING, same
 
 
@@ -129,7 +130,8 @@ class Comparison:
                 if slot.role == VALUE:
                     differ = self._differing(rows, others, slot, n)
                     positions.append(before[differ] + slot.ordinal)
-        found = np.sort(np.concatenate(positions)) if positions else np.zeros(0, np.int64)
+        positions.append(self._fixed(a, b, first))
+        found = np.unique(np.concatenate(positions))
         at = 0
         calls, others = list(call_places(a, first)), list(call_places(b, second))
         leaves = compare_leaves(a, b, calls, others, self._same_calls, self._unequal)
@@ -150,6 +152,18 @@ class Comparison:
     def _same_calls(self, item: Item, other: Item) -> bool:
         graphs = self.alignment.a.tape.tables.graphs, self.alignment.b.tape.tables.graphs
         return self.alignment.is_same(graphs[0][item.child], graphs[1][other.child])
+
+    def _fixed(self, a: Frame, b: Frame, batch: Batch) -> npt.NDArray[np.int64]:
+        """Positions of what an update has set in one of them, where the records do not have it."""
+        found: list[int] = []
+        for frame in (a, b):
+            changes = frame.tape.changes.get(frame.place)
+            for key in () if changes is None else sorted(changes.fixed):
+                step = max(key[0] // 2, 0)
+                here = batch.first <= step < batch.first + len(batch.blocks)
+                if here and not self.equal(a.value_at(key), b.value_at(key)):
+                    found.append(frame.position_at(key))
+        return np.array(found, np.int64)
 
     def _differing(self, rows: Rows, others: Rows, slot: Slot, n: int) -> npt.NDArray[np.bool_]:
         ends = [end for end in (rows.incomplete, others.incomplete) if end is not None]

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from ulam.passes.trace.graph import Item
 from ulam.runtime.trace.columns import CONTAINER, VALUE, CallPlace, Slot, scalar_column, slots_of
-from ulam.runtime.trace.frames import Frame, Layout
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Layout
 from ulam.runtime.trace.overlay import SEGMENT
 from ulam.runtime.trace.tape import Tape
 

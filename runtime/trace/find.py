@@ -17,7 +17,8 @@ from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import Graph, Item
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.copying import flat
-from ulam.runtime.trace.frames import Frame, Layout
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Layout
 from ulam.runtime.trace.nodes import ItemNode, Node
 from ulam.runtime.trace.program_text import Location, Span
 from ulam.runtime.trace.queries import Axis, query

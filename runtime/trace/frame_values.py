@@ -14,7 +14,8 @@ import numpy.typing as npt
 from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import Block, Item, Operand
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.trace.frames import Frame, Spot
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Spot
 from ulam.runtime.trace.values import MISSING, Digest, converted, is_mesh, selector
 from ulam.runtime.trace.versions import Versions
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.passes.trace.graph import SKIPPED, Argument, Block, Edge, Graph, Item, Operand, ValueType
+from ulam.passes.trace.graph import SKIPPED, Block, Edge, Item, Operand, ValueType
+from ulam.runtime.trace.layout import Batch, Scan, Spot, spot_of
 from ulam.runtime.trace.loop_fills import Fill, fill_before
 from ulam.runtime.trace.overlay import SEGMENT, Key, Taken, key_of, parameter_key
 from ulam.runtime.trace.recorder import CUT, Recorder
-from ulam.runtime.trace.uses import Runs, Use, uses_of
+from ulam.runtime.trace.uses import Runs
 from ulam.runtime.trace.values import (
     INT_UNASSIGNED,
     MISSING,
@@ -39,79 +40,6 @@ _HEADER, _PROGRESS = 8, 4
 _BATCHES_KEPT = 8
 _REAL = ValueType("real")
 _KNOWN_KEPT = 64
-
-
-@dataclass
-class Definition:
-    """Where a value of a function is defined: in a block, at a place among its arguments or ops."""
-
-    block: Block
-    offset: int
-    what: Argument | Item
-
-
-class Layout:
-    """What readers ask of a table again and again."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.by_record = {block.record: block for block in graph.blocks if block.record}
-        self.first_record = min(self.by_record)
-        self.definitions: dict[int, Definition] = {}
-        for block in graph.blocks:
-            for offset, argument in enumerate(block.arguments):
-                self.definitions[argument.index] = Definition(block, offset, argument)
-            for offset, item in enumerate(block.items, len(block.arguments)):
-                self.definitions[item.index] = Definition(block, offset, item)
-        self.header: dict[int, Block] = {}  # record number → the silent header that its block leads to
-        self.leading: dict[int, list[int]] = {}  # number of a silent header → the records that lead to it
-        self.nodes: dict[int, int] = {}
-        for number, block in self.by_record.items():
-            nodes = block.nodes
-            for edge in block.edges:
-                target = graph.blocks[edge.target - 1] if edge.target else None
-                if target is not None and not target.record:
-                    self.header[number] = target
-                    self.leading.setdefault(target.number, []).append(number)
-                    nodes += target.nodes
-            self.nodes[number] = nodes
-        self.slots: dict[int, list[Any]] = {}
-        """What each block keeps, by record number; see `columns`."""
-        self.children = {n: [i for i in block.items if i.child] for n, block in self.by_record.items()}
-
-    def header_before(self, body: Block) -> Block:
-        """The header of the counted loop that a block is the body of."""
-        return next(b for b in self.graph.blocks if not b.record and b.edges[1].target == body.number)
-
-    @cached_property
-    def uses(self) -> dict[int, list[Use]]:
-        """Number of a value → where it is used."""
-        return uses_of(self.graph)
-
-
-@dataclass
-class Batch:
-    """Steps of a frame: the first one's number, blocks (record numbers), places, positions before each, and the end."""
-
-    first: int
-    blocks: npt.NDArray[np.int32]
-    places: npt.NDArray[np.int64]
-    positions: npt.NDArray[np.int64]
-    end: int
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A place within a step: in its own block, or in the header that follows; `offset` counts arguments, then ops."""
-
-    step: int
-    in_header: bool
-    offset: int
-
-
-def spot_of(key: Key) -> Spot:
-    """The spot of a key that is no parameter's."""
-    return Spot(key[0] // 2, bool(key[0] % 2), key[1])
 
 
 @dataclass(frozen=True)
@@ -136,15 +64,7 @@ class Frame:
         self.parent = parent
         self.call = call
         self.head = 1 + len(self.graph.parameters)
-        # One entry per batch: place, state of the scan, number of the first step, position before it; then where each
-        # block ran last before it.
-        self._starts: list[tuple[int, int, int, int]] = [(place % SEGMENT, 0, 0, self.head)]
-        self._first_positions: list[int] = [self.head]
-        self._last: list[npt.NDArray[np.int64]] = [np.full(tape.record_count, -1, np.int64)]
-        self._batches: dict[int, Batch] = {}
-        self._state = 0
-        self._steps = 0  # of all batches that were read
-        self._gap: tuple[int, int] | None = None
+        self.scan = tape.scan_of(place) or Scan(place % SEGMENT, self.head, tape.record_count)
         self._known: dict[tuple[int, int], Any] = {}  # counts and containers, by step and place in it
 
     @property
@@ -172,34 +92,34 @@ class Frame:
 
     def batch(self, number: int) -> Batch | None:
         """A batch of steps; None if the frame has fewer."""
-        found = self._batches.get(number)
+        found = self.scan.batches.get(number)
         if found is not None:
             return found
-        while number >= len(self._starts):
-            if self._state < 0 or self.batch(len(self._starts) - 1) is None:
+        while number >= len(self.scan.starts):
+            if self.scan.state < 0 or self.batch(len(self.scan.starts) - 1) is None:
                 return None
-        place, state, first, position = self._starts[number]
+        place, state, first, position = self.scan.starts[number]
         blocks, places, at, status = self.recorder.scan(place, state)
         if not len(blocks):
-            self._state = status
+            self.scan.state = status
             return None
         nodes = self.tape.nodes_of_record[blocks]
         positions = position + np.cumsum(nodes) - nodes
         batch = Batch(first, blocks, places, positions, int(positions[-1] + nodes[-1]))
-        if number == len(self._starts) - 1:
-            self._state = status
-            self._steps = first + len(blocks)
-            if status == CUT and self._gap is None:
+        if number == len(self.scan.starts) - 1:
+            self.scan.state = status
+            self.scan.steps = first + len(blocks)
+            if status == CUT and self.scan.gap is None:
                 self._resume(batch.end)
             if status >= 0:
-                last = self._last[number].copy()
+                last = self.scan.last[number].copy()
                 last[blocks] = np.arange(first, first + len(blocks))
-                self._starts.append((at, status, self._steps, batch.end))
-                self._first_positions.append(batch.end)
-                self._last.append(last)
-        if len(self._batches) >= _BATCHES_KEPT:
-            self._batches.pop(next(iter(self._batches)))
-        self._batches[number] = batch
+                self.scan.starts.append((at, status, self.scan.steps, batch.end))
+                self.scan.first_positions.append(batch.end)
+                self.scan.last.append(last)
+        if len(self.scan.batches) >= _BATCHES_KEPT:
+            self.scan.batches.pop(next(iter(self.scan.batches)))
+        self.scan.batches[number] = batch
         return batch
 
     def _resume(self, end: int) -> None:
@@ -208,27 +128,27 @@ class Frame:
         if found is None:
             return
         place, steps, position = found
-        self._gap = (end + 1, self.head + position)
-        self._state = 0
-        self._starts.append((place, 0, steps, self.head + position))
-        self._first_positions.append(self.head + position)
-        self._last.append(np.full(self.tape.record_count, -1, np.int64))
+        self.scan.gap = (end + 1, self.head + position)
+        self.scan.state = 0
+        self.scan.starts.append((place, 0, steps, self.head + position))
+        self.scan.first_positions.append(self.head + position)
+        self.scan.last.append(np.full(self.tape.record_count, -1, np.int64))
 
     @property
     def gap(self) -> tuple[int, int] | None:
         """The positions that are not kept, first and last, of a frame that goes on behind them; reads all."""
         self._read_all()
-        return self._gap
+        return self.scan.gap
 
     def _read_all(self) -> None:
-        while self._state >= 0 and self.batch(len(self._starts) - 1) is not None:
+        while self.scan.state >= 0 and self.batch(len(self.scan.starts) - 1) is not None:
             pass
 
     @cached_property
     def steps(self) -> int:
         """How many steps there are; reads all."""
         self._read_all()
-        return self._steps
+        return self.scan.steps
 
     @cached_property
     def length(self) -> int:
@@ -236,7 +156,7 @@ class Frame:
         steps = self.steps
         if not steps:
             return self.head
-        number = len(self._starts) - 1
+        number = len(self.scan.starts) - 1
         batch = self.batch(number) or self.batch(number - 1)
         assert batch is not None
         if not self.is_cut:
@@ -265,11 +185,11 @@ class Frame:
     def is_cut(self) -> bool:
         """Whether the call did not get to its end, or the records end before."""
         self._read_all()
-        return self._state == CUT or self.failed
+        return self.scan.state == CUT or self.failed
 
     def step(self, step: int) -> tuple[Batch, int]:
         """The batch of a step and its place there."""
-        number = bisect_right(self._starts, step, key=lambda start: start[2]) - 1
+        number = bisect_right(self.scan.starts, step, key=lambda start: start[2]) - 1
         batch = self.batch(number)
         while batch is not None and step >= batch.first + len(batch.blocks):
             number += 1
@@ -317,12 +237,12 @@ class Frame:
 
     def spot(self, position: int) -> Spot:
         """What is at a position behind the parameters."""
-        number = bisect_right(self._first_positions, position - 1) - 1
+        number = bisect_right(self.scan.first_positions, position - 1) - 1
         batch = self.batch(number)
         while batch is not None and position > batch.end:
             number += 1
             batch = self.batch(number)
-        if batch is None or ((self._state < 0 or self.tape.failed) and position > self.length):
+        if batch is None or ((self.scan.state < 0 or self.tape.failed) and position > self.length):
             raise IndexError(f"position {position}")
         if position <= int(batch.positions[0]):
             raise IndexError(f"position {position} was not kept")
@@ -355,8 +275,8 @@ class Frame:
         hits = np.flatnonzero(np.isin(blocks, records)) if len(records) > 1 else np.flatnonzero(blocks == records[0])
         if len(hits):
             return batch.first + int(hits[-1])
-        number = bisect_right(self._starts, batch.first, key=lambda start: start[2]) - 1
-        return max(int(self._last[number][r]) for r in records)
+        number = bisect_right(self.scan.starts, batch.first, key=lambda start: start[2]) - 1
+        return max(int(self.scan.last[number][r]) for r in records)
 
     def definition(self, index: int, spot: Spot) -> Spot:
         """Where value number `index` was defined last, seen from a spot. Not for the function and its parameters."""
@@ -665,6 +585,23 @@ class Frame:
         block = self.block_at(spot)
         count = len(block.arguments)
         return block.arguments[spot.offset].type if spot.offset < count else block.items[spot.offset - count].type
+
+    def value_at(self, key: Key) -> Any:
+        """The value of such a thing."""
+        if key[0] < 0:
+            return self.parameter(key[1])
+        spot = spot_of(key)
+        arguments = self.block_at(spot).arguments
+        if spot.offset < len(arguments):
+            return self.value(arguments[spot.offset].index, spot)
+        return self.item_value(self.item_at(spot), spot)
+
+    def position_at(self, key: Key) -> int:
+        """The position of such a thing."""
+        if key[0] < 0:
+            return key[1] + 2
+        spot = spot_of(key)
+        return self.position(spot.step, spot.in_header, spot.offset)
 
     def item_at(self, spot: Spot) -> Item:
         """The op at a spot."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ulam.passes.trace.graph import Item, Operand
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.trace.frames import Frame, Spot
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Spot
 from ulam.runtime.trace.tape import Tape
 from ulam.runtime.trace.values import MISSING, Digest, converted
 from ulam.runtime.trace.version import whole_tape

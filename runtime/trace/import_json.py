@@ -17,7 +17,7 @@ from ulam.passes.trace.graph import ROOT, Block, ValueType
 from ulam.runtime.trace.columns import CONTAINER, COUNT, INT, REAL, slots_of
 from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.export_json import ERROR, VERSION, drawn, graph_of, valued
-from ulam.runtime.trace.frames import Layout
+from ulam.runtime.trace.layout import Layout
 from ulam.runtime.trace.overlay import Changes, FrameChanges
 from ulam.runtime.trace.program_text import SourceText
 from ulam.runtime.trace.recorder import CHUNK_BYTES, Recorder

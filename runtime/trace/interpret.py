@@ -16,7 +16,8 @@ from ulam.passes.trace.graph import ADDING, Block, Edge, Item, Operand
 from ulam.runtime.errors import FatalError, Rejection, UlamError, value_text
 from ulam.runtime.trace.copying import NO_CALLER, FrameCopier, Stream
 from ulam.runtime.trace.evaluation import Evaluator, Threw
-from ulam.runtime.trace.frames import Frame, Layout, Spot, spot_of
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Layout, Spot, spot_of
 from ulam.runtime.trace.overlay import FrameChanges, Key
 from ulam.runtime.trace.recorder import Draws
 from ulam.runtime.trace.target import is_read

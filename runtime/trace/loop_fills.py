@@ -18,7 +18,8 @@ from ulam.passes.trace.graph import Block, Item, Operand
 from ulam.runtime.trace.values import MISSING
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.frames import Frame, Spot
+    from ulam.runtime.trace.frames import Frame
+    from ulam.runtime.trace.layout import Spot
 
 LEAST = 8
 """Fewer assignments in a row are replayed one by one."""

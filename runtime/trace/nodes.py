@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 from ulam.passes.trace.graph import VOID, Argument, Edge, Item, Operand, ValueType
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.exports import Exports
-from ulam.runtime.trace.frames import Frame, Spot
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Spot
 from ulam.runtime.trace.operands import Const, Ref
 from ulam.runtime.trace.program_text import FunctionText, Location, Span
 from ulam.runtime.trace.values import MISSING, converted

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ulam.runtime.trace.recorder import Draws
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.frames import Frame, Spot
+    from ulam.runtime.trace.frames import Frame
+    from ulam.runtime.trace.layout import Spot
 
 SEGMENT = 1 << 48
 """Places of one segment; records of one run are fewer bytes."""
@@ -151,7 +152,7 @@ def collected(frame: Frame, taken: Taken, segments: Mapping[int, Draws]) -> Draw
 
 
 def _collect(outer: Frame, taken: Taken, segments: Mapping[int, Draws], parts: list[Draws]) -> None:
-    from ulam.runtime.trace.frames import spot_of
+    from ulam.runtime.trace.layout import spot_of
 
     changes = outer.tape.changes
     inside: dict[int, set[Key]] = {}  # frames that differ, or that call some that do: where

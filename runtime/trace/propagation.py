@@ -14,9 +14,10 @@ from ulam.passes.trace.graph import ADDING, SKIPPED, Item
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.copying import Stream
 from ulam.runtime.trace.evaluation import Evaluator, Threw
-from ulam.runtime.trace.frames import Frame, Spot, spot_of
+from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.full_values import FullValues
 from ulam.runtime.trace.interpret import Interpreter
+from ulam.runtime.trace.layout import Spot, spot_of
 from ulam.runtime.trace.nodes import Node
 from ulam.runtime.trace.overlay import SEGMENT, Key, Taken, collected, key_of, parameter_key
 from ulam.runtime.trace.recorder import NO_DRAWS, Draws, Source
@@ -94,6 +95,7 @@ class Propagation:
         self.rerun: list[tuple[Frame, Key]] = []
         self.unused: list[Node] = []
         self._settings: Sequence[Setting] = ()
+        self._marked = 1 << 62  # `target()` behind this addition is to be looked at
         self._waiting: dict[int, list[tuple[Key, tuple[int, int]]]] = {}  # of calls that are not looked at yet
         self._stack: list[tuple[_Call, Key]] = []
 
@@ -292,8 +294,8 @@ class Propagation:
         frame = call.frame
         if item.derived == "void" and (item.name == "print" or not item.throws):
             return
-        if any(operand.type.base == "other" for operand in item.operands) or item.type.base == "other":
-            raise _Again(frame, key)  # a value that is not kept
+        if frame.layout.is_hidden(item):
+            raise _Again(frame, key)
         if is_read(item):
             new: Any = self._terms.target(self._terms.before(path_of(frame, key)))
         else:
@@ -344,7 +346,9 @@ class Propagation:
         if number is None:  # of a run that an error had ended
             raise _Whole(call.frame, key)
         self._terms.set(number, value)
-        self._mark_reads(number)
+        if number < self._marked:
+            self._marked = number
+            self._mark_reads(number)
 
     def _mark_reads(self, number: int) -> None:
         """What asks for the target behind an addition."""
@@ -422,6 +426,7 @@ class Propagation:
             others = Terms(found, self._touched)
             self._terms.replace(begin, end, path, others)
             if others.increments.tobytes() != before:
+                self._marked = min(self._marked, begin)
                 self._mark_reads(begin)
         return found
 

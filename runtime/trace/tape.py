@@ -11,7 +11,8 @@ import numpy as np
 from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import ROOT, Graph, ValueType
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.trace.frames import Frame, Layout
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Layout, Scan
 from ulam.runtime.trace.overlay import Changes
 from ulam.runtime.trace.recorder import BlockRow, Recorder
 from ulam.runtime.trace.target import Terms
@@ -85,6 +86,11 @@ class Tape:
         if self.copied is None or not isinstance(value, np.ndarray) or value.size <= self.copied:
             return value
         return digest(value, type_)
+
+    def scan_of(self, place: int) -> Scan | None:
+        """The steps of a frame that some version has read."""
+        found = self._runs.get(place)
+        return None if found is None else found.scan
 
     def runs(self, frame: Frame) -> Runs:
         """When the blocks of a frame ran: found once for all versions that share its records."""

@@ -268,7 +268,7 @@ class Terms:
 
 
 def _spot(key: Key) -> Any:
-    from ulam.runtime.trace.frames import spot_of
+    from ulam.runtime.trace.layout import spot_of
 
     return spot_of(key)
 

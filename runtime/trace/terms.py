@@ -9,7 +9,8 @@ import numpy as np
 
 from ulam.passes.trace.graph import ADDING
 from ulam.runtime.trace.columns import Call, batches, calls_in
-from ulam.runtime.trace.frames import Batch, Frame
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import Batch
 from ulam.runtime.trace.nodes import TargetTerm
 from ulam.runtime.trace.session import Trace
 

@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.trace.frames import Frame, spot_of
+from ulam.runtime.trace.frames import Frame
+from ulam.runtime.trace.layout import spot_of
 from ulam.runtime.trace.nodes import ItemNode, JumpNode, NestedCallNode, Node
 from ulam.runtime.trace.overlay import Key
 from ulam.runtime.trace.propagation import Propagation

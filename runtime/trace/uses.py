@@ -61,6 +61,7 @@ class Runs:
             number += 1
         self.blocks = np.concatenate(parts) if parts else np.zeros(0, np.int32)
         self._layout = frame.layout
+        self.scan = frame.scan
         self._of: dict[int, npt.NDArray[np.int64]] = {}
 
     def of(self, block: Block) -> npt.NDArray[np.int64]:

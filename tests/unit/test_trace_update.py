@@ -594,3 +594,12 @@ def test_short_way_through_a_long_tape() -> None:
     node = model().track("long", 1.0, 200_000)
     made = node.trace.update(x=2.0)
     assert len(made.recomputed) == 2 and made.trace.root.value == model().track("long", 2.0, 200_000).value
+
+
+def test_guide(capsys: pytest.CaptureFixture[str]) -> None:
+    """The example of the guide prints what is printed there."""
+    text = (Path(__file__).parents[2] / "docs" / "tracing.md").read_text().partition("## Changing a value\n")[2]
+    code = text.partition("```python\n")[2].partition("```")[0]
+    wanted = text.partition("```text\n")[2].partition("```")[0]
+    exec(compile(code, "tracing.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out == wanted
