@@ -13,7 +13,7 @@ from ulam.passes.trace.graph import ROOT, Graph, ValueType
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Layout, Scan
-from ulam.runtime.trace.overlay import Changes
+from ulam.runtime.trace.overlay import SEGMENT, Changes
 from ulam.runtime.trace.recorder import BlockRow, Recorder
 from ulam.runtime.trace.target import Terms
 from ulam.runtime.trace.uses import Runs
@@ -126,7 +126,7 @@ class Tape:
 
     def block_at(self, place: int) -> int:
         """The number of the block whose record is at a place."""
-        return int.from_bytes(self.recorder.bytes_at(place, 4), "little")
+        return int.from_bytes(self.segment(place // SEGMENT).bytes_at(place % SEGMENT, 4), "little")
 
     def is_stub(self, place: int) -> bool:
         """Whether a call that begins here was too deep to be entered."""

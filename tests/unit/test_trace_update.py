@@ -502,6 +502,26 @@ def test_partial_traces_run_again() -> None:
     assert made.rerun_frames == [made.trace.root]
 
 
+CONTEXTS = [
+    TraceContext(max_depth=8), TraceContext(max_depth=3), TraceContext(timing=True), TraceContext(constants=True),
+    TraceContext(record=("values", "draws")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_contexts(context: TraceContext, tmp_path: Path) -> None:
+    """Depths that are counted, times, literals as nodes: as in a full run, also in one piece."""
+    choose = random.Random(3)
+    uniforms = [0.6 + 0.4 * choose.random() for _ in range(12)] + [0.1]
+    node = track(listed().geom_rng, 1, 0.5, rng=Scripted(uniforms), context=context)
+    for beta in (0.4, 0.999):
+        made = node.trace.update(beta=beta)
+        text = listing(made.trace)
+        assert text == format_levels(track(listed().geom_rng, 1, beta, rng=Replay(made.trace), context=context))
+        made.trace.save(tmp_path / "t")
+        assert format_levels(load(tmp_path / "t")) == text == listing(from_json(made.trace.to_json()))
+
+
 # ---------------------------------------------------------------- densities
 
 CHANGES: list[Mapping[str, Any]] = [
