@@ -40,6 +40,7 @@ from ulam.runtime.trace.explanation import (
 )
 from ulam.runtime.trace.nodes import ConstrainNode, ItemNode, NestedCallNode, Node, TargetTerm
 from ulam.runtime.trace.program_text import SourceText
+from ulam.runtime.trace.session import PRINTED
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
@@ -112,9 +113,8 @@ class Explainer:
         if isinstance(theta, Rejection):
             cause = Cause("rejected", theta.text, self.causes.at(theta))
             return self._explanation("rejected", None, None, causes=[cause])
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            root = self.track(theta)
+        printed: list[str] = []
+        root = self.track(theta, printed)
         if root is None:
             return self._untraced(theta)
         error = root.trace.error
@@ -134,24 +134,34 @@ class Explainer:
             self._add_dropped(theta, terms)
         found = self._explanation(outcome, value, theta, terms, causes, root)
         found.gradient = None if gradient is None else gradient.tolist()
-        found.printed = printed.getvalue()
+        found.printed = "".join(printed)
         if len(guilty) > MOST_CAUSES:
             more = len(guilty) - MOST_CAUSES
             found.notes.append(f"{more} more {'statement is' if more == 1 else 'statements are'} not finite")
         return found
 
-    def track(self, theta: Vector) -> NestedCallNode | None:
-        """The traced density; None, and `unsupported`, if the program cannot be traced."""
+    def track(self, theta: Vector, printed: list[str] | None = None) -> NestedCallNode | None:
+        """The traced density; None, and `unsupported`, if the program cannot be traced.
+
+        What the program prints is appended to `printed`, and shown nowhere.
+        """
         if self.unsupported:
             return None
+        lines: list[str] = []
+        shown = PRINTED.set(lines.append)
         try:
             root = self._track(theta, self._context, self.propto)
             if root.trace.dropped and self._context.max_copy > self._small.max_copy:
                 self._context = self._small
+                lines.clear()
                 root = self._track(theta, self._context, self.propto)
         except (CompileError, NotImplementedError) as error:
             self.unsupported = str(error).splitlines()[0]
             return None
+        finally:
+            PRINTED.reset(shown)
+        if printed is not None:
+            printed += lines
         if root.trace.dropped:
             self.notes = [f"the run is too long: {root.trace.dropped} of its nodes were not kept"]
         return root
@@ -193,8 +203,11 @@ class Explainer:
 
     def _add_dropped(self, theta: Vector, terms: list[Term]) -> None:
         """Adds to each term what it is with its constants."""
-        with redirect_stdout(io.StringIO()):
+        shown = PRINTED.set(lambda _: None)
+        try:
             root = self._track(theta, self._context, False)
+        finally:
+            PRINTED.reset(shown)
         full = {_key(term): term.increment for term in terms_of(Additions(root), self.names)[0]}
         for term in terms:
             term.full = full.get(_key(term))
@@ -261,17 +274,16 @@ class Explainer:
         statements: dict[tuple[str, int, int], Statement | None] = {}
         first: tuple[int, Vector | Rejection] | None = None
         last: Vector | Rejection | None = None
-        with redirect_stdout(io.StringIO()):
-            for number in range(1, total + 1):
-                last = theta = points.next()
-                cause = self.first_cause(theta)
-                if cause is None:
-                    continue
-                first = first or (number, theta)
-                at = cause.statement
-                place = (at.file, at.line, at.column) if at is not None else ("", 0, 0)
-                statements[place] = at
-                tally.add(_brief(cause), *place)
+        for number in range(1, total + 1):
+            last = theta = points.next()
+            cause = self.first_cause(theta)
+            if cause is None:
+                continue
+            first = first or (number, theta)
+            at = cause.statement
+            place = (at.file, at.line, at.column) if at is not None else ("", 0, 0)
+            statements[place] = at
+            tally.add(_brief(cause), *place)
         assert last is not None
         found = self.explain(last if first is None else first[1])
         failures = [
@@ -316,8 +328,7 @@ def count_statements(model: StanModel, points: Sequence[tuple[Vector, float]], t
     """
     explainer = Explainer(model, jacobian=False)
     for theta, value in points:
-        with redirect_stdout(io.StringIO()):  # what the program prints was printed before
-            root = explainer.track(theta)
+        root = explainer.track(theta)
         node = None if root is None else first_not_finite(root)
         statement = None if node is None else explainer.names.statement_of(outermost(node).item.place)
         if node is None or statement is None:

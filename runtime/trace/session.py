@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -52,6 +53,15 @@ if TYPE_CHECKING:
     from ulam.runtime.trace.update import Update
 
 _REAL = ValueType("real")
+
+
+def _show(text: str) -> None:
+    print(text, end="")
+
+
+PRINTED: ContextVar[Callable[[str], Any]] = ContextVar("printed", default=_show)
+"""What is done with what a program prints while it is traced: of each thread its own."""
+
 POOLED = 2
 """Recorders that are kept for the next run of the same kind, with their memory."""
 
@@ -540,7 +550,7 @@ class TracedProgram:
         recorder = self.recorder(context, compiled.tables.longest)
         error, draws, continuation, printed = self._record(compiled, recorder, values, types, rng)
         if printed:
-            print(printed, end="")
+            PRINTED.get()(printed)
         tape = Tape(recorder, compiled.tables, values, error is not None)
         trace = Trace(tape, context, self.source, compiled.ops, compiled.library)
         trace.draws, trace.continuation = draws, continuation

@@ -810,6 +810,17 @@ def test_an_initialization_error_can_explain_itself() -> None:
     np.testing.assert_array_equal(again.point, caught.value.point)
 
 
+def test_what_programs_print_is_shown_by_no_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """Several optimizations in threads look for failing statements at a time; standard output stays what it is."""
+    program = "parameters { real a; }\nmodel {\n  print(\"*\");\n  target += log(-exp(a));\n}"
+    model = StanModel(program)
+    out = sys.stdout
+    with pytest.raises(InitializationError, match="all 4 starts failed"):
+        model.optimize(n_starts=4)
+    assert sys.stdout is out and capsys.readouterr().out == "*\n" * 400
+    assert model.explain([0.0]).printed == "*\n" and capsys.readouterr().out == ""
+
+
 def test_programs_that_cannot_be_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     from ulam.passes.errors import NotSupportedError
 
