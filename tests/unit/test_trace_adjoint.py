@@ -20,7 +20,7 @@ from trace_programs import PROGRAM  # noqa: E402
 
 from ulam import StanModel, trace  # noqa: E402
 from ulam.library import derivatives  # noqa: E402
-from ulam.passes.autodiff import rules  # noqa: E402
+from ulam.passes.autodiff import rules, sweeps  # noqa: E402
 from ulam.runtime.errors import ArgumentError, Rejection  # noqa: E402
 from ulam.runtime.trace.contexts import Action  # noqa: E402
 from ulam.trace import (  # noqa: E402
@@ -266,6 +266,13 @@ def test_versions_have_adjoints_of_their_own(model: StanModel) -> None:
 
 def test_what_the_context_leaves_out(model: StanModel) -> None:
     """Gradients do not depend on how much is recorded, or there is an error."""
+    expected = model.track("h", 0.99, 3000).trace.adjoint()
+    for mode in ("edges", "spill"):
+        context = TraceContext(overflow=mode, limit_bytes=65536 if mode == "spill" else 1 << 30)
+        assert model.track("h", 0.99, 3000, context=context).trace.adjoint() == expected
+    for mode in ("stop", "ring"):
+        with pytest.raises(ArgumentError):
+            model.track("h", 0.99, 3000, context=TraceContext(overflow=mode, limit_bytes=65536)).trace.adjoint()
     expected = model.track("nested", 0.3, 8).trace.adjoint()["x"]
     for depth in (1, 2, 6):
         assert model.track("nested", 0.3, 8, context=DepthLimit(depth)).trace.adjoint()["x"] == expected
@@ -391,6 +398,17 @@ def test_the_example_of_the_guide(capsys: pytest.CaptureFixture[str], monkeypatc
     monkeypatch.chdir(ROOT)
     exec(compile(code, "tracing.md", "exec"), {})  # noqa: S102
     assert capsys.readouterr().out.strip() == rest.partition("```text\n")[2].partition("```")[0].strip()
+
+
+def test_a_wrong_sweep_is_not_blamed_on_an_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps.ReverseMode, "_needs_reverse_order", lambda *_: False)
+    source = """data { int N; } parameters { vector[N] x; }
+    model { vector[N] y = x; for (i in 2:N) y[i] = y[i - 1] * y[i]; target += y[N]; }"""
+    model = StanModel(source, {"N": 4}, cache=False, opt_level=0)
+    check = model.check_gradient(np.array([1.0, 2.0, 3.0, 4.0]))
+    assert check.wrong == ["level 0"]
+    assert check.node is None
+    assert "put together" in str(check)
 
 
 FAST = ["eight_schools"]
