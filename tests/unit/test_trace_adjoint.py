@@ -415,7 +415,10 @@ def test_solvers_agree_as_far_as_their_tolerances_go() -> None:
     def source(tolerance: str) -> str:
         return f"""functions {{ vector f(real t, vector z, real a) {{ return [a * z[2], -z[1] ^ 3]'; }} }}
         parameters {{ real a; }}
-        model {{ array[2] vector[2] z = ode_rk45_tol(f, [1, 0.5]', 0, {{1.5, 4}}, {tolerance}, 10000, a); target += z[2]; }}"""
+        model {{
+          array[2] vector[2] z = ode_rk45_tol(f, [1, 0.5]', 0, {{1.5, 4}}, {tolerance}, 10000, a);
+          target += z[2];
+        }}"""
 
     assert StanModel(source("1e-13, 1e-13"), opt_level=0).check_gradient(np.array([1.5]), rtol=1e-8)
     loose = StanModel(source("1e-2, 1e-2"), opt_level=0).check_gradient(np.array([1.5]), rtol=1e-8)
