@@ -135,6 +135,8 @@ class Explainer:
         found = self._explanation(outcome, value, theta, terms, causes, root)
         found.gradient = None if gradient is None else gradient.tolist()
         found.printed = "".join(printed)
+        if outcome == "nan" and guilty and not any(math.isnan(float(node.value)) for node in guilty):
+            found.notes.append("terms of +infinity and -infinity add up to NaN")
         if len(guilty) > MOST_CAUSES:
             more = len(guilty) - MOST_CAUSES
             found.notes.append(f"{more} more {'statement is' if more == 1 else 'statements are'} not finite")

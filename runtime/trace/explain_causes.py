@@ -294,7 +294,7 @@ class Causes:
             tilde = found.node
             written = tilde.variate if number == 0 else tilde.arguments[number - 1]
         name = self.names.name(operand, element, written)
-        if node.function == "check" or not formal:
+        if node.function == "check" or not formal or isinstance(operand, Const):
             return []
         return (
             [f"{formal} of {distribution_of(node) or node.function} is {name}"]

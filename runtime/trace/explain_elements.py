@@ -22,7 +22,7 @@ from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.explain_supports import Interval, support
 from ulam.runtime.trace.explanation import short_text
 from ulam.runtime.trace.session import TracedProgram
-from ulam.runtime.trace.values import Digest, value_text
+from ulam.runtime.trace.values import SHOWN, Digest, value_text
 
 ROW_WISE = {"x": "matrix", "y": "array", "n": "array", "N": "array", "alpha": "vector"}
 """Arguments of the densities of linear models (`*_glm`) that have a part for each observation, if they are of this
@@ -140,9 +140,19 @@ def reason(density: Density, distribution: str, values: list[Any], element: int,
         interval = support(distribution, numbers)
         if interval is not None and is_outside(float(variate), interval):
             return interval.outside(name, _number(variate))
-    given = ", ".join(f"{n} = {short_text(v)}" for n, v in numbers.items())
-    shown = f"{name} = {short_text(_number(variate)) if np.ndim(variate) == 0 else value_text(variate, VECTOR)}"
-    return f"{shown} has log density {short_text(increment)}{f' for {given}' if given else ''}"
+    given = [f"{n} = {_text(part)}" for n, part in zip(density.names[1:], parts[1:], strict=True) if _is_short(part)]
+    return f"{name} = {_text(variate)} has log density {short_text(increment)}{' for ' * bool(given)}{', '.join(given)}"
+
+
+def _is_short(value: Any) -> bool:
+    return np.ndim(value) < 2 and np.size(value) <= SHOWN
+
+
+def _text(value: Any) -> str:
+    """A number or a container, with few digits."""
+    if np.ndim(value) != 1 or not _is_short(value):
+        return short_text(_number(value)) if np.ndim(value) == 0 else value_text(value, VECTOR)
+    return f"[{', '.join(short_text(number) for number in value.tolist())}]"
 
 
 def is_outside(value: float, interval: Interval) -> bool:

@@ -122,7 +122,7 @@ class Names:
         text = self.text.text(expression.span)
         if element is None:
             return text
-        if isinstance(expression, ast.Variable | ast.Call | ast.Parenthesized):
+        if isinstance(expression, ast.Variable | ast.Call | ast.Parenthesized | ast.TupleProjection):
             return indexed(text, element)
         return indexed(f"({text})", element)
 

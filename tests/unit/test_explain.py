@@ -478,6 +478,39 @@ model {
     assert found.outcome == "nan"
 
 
+def test_infinities_that_add_up_to_nan() -> None:
+    program = """parameters { array[2] real<lower=0, upper=1> q; }
+model {
+  q ~ beta(0.5, 0.5);
+  q ~ uniform(0, 0.25);
+}"""
+    found = explained(program, None, [0.0, 800.0])
+    assert [cause.kind for cause in found.causes] == ["+inf", "-inf"] and found.outcome == "nan"
+    assert [cause.summary for cause in found.causes] == [
+        "q[2] = 1.0 has log density inf for alpha = 0.5, beta = 0.5", "q[1] = 0.5 outside [0.0, 0.25]"
+    ]  # fmt: skip
+    assert found.notes == ["terms of +infinity and -infinity add up to NaN"]
+
+
+def test_parts_of_arguments_that_are_containers() -> None:
+    program = "data { array[3] int k; } parameters { simplex[3] p; }\nmodel {\n  k ~ categorical(p);\n}"
+    found = explained(program, {"k": [1, 2, 1]}, [-800.0, 0.0])
+    first, third, second = elements(culprit(found)).shown
+    assert first.reason.startswith("k[1] = 1 has log density -inf for theta = [0.0, 1.0, 2.118")
+    assert (third.name, second.name) == ("k[3]", "k[2]") and elements(culprit(found)).guilty == 2
+
+
+def test_rows_of_linear_models() -> None:
+    program = """data { int N; matrix[N, 2] x; array[N] int y; } parameters { vector[2] b; }
+model {
+  y ~ poisson_log_glm(x, 0, b);
+}"""
+    found = explained(program, {"N": 3, "x": [[1, 2], [3, 400], [1, 1]], "y": [1, 2, 3]}, [1.0, 5.0])
+    given = "x = [3.0, 400.0], alpha = 0.0, beta = [1.0, 5.0]"
+    assert culprit(found).summary == f"y[2] = 2 has log density -inf for {given}"
+    assert elements(culprit(found)).increments[0] == pytest.approx(11 - math.exp(11), rel=1e-10)
+
+
 def test_a_sum_that_overflows() -> None:
     program = "parameters { real a; }\nmodel {\n  target += 1.5e308;\n  target += 1e308;\n}"
     found = explained(program, None, [0.0])
