@@ -22,7 +22,7 @@ def assign_slots(symbol: str, blocks: Sequence[FlowBlock], returns: Sequence[Flo
     for block in blocks:
         made = block.made
         for item in made.items:
-            if not _is_kept(item, form):
+            if symbol != ROOT and not _is_kept(item, form):  # the result of the whole is always there
                 item.derived = "lost"
             if not item.derived and item.type.slots:
                 item.slot = made.slots

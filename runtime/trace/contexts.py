@@ -75,10 +75,10 @@ class TraceContext:
     `enter`: if given, only these are entered. `max_depth`: 1 records the tracked call alone, 2 also what happens in it;
     up to 4 a function has a clone for each depth, above calls are counted at run time.
 
-    `record`: what is kept, of `values` (results of ops; without them nodes are there, but have no value), `draws` (the
-    same for random numbers), `elements` (containers after an assignment to some of their elements), and `tilde`,
-    `target`, `checks`, `print` (without them these statements are no nodes). `constants`: literals are nodes
-    (`[Const:§b:%i]`). `containers`: "digest" copies containers of up to `max_copy` elements, and keeps a digest of
+    `record`: what is kept, besides the result, of `values` (results of ops; without them nodes are there, but have no
+    value), `draws` (the same for random numbers), `elements` (containers after an assignment to some of their
+    elements), and `tilde`, `target`, `checks`, `print` (without them these statements are no nodes). `constants`:
+    literals are nodes (`[Const:§b:%i]`). `containers`: "digest" copies containers of up to `max_copy` elements, and keeps a digest of
     others; "copy" copies all; "none" keeps sizes only.
 
     `metadata`: from a site to a dictionary that each of its nodes begins with. `hooks`: from names of ops (with `*` and
