@@ -78,8 +78,8 @@ class TraceContext:
     `record`: what is kept, besides the result, of `values` (results of ops; without them nodes are there, but have no
     value), `draws` (the same for random numbers), `elements` (containers after an assignment to some of their
     elements), and `tilde`, `target`, `checks`, `print` (without them these statements are no nodes). `constants`:
-    literals are nodes (`[Const:§b:%i]`). `containers`: "digest" copies containers of up to `max_copy` elements, and keeps a digest of
-    others; "copy" copies all; "none" keeps sizes only.
+    literals are nodes (`[Const:§b:%i]`). `containers`: "digest" copies containers of up to `max_copy` elements, and
+    keeps a digest of others; "copy" copies all; "none" keeps sizes only.
 
     `metadata`: from a site to a dictionary that each of its nodes begins with. `hooks`: from names of ops (with `*` and
     `?`), or from predicates over sites, to functions that are called after each run of the op (see `Hook`). `timing`:
