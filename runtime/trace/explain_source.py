@@ -96,6 +96,14 @@ class ProgramText:
         found = self._statements.get(spot)
         return found[-1] if found else self._truncations.get(spot)
 
+    def place_of_tilde(self, place: Place | None) -> Place | None:
+        """Where the `~` statement of a truncation begins."""
+        found = self.statement(place)
+        if found is None:
+            return place
+        file, line, column = self._spot(found.node.span.start)
+        return Place(file, line, column)
+
     def is_truncation(self, place: Place | None) -> bool:
         """Whether the place is that of `T[...]`."""
         if place is None:

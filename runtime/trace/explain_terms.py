@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -194,42 +195,63 @@ def calls_of(node: Node, names: Names) -> list[Statement]:
 
 @dataclass
 class _Gathered:
-    """A statement's additions: runs, with the place among them of the first that is not finite, and of the least."""
+    """A statement's additions; those of a truncation belong to its `~`, and are in `truncations`."""
 
     kind: str
     place: Place | None
     parameter: str
     order: int
     runs: list[Run] = field(default_factory=list[Run])
-
-    @property
-    def values(self) -> npt.NDArray[np.float64]:
-        """In the order of the tape as far as they are of one frame."""
-        return np.concatenate([run.values for run in self.runs])
+    truncations: list[Run] = field(default_factory=list[Run])
 
     def first_wrong(self) -> tuple[Run, int] | None:
         """The first addition that is not finite."""
-        wrong = [(r, int(np.argmin(np.isfinite(r.values)))) for r in self.runs if not np.isfinite(r.values).all()]
+        runs = [*self.runs, *self.truncations]
+        wrong = [(r, int(np.argmin(np.isfinite(r.values)))) for r in runs if not np.isfinite(r.values).all()]
         return min(wrong, key=lambda found: found[0].order(found[1]), default=None)
-
-    def least(self) -> tuple[Run, int]:
-        """The least addition, of finite ones."""
-        each = [(run, int(np.argmin(run.values))) for run in self.runs]
-        return min(each, key=lambda found: float(found[0].values[found[1]]))
 
     def last(self) -> tuple[Run, int]:
         """The last addition."""
-        return max(((run, len(run.values) - 1) for run in self.runs), key=lambda found: found[0].order(found[1]))
+        runs = [*self.runs, *self.truncations]
+        return max(((run, len(run.values) - 1) for run in runs), key=lambda found: found[0].order(found[1]))
+
+    @cached_property
+    def executions(self) -> list[tuple[Run, npt.NDArray[np.float64]]]:
+        """What each execution of the statement has added, with its truncation."""
+        if not self.truncations:
+            return [(run, run.values) for run in self.runs]
+        return [(run, run.values + self._truncation_of(run)) for run in self.runs]
+
+    def _truncation_of(self, run: Run) -> npt.NDArray[np.float64]:
+        """What the truncation has added after each addition of a run, in the same call."""
+        found = np.zeros(len(run.values))
+        for other in self.truncations:
+            if other.frame.place == run.frame.place:
+                np.add.at(found, np.searchsorted(run.positions, other.positions) - 1, other.values)
+        return found
+
+    @property
+    def values(self) -> npt.NDArray[np.float64]:
+        """Of all executions, in the order of the tape as far as they are of one frame."""
+        return np.concatenate([values for _, values in self.executions])
+
+    def least(self) -> tuple[Run, int, float]:
+        """The execution that added least, of finite ones."""
+        each = [(run, int(np.argmin(values)), float(values.min())) for run, values in self.executions]
+        return min(each, key=lambda found: found[2])
 
 
 def terms_of(additions: Additions, names: Names) -> tuple[list[Term], list[TargetTerm]]:
     """The terms, ranked, and the first addition of each that is not finite, in order of occurrence."""
     gathered: dict[tuple[Any, ...], _Gathered] = {}
     for run in additions.runs:
-        kind = kind_of_term(run.item, names)
-        key = (kind, run.item.place, run.item.text)
-        entry = gathered.setdefault(key, _Gathered(kind, run.item.place, run.item.text, len(gathered)))
-        entry.runs.append(run)
+        kind, place = kind_of_term(run.item, names), run.item.place
+        truncates = kind == "truncation"
+        if truncates:
+            kind, place = "tilde", names.text.place_of_tilde(place)
+        key = (kind, place, run.item.text)
+        entry = gathered.setdefault(key, _Gathered(kind, place, run.item.text, len(gathered)))
+        (entry.truncations if truncates else entry.runs).append(run)
     wrong: list[tuple[tuple[int, ...], _Gathered, TargetTerm]] = []
     right: list[tuple[float, int, _Gathered]] = []
     for entry in gathered.values():
@@ -256,13 +278,14 @@ def _term(entry: _Gathered, additions: Additions, names: Names) -> Term:
     statement = names.statement_of(entry.place) or Statement("", "", 0, 0)
     values = entry.values
     guilty = entry.first_wrong()
-    run, number = worst = guilty or entry.least()
-    after_run, after = guilty or entry.last()
+    after, number = guilty or entry.last()
+    run, least, increment = (*guilty, float(after.values[number])) if guilty is not None else entry.least()
+    truncated = [run.values for run in entry.truncations]
     return Term(
-        entry.kind, statement, total(values), float(after_run.after[after]), parameter=entry.parameter,
+        entry.kind, statement, total(values), float(after.after[number]), parameter=entry.parameter,
         count=len(values), not_finite=int(np.count_nonzero(~np.isfinite(values))),
-        worst=loop_values(additions.node(*worst), names) if len(values) > 1 else {},
-        worst_increment=float(run.values[number]),
+        worst=loop_values(additions.node(run, least), names) if len(values) > 1 else {}, worst_increment=increment,
+        truncation=total(np.concatenate(truncated)) if truncated else None,
     )  # fmt: skip
 
 

@@ -80,12 +80,13 @@ class Elements:
 
 @dataclass
 class Term:
-    """What a statement added to the log density. `kind`: tilde, target, jacobian or truncation.
+    """What a statement added to the log density. `kind`: tilde, target or jacobian.
 
     `parameter`: of the Jacobian adjustment of a parameter's transform, the parameter; its statement is the declaration.
     A statement in a loop is one term: `count` times, `increment` is the sum, `worst` the values of the loop variables
     where the increment was not finite for the first time, or least. `target_after`: after its last execution; of a
-    term that is not finite, after the guilty one. `full`: with the constants that `propto` drops.
+    term that is not finite, after the guilty one. `full`: with the constants that `propto` drops. `truncation`: the
+    part of the increment that `T[...]` has added, None without.
     """
 
     kind: str
@@ -98,14 +99,14 @@ class Term:
     worst_increment: float = math.nan
     not_finite: int = 0
     full: float | None = None
+    truncation: float | None = None
 
     @property
     def label(self) -> str:
         """The statement as tables name it."""
         if self.parameter:
             return f"Jacobian of {self.parameter}"
-        text = self.statement.text.removesuffix(";")
-        return f"{text} (truncation)" if self.kind == "truncation" else text
+        return self.statement.text.removesuffix(";")
 
     @property
     def dropped(self) -> float | None:

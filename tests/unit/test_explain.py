@@ -403,11 +403,20 @@ model {
         (3, {}, ["y[2] = 2.5 is above the upper bound of the truncation, 2.0"]),
         (5, {"n": 3}, ["y[3] = 1.2 is below the lower bound of the truncation, 1.5"]),
     ]
-    kinds = {(t.kind, t.statement.line): t for t in found.terms}
-    assert kinds["truncation", 5].count == 3 and kinds["truncation", 5].not_finite == 1
-    assert kinds["tilde", 5].count == 3 and math.isfinite(kinds["tilde", 5].increment)
-    assert kinds["truncation", 6].increment == pytest.approx(0.381714, rel=1e-5)
-    assert kinds["truncation", 6].label == "a ~ normal(0, 1) T[-1, 1] (truncation)"
+    terms = {term.statement.line: term for term in found.terms}
+    assert len(terms) == len(found.terms) == 3
+    assert (terms[5].count, terms[5].not_finite, terms[5].worst) == (3, 1, {"n": 3})
+    assert terms[5].truncation == -math.inf and terms[5].increment == -math.inf
+    normal = -0.5 * math.log(2 * math.pi)
+    assert terms[6].truncation == pytest.approx(0.381714, rel=1e-5)
+    assert terms[6].increment == pytest.approx(normal + 0.381714, rel=1e-5) and terms[6].count == 1
+    found = explained(program, {"y": [1.6, 1.9, 1.7]}, [0.0])
+    terms = {term.statement.line: term for term in found.terms}
+    mass = -math.log(0.5 * math.erfc(1.5 / math.sqrt(2)))
+    each = [normal - 0.5 * y * y + mass for y in (1.6, 1.9, 1.7)]
+    assert terms[5].increment == pytest.approx(sum(each)) and terms[5].truncation == pytest.approx(3 * mass)
+    assert terms[5].worst == {"n": 2} and terms[5].worst_increment == pytest.approx(min(each))
+    assert found.log_density == pytest.approx(sum(term.increment for term in found.terms))
 
 
 LOOPS = """data { int N; vector[N] y; } parameters { real mu; real<lower=0> sigma; }
@@ -845,7 +854,7 @@ def test_an_initialization_error_can_explain_itself() -> None:
 
 def test_what_programs_print_is_shown_by_no_thread(capsys: pytest.CaptureFixture[str]) -> None:
     """Several optimizations in threads look for failing statements at a time; standard output stays what it is."""
-    program = "parameters { real a; }\nmodel {\n  print(\"*\");\n  target += log(-exp(a));\n}"
+    program = 'parameters { real a; }\nmodel {\n  print("*");\n  target += log(-exp(a));\n}'
     model = StanModel(program)
     out = sys.stdout
     with pytest.raises(InitializationError, match="all 4 starts failed"):
