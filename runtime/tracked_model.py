@@ -96,11 +96,11 @@ class TrackedModel:
         `propto` drops terms that do not depend on the parameters, `jacobian` adds the change of variables. The value
         is, bit for bit, that of `log_density` of a model compiled with `opt_level=0`.
         """
-        from ulam.runtime.trace.gradient_check import DensityPoint
+        from ulam.runtime.trace.gradient_check import Density
         from ulam.runtime.trace.session import ModelRoot
 
         node = self._track_root(ModelRoot("log_prob", propto, jacobian), theta, context, None, on_error)
-        node.trace.density = DensityPoint(self, self._unconstrained(theta), propto, jacobian)
+        node.trace.density = Density(self, propto, jacobian)
         return node
 
     def check_gradient(

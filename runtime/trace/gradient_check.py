@@ -35,11 +35,10 @@ _STEP = 2e-4
 
 
 @dataclass(frozen=True)
-class DensityPoint:
-    """Where the log density of a model was traced."""
+class Density:
+    """Which log density was traced: of a model, with which of its terms."""
 
     model: TrackedModel
-    theta: Gradient
     propto: bool
     jacobian: bool
 
@@ -130,15 +129,19 @@ def check_gradient(trace: Trace, rtol: float = 1e-12, differences: bool = True) 
 Value = Callable[[Gradient], float]
 
 
-def _of_density(trace: Trace, at: DensityPoint, rtol: float) -> tuple[GradientCheck, Value]:
+def _of_density(trace: Trace, density: Density, rtol: float) -> tuple[GradientCheck, Value]:
     tape = np.asarray(trace.adjoint())
-    options = {"propto": at.propto, "jacobian": at.jacobian}
-    written = at.model.as_written
-    models = {"level 0": written, f"level {at.model.options.opt_level}": at.model}
-    compiled = {name: model.log_density_gradient(at.theta, **options)[1] for name, model in models.items()}
-    check = GradientCheck(at.model.param_unc_names(), tape, compiled, None, rtol)
-    check.point, check.values = at.theta, {"tape": trace.root.value}
-    check.values |= {name: model.log_density(at.theta, **options) for name, model in models.items()}
+    parameters = trace.root.frame.graph.parameters
+    theta = _joined(o.value for o, p in zip(trace.root.operands, parameters, strict=True) if not p.data)
+    options = {"propto": density.propto, "jacobian": density.jacobian}
+    written = density.model.as_written
+    models = {"level 0": written, f"level {density.model.options.opt_level}": density.model}
+    compiled = {name: model.log_density_gradient(theta, **options)[1] for name, model in models.items()}
+    check = GradientCheck(density.model.param_unc_names(), tape, compiled, None, rtol)
+    check.point, check.values = theta, {"tape": trace.root.value}
+    check.values |= {name: model.log_density(theta, **options) for name, model in models.items()}
+    if trace.tape.changes and check.values["tape"] != check.values["level 0"]:
+        raise ArgumentError("values inside of the log density were changed: there is no compiled gradient of that")
     return check, lambda theta: written.log_density(theta, **options)
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ulam.passes.lower.units import Program
     from ulam.runtime.compiler import CompileOptions
     from ulam.runtime.trace.adjoint import Adjoints
-    from ulam.runtime.trace.gradient_check import DensityPoint, GradientCheck
+    from ulam.runtime.trace.gradient_check import Density, GradientCheck
     from ulam.runtime.trace.update import Update
 
 _REAL = ValueType("real")
@@ -122,8 +122,8 @@ class Trace(Exports):
         self.error: TraceError | None = None
         self.adjoints: Adjoints | None = None
         """What `adjoint` found last."""
-        self.density: DensityPoint | None = None
-        """Of a model's log density: the model and the point."""
+        self.density: Density | None = None
+        """Of a model's log density: the model, and which of its terms."""
         self.again: Callable[[TraceContext], Trace] | None = None
         """Runs the same once more, recorded in another way; None for a trace without its program."""
         self._ops = ops
@@ -205,7 +205,7 @@ class Trace(Exports):
         if self.context.keeps_all:
             return self
         if self.again is None:
-            raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
+            raise ArgumentError('the trace cannot be run once more: track it with TraceContext(containers="copy")')
         found = self.again(self.context.copying())
         found.density = self.density
         return found
@@ -279,6 +279,7 @@ class Trace(Exports):
     def same_program(self, tape: Tape) -> Trace:
         """A trace of the same program with another tape; nodes have the metadata that they were given."""
         made = Trace(tape, self.context, self.source, self._ops, self._library)
+        made.density = self.density
         made._texts = self._texts
         made._metadata = {key: dict(entry) for key, entry in self._metadata.items()}
         return made

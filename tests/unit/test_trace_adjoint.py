@@ -263,6 +263,19 @@ def test_versions_have_adjoints_of_their_own(model: StanModel) -> None:
     np.testing.assert_array_equal(version.adjoint(np.ones(5))["x"], expected["x"])
 
 
+def test_versions_of_log_densities_are_checked(density: StanModel) -> None:
+    theta = np.random.default_rng(1).normal(size=density.param_unc_num())
+    node = density.track_density(theta)
+    version = node.trace.update(mu=0.5).trace
+    theta[0] = 0.5
+    expected = density.as_written.log_density_gradient(theta, propto=False)[1]
+    np.testing.assert_allclose(version.adjoint(), expected, rtol=1e-12, atol=1e-13)
+    assert version.check_gradient(differences=False)
+    tau = next(n for n in node if isinstance(n, trace.PrimitiveCallNode) and n.function == "exp")
+    with pytest.raises(ArgumentError, match="were changed"):
+        node.trace.update({tau: 2.0}).trace.check_gradient()
+
+
 def test_what_the_context_leaves_out(model: StanModel) -> None:
     """Gradients do not depend on how much is recorded, or there is an error."""
     expected = model.track("h", 0.99, 3000).trace.adjoint()
