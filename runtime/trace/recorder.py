@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,6 +24,8 @@ EDGES_CHUNK_BYTES = 1 << 16
 """Where values are not kept: one that stays in the cache."""
 PAGES_BYTES = 1 << 16
 """Of a file: a multiple of the size of pages, here and elsewhere."""
+POOLED = 2
+"""Recorders that are kept for the next run of the same kind, with their memory."""
 SCANNED = 4096
 """Records that are read at a time."""
 OVER, CUT = -1, -2
@@ -316,6 +320,29 @@ class Recorder:
         places = (_I64 * max(count, 1))()
         self._library.ulam_trace_children(self.address, place, ctypes.addressof(places), count)
         return list(places[:count])
+
+
+class RecorderPool:
+    """Recorders with their memory, for runs of the same kind. For several threads."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, str, int], list[Recorder]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, limit_bytes: int, overflow: str, longest: int) -> Recorder:
+        """One that nobody reads any more, or a new one. `longest`: bytes of the longest record."""
+        chunk_bytes = max(EDGES_CHUNK_BYTES if overflow == "edges" else CHUNK_BYTES, longest)
+        if overflow == "edges":  # these keep a second run of their own
+            return Recorder(limit_bytes, overflow, chunk_bytes)
+        with self._lock:
+            kept = self._kept.setdefault((limit_bytes, overflow, chunk_bytes), [])
+            for recorder in kept:
+                if sys.getrefcount(recorder) <= 3:
+                    return recorder
+            found = Recorder(limit_bytes, overflow, chunk_bytes)
+            if len(kept) < POOLED:
+                kept.append(found)
+            return found
 
 
 # ---------------------------------------------------------------- draws

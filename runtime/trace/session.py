@@ -12,14 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
 
-import numpy as np
-import numpy.typing as npt
-
 from ulam.passes.trace.graph import ROOT, Graph, ValueType
 from ulam.runtime.errors import ArgumentError, ProgramError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import BoundData, ContextPool, library
 from ulam.runtime.program import as_compile_error, load_object
+from ulam.runtime.trace.argument_values import argument_value, count_of, store_arguments
 from ulam.runtime.trace.choices import Choices, ContextError, Hooks, HookSite, add_metadata
 from ulam.runtime.trace.contexts import TraceContext, is_builtin, takes_function
 from ulam.runtime.trace.exports import Exports
@@ -29,7 +27,6 @@ from ulam.runtime.trace.op_library import OpLibrary
 from ulam.runtime.trace.program_text import FunctionText, SourceText, Span
 from ulam.runtime.trace.recorder import (
     CHUNK_BYTES,
-    EDGES_CHUNK_BYTES,
     NO_CONTINUATION,
     NO_DRAWS,
     Continuation,
@@ -37,6 +34,7 @@ from ulam.runtime.trace.recorder import (
     DrawsExhausted,
     OtherDraws,
     Recorder,
+    RecorderPool,
     Replay,
     Source,
     generator,
@@ -61,9 +59,6 @@ def _show(text: str) -> None:
 
 PRINTED: ContextVar[Callable[[str], Any]] = ContextVar("printed", default=_show)
 """What is done with what a program prints while it is traced: of each thread its own."""
-
-POOLED = 2
-"""Recorders that are kept for the next run of the same kind, with their memory."""
 
 
 @dataclass(frozen=True)
@@ -356,7 +351,7 @@ class TracedProgram:
         self._include_paths = options.include_paths
         self._compiled: dict[tuple[Any, ...], tuple[TraceContext, _Compiled]] = {}
         self._contexts = ContextPool()
-        self._recorders: dict[tuple[int, str, int], list[Recorder]] = {}
+        self._recorders = RecorderPool()
         self._lock = threading.RLock()
         self.source = SourceText(text, filename, options.include_paths)
         self.signatures = self._signatures()
@@ -401,9 +396,9 @@ class TracedProgram:
         for symbol, parameters in overloads:
             try:
                 if len(parameters) != len(arguments):
-                    raise ArgumentError(f"'{name}' takes {_count(len(parameters))}, not {len(arguments)}")
+                    raise ArgumentError(f"'{name}' takes {count_of(len(parameters))}, not {len(arguments)}")
                 pairs = zip(parameters, arguments, strict=True)
-                bound = [_argument(name, parameter, type_, value) for (parameter, type_), value in pairs]
+                bound = [argument_value(name, parameter, type_, value) for (parameter, type_), value in pairs]
             except ArgumentError as problem:
                 problems.append(str(problem))
                 continue
@@ -578,7 +573,7 @@ class TracedProgram:
         recorder.begin(compiled.tables.rows)
         data = BoundData(compiled.slots)
         data.set_int(0, recorder.address)
-        _store(data, values, types)
+        store_arguments(data, values, types)
         with self._contexts.context() as run:
             draws = None if rng is None else generator(run, rng)
             if draws is not None:
@@ -608,68 +603,7 @@ class TracedProgram:
 
     def recorder(self, context: TraceContext, longest: int = 0) -> Recorder:
         """One that nobody reads any more, or a new one. `longest`: bytes of the longest record."""
-        from sys import getrefcount
-
-        chunk_bytes = max(EDGES_CHUNK_BYTES if context.overflow == "edges" else CHUNK_BYTES, longest)
-        made = partial(Recorder, context.limit_bytes, context.overflow, chunk_bytes)
-        if context.overflow == "edges":  # these keep a second run of their own
-            return made()
-        kept = self._recorders.setdefault((context.limit_bytes, context.overflow, chunk_bytes), [])
-        with self._lock:
-            for recorder in kept:
-                if getrefcount(recorder) <= 3:
-                    return recorder
-            found = made()
-            if len(kept) < POOLED:
-                kept.append(found)
-            return found
-
-
-def _count(number: int) -> str:
-    return "1 argument" if number == 1 else f"{number} arguments"
-
-
-def _argument(function: str, name: str, type_: ValueType, value: Any) -> tuple[Any, int]:
-    """An argument as the function takes it, and whether an int had to become real."""
-    if type_.base == "other":
-        raise ArgumentError(f"'{function}' cannot be traced yet: the type of its argument '{name}' is not supported")
-    what = f"'{function}': argument '{name}'"
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ArgumentError(f"{what} is ragged") from None
-    if array.dtype.kind not in "iuf" and array.size:
-        raise ArgumentError(f"{what} is {type_}, not {type(value).__name__}")
-    if array.ndim != type_.rank:
-        raise ArgumentError(f"{what} is {type_}, with {type_.rank} dimensions, but has {array.ndim}")
-    if not type_.is_int:
-        return (array.astype(float) if array.ndim else float(array)), int(array.dtype.kind != "f")
-    if array.dtype.kind == "f" and array.size:
-        raise ArgumentError(f"{what} is {type_}, but a real was given")
-    if array.size and not (-(2**31) <= int(array.min()) and int(array.max()) < 2**31):
-        raise ArgumentError(f"{what} does not fit 32 bits")
-    return (array.astype(np.int32) if array.ndim else int(array)), 0
-
-
-def _store(data: BoundData, values: Sequence[Any], types: Sequence[ValueType]) -> None:
-    slot = 1
-    for value, type_ in zip(values, types, strict=True):
-        if type_.rank:
-            data.set_array(slot, _elements(value, type_))
-            for n, size in enumerate(value.shape, slot + 1):
-                data.set_int(n, size)
-        elif type_.is_int:
-            data.set_int(slot, value)
-        else:
-            data.set_real(slot, value)
-        slot += 1 + type_.rank
-
-
-def _elements(value: npt.NDArray[Any], type_: ValueType) -> npt.NDArray[Any]:
-    """In the order of compiled programs: matrices by column."""
-    ordered = np.swapaxes(value, -1, -2) if type_.base == "matrix" else value
-    flat = np.ascontiguousarray(ordered).reshape(-1)
-    return flat if flat.size else np.zeros(1, flat.dtype)
+        return self._recorders.take(context.limit_bytes, context.overflow, longest)
 
 
 def _error(compiled: _Compiled, status: int, run: Any, draws: Any) -> UlamError:
