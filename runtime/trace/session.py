@@ -135,8 +135,8 @@ class Trace(Exports):
         self.other_draws: dict[int, Draws] = {}
         """Of a version: what ops drew that were evaluated anew."""
         self._terms: Terms | None = None
-        self.latest_update: Update | None = None
-        """The one that was made in place last."""
+        self.updates: list[Update] = []
+        """Those in place that can be taken back, in order."""
 
     @property
     def failed(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -98,6 +98,11 @@ class Tape:
         if found is None:
             found = self._runs[frame.place] = Runs(frame)
         return found
+
+    def drop_runs(self, segments: Collection[int]) -> None:
+        """Forgets when blocks ran in other segments."""
+        for place in [place for place in self._runs if place // SEGMENT not in segments]:
+            del self._runs[place]
 
     def version(self) -> Tape:
         """A tape that shares the records, to be changed."""

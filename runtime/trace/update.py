@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ulam.runtime.trace.session import Trace
 
 
+KEPT = 100
+"""Updates in place that can be taken back; of earlier ones nothing is kept."""
+
+
 class Update:
     """What `Trace.update` has done. `trace` is the new version: a trace like any other.
 
@@ -73,8 +77,12 @@ class Update:
         """The trace as it was before. An update in place is taken back; later ones must be taken back first."""
         if self._undo is None:
             return self._before
-        if self.trace.latest_update is not self:
-            raise ArgumentError("the update was taken back already, or another one was made in place since")
+        made = self.trace.updates
+        if self not in made:
+            raise ArgumentError(f"the update was taken back already, or more than {KEPT} others followed it")
+        if made[-1] is not self:
+            raise ArgumentError("another update was made in place since: that must be taken back before")
+        made.pop()
         restore(self.trace, self._undo)
         return self.trace
 
@@ -153,8 +161,10 @@ def update(
     if not in_place:
         return Update(version, trace, work, delta, None)
     state = take_over(trace, version)
-    trace.latest_update = Update(trace, trace, work, delta, state)
-    return trace.latest_update
+    done = Update(trace, trace, work, delta, state)
+    trace.updates.append(done)
+    del trace.updates[:-KEPT]
+    return done
 
 
 def _difference(old: Any, new: Any) -> float | None:

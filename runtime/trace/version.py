@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.trace.recorder import Continuation, Draws, Recorder
@@ -13,6 +15,7 @@ from ulam.runtime.trace.tape import Tape
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.contexts import TraceContext
+    from ulam.runtime.trace.gradient_check import DensityPoint
     from ulam.runtime.trace.session import Trace, TraceError
 
 
@@ -55,14 +58,14 @@ class State:
     error: TraceError | None
     runs: dict[int, Any]
     other_draws: dict[int, Draws]
-    latest: Any
+    density: DensityPoint | None
 
 
 def take_over(trace: Trace, version: Trace) -> State:
     """Makes a trace what a version of it is. Nodes stay, and have the new values; what they were is returned."""
     state = State(
         trace.tape.version(), trace.draws, trace.continuation, trace.error, trace.runs, trace.other_draws,
-        trace.latest_update,
+        trace.density,
     )  # fmt: skip
     _become(trace, version.tape, version)
     return state
@@ -71,7 +74,6 @@ def take_over(trace: Trace, version: Trace) -> State:
 def restore(trace: Trace, state: State) -> None:
     """Takes an update in place back."""
     _become(trace, state.tape, state)
-    trace.latest_update = state.latest
 
 
 def _become(trace: Trace, tape: Tape, other: Trace | State) -> None:
@@ -79,7 +81,7 @@ def _become(trace: Trace, tape: Tape, other: Trace | State) -> None:
 
     trace.tape.take_over(tape)
     trace.draws, trace.continuation, trace.error = other.draws, other.continuation, None
-    trace.runs, trace.other_draws = other.runs, other.other_draws
+    trace.runs, trace.other_draws, trace.density = other.runs, other.other_draws, other.density
     trace.users.clear()
     trace.decided.clear()
     trace.adjoints = None
@@ -100,6 +102,16 @@ def set_error(trace: Trace, error: UlamError | None) -> None:
         trace.error = TraceError(error, origin(trace))
 
 
+def set_density(version: Trace, base: Trace) -> None:
+    """Of a version of a log density: where that is; None where a value was set that no point gives."""
+    version.density = None
+    if base.density is None or any(found.fixed for found in version.tape.changes.values()):
+        return
+    pairs = zip(version.root.frame.graph.parameters, version.tape.arguments, strict=True)
+    parts = [np.ravel(value) for parameter, value in pairs if not parameter.data]
+    version.density = replace(base.density, theta=np.concatenate([np.zeros(0), *parts]))
+
+
 def draws_of(trace: Trace) -> Mapping[int, Draws]:
     """What was drawn, by segment."""
     return {number: run.draws for number, run in trace.runs.items()} | trace.other_draws
@@ -110,6 +122,7 @@ def drop_segments(trace: Trace) -> None:
     tape = trace.tape
     used = tape.changes.segments
     drawn = {taken.segment for found in tape.changes.values() for taken in found.draws.values()}
+    tape.drop_runs(used)
     tape.segments = {number: recorder for number, recorder in tape.segments.items() if number in used}
     trace.runs = {number: run for number, run in trace.runs.items() if number in used}
     trace.other_draws = {number: draws for number, draws in trace.other_draws.items() if number in drawn}
