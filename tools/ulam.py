@@ -324,7 +324,7 @@ def trace(
         typer.Option(
             "--theta",
             "--unconstrained",
-            help="Of --density: unconstrained parameters, a JSON file or text with an array.",
+            help="Of --density: unconstrained parameters, numbers with commas, or a JSON file or text with an array.",
         ),
     ] = None,
     init: Annotated[
@@ -405,7 +405,10 @@ def explain(
         typer.Option(help="Where: a radius (default 2), or a JSON file or text with some or all parameters."),
     ] = None,
     unconstrained: Annotated[
-        str | None, typer.Option(help="Where, as unconstrained parameters: a JSON file or text with an array.")
+        str | None,
+        typer.Option(
+            help="Where, as unconstrained parameters: numbers with commas, or a JSON file or text with an array."
+        ),
     ] = None,
     tries: Annotated[
         int, typer.Option(min=1, help="Draw so many points; explain the first that fails, count all by statement.")

@@ -26,10 +26,15 @@ def print_log_density(
 
 
 def read_points(source: str, size: int, option: str = "--params") -> list[np.ndarray[Any, np.dtype[np.float64]]]:
-    """Points from JSON text or a file: `[...]`, `[[...], ...]`, or CmdStan's `{"params_r": ...}` around one of them."""
+    """Points from JSON text or a file: `[...]`, `[[...], ...]`, or CmdStan's `{"params_r": ...}` around one of them.
+
+    Numbers with commas between them are one point.
+    """
     name = option
     text = source
-    if source.lstrip()[:1] not in ("[", "{"):
+    if (numbers := _numbers(source)) is not None:
+        text = json.dumps(numbers)
+    elif source.lstrip()[:1] not in ("[", "{"):
         if not os.path.isfile(source):
             raise FileNotFoundError(f"parameter file '{source}' does not exist")
         name, text = source, Path(source).read_text(encoding="utf-8")
@@ -51,3 +56,11 @@ def read_points(source: str, size: int, option: str = "--params") -> list[np.nda
         found = array.shape[-1] if array.ndim else "a number"
         raise DataError([f"{name}: the model has {size} unconstrained parameters, found {found}"])
     return list(array)
+
+
+def _numbers(text: str) -> list[float] | None:
+    """Numbers with commas between them; None if it is anything else."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        return None

@@ -126,6 +126,9 @@ def test_log_density(model: str, data: str, tmp_path: Path, capsys: Capture) -> 
     value = -0.5 * (1 - in_c.SUM) ** 2 - math.exp(0.3) - 0.5 * sum(x * x for x in THETA[2:])
     assert report["log_density"] == pytest.approx(value, rel=1e-14)
     assert report["gradient"][0] == in_c.SUM - 1
+    plain = ", ".join(map(str, THETA))
+    assert ulam.main(["log-density", model, "--data", data, f"--params={plain}", "--no-jacobian"]) == 0
+    assert json.loads(capsys.readouterr().out) == report
     both = json.dumps({"params_r": [THETA, THETA]})
     assert ulam.main(["log-density", model, "--data", data, "--params", both, "--no-propto"]) == 0
     lines = capsys.readouterr().out.splitlines()
