@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.passes.trace.graph import Block, Item
+from ulam.passes.trace.graph import Block, Item, ValueType
 from ulam.runtime.trace.frames import Frame
-from ulam.runtime.trace.layout import Batch, Layout
+from ulam.runtime.trace.layout import Batch, Layout, Spot
 
+_REAL = ValueType("real")
 INT, REAL, CONTAINER, COUNT = "int", "real", "container", "count"
 VALUE, TARGET, STREAM, COUNTER, CLOCK = "value", "target", "stream", "counter", "clock"
 
@@ -97,9 +99,42 @@ def rows_of(frame: Frame, batch: Batch) -> Iterator[Rows]:
         block = frame.layout.by_record[int(number)]
         steps = np.zeros(1, np.int64) if alone else np.flatnonzero(batch.blocks == number)
         slots = slots_of(frame.layout, block)
-        words = frame.words(block, steps + batch.first, batch.places[steps])
+        words = _words(frame, block, steps + batch.first, batch.places[steps])
         columns = [scalar_column(words, slot) for slot in slots]
         yield Rows(frame, block, steps + batch.first, slots, columns)
+
+
+def _words(
+    frame: Frame, block: Block, steps: npt.NDArray[np.int64], places: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """What steps of a block keep: a row of slots for each. Of a version, scalars are as an update has made them."""
+    found = frame.recorder.words(places, block.slots)
+    changes, terms = frame.tape.changes.get(frame.place), frame.tape.terms
+    if changes is None and terms is None:
+        return found
+    found = found.copy()
+    rows = {int(step): row for row, step in enumerate(steps.tolist())}
+    for (run, offset), value in () if changes is None else changes.values.items():
+        row, ordinal = rows.get(run // 2), offset - len(block.arguments)
+        if row is not None and run % 2 == 0 and 0 <= ordinal < len(block.items):
+            item = block.items[ordinal]
+            if item.slot is not None and not item.type.rank:
+                found[row, item.slot] = _word(value, item.type)
+    if block.counter >= 0 and changes is not None:
+        counter = frame.layout.header_before(block).arguments[-1]
+        for step, row in rows.items():
+            found[row, block.counter] = frame.value(counter.index, Spot(step, False, 0))
+    for offset, item in enumerate(block.items, len(block.arguments)):
+        if terms is not None and item.target_slot is not None:
+            for step, row in rows.items():
+                if (number := terms.find(frame.place, (2 * step, offset))) is not None:
+                    found[row, item.target_slot] = _word(terms.target(number + 1), _REAL)
+    return found
+
+
+def _word(value: Any, type_: ValueType) -> int:
+    """A scalar as a slot has it."""
+    return int(value) if type_.is_int else struct.unpack("<q", struct.pack("<d", value))[0]
 
 
 def scalar_column(words: npt.NDArray[np.int64], slot: Slot) -> npt.NDArray[Any]:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ulam.passes.trace.graph import SKIPPED, Block, Edge, Item, Operand, ValueType
 from ulam.runtime.trace.layout import Batch, Scan, Spot, spot_of
@@ -502,34 +501,6 @@ class Frame:
                 return self.tape.as_recorded(given, item.type)
         return self._stored(item.type, step, item.slot)
 
-    def words(self, block: Block, steps: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """What steps of a block keep of scalars: a row of slots for each. `places`: of their records."""
-        found = self.recorder.words(places, block.slots)
-        changes, terms = self.tape.changes.get(self.place), self.tape.terms
-        if changes is None and terms is None:
-            return found
-        found = found.copy()
-        rows = {int(step): row for row, step in enumerate(steps.tolist())}
-        for (run, offset), value in () if changes is None else changes.values.items():
-            row, ordinal = rows.get(run // 2), offset - len(block.arguments)
-            if row is not None and run % 2 == 0 and 0 <= ordinal < len(block.items):
-                item = block.items[ordinal]
-                if item.slot is not None and not item.type.rank:
-                    found[row, item.slot] = _word(value, item.type)
-        if block.counter >= 0 and changes is not None:
-            for step, row in rows.items():
-                found[row, block.counter] = self._count(block, step)
-        for offset, item in enumerate(block.items, len(block.arguments)):
-            if terms is not None and item.target_slot is not None:
-                for step, row in rows.items():
-                    if (number := terms.find(self.place, (2 * step, offset))) is not None:
-                        found[row, item.target_slot] = _word(terms.target(number + 1), _REAL)
-        return found
-
-    def _count(self, body: Block, step: int) -> int:
-        """The variable of the loop that a block is the body of."""
-        return self.value(self.layout.header_before(body).arguments[-1].index, Spot(step, False, 0))
-
     def _stored(self, type_: ValueType, step: int, slot: int) -> Any:
         data = self._slot(step, slot, 8 * type_.slots)
         if not type_.rank:
@@ -641,11 +612,6 @@ class Frame:
         changes = self.tape.changes.get(self.place)
         found = None if changes is None else changes.draws.get(key_of(spot))
         return found or self.recorded_draws(spot)
-
-
-def _word(value: Any, type_: ValueType) -> int:
-    """A scalar as a slot has it."""
-    return int(value) if type_.is_int else struct.unpack("<q", struct.pack("<d", value))[0]
 
 
 def _all_sizes(type_: ValueType, given: list[Any]) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from ulam.runtime.trace.target import Terms, is_hidden, is_read, path_of, touchi
 from ulam.runtime.trace.update_values import Setting
 from ulam.runtime.trace.uses import CONDITION, RESULT
 from ulam.runtime.trace.values import converted, same
-from ulam.runtime.trace.version import draws_of, drop_segments, set_density, set_error
+from ulam.runtime.trace.version import draws_of, drop_segments, set_error
 from ulam.runtime.trace.written import RecordWriter
 
 if TYPE_CHECKING:
@@ -540,7 +540,6 @@ class Propagation:
     def _finish(self) -> None:
         version = self.version
         drop_segments(version)
-        set_density(version, self.base)
         root = version.root
         spot = root.frame.spot(root.at)
         child = root.frame.child(spot)

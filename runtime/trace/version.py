@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.trace.recorder import Continuation, Draws, Recorder
@@ -15,7 +13,6 @@ from ulam.runtime.trace.tape import Tape
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.contexts import TraceContext
-    from ulam.runtime.trace.gradient_check import DensityPoint
     from ulam.runtime.trace.session import Trace, TraceError
 
 
@@ -58,15 +55,11 @@ class State:
     error: TraceError | None
     runs: dict[int, Any]
     other_draws: dict[int, Draws]
-    density: DensityPoint | None
 
 
 def take_over(trace: Trace, version: Trace) -> State:
     """Makes a trace what a version of it is. Nodes stay, and have the new values; what they were is returned."""
-    state = State(
-        trace.tape.version(), trace.draws, trace.continuation, trace.error, trace.runs, trace.other_draws,
-        trace.density,
-    )  # fmt: skip
+    state = State(trace.tape.version(), trace.draws, trace.continuation, trace.error, trace.runs, trace.other_draws)
     _become(trace, version.tape, version)
     return state
 
@@ -81,7 +74,7 @@ def _become(trace: Trace, tape: Tape, other: Trace | State) -> None:
 
     trace.tape.take_over(tape)
     trace.draws, trace.continuation, trace.error = other.draws, other.continuation, None
-    trace.runs, trace.other_draws, trace.density = other.runs, other.other_draws, other.density
+    trace.runs, trace.other_draws = other.runs, other.other_draws
     trace.users.clear()
     trace.decided.clear()
     trace.adjoints = None
@@ -100,16 +93,6 @@ def set_error(trace: Trace, error: UlamError | None) -> None:
     if error is not None:
         trace.error = TraceError(error, None)
         trace.error = TraceError(error, origin(trace))
-
-
-def set_density(version: Trace, base: Trace) -> None:
-    """Of a version of a log density: where that is; None where a value was set that no point gives."""
-    version.density = None
-    if base.density is None or any(found.fixed for found in version.tape.changes.values()):
-        return
-    pairs = zip(version.root.frame.graph.parameters, version.tape.arguments, strict=True)
-    parts = [np.ravel(value) for parameter, value in pairs if not parameter.data]
-    version.density = replace(base.density, theta=np.concatenate([np.zeros(0), *parts]))
 
 
 def draws_of(trace: Trace) -> Mapping[int, Draws]:
