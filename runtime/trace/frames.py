@@ -64,6 +64,7 @@ class Frame:
         self.call = call
         self.head = 1 + len(self.graph.parameters)
         self.scan = tape.scan_of(place) or Scan(place % SEGMENT, self.head, tape.record_count)
+        self._parameters: dict[int, Any] = {}
         self._known: dict[tuple[int, int], Any] = {}  # counts and containers, by step and place in it
 
     @property
@@ -84,6 +85,7 @@ class Frame:
     def forget_values(self) -> None:
         """Values that were worked out are worked out again: an update has changed what they are made of."""
         self._known.clear()
+        self._parameters.clear()
         for name in ("failed", "length"):
             self.__dict__.pop(name, None)
 
@@ -389,8 +391,10 @@ class Frame:
 
     def parameter(self, number: int) -> Any:
         """The value of a parameter: of the caller's operand, or of its caller's."""
-        frame, types = self, list[ValueType]()
+        frame, types, wanted = self, list[ValueType](), number
         while frame.parent is not None:
+            if (value := frame._parameters.get(number, MISSING)) is not MISSING:
+                break
             types.append(frame.graph.parameters[number].type)
             if (value := frame.changed(parameter_key(number))) is not MISSING:
                 break
@@ -405,6 +409,7 @@ class Frame:
             value = self.tape.arguments[number]
         for type_ in reversed(types):
             value = converted(value, type_)
+        self._parameters[wanted] = value
         return value
 
     def operand_of_call(self, position: int, number: int) -> tuple[Operand, Spot]:

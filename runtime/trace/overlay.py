@@ -105,20 +105,23 @@ class Changes(Mapping[int, FrameChanges]):
             self._frames[frame.place] = FrameChanges(frame.parent.place, key_of(frame.parent.spot(frame.call)))
             frame = frame.parent
 
-    def call_within(self, place: int, outer: int) -> Key | None:
-        """Through which call of the frame `outer` a changed frame is reached; None if it is not."""
-        while place != outer:
-            found = self._frames.get(place)
-            if found is None or found.caller < 0:
-                return None
-            place, call = found.caller, found.call
-            if place == outer:
-                return call
-        return None
+    def within(self, outer: int) -> dict[int, Key]:
+        """The changed frames below the frame `outer`, and through which of its calls they are reached."""
+        known: dict[int, Key | None] = {}
+        for place in self._frames:
+            chain: list[int] = []
+            while place not in known and place != outer and (found := self._frames.get(place)) is not None:
+                chain.append(place)
+                place = found.caller
+            through = known.get(place)
+            for inner in reversed(chain):
+                found = self._frames[inner]
+                through = known[inner] = found.call if found.caller == outer else through
+        return {place: call for place, call in known.items() if call is not None}
 
     def forget(self, outer: int, after: Key = (-2, 0)) -> None:
         """What is different in a frame, and in what it calls, behind a place."""
-        inside = [place for place in self._frames if (c := self.call_within(place, outer)) is not None and c > after]
+        inside = [place for place, call in self.within(outer).items() if call > after]
         for place in inside:
             del self._frames[place]
             self._own.discard(place)

@@ -246,6 +246,7 @@ class Propagation:
         changes = self.version.tape.changes.of(call.frame)
         changes.values[key] = setting.value
         changes.fixed.add(key)
+        call.frame.forget_values()
         if not same(setting.old, setting.value):
             if key[0] >= 0 and setting.is_op:
                 self._term(call, key, call.frame.item_at(spot_of(key)), setting.value)
@@ -505,10 +506,7 @@ class Propagation:
         own = changes.get(frame.place)
         if own is not None and any((0, 0) <= key < before for key in own.fixed):
             return True
-        return any(
-            found.fixed and (at := changes.call_within(place, frame.place)) is not None and at < before
-            for place, found in changes.items()
-        )
+        return any(changes[place].fixed and at < before for place, at in changes.within(frame.place).items())
 
     def _run_whole(self, whole: _Whole) -> None:
         """Runs the traced function again: natively, or on from where an op has thrown or did so before."""
