@@ -7,6 +7,7 @@ node = StanModel("geom.stan").track("geom_rng", 1, 0.5, rng=Scripted([0.7, 0.8, 
 print_levels(node, 2)
 """
 
+from ulam.runtime.explain.explanation import Explanation
 from ulam.runtime.trace.choices import ContextError, HookError
 from ulam.runtime.trace.contexts import (
     Compose,
@@ -21,12 +22,12 @@ from ulam.runtime.trace.contexts import (
     TraceContext,
     is_builtin,
 )
-from ulam.runtime.trace.diff import Diff, Divergence, TermDifference, ValueDifference, diff
-from ulam.runtime.trace.explanation import Explanation
-from ulam.runtime.trace.export_json import schema
+from ulam.runtime.trace.diff.differences import Diff, Divergence, TermDifference, ValueDifference, diff
+from ulam.runtime.trace.export.json import schema
+from ulam.runtime.trace.export.read_json import from_json
 from ulam.runtime.trace.functions import Functions, StanFunction, functions, traced_ir, track
-from ulam.runtime.trace.gradient_check import GradientCheck
-from ulam.runtime.trace.import_json import from_json
+from ulam.runtime.trace.gradients.gradient_check import GradientCheck
+from ulam.runtime.trace.gradients.op_library import NoDerivative, OpLibrary
 from ulam.runtime.trace.listing import format_levels, print_levels
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
@@ -48,13 +49,12 @@ from ulam.runtime.trace.nodes import (
     TargetTerm,
     TildeNode,
 )
-from ulam.runtime.trace.op_library import NoDerivative, OpLibrary
 from ulam.runtime.trace.program_text import Location, Span
 from ulam.runtime.trace.queries import Axis, backward, dependents, forward, query, referenced
 from ulam.runtime.trace.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
 from ulam.runtime.trace.saved import DamagedTrace, load
-from ulam.runtime.trace.session import Trace, TraceError
-from ulam.runtime.trace.update import Reused, Update
+from ulam.runtime.trace.trace import Trace, TraceError
+from ulam.runtime.trace.update.update import Reused, Update
 from ulam.runtime.trace.values import MISSING, Digest
 
 __all__ = [

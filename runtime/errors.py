@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.explanation import Explanation
+    from ulam.runtime.explain.explanation import Explanation
 
 
 class UlamError(RuntimeError):

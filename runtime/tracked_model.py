@@ -18,10 +18,10 @@ from ulam.runtime.errors import ArgumentError
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
+    from ulam.runtime.explain.explanation import Explanation
     from ulam.runtime.names import GlobalVariable
     from ulam.runtime.trace.contexts import TraceContext
-    from ulam.runtime.trace.explanation import Explanation
-    from ulam.runtime.trace.gradient_check import GradientCheck
+    from ulam.runtime.trace.gradients.gradient_check import GradientCheck
     from ulam.runtime.trace.nodes import ItemNode, NestedCallNode
     from ulam.runtime.trace.recorder import Source
     from ulam.runtime.trace.session import ModelRoot, TracedProgram
@@ -96,7 +96,7 @@ class TrackedModel:
         `propto` drops terms that do not depend on the parameters, `jacobian` adds the change of variables. The value
         is, bit for bit, that of `log_density` of a model compiled with `opt_level=0`.
         """
-        from ulam.runtime.trace.gradient_check import Density
+        from ulam.runtime.trace.gradients.gradient_check import Density
         from ulam.runtime.trace.session import ModelRoot
 
         node = self._track_root(ModelRoot("log_prob", propto, jacobian), theta, context, None, on_error)
@@ -156,9 +156,9 @@ class TrackedModel:
 
         `theta` is what optimizers take as `init`: an unconstrained point, constrained values by name, or a radius.
         With `tries` so many points are drawn, the first that fails is explained, and all are counted by statement.
-        See `ulam.runtime.trace.explain.explain`.
+        See `ulam.runtime.explain.explainer.explain`.
         """
-        from ulam.runtime.trace.explain import explain
+        from ulam.runtime.explain.explainer import explain
 
         return explain(self, theta, propto=propto, jacobian=jacobian, tries=tries, seed=seed)
 

@@ -552,7 +552,7 @@ def _explain(error: InitializationError) -> None:
         print(f"ulam: note: no explanation: {type(problem).__name__}: {problem}", file=sys.stderr)
         return
     if found is not None:
-        from ulam.runtime.trace.explain_terminal import print_explanation
+        from ulam.runtime.explain.terminal import print_explanation
 
         print("\nThe first point that failed:", file=sys.stderr)
         print_explanation(found, sys.stderr)

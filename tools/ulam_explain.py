@@ -31,7 +31,7 @@ class ExplainCommand(ModelCommand):
         if self.init is not None and self.unconstrained is not None:
             print("ulam: error: --init and --unconstrained exclude each other", file=sys.stderr)
             return EXIT_USAGE
-        from ulam.runtime.trace.explain_terminal import print_explanation
+        from ulam.runtime.explain.terminal import print_explanation
 
         with redirect_stdout(sys.stderr) if self.json else nullcontext():  # what the program prints is no JSON
             model = self.loaded()

@@ -17,9 +17,9 @@ from ulam.runtime.comparison import Vector, first_points
 from ulam.runtime.errors import DataError
 from ulam.runtime.model import StanModel
 from ulam.runtime.trace.contexts import TraceContext
-from ulam.runtime.trace.diff import diff
+from ulam.runtime.trace.diff.differences import diff
+from ulam.runtime.trace.export.read_json import from_json
 from ulam.runtime.trace.functions import functions, track
-from ulam.runtime.trace.import_json import from_json
 from ulam.runtime.trace.listing import STYLES, lines_of
 from ulam.runtime.trace.nodes import ItemNode
 from ulam.runtime.trace.recorder import Scripted, Seeded, Source

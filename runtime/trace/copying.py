@@ -18,7 +18,7 @@ from ulam.runtime.trace.version import draws_of
 from ulam.runtime.trace.written import Record, RecordWriter
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.session import Trace
+    from ulam.runtime.trace.trace import Trace
 
 Read = Callable[[Frame, Item, Spot], Any]
 Caller = tuple[int, Key]

@@ -26,7 +26,7 @@ from ulam.runtime.trace.recorder import ANY_VALUE, CONTAINER, INT, PROBE, REAL, 
 from ulam.runtime.trace.values import MISSING, Digest
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.session import Trace
+    from ulam.runtime.trace.trace import Trace
 
 ALL, NONFINITE, BETWEEN = 0, 1, 2
 Order = tuple[int, ...]

@@ -27,7 +27,7 @@ from ulam.runtime.trace.nodes import (
 from ulam.runtime.trace.values import MISSING, value_text
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.session import Trace
+    from ulam.runtime.trace.trace import Trace
 
 STYLES = ("seed", "full")
 INDENT = "  "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ulam.passes.trace.graph import VOID, Argument, Edge, Item, Operand, ValueType
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.trace.exports import Exports
+from ulam.runtime.trace.export.formats import Exports
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Spot
 from ulam.runtime.trace.operands import Const, Ref
@@ -15,8 +15,8 @@ from ulam.runtime.trace.program_text import FunctionText, Location, Span
 from ulam.runtime.trace.values import MISSING, converted
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.session import Trace
-    from ulam.runtime.trace.update import Update
+    from ulam.runtime.trace.trace import Trace
+    from ulam.runtime.trace.update.update import Update
 
 
 class Node(Exports):

@@ -24,8 +24,8 @@ from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.overlay import Changes, FrameChanges
 from ulam.runtime.trace.program_text import SourceText
 from ulam.runtime.trace.recorder import Draws, Recorder
-from ulam.runtime.trace.session import Trace, TraceError
 from ulam.runtime.trace.tape import Tables, Tape
+from ulam.runtime.trace.trace import Trace, TraceError
 
 VERSION = 1
 _MAGIC = b"ULAM-TRACE "
@@ -141,7 +141,7 @@ def _read(rest: bytes, length: int) -> Any:
     values, kinds = np.frombuffer(take(8 * count), np.uint64), np.frombuffer(take(count), np.uint8)
     trace.draws = Draws(values, kinds, head["scripted"])
     if head["error"] is not None:
-        from ulam.runtime.trace.session import origin
+        from ulam.runtime.trace.trace import origin
 
         trace.error = TraceError(SavedError(*head["error"]), None)
         trace.error = TraceError(trace.error.exception, origin(trace))

@@ -12,7 +12,7 @@ from ulam.runtime.trace.columns import Call, batches, calls_in
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Batch
 from ulam.runtime.trace.nodes import TargetTerm
-from ulam.runtime.trace.session import Trace
+from ulam.runtime.trace.trace import Trace
 
 Path = tuple[tuple[str, int], ...]
 """The calls that lead to a frame: symbol of the calling function and number of the op."""

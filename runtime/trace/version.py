@@ -13,7 +13,7 @@ from ulam.runtime.trace.tape import Tape
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.contexts import TraceContext
-    from ulam.runtime.trace.session import Trace, TraceError
+    from ulam.runtime.trace.trace import Trace, TraceError
 
 
 def require_updatable(trace: Trace) -> None:
@@ -70,7 +70,7 @@ def restore(trace: Trace, state: State) -> None:
 
 
 def _become(trace: Trace, tape: Tape, other: Trace | State) -> None:
-    from ulam.runtime.trace.session import TraceError, origin
+    from ulam.runtime.trace.trace import TraceError, origin
 
     trace.tape.take_over(tape)
     trace.draws, trace.continuation, trace.error = other.draws, other.continuation, None
@@ -86,7 +86,7 @@ def _become(trace: Trace, tape: Tape, other: Trace | State) -> None:
 
 def set_error(trace: Trace, error: UlamError | None) -> None:
     """Of a version whose function has run again: how that ended."""
-    from ulam.runtime.trace.session import TraceError, origin
+    from ulam.runtime.trace.trace import TraceError, origin
 
     trace.tape.set_failed(error is not None)
     trace.error = None

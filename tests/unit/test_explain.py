@@ -17,14 +17,14 @@ import pytest
 
 from ulam import InitializationError, StanModel
 from ulam.runtime.errors import ArgumentError, DataError, Rejection
-from ulam.runtime.trace import explain as explain_module
-from ulam.runtime.trace.explain_birth import births
-from ulam.runtime.trace.explain_elements import SUFFIXES
-from ulam.runtime.trace.explain_supports import SUPPORTS, Interval, support
-from ulam.runtime.trace.explain_terminal import print_explanation
-from ulam.runtime.trace.explanation import Cause, Elements, Explanation, Statement
+from ulam.runtime.explain import explainer as explain_module
+from ulam.runtime.explain.birth import births
+from ulam.runtime.explain.elements import SUFFIXES
+from ulam.runtime.explain.explanation import Cause, Elements, Explanation, Statement
+from ulam.runtime.explain.supports import SUPPORTS, Interval, support
+from ulam.runtime.explain.terminal import print_explanation
+from ulam.runtime.trace.gradients.op_library import NoDerivative
 from ulam.runtime.trace.nodes import ItemNode
-from ulam.runtime.trace.op_library import NoDerivative
 from ulam.tools import ulam as command
 from ulam.trace import MISSING, NestedCallNode
 
@@ -688,7 +688,7 @@ def test_a_gradient_whose_pullbacks_are_not_there(monkeypatch: pytest.MonkeyPatc
     def refuse(*_: Any, **__: Any) -> Any:
         raise NoDerivative("not yet")
 
-    monkeypatch.setattr("ulam.runtime.trace.op_library.OpLibrary.pullback", refuse)
+    monkeypatch.setattr("ulam.runtime.trace.gradients.op_library.OpLibrary.pullback", refuse)
     found = explained("parameters { real a; }\nmodel {\n  target += sqrt(a - a);\n}", None, [0.5])
     assert found.outcome == "gradient" and culprit(found).births == [] and "not yet" in found.notes[0]
 

@@ -18,8 +18,8 @@ import pytest
 
 from ulam import StanModel
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.export.svg_layout import Box, Frame, laid_out
 from ulam.runtime.trace.saved import DamagedTrace
-from ulam.runtime.trace.svg_layout import Box, Frame, laid_out
 from ulam.trace import (
     Axis,
     DepthLimit,
@@ -208,7 +208,7 @@ def segments(frame: Frame) -> list[tuple[Any, tuple[float, float], tuple[float, 
 @pytest.mark.parametrize("name", ["h", "geom", "filled", "recursive", "density", "wide", "random"])
 def test_nothing_overlaps(name: str, h: NestedCallNode, more: dict[str, Any]) -> None:
     """Boxes are apart and inside their frames, and no line crosses a box of its frame."""
-    from ulam.runtime.trace.export_graph import Picture
+    from ulam.runtime.trace.export.graph import Picture
 
     node = h if name == "h" else more.get(name)
     if name == "geom":

@@ -5,7 +5,7 @@ import pytest
 
 from ulam import StanModel
 from ulam.runtime.errors import FatalError, ProgramError, Rejection
-from ulam.runtime.trace.moves import is_move
+from ulam.runtime.trace.gradients.moves import is_move
 from ulam.runtime.trace.nodes import ItemNode
 from ulam.trace import NestedCallNode, Only, Scripted, TraceContext
 

@@ -1,0 +1,1 @@
+"""Traces in other forms: DOT, SVG, JSON, Chrome trace, networkx, Stan."""

@@ -1,0 +1,1 @@
+"""Adjoints on the tape, and the check of compiled gradients against them."""

@@ -1,0 +1,1 @@
+"""Changing a value of a trace, and what depends on it."""
