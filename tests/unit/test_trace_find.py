@@ -120,9 +120,9 @@ def test_the_end_of_a_long_run(model: StanModel) -> None:
 
 def test_it_is_lazy(model: StanModel) -> None:
     root = model.track("grows", 1.1, 30000)
-    start = time.perf_counter()
+    start = time.thread_time()
     first = next(root.trace.find(function="*"))
-    assert first.position == 9 and time.perf_counter() - start < 0.05
+    assert first.position == 9 and time.thread_time() - start < 0.05
 
 
 def test_wrong_questions(model: StanModel) -> None:
