@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ulam.passes.trace.graph import Edge, Item
 from ulam.runtime.trace.columns import CONTAINER, REAL, VALUE, Rows, Slot, batches, call_places, rows_of
 from ulam.runtime.trace.diff.alignment import Alignment
-from ulam.runtime.trace.diff_leaves import compare_leaves
+from ulam.runtime.trace.diff.leaves import compare_leaves
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Batch, Spot
 from ulam.runtime.trace.values import MISSING, same
