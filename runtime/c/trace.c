@@ -233,42 +233,63 @@ static void leave_calls(open_calls *calls) {
     --calls->depth;
 }
 
+/* What the blocks of one call did, one after the other, while the walk is in it. */
+typedef struct {
+  int64_t latest, steps, position;
+} progress;
+
+static void note(open_frame *top, progress *done) {
+  if (top == NULL || done->steps == 0) return;
+  top->latest = done->latest;
+  top->steps += done->steps;
+  top->position += done->position;
+  *done = (progress){0, 0, 0};
+}
+
 /* Follows the calls through a chunk; returns how many nodes it has. */
 static int64_t walk_chunk(ulam_trace *trace, int64_t number) {
   int64_t nodes = 0;
   const chunk *done = &trace->chunks[number];
   const ulam_trace_block *blocks = trace->blocks;
+  const char *base = done->base;
+  const int64_t used = done->used, first = number * trace->chunk_bytes;
   open_calls *open = &trace->open;
   open_frame *top = open->depth > 0 ? &open->frames[open->depth - 1] : NULL;
+  int32_t begins = top == NULL || top->left > 0; /* whether the next record begins a call */
+  progress since = {0, 0, 0}; /* not in `top`, so that it can be in registers: bytes of edges may alias anything */
   unsigned char *edges = NULL;
+  const int32_t width = trace->edge_width;
   if (trace->mode == ULAM_TRACE_EDGES && (edges = room_for_edges(trace, done)) == NULL) trace->failed = 1;
-  for (int64_t offset = 0; offset < done->used;) {
-    int32_t block = block_of(trace, done->base + offset);
+  for (int64_t offset = 0; offset < used;) {
+    int32_t block = block_of(trace, base + offset);
     if (block == 0) break;
-    int64_t place = number * trace->chunk_bytes + offset;
-    if (top != NULL && (top->left | blocks[block].children | blocks[block].returns) == 0) {
-      top->latest = place; /* by far the most: one block of a call follows another */
-      ++top->steps;
-      top->position += blocks[block].nodes;
+    const ulam_trace_block row = blocks[block];
+    if ((begins | row.children | row.returns) == 0) {
+      since.latest = first + offset; /* by far the most: one block of a call follows another */
+      ++since.steps;
+      since.position += row.nodes;
     } else {
-      if (!trace_enter_record(open, &blocks[block], place)) {
+      note(top, &since);
+      if (!trace_enter_record(open, &blocks[block], first + offset)) {
         trace->failed = 1;
         break;
       }
       leave_calls(open);
       top = open->depth > 0 ? &open->frames[open->depth - 1] : NULL;
+      begins = top == NULL || top->left > 0;
     }
     if (edges != NULL) {
-      if (trace->edge_width == 1) {
+      if (width == 1) {
         *edges++ = (unsigned char)block;
       } else {
-        memcpy(edges, &block, (size_t)trace->edge_width); /* the low bytes come first on the machines that we emit for */
-        edges += trace->edge_width;
+        memcpy(edges, &block, (size_t)width); /* the low bytes come first on the machines that we emit for */
+        edges += width;
       }
     }
-    nodes += blocks[block].nodes;
-    offset += blocks[block].bytes;
+    nodes += row.nodes;
+    offset += row.bytes;
   }
+  note(top, &since);
   if (edges != NULL) trace->edge_bytes = edges - trace->edges;
   return nodes;
 }
