@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ctypes import memmove
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -102,13 +103,25 @@ def as_compile_error(error: Exception) -> Exception:
         return CompileError(str(error), error.diagnostics)
     if isinstance(error, NotSupportedError):
         return CompileError(f"{_place(error.location)}error: {error} [not-supported]")
-    if isinstance(error, (UlamError, OSError, MemoryError, UnicodeError)):
+    if isinstance(error, (UlamError, ArgumentError, OSError, MemoryError, UnicodeError)):
         return error
     if isinstance(error, LoweringError):
         text = f"{_place(error.location)}internal error while this is compiled: {error}"
     else:
         text = f"internal error while the program is compiled: {type(error).__name__}: {error}"
     return InternalCompilerError(f"{text}\n   {INTERNAL_ERROR_HELP}")
+
+
+@contextmanager
+def compile_errors() -> Iterator[None]:
+    """What the compiler's stages raise meanwhile is raised as users are to see it (`as_compile_error`)."""
+    try:
+        yield
+    except Exception as error:
+        raised = as_compile_error(error)
+        if raised is error:
+            raise
+        raise raised from (error if isinstance(raised, InternalCompilerError) else None)
 
 
 def _place(location: object) -> str:
@@ -243,12 +256,8 @@ class BoundProgram:
         """Runs a step of compiling, counts its time, and turns messages about the program into CompileError."""
         start = time.perf_counter()
         try:
-            return make()
-        except Exception as error:
-            raised = as_compile_error(error)
-            if raised is error:
-                raise
-            raise raised from (error if isinstance(raised, InternalCompilerError) else None)
+            with compile_errors():
+                return make()
         finally:
             self.compile_seconds += time.perf_counter() - start
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.compiler import CompileOptions
-from ulam.runtime.program import as_compile_error
+from ulam.runtime.program import compile_errors
 from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.nodes import ItemNode
 from ulam.runtime.trace.recorder import Source
@@ -52,13 +52,8 @@ class Functions:
 
 def traced_program(text: str, filename: str, options: CompileOptions) -> TracedProgram:
     """The functions of a program. Raises CompileError."""
-    try:
+    with compile_errors():
         return TracedProgram(text, filename, options)
-    except Exception as error:
-        raised = as_compile_error(error)
-        if raised is error:
-            raise
-        raise raised from error
 
 
 def functions(source: str | os.PathLike[str], include_paths: Sequence[str | os.PathLike[str]] = ()) -> Functions:

@@ -14,9 +14,9 @@ from ulam.passes.trace.graph import ROOT, ValueType
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import BoundData, ContextPool, library
-from ulam.runtime.program import as_compile_error, load_object
+from ulam.runtime.program import compile_errors, load_object
 from ulam.runtime.trace.argument_values import argument_value, count_of, store_arguments
-from ulam.runtime.trace.choices import Choices, ContextError, Hooks, HookSite, add_metadata
+from ulam.runtime.trace.choices import Choices, Hooks, HookSite, add_metadata
 from ulam.runtime.trace.contexts import TraceContext, is_builtin, takes_function
 from ulam.runtime.trace.gradients.op_library import OpLibrary
 from ulam.runtime.trace.nodes import ItemNode
@@ -222,16 +222,8 @@ class TracedProgram:
     def _compile(self, symbol: str | ModelRoot, context: TraceContext, entry: str) -> _Compiled:
         from ulam.runtime.compiler import compiling
 
-        try:
-            with compiling():
-                return self._lower(symbol, context, entry)
-        except (ArgumentError, ContextError):
-            raise
-        except Exception as error:
-            raised = as_compile_error(error)
-            if raised is error:
-                raise
-            raise raised from error
+        with compile_errors(), compiling():
+            return self._lower(symbol, context, entry)
 
     def _lower(self, symbol: str | ModelRoot, context: TraceContext, entry: str) -> _Compiled:
         from ulam.emit import jit

@@ -23,7 +23,7 @@ from ulam.passes.trace.graph import ROOT, Graph, Item, Place, ValueType
 from ulam.runtime.errors import ArgumentError, FatalError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.native import Context, library
-from ulam.runtime.program import as_compile_error, load_object
+from ulam.runtime.program import compile_errors, load_object
 from ulam.runtime.trace.frame_values import not_kept
 from ulam.runtime.trace.gradients.moves import derived, is_move, move_back, moved, violation
 from ulam.runtime.trace.nodes import ItemNode
@@ -372,14 +372,8 @@ class OpLibrary:
 def _compiled(make: Callable[[], Any]) -> Any:
     from ulam.runtime.compiler import compiling
 
-    try:
-        with compiling():
-            return make()
-    except Exception as error:
-        raised = as_compile_error(error)
-        if raised is error:
-            raise
-        raise raised from error
+    with compile_errors(), compiling():
+        return make()
 
 
 def _item(node: ItemNode | Item) -> Item:
