@@ -352,7 +352,11 @@ _UNIFORM = 2
 
 
 class DrawsExhausted(UlamError):
-    """A function drew more random numbers than were given."""
+    """A function drew more random numbers than the `count` that were given."""
+
+    @classmethod
+    def after(cls, count: int) -> DrawsExhausted:
+        return cls(f"the function drew more random numbers than the {count} that were given")
 
 
 class OtherDraws(UlamError):

@@ -340,7 +340,7 @@ class TracedProgram:
 
 def _error(compiled: _Compiled, status: int, run: Any, draws: Any) -> UlamError:
     if draws is not None and draws.problem == 1:
-        return DrawsExhausted(f"the function drew more random numbers than the {len(draws.taken())} that were given")
+        return DrawsExhausted.after(len(draws.taken()))
     if draws is not None and draws.problem == 2:
         return OtherDraws("the function draws other random numbers than those that are replayed")
     site = run.error_site

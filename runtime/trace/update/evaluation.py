@@ -90,8 +90,7 @@ class Evaluator:
             value = self._version.op_library.value(item, operands, start)
         except ProgramError as error:
             if made and made[-1].problem == 1:
-                text = f"the function drew more than the {len(made[-1].taken())} random numbers that were given"
-                raise Threw(DrawsExhausted(text)) from None
+                raise Threw(DrawsExhausted.after(len(made[-1].taken()))) from None
             raise Threw(error) from None
         self.went_on(made[-1].beyond() if others_follow else made[-1].continuation())
         return value, made[-1].taken()
