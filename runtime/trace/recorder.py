@@ -352,10 +352,11 @@ _UNIFORM = 2
 
 
 class DrawsExhausted(UlamError):
-    """A function drew more random numbers than the `count` that were given."""
+    """A function drew more random numbers than were given."""
 
     @classmethod
     def after(cls, count: int) -> DrawsExhausted:
+        """With the text for a run that was given `count` numbers."""
         return cls(f"the function drew more random numbers than the {count} that were given")
 
 
