@@ -21,6 +21,7 @@ from ulam.runtime.errors import UlamError
 from ulam.runtime.explain.explanation import short_text
 from ulam.runtime.explain.supports import Interval, support
 from ulam.runtime.trace.contexts import TraceContext
+from ulam.runtime.trace.functions import traced_program
 from ulam.runtime.trace.session import TracedProgram
 from ulam.runtime.trace.values import SHOWN, Digest, value_text
 
@@ -106,7 +107,7 @@ def _program(density: Density) -> TracedProgram:
         f"    for (i in 1:count) each[i] = {density.function}({used[0]} | {', '.join(used[1:])});\n"
         "    return each;\n  }\n}\n"
     )
-    return TracedProgram(text, "elements.stan", CompileOptions(0))
+    return traced_program(text, "elements.stan", CompileOptions(0))
 
 
 def increments(density: Density, values: list[Any]) -> list[float] | None:
@@ -115,7 +116,7 @@ def increments(density: Density, values: list[Any]) -> list[float] | None:
         return None
     try:
         root = _program(density).track("elements", values, TraceContext(max_depth=1, containers="copy"), None, "keep")
-    except (UlamError, NotImplementedError):
+    except UlamError:
         return None
     found = root.value
     return [float(x) for x in found] if isinstance(found, np.ndarray) else None

@@ -157,7 +157,7 @@ class Explainer:
                 self._context = self._small
                 lines.clear()
                 root = self._track(theta, self._context, self.propto)
-        except (CompileError, NotImplementedError) as error:
+        except CompileError as error:
             self.unsupported = str(error).splitlines()[0]
             return None
         finally:
@@ -198,7 +198,7 @@ class Explainer:
         trace = root.trace
         try:
             trace.adjoint()
-        except (UlamError, ArgumentError, NotImplementedError) as error:
+        except (UlamError, ArgumentError) as error:
             self.notes.append(f"where the gradient stops being finite is not known: {str(error).splitlines()[0]}")
             return None
         return None if trace.adjoints is None else trace.adjoints.broken
