@@ -6,7 +6,6 @@ import ctypes
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,8 @@ import emission
 
 from ulam.emit import jit
 from ulam.emit.errors import CodeGenerationError
+
+from .work import lines_executed
 
 DOUBLE_IT = """
 func.func @f(%x: f64) -> f64 attributes {entry} {
@@ -104,19 +105,13 @@ def test_targets_other_than_objects() -> None:
     assert "f:" in jit.compile_assembly(text)
 
 
-def test_emission_is_quick() -> None:
-    """Not a benchmark: catches an emitter that has become quadratic."""
-
-    def seconds(count: int) -> float:
+def test_work_of_emission_is_linear() -> None:
+    def work(count: int) -> int:
         body = "\n".join(f"%x{i + 1} = arith.addf %x{i}, %x0 : f64" for i in range(count))
         module = emission.parse(
             f"func.func @f(%x0: f64) -> f64 attributes {{entry}} {{\n{body}\nfunc.return %x{count} : f64\n}}"
         )
-        best = 1.0
-        for _ in range(3):
-            start = time.process_time()
-            emission.emit_module(module, emission.EmitOptions(2))
-            best = min(best, time.process_time() - start)
-        return best
+        return lines_executed(lambda: emission.emit_module(module, emission.EmitOptions(2)))
 
-    assert seconds(2000) < 5 * seconds(600) + 0.02
+    work(1)
+    assert work(400) < 2.05 * work(200)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,8 @@ from program_generator import DATA, generate
 from stan_interpreter import Interpreter, _OutOfFuel
 from stan_programs import build, programs
 from translation_validation import EXACT, Subject
+
+from .work import lines_executed
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -187,19 +187,12 @@ _STATEMENTS = {
 
 
 @pytest.mark.parametrize("kind", _STATEMENTS)
-def test_time_is_linear(kind: str) -> None:
-    def seconds(count: int) -> float:
+def test_work_is_linear(kind: str) -> None:
+    def work(count: int) -> int:
         body = "".join(_STATEMENTS[kind].format(i=i, half=i // 2) for i in range(count))
         text = f"data {{ int N; vector[N] x; }} parameters {{ real p; }} model {{ real s = 0; {body} target += s; }}"
-        best = float("inf")
-        for _ in range(2):
-            module = Compiler(text, "model.stan", CompileOptions(0, pipeline="")).module
-            gc.collect()
-            gc.disable()
-            start = time.process_time()
-            LazyCodeMotion().apply(Context(), module)
-            best = min(best, time.process_time() - start)
-            gc.enable()
-        return best
+        module = Compiler(text, "model.stan", CompileOptions(0, pipeline="")).module
+        return lines_executed(lambda: LazyCodeMotion().apply(Context(), module))
 
-    assert seconds(400) < 2.6 * seconds(200) + 0.02
+    work(1)
+    assert work(100) < 2.05 * work(50)

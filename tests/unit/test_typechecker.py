@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from ulam.frontend import ast
@@ -14,6 +12,8 @@ from ulam.frontend.source import Source
 from ulam.frontend.spelling import edit_distance, nearest
 from ulam.frontend.typechecker import check_library_function, check_program
 from ulam.frontend.types import INT, REAL, array_of
+
+from .work import lines_executed
 
 
 def check(text: str) -> ast.Program:
@@ -623,18 +623,13 @@ def test_nearest_needs_some_likeness() -> None:
     assert nearest("alpha", ["omega", "x"]) is None
 
 
-def test_time_grows_linearly() -> None:
-    def seconds(loops: int) -> float:
+def test_work_is_linear() -> None:
+    def work(loops: int) -> int:
         loop = "for (i in 1:N) { real a{0} = exp(v[i]) * N; target += normal_lpdf(xs[i] | a{0} * p, a{0} ^ 2); }\n"
         text = DATA + "model {\n" + "".join(loop.replace("{0}", str(k)) for k in range(loops)) + "}"
         source = Source(text, "test.stan")
-        best = float("inf")
-        for _ in range(3):
-            program = parse_program(source)
-            start = time.process_time()
-            check_program(program, source)
-            best = min(best, time.process_time() - start)
-        return best
+        program = parse_program(source)
+        return lines_executed(lambda: check_program(program, source))
 
-    seconds(1)
-    assert seconds(800) < 10 * seconds(200)
+    work(1)
+    assert work(200) < 2.05 * work(100)
