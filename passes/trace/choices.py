@@ -24,7 +24,8 @@ MOST_CLONES = 64
 class Question:
     """An op. `user`: a call of a user's function; `depth`: of what is called, 1 for the tracked call itself.
 
-    `state`: of the plan, for the function that the op is in.
+    `state`: of the plan, for the function that the op is in. `solver`: a call of a function of the library that calls
+    one of the program.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Question:
     place: Place | None
     depth: int
     state: Any
+    solver: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,9 @@ class Form:
     propto: bool = False
 
 
-def entering(_: Question) -> Choice:
+def entering(question: Question) -> Choice:
     """Enters all calls of users' functions."""
-    return Choice("enter")
+    return Choice("enter" if question.user else "primitive")
 
 
 def plain_form(_: Any) -> Form:

@@ -18,7 +18,7 @@ from ulam.dialects.stan import Effect, effects_of
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.trace.choices import Choice, Form
 from ulam.passes.trace.flow import Definition, Event, FlowBlock, FlowEdge, live_before, live_variables, place_arguments
-from ulam.passes.trace.graph import SKIPPED, VOID, Argument, Block, Edge, Graph, Item, Operand, ValueType
+from ulam.passes.trace.graph import FUNCTION, SKIPPED, VOID, Argument, Block, Edge, Graph, Item, Operand, ValueType
 from ulam.passes.trace.literals import real_positions
 from ulam.passes.trace.names import name_of, part_of_record, place_of, value_type
 from ulam.passes.trace.slots import assign_slots
@@ -38,8 +38,9 @@ class TracedFunction:
     blocks: list[FlowBlock]
     ops: dict[int, Operation]
     """Number of a value → op."""
-    item_ops: list[tuple[FlowBlock, int, Item, Operation, SSAValue | None]]
-    """Items that have an op: their block, place in it, the op, and its value if it is to be kept."""
+    item_ops: list[tuple[FlowBlock, int, Item, Operation | None, SSAValue | None]]
+    """Items that are recorded: their block, place in it, the op, and its value if it is to be kept. Without an op, the
+    value is there when the block begins."""
     guards: list[tuple[FlowBlock, int, Operation]] = field(default_factory=list[tuple[FlowBlock, int, Operation]])
     """Ops that are no items but may throw, with the number of items before them."""
     additions: list[tuple[FlowBlock, Item, Operation]] = field(default_factory=list[tuple[FlowBlock, Item, Operation]])
@@ -48,6 +49,8 @@ class TracedFunction:
     """Ops after which a hook is called."""
     returns: list[tuple[FlowBlock, Operation]] = field(default_factory=list[tuple[FlowBlock, Operation]])
     """Where a call ends, if the time is to be kept."""
+    called: stan.FuncOp | None = None
+    """Of a solver: what it calls; some of the blocks are in it."""
 
 
 def traced_function(function: stan.FuncOp, symbol: str, names: Mapping[str, str], form: Form) -> TracedFunction:
@@ -258,7 +261,7 @@ class _Tracer:
             operands = self._literals(op)
         if isinstance(op, stan.CallOp) and op.callback is not None:
             functor = self.names.get(op.callback.data, op.callback.data)
-            operands.insert(0, Operand(0, functor, ValueType("function")))
+            operands.insert(0, Operand(0, functor, FUNCTION))
         if isinstance(op, stan.FieldOp):
             operands.append(Operand(0, op.field.value.data, ValueType("int")))
         type_ = VOID if result is None else value_type(result.type, truth=truth)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan, trace
@@ -27,8 +27,11 @@ MOST_HOOKED = 32
 """Numbers that a hook is called with: scalars, and of containers the address and the sizes."""
 
 
-def instrument(traced: TracedFunction, most: int, callees: Mapping[str, str]) -> stan.FuncOp:
-    """The clone. `most`: how many elements of a container are copied; `callees`: table of a call → what it calls."""
+def instrument(traced: TracedFunction, most: int, callees: Mapping[str, str]) -> list[stan.FuncOp]:
+    """The clone; of a solver also that of what it calls.
+
+    `most`: how many elements of a container are copied; `callees`: table of a call → what it calls.
+    """
     return _Instrumenter(traced, most, callees).run()
 
 
@@ -43,27 +46,40 @@ class _Instrumenter:
         self.traced = traced
         self.most = most
         self.callees = callees
-        self.function = traced.function.clone()
+        written = [traced.function] if traced.called is None else [traced.function, traced.called]
+        self.functions = [function.clone() for function in written]
         self.values: dict[SSAValue, SSAValue] = {}
         self.ops: dict[Operation, Operation] = {}
         self.blocks: dict[Block, Block] = {}
-        for old, new in zip(traced.function.walk(), self.function.walk(), strict=True):
+        for function, clone in zip(written, self.functions, strict=True):
+            self._clone(function, clone)
+        self.records: dict[FlowBlock, trace.BlockOp] = {}
+
+    def _clone(self, function: stan.FuncOp, clone: stan.FuncOp) -> None:
+        for old, new in zip(function.walk(), clone.walk(), strict=True):
             self.ops[old] = new
             self.values.update(zip(old.results, new.results, strict=True))
             for old_region, new_region in zip(old.regions, new.regions, strict=True):
                 for old_block, new_block in zip(old_region.blocks, new_region.blocks, strict=True):
                     self.blocks[old_block] = new_block
                     self.values.update(zip(old_block.args, new_block.args, strict=True))
-        self.records: dict[FlowBlock, trace.BlockOp] = {}
 
-    def run(self) -> stan.FuncOp:
-        self.function.properties["sym_name"] = StringAttr(self.traced.graph.symbol)
+    def run(self) -> list[stan.FuncOp]:
+        self.functions[0].properties["sym_name"] = StringAttr(self.traced.graph.symbol)
+        if self.traced.called is not None:
+            solve = self.functions[0].body.block.first_op
+            assert solve is not None
+            solve.properties["callback"] = self.traced.called.sym_name
         for block in self.traced.blocks:
             if not block.silent:
                 self._begin(block)
         for block, ordinal, item, op, value in self.traced.item_ops:
+            if op is None:
+                if item.slot is not None and value is not None:
+                    self._keep(block, item.slot, item.type, None, value)
+                continue
             if item.child:
-                self.ops[op].properties["callee"] = StringAttr(self.callees.get(item.child, item.child))
+                self._enter(op, self.callees.get(item.child, item.child))
             if item.throws:
                 self._guard(block, 2 * ordinal + IN_ITEM, op)
             if item.stream is not None:
@@ -81,7 +97,16 @@ class _Instrumenter:
                 at = self.ops[op]
                 assert at.parent is not None
                 at.parent.insert_op_before(self._time(block, block.made.ended), at)
-        return self.function
+        return self.functions
+
+    def _enter(self, op: Operation, callee: str) -> None:
+        """Calls the traced function instead; of a function that is given one, what does its work."""
+        call = self.ops[op]
+        call.properties["callee"] = StringAttr(callee)
+        if "callback" in call.properties:
+            call.properties["user"] = UnitAttr()
+            for name in ("callback", "captured", "definition", "unchecked"):
+                call.properties.pop(name, None)
 
     def _hook(self, op: Operation, value: SSAValue | None, number: int) -> None:
         values = hook_values(op, value)
@@ -169,15 +194,15 @@ class _Instrumenter:
         at.parent.insert_op_before(before, at)
         at.parent.insert_op_after(after, at)
 
-    def _keep(self, block: FlowBlock, slot: int, type_: ValueType, op: Operation, value: SSAValue) -> None:
-        record = self.records[block].res
+    def _keep(self, block: FlowBlock, slot: int, type_: ValueType, op: Operation | None, value: SSAValue) -> None:
+        begin = self.records[block]
         properties = {"slot": _number(slot)}
         kind: type[Operation] = trace.ValueOp
         if type_.rank:
             kind = trace.ContainerOp
             properties["most"] = _number(self.most)
-        keep = kind.create(operands=(record, self.values[value]), properties=properties, location=op.location)
-        after = self.records[block] if isinstance(op, stan.ForEachOp) else self.ops[op]
+        after = begin if op is None or isinstance(op, stan.ForEachOp) else self.ops[op]
+        keep = kind.create(operands=(begin.res, self.values[value]), properties=properties, location=after.location)
         assert after.parent is not None
         after.parent.insert_op_after(keep, after)
 

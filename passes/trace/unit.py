@@ -44,6 +44,7 @@ from ulam.passes.trace.graph import ROOT, Graph, ValueType
 from ulam.passes.trace.instrument import hook_values, instrument
 from ulam.passes.trace.lower_trace import RECORDER_SLOT
 from ulam.passes.trace.names import place_of, value_type
+from ulam.passes.trace.solvers import is_solver_call, solver_function, traced_solver
 
 
 @dataclass
@@ -117,6 +118,7 @@ class Clones:
         self.function = function
         self.plan = plan
         self.functions = {op.sym_name.data: op for op in program.body.block.ops if isinstance(op, stan.FuncOp)}
+        self._solvers: dict[tuple[Any, ...], stan.FuncOp] = {}
         self.names = {symbol: op.stan_name.data for symbol, op in self.functions.items()}
         self.traced: dict[str, TracedFunction] = {}
         self.instrumented: list[stan.FuncOp] = []
@@ -145,11 +147,11 @@ class Clones:
             self.stub = number + 1
             callees = {symbol: self._add_counting(symbol) for symbol in self.traced if symbol != ROOT}
         for symbol, traced in self.traced.items():
-            clone = instrument(traced, self.plan.form(self.states[symbol]).copied, callees)
-            self.instrumented.append(clone)
+            clones = instrument(traced, self.plan.form(self.states[symbol]).copied, callees)
+            self.instrumented += clones
             if traced.function is root:
                 self.program.body.block.erase_op(root, safe_erase=False)
-            self.program.body.block.add_op(clone)
+            self.program.body.block.add_ops(clones)
 
     def _trace_all(self, root: stan.FuncOp) -> bool:
         """Makes the tables. Not, if a function cannot be traced and the plan has another choice: then once more."""
@@ -174,7 +176,10 @@ class Clones:
             function = current.function
             copy = function if function is root else function.clone()
             try:
-                self.traced[current.symbol] = traced_function(copy, current.symbol, self.names, form)
+                if function in self._solvers.values():
+                    self.traced[current.symbol] = traced_solver(copy, current.symbol, self.functions, form)
+                else:
+                    self.traced[current.symbol] = traced_function(copy, current.symbol, self.names, form)
             except NotSupportedError as error:
                 if current.question is None:
                     raise
@@ -191,10 +196,15 @@ class Clones:
         if isinstance(op, stan.CallOp) and op.user is not None:
             callee = self.functions[op.callee.data]
         depth = caller.depth + 1
-        question = Question(kind, name, callee is not None, place_of(op.location), depth, caller.state)
+        question = Question(
+            kind, name, callee is not None, place_of(op.location), depth, caller.state, is_solver_call(op)
+        )
         choice = self.plan.choose(question)
-        if callee is None or choice.how != "enter":
+        if choice.how != "enter":
             return choice
+        if callee is None:
+            assert isinstance(op, stan.CallOp)
+            callee = self._solver(op)
         most = self.plan.most_depth
         if most is not None and not self.counts_at_run_time and depth >= most:
             return replace(choice, how="primitive")
@@ -203,6 +213,16 @@ class Clones:
         child = self._symbol(callee, depth, choice.state)
         reached.append(_Reached(callee, child, depth, choice.state, question))
         return replace(choice, child=child)
+
+    def _solver(self, op: stan.CallOp) -> stan.FuncOp:
+        """What stands for a call of a solver: the same function for calls that differ in their arguments only."""
+        assert op.callback is not None
+        key = (op.callee, op.definition, op.callback, op.captured, op.autodiff, tuple(o.type for o in op.operands))
+        if (found := self._solvers.get(key)) is None:
+            symbol = f"{op.callee.data}.{op.callback.data}.{len(self._solvers)}"  # names in programs have no points
+            found = self._solvers[key] = solver_function(op, symbol, self.functions)
+            self.program.body.block.add_op(found)
+        return found
 
     def _symbol(self, callee: stan.FuncOp, depth: int, state: Any) -> str:
         level = "" if self.plan.most_depth is None or self.counts_at_run_time else str(depth)

@@ -11,7 +11,8 @@
 
 static const int64_t no_draws = 0;
 
-ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, const char *spill_path) {
+ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, const char *spill_path,
+                          const char *side_path) {
   ulam_trace *trace = calloc(1, sizeof *trace);
   if (trace == NULL) return NULL;
   trace->chunk_bytes = chunk_bytes;
@@ -19,7 +20,8 @@ ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, con
   trace->mode = mode;
   trace->spare = calloc(1, (size_t)chunk_bytes);
   trace->file = mode == ULAM_TRACE_SPILL ? open(spill_path, O_RDWR | O_CLOEXEC) : -1;
-  if (trace->spare == NULL || (mode == ULAM_TRACE_SPILL && trace->file < 0)) {
+  trace->side_file = mode == ULAM_TRACE_SPILL ? open(side_path, O_RDWR | O_CLOEXEC) : -1;
+  if (trace->spare == NULL || (mode == ULAM_TRACE_SPILL && (trace->file < 0 || trace->side_file < 0))) {
     ulam_trace_free(trace);
     return NULL;
   }
@@ -28,10 +30,10 @@ ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, con
 
 /* ---------------------------------------------------------------- chunks */
 
-/* Writes zeros to the file ahead of the stores: a store to a page that the disk has no room for would end the process. */
-static int reserve(const ulam_trace *trace, int64_t offset) {
-  for (int64_t done = 0; done < trace->chunk_bytes;) {
-    ssize_t written = pwrite(trace->file, trace->spare, (size_t)(trace->chunk_bytes - done), (off_t)(offset + done));
+int trace_reserve(int file, int64_t offset, int64_t bytes, const char *zeros, int64_t zero_bytes) {
+  for (int64_t done = 0; done < bytes;) {
+    int64_t wanted = bytes - done < zero_bytes ? bytes - done : zero_bytes;
+    ssize_t written = pwrite(file, zeros, (size_t)wanted, (off_t)(offset + done));
     if (written <= 0) return 0;
     done += written;
   }
@@ -49,7 +51,7 @@ static char *map_chunk(ulam_trace *trace, int64_t number) {
     trace->map_capacity = capacity;
   }
   int64_t offset = number * trace->chunk_bytes;
-  if (!reserve(trace, offset)) return NULL;
+  if (!trace_reserve(trace->file, offset, trace->chunk_bytes, trace->spare, trace->chunk_bytes)) return NULL;
   char *base = mmap(NULL, (size_t)trace->chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, trace->file, (off_t)offset);
   if (base == MAP_FAILED) return NULL;
   return trace->maps[trace->mapped++] = base;
@@ -103,7 +105,7 @@ void ulam_trace_free(ulam_trace *trace) {
   free(trace->maps);
   free(trace->idle);
   free(trace->chunks);
-  free(trace->side);
+  trace_contents_free(trace);
   free(trace->edges);
   free(trace->open.frames);
   free(trace);
@@ -113,7 +115,8 @@ int32_t ulam_trace_begin(ulam_trace *trace, const ulam_trace_block *blocks, int6
   forget_all(trace);
   trace->blocks = blocks;
   trace->block_count = count;
-  trace->dropped = trace->side_bytes = trace->edge_bytes = 0;
+  trace->dropped = trace->edge_bytes = 0;
+  trace_contents_begin(trace);
   trace->open.depth = trace->walked = 0;
   trace->edge_width = count <= 256 ? 1 : count <= 65536 ? 2 : 4;
   trace->failed = 0;
@@ -177,19 +180,6 @@ void ulam_trace_touch(ulam_trace *trace, int64_t bytes) {
     trace->held += trace->chunk_bytes;
     forget(trace, &fresh);
   }
-}
-
-static int append(char **bytes, int64_t *length, int64_t *capacity, const void *data, int64_t size) {
-  if (*length + size > *capacity) {
-    int64_t larger = 2 * *capacity + size + 4096;
-    char *grown = realloc(*bytes, (size_t)larger);
-    if (grown == NULL) return 0;
-    *bytes = grown;
-    *capacity = larger;
-  }
-  memcpy(*bytes + *length, data, (size_t)size);
-  *length += size;
-  return 1;
 }
 
 /* Room for the numbers of all blocks of a chunk; where they go. NULL if there is no memory. */
@@ -367,39 +357,14 @@ int32_t ulam_trace_finish(ulam_trace *trace) {
   return trace->failed;
 }
 
-/* The contents, if there are at most `most` elements; else their number, least, greatest, how many are NaN and infinite,
- * the first three and the last. */
-void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, int64_t count, int32_t element_bytes,
-                          int64_t most) {
-  *slot = -1;
-  if (most < 0) return;
-  if (trace->side_bytes > trace->limit) return;
-  int64_t start = trace->side_bytes;
-  int64_t head[2] = {count <= most ? 0 : 1, count};
-  int fine = append(&trace->side, &trace->side_bytes, &trace->side_capacity, head, sizeof head);
-  if (count <= most) {
-    fine = fine && append(&trace->side, &trace->side_bytes, &trace->side_capacity, data, count * element_bytes);
-  } else {
-    double digest[8] = {INFINITY, -INFINITY, 0, 0};
-    for (int64_t i = 0; i < count; ++i) {
-      double x = element_bytes == 8 ? ((const double *)data)[i] : (double)((const int32_t *)data)[i];
-      if (isnan(x)) digest[2] += 1;
-      if (isinf(x)) digest[3] += 1;
-      if (x < digest[0]) digest[0] = x;
-      if (x > digest[1]) digest[1] = x;
-      if (i < 3) digest[4 + i] = x;
-      digest[7] = x;
-    }
-    fine = fine && append(&trace->side, &trace->side_bytes, &trace->side_capacity, digest, sizeof digest);
-  }
-  trace->side_bytes = (trace->side_bytes + 7) & ~(int64_t)7;
-  if (fine && trace->side_bytes <= trace->side_capacity) *slot = start;
-}
-
 void ulam_trace_describe(const ulam_trace *trace, ulam_trace_info *info) {
-  *info = (ulam_trace_info){trace->chunk_bytes, trace->count,      trace->first_kept, trace->held,
-                            trace->dropped,     trace->side_bytes, trace->edge_bytes, trace->edge_width,
-                            trace->side,        trace->edges};
+  *info = (ulam_trace_info){
+      .chunk_bytes = trace->chunk_bytes, .chunks = trace->count, .first_kept = trace->first_kept,
+      .bytes = trace->held, .dropped = trace->dropped,
+      .side_first = trace->side_first, .side_bytes = trace->side_bytes,
+      .edge_bytes = trace->edge_bytes, .edge_width = trace->edge_width,
+      .side = trace->side, .edges = trace->edges,
+  };
 }
 
 const char *ulam_trace_chunk(const ulam_trace *trace, int64_t number, int64_t *used) {
@@ -418,11 +383,6 @@ int32_t ulam_trace_lend(ulam_trace *trace, int64_t number, const char *base, int
   trace->chunks[number].base = (char *)base;
   trace->chunks[number].borrowed = 1;
   return 1;
-}
-
-int32_t ulam_trace_lend_side(ulam_trace *trace, const char *bytes, int64_t count) {
-  trace->side_bytes = 0;
-  return append(&trace->side, &trace->side_bytes, &trace->side_capacity, bytes, count);
 }
 
 /* ---------------------------------------------------------------- reading */

@@ -28,7 +28,8 @@ typedef struct {
 
 typedef struct ulam_trace ulam_trace;
 
-ULAM_API ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, const char *spill_path);
+ULAM_API ulam_trace *ulam_trace_new(int64_t chunk_bytes, int64_t limit, int32_t mode, const char *spill_path,
+                                   const char *side_path);
 ULAM_API void ulam_trace_free(ulam_trace *trace);
 /* Forgets all records; keeps the chunks. `blocks` stays valid while the trace is used. 1 if a record of one of them is
  * longer than a chunk: such a program cannot run. */
@@ -56,7 +57,8 @@ typedef struct {
   int64_t chunk_bytes, chunks, first_kept; /* chunks before `first_kept` are gone */
   int64_t bytes;                           /* held in memory */
   int64_t dropped;                         /* nodes that are not in a chunk that is held */
-  int64_t side_bytes, edge_bytes, edge_width;
+  int64_t side_first, side_bytes; /* places of contents that are kept: from the one to the other */
+  int64_t edge_bytes, edge_width;
   const char *side;
   const unsigned char *edges;
 } ulam_trace_info;
@@ -65,7 +67,7 @@ ULAM_API const char *ulam_trace_chunk(const ulam_trace *trace, int64_t number, i
 
 /* Chunks that are read from elsewhere: of a file that they were spilled to, or of a saved trace. They stay the caller's. */
 ULAM_API int32_t ulam_trace_lend(ulam_trace *trace, int64_t number, const char *base, int64_t used);
-ULAM_API int32_t ulam_trace_lend_side(ulam_trace *trace, const char *bytes, int64_t count);
+ULAM_API int32_t ulam_trace_lend_side(ulam_trace *trace, const char *bytes, int64_t count, int64_t first);
 
 /* Up to `capacity` records of one frame: their blocks and places (chunk * chunk_bytes + offset). Begins at *place, skips
  * calls, sets *place to where to go on. *state is 0 at first; then it is kept between calls, and -1 once the frame is

@@ -52,12 +52,13 @@ static inline int is_finite_bits(uint64_t bits) { return (bits >> 52 & 0x7ff) !=
 /* Whether a container has an element that is not finite, by its contents or its digest. */
 static int has_nonfinite(const ulam_trace *trace, int64_t at) {
   int64_t head[2];
-  if (at < 0 || at > trace->side_bytes - (int64_t)sizeof head) return 0;
-  memcpy(head, trace->side + at, sizeof head);
+  const char *contents = trace_contents(trace, at, sizeof head);
+  if (contents == NULL) return 0;
+  memcpy(head, contents, sizeof head);
   at += (int64_t)sizeof head;
   int64_t count = head[0] ? 8 : head[1];
   if (count < 0 || count > (trace->side_bytes - at) / 8) return 0;
-  const char *values = trace->side + at;
+  const char *values = contents + sizeof head;
   if (head[0]) {
     double counts[2]; /* of NaN and of infinite elements */
     memcpy(counts, values + 16, sizeof counts);

@@ -47,8 +47,9 @@ struct ulam_trace {
   int64_t walked, walked_nodes; /* the latter: of the chunk walked last */
   const ulam_trace_block *blocks;
   int64_t block_count;
-  char *side; /* contents of containers */
-  int64_t side_bytes, side_capacity;
+  char *side; /* contents of containers: see trace_contents.c */
+  int64_t side_first, side_bytes, side_capacity;
+  int side_file; /* where they are spilled to */
   unsigned char *edges;
   int64_t edge_bytes, edge_capacity, edge_width;
   int file;    /* of spilled chunks, mapped one by one; they stay mapped for the next run */
@@ -81,6 +82,14 @@ static inline const char *record_at(const ulam_trace *trace, int64_t *place) {
     return NULL;
   return trace->chunks[number].base + offset;
 }
+
+/* Writes zeros to a file ahead of stores to its pages: one that the disk has no room for would end the process. */
+int trace_reserve(int file, int64_t offset, int64_t bytes, const char *zeros, int64_t zero_bytes);
+
+void trace_contents_begin(ulam_trace *trace);
+void trace_contents_free(ulam_trace *trace);
+/* Contents from a place on; NULL if they are not all kept. */
+const char *trace_contents(const ulam_trace *trace, int64_t place, int64_t bytes);
 
 /* Takes a record into the calls that are open, and out those that it ends. Returns 0 if there is no memory. */
 int trace_enter_record(open_calls *calls, const ulam_trace_block *block, int64_t place);

@@ -42,7 +42,7 @@ HookFunction = Callable[[Site, tuple[Any, ...], Any], None]
 
 @dataclass(frozen=True)
 class Enter:
-    """The call is entered, if it is of a user's function."""
+    """The call is entered, if it is of a user's function, or of a solver (see `TraceContext`)."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,10 @@ class TraceContext:
     """What to record.
 
     `primitives`: names (also with `*` and `?`) of user functions that are not entered, or a predicate over call sites.
-    `enter`: if given, only these are entered. `max_depth`: 1 records the tracked call alone, 2 also what happens in it;
-    up to 4 a function has a clone for each depth, above calls are counted at run time.
+    `enter`: if given, only these are entered. A solver (`ode_rk45` and others of the library that are given a function)
+    is entered where it is named here, and then has a node for each call of its function. `max_depth`: 1 records the
+    tracked call alone, 2 also what happens in it; up to 4 a function has a clone for each depth, above calls are
+    counted at run time.
 
     `record`: what is kept, besides the result, of `values` (results of ops; without them nodes are there, but have no
     value), `draws` (the same for random numbers), `elements` (containers after an assignment to some of their
@@ -151,7 +153,10 @@ class TraceContext:
         return found
 
     def can_enter(self, site: Site, depth: int) -> bool:
-        """Whether a call of a user's function is entered; `depth` is 1 for the tracked call, 2 for what it calls."""
+        """Whether a call of a user's function, or of a solver that `enter` names, is entered.
+
+        `depth` is 1 for the tracked call, 2 for what it calls.
+        """
         if callable(self.primitives):
             if self.primitives(site):
                 return False
@@ -161,7 +166,8 @@ class TraceContext:
 
     def on_call(self, site: Site, depth: int) -> Action:
         """What becomes of a call (of an operator, too) or a `~` statement: Enter, Primitive, Skip or Hook."""
-        return Enter() if site.user and self.can_enter(site, depth) else Primitive()
+        is_wanted = site.user or (site.name in (self.enter or ()) and takes_function(site.name))
+        return Enter() if is_wanted and self.can_enter(site, depth) else Primitive()
 
     def on_nested(self, site: Site, child_context: TraceContext) -> TraceContext:
         """The context of what happens in a call that is entered. Depth, overflow and limits are those of the root's."""

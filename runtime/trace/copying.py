@@ -11,7 +11,7 @@ from ulam.passes.trace.graph import Block, Item
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Spot, spot_of
 from ulam.runtime.trace.overlay import FrameChanges, Key
-from ulam.runtime.trace.recorder import Draws
+from ulam.runtime.trace.recorder import NO_DRAWS, Draws
 from ulam.runtime.trace.tape import Tape
 from ulam.runtime.trace.values import MISSING
 from ulam.runtime.trace.version import draws_of
@@ -24,6 +24,11 @@ Read = Callable[[Frame, Item, Spot], Any]
 Caller = tuple[int, Key]
 """The place of a call's caller, and of the call there."""
 NO_CALLER: Caller = (-1, (-1, -1))
+
+
+def no_draws(_frame: Frame, _spot: Spot) -> Draws:
+    """Of calls that draw nothing."""
+    return NO_DRAWS
 
 
 @dataclass

@@ -62,6 +62,8 @@ class Frame:
         self.segment = place // SEGMENT
         self.parent = parent
         self.call = call
+        self.in_solver: bool = self.graph.solver or (parent is not None and parent.in_solver)
+        """Whether it is the call of a solver, or a part of one."""
         self.head = 1 + len(self.graph.parameters)
         self.scan = tape.scan_of(place) or Scan(place % SEGMENT, self.head, tape.record_count)
         self._parameters: dict[int, Any] = {}
@@ -513,7 +515,10 @@ class Frame:
         at, *sizes = struct.unpack(f"<{1 + type_.rank}q", data)
         if at < 0:
             return MISSING
-        is_digest, count = struct.unpack("<2q", self.recorder.side(at, 16))
+        try:
+            is_digest, count = struct.unpack("<2q", self.recorder.side(at, 16))
+        except LookupError:  # of a ring
+            return MISSING
         if is_digest:
             return from_digest(tuple(sizes), self.recorder.side(at + 16, 64))
         kind = np.int32 if type_.is_int else np.float64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from ulam.passes.trace.graph import VOID, Argument, Edge, Item, Operand, ValueType
+from ulam.passes.trace.graph import FUNCTION, VOID, Argument, Edge, Item, Operand, ValueType
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.export.formats import Exports
 from ulam.runtime.trace.frames import Frame
@@ -202,7 +202,7 @@ class ArgumentNode(DataFlowNode):
     @property
     def type(self) -> ValueType:
         argument = self._argument
-        return ValueType("function") if argument is None else argument.type
+        return FUNCTION if argument is None else argument.type
 
     @property
     def value(self) -> Any:

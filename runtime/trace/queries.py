@@ -86,7 +86,7 @@ def _numbered(node: Node, axis: Axis) -> list[tuple[int, Any]]:
         wanted = Axis.PARENT if node.is_parameter else Axis.PRECEDING
         if not axis & wanted:
             return []
-        return [(1, operand) for operand in node.operands]
+        return [] if (source := node.source) is None else [(1, source)]
     if not axis & Axis.PRECEDING:
         return []
     if isinstance(node, JumpNode):

@@ -33,7 +33,7 @@ OVER, CUT = -1, -2
 
 _P, _I32, _I64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "ulam_trace_new": (_P, (_I64, _I64, _I32, ctypes.c_char_p)),
+    "ulam_trace_new": (_P, (_I64, _I64, _I32, ctypes.c_char_p, ctypes.c_char_p)),
     "ulam_trace_free": (None, (_P,)),
     "ulam_trace_begin": (_I32, (_P, _P, _I64)),
     "ulam_trace_watch": (None, (_P, _P)),
@@ -43,7 +43,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_trace_describe": (None, (_P, _P)),
     "ulam_trace_chunk": (_P, (_P, _I64, _P)),
     "ulam_trace_lend": (_I32, (_P, _I64, _P, _I64)),
-    "ulam_trace_lend_side": (_I32, (_P, ctypes.c_char_p, _I64)),
+    "ulam_trace_lend_side": (_I32, (_P, ctypes.c_char_p, _I64, _I64)),
     "ulam_trace_scan": (_I64, (_P, _P, _P, _P, _P, _I64)),
     "ulam_trace_resume": (_I32, (_P, _I64, _P, _P, _P)),
     "ulam_trace_children": (_I64, (_P, _I64, _P, _I64)),
@@ -99,8 +99,9 @@ class Info(ctypes.Structure):
     """The state of a recorder (`ulam_trace_info`)."""
 
     _fields_ = [
-        *((name, _I64) for name in ("chunk_bytes", "chunks", "first_kept", "bytes", "dropped", "side_bytes")),
-        ("edge_bytes", _I64), ("edge_width", _I64), ("side", _P), ("edges", _P),
+        *((name, _I64) for name in ("chunk_bytes", "chunks", "first_kept", "bytes", "dropped")),
+        *((name, _I64) for name in ("side_first", "side_bytes", "edge_bytes", "edge_width")),
+        ("side", _P), ("edges", _P),
     ]  # fmt: skip
 
 
@@ -134,14 +135,14 @@ class Recorder:
             self._library.ulam_trace_free(address)
 
     def _new(self) -> int:
-        if self.mode != "spill":
-            address = self._library.ulam_trace_new(self.chunk_bytes, self.limit_bytes, MODES[self.mode], None)
-        else:
+        paths: list[str] = []
+        for _ in range(2 if self.mode == "spill" else 0):  # records, and contents of containers
             handle, path = tempfile.mkstemp(prefix="ulam-trace-")
             os.close(handle)
-            address = self._library.ulam_trace_new(
-                self.chunk_bytes, self.limit_bytes, MODES[self.mode], os.fsencode(path)
-            )
+            paths.append(path)
+        given = [os.fsencode(path) for path in paths] or [None, None]
+        address = self._library.ulam_trace_new(self.chunk_bytes, self.limit_bytes, MODES[self.mode], *given)
+        for path in paths:
             os.unlink(path)  # it is open: its room is given back with the recorder, whatever happens
         if not address:
             raise MemoryError("no memory for a trace, or no file to spill it to")
@@ -177,13 +178,13 @@ class Recorder:
             where = f" in '{tempfile.gettempdir()}'" if self.mode == "spill" else ""
             raise OSError(f"there is no room for the trace{where}")
 
-    def lend(self, chunks: Sequence[bytes], side: bytes) -> None:
-        """Reads a saved trace: chunks as they were, and the contents of containers."""
+    def lend(self, chunks: Sequence[bytes], side: bytes, side_first: int = 0) -> None:
+        """Reads a saved trace: chunks as they were, and the contents of containers, from the place `side_first` on."""
         for number, data in enumerate(chunks):
             memory = ctypes.create_string_buffer(data, len(data))
             self._kept.append(memory)
             self._library.ulam_trace_lend(self.address, number, ctypes.addressof(memory), len(data))
-        self._library.ulam_trace_lend_side(self.address, side, len(side))
+        self._library.ulam_trace_lend_side(self.address, side, len(side), side_first)
 
     def info(self) -> Info:
         """Sizes and counts."""
@@ -257,13 +258,13 @@ class Recorder:
         return found
 
     def side(self, offset: int, count: int) -> bytes:
-        """Bytes of the contents of containers."""
+        """Bytes of the contents of containers. Raises LookupError for those that are not kept."""
         if (other := self.whole()) is not self:
             return other.side(offset, count)
         info = self.info()
-        if not 0 <= offset <= info.side_bytes - count:
+        if not info.side_first <= offset <= info.side_bytes - count:
             raise LookupError(f"no contents at {offset}")
-        return ctypes.string_at(info.side + offset, count)
+        return ctypes.string_at(info.side + offset - info.side_first, count)
 
     def scan(self, place: int, state: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], int, int]:
         """Up to SCANNED records of a frame from `place` on: blocks, places; where to go on, and the state then."""

@@ -27,7 +27,7 @@ from ulam.runtime.trace.recorder import Draws, Recorder
 from ulam.runtime.trace.tape import Tables, Tape
 from ulam.runtime.trace.trace import Trace, TraceError
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"ULAM-TRACE "
 _DIGEST = hashlib.sha256().digest_size
 
@@ -60,7 +60,8 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     if info.first_kept:
         raise ArgumentError("only a trace whose beginning is kept can be saved: use overflow='stop' or 'spill'")
     chunks = [ctypes.string_at(*recorder.chunk(n)) for n in range(info.chunks)]
-    side = recorder.side(0, info.side_bytes) if info.side_bytes else b""
+    kept = info.side_bytes - info.side_first
+    side = recorder.side(info.side_first, kept) if kept else b""
     head = {
         "graphs": {symbol: graph.to_json() for symbol, graph in trace.tape.tables.graphs.items()},
         "arguments": [_plain(value) for value in trace.tape.arguments],
@@ -74,6 +75,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         "chunk_bytes": info.chunk_bytes,
         "chunks": [len(chunk) for chunk in chunks],
         "side": len(side),
+        "side_first": info.side_first,
         "draws": len(trace.draws),
         "scripted": trace.draws.scripted,
         "self_node": trace.context.self_node,
@@ -133,7 +135,7 @@ def _read(rest: bytes, length: int) -> Any:
     tables = Tables({symbol: Graph.from_json(entry) for symbol, entry in head["graphs"].items()})
     recorder.begin(tables.rows)
     chunks = [take(count) for count in head["chunks"]]
-    recorder.lend(chunks, take(head["side"]))
+    recorder.lend(chunks, take(head["side"]), head["side_first"])
     tape = Tape(recorder, tables, [_value(entry) for entry in head["arguments"]], head["failed"])
     tape.changes = Changes({place: _changes(*entry) for place, *entry in head.get("set", ())})
     trace = Trace(tape, TraceContext(self_node=head["self_node"]), SourceText(*head["source"]), {})

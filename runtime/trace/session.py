@@ -180,12 +180,11 @@ class TracedProgram:
         return self._run(root, context, given, [p.type for p in parameters], rng, on_error).root
 
     def _check_names(self, context: TraceContext) -> None:
-        unknown = sorted(name for name in context.names - set(self.signatures))
+        unknown = sorted(name for name in context.names - set(self.signatures) if not takes_function(name))
         for name in unknown:
             if is_builtin(name):
                 raise ArgumentError(
                     f"'{name}' is a function of Stan's library: its calls are nodes of their own and cannot be entered"
-                    + (", nor can those of the function that it is given" if takes_function(name) else "")
                 )
         if unknown:
             raise ArgumentError(f"the context names functions that the program does not have: {', '.join(unknown)}")

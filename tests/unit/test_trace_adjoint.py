@@ -202,6 +202,21 @@ def test_forward_and_backward_are_inverse(model: StanModel) -> None:
     assert len(decided) == len(set(decided)) > 20
 
 
+def test_slices_across_calls(model: StanModel) -> None:
+    """What the caller passed, and what that was made of."""
+    node = model.track("nested", 0.5, 2)
+    assert isinstance(node, NestedCallNode)
+    inner = next(n for n in node if isinstance(n, NestedCallNode))
+    both = Axis.PRECEDING | Axis.PARENT
+    passed = [operand for operand in inner.operands if isinstance(operand, trace.Ref)]
+    for parameter, operand in zip(inner.call_arguments, inner.operands, strict=True):
+        expected = [operand.node] if isinstance(operand, trace.Ref) else []
+        assert trace.referenced(parameter, Axis.PARENT) == trace.referenced(parameter, both) == expected
+        assert trace.referenced(parameter, Axis.PRECEDING) == []
+    outside = [n for n in backward(inner[-1], axis=both) if n.parent == node]
+    assert {operand.node for operand in passed} <= set(outside)  # n, too: what it passes on is one less
+
+
 def test_control_across_calls(model: StanModel) -> None:
     node = model.track("nested", 0.5, 2)
     assert isinstance(node, NestedCallNode)

@@ -147,7 +147,7 @@ def test_saved_trace(model: StanModel, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "other", "empty", "version", "order", "no version", "short"])
 def test_damaged_trace(model: StanModel, tmp_path: Path, damage: str) -> None:
-    from ulam.runtime.trace.saved import DamagedTrace
+    from ulam.runtime.trace.saved import VERSION, DamagedTrace
 
     path = tmp_path / "h.trace"
     model.track("h", 2.0, 2).trace.save(path)
@@ -157,7 +157,7 @@ def test_damaged_trace(model: StanModel, tmp_path: Path, damage: str) -> None:
     elif damage == "changed":
         data[len(data) // 2] ^= 1
     elif damage == "version":
-        data = data.replace(b"ULAM-TRACE 1 ", b"ULAM-TRACE 99 ")
+        data = data.replace(f"ULAM-TRACE {VERSION} ".encode(), b"ULAM-TRACE 99 ")
     elif damage == "order":
         data = data.replace(b" little ", b" big ")
     elif damage == "no version":

@@ -165,7 +165,7 @@ class _Writer:
                     raise ArgumentError(
                         "the trace has more nodes than max_nodes: a program that long cannot be compiled"
                     )
-            if isinstance(node, NestedCallNode) and node.body is not None:
+            if isinstance(node, NestedCallNode) and node.body is not None and not node.item.calls_function:
                 self.path.append(f"@{node.at}")
                 self.comment(line_of(node, short=True))
                 stack.append((node, iter(node.children)))

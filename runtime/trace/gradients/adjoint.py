@@ -118,6 +118,8 @@ class Adjoints:
             raise ArgumentError("the node is of another trace")
         if isinstance(node, JumpNode) or not has_adjoint(node.type):
             return None
+        if node.frame.in_solver:
+            return None
         found = self._frames.get(node.frame.place)
         if not node.type.rank:
             return 0.0 if found is None else found.scalars[node.at]
@@ -149,6 +151,8 @@ class Adjoints:
         node = self.node
         if not has_adjoint(node.type):
             raise ArgumentError(f"the adjoint of {node} is asked for, but only reals and containers of them have one")
+        if node.frame.in_solver:
+            raise NoDerivative(f"{node} is a part of what a solver did: how its arguments led there is not recorded")
         value = node.value
         if value is MISSING:
             raise ArgumentError(f"{node} has no value: the run failed, or it was not kept")
@@ -232,7 +236,8 @@ class _Sweep:
             adds = bool(self.all.target) and (item.child in self.all.adding or _adds_unseen(item))
             if not adjoints.reached[position] and not adds:
                 continue
-            if item.child and self.frame.is_entered(Spot(step, in_header, count + ordinal), item):
+            spot = Spot(step, in_header, count + ordinal)
+            if item.child and not item.calls_function and self.frame.is_entered(spot, item):
                 yield self._enter(item, position, step, in_header)
             else:
                 self._item(item, position, step, in_header)

@@ -224,22 +224,16 @@ def _find_culprit(trace: Trace, check: GradientCheck) -> None:
             parent = node.parent
             inside = "" if parent is None else f" in {parent.function}"
             check.problem = f"the pullback of {node}{inside}{where} is not its derivative: relative error {error:.2g}"
-            if _solves(node):
+            if node.item.calls_function:
                 check.problem += f"; {_OF_SOLVERS}, so try smaller ones before you blame it"
             return
     check.problem = "the pullback of each op is its derivative, as far as differences tell: "
-    solver = next((node for node in _ops(trace) if _solves(node)), None)
+    solver = next((node for node in _ops(trace) if node.item.calls_function), None)
     if solver is not None:
         check.problem += f"{_OF_SOLVERS} ({solver.function}), or "
     elif check.wrong == ["differences"]:
         check.problem += "these are not exact here, or "
     check.problem += "how pullbacks are put together is wrong"
-
-
-def _solves(node: ItemNode) -> bool:
-    """Whether an op has a function of the program as an argument: what it gives depends on tolerances."""
-    operands = node.item.operands
-    return bool(operands) and operands[0].type.base == "function"
 
 
 def _ops(trace: Trace) -> Iterator[ItemNode]:
@@ -249,7 +243,7 @@ def _ops(trace: Trace) -> Iterator[ItemNode]:
         node = next(stack[-1], None)
         if node is None:
             stack.pop()
-        elif isinstance(node, NestedCallNode):
+        elif isinstance(node, NestedCallNode) and not node.item.calls_function:
             stack.append(iter(node.children))
         elif isinstance(node, ItemNode) and has_adjoint(node.type) and not is_move(node.item):
             if node.item.kind != "target" or node.item.text:

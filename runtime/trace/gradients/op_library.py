@@ -222,7 +222,9 @@ class OpLibrary:
                 for block in graph.blocks:
                     for item in block.items:
                         op = ops.get(item.index)
-                        is_nested = item.child and not counted  # else some of its calls are not entered
+                        is_nested = item.child and not (
+                            counted or item.calls_function
+                        )  # else some of its calls are not entered
                         self._names[id(item)] = None if op is None or is_nested else self._functions.add(op)
         return self._functions
 
@@ -382,7 +384,7 @@ def _item(node: ItemNode | Item) -> Item:
 
 def _callbacks(item: Item) -> int:
     """How many of the first operands are functions that are passed: they are a part of the op."""
-    return int(bool(item.operands) and item.operands[0].type.base == "function")
+    return int(item.calls_function)
 
 
 def _require_kept(item: Item, operands: Sequence[Any]) -> None:

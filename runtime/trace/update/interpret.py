@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ulam.passes.trace.graph import ADDING, Block, Edge, Item, Operand
+from ulam.passes.trace.graph import ADDING, Block, Edge, Item, Operand, ValueType
 from ulam.runtime.errors import FatalError, Rejection, UlamError, value_text
-from ulam.runtime.trace.copying import NO_CALLER, FrameCopier, Stream
+from ulam.runtime.trace.copying import NO_CALLER, FrameCopier, Stream, no_draws
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Layout, Spot, spot_of
 from ulam.runtime.trace.overlay import FrameChanges, Key
-from ulam.runtime.trace.recorder import Draws
+from ulam.runtime.trace.recorder import NO_DRAWS, Draws, Recorder
+from ulam.runtime.trace.tape import Tape
 from ulam.runtime.trace.target import is_read
 from ulam.runtime.trace.update.evaluation import Evaluator, Threw
 from ulam.runtime.trace.values import converted, unassigned
@@ -26,6 +27,10 @@ from ulam.runtime.trace.written import Record, RecordWriter
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.update.full_values import FullValues
+
+
+Solve = Callable[[str, Sequence[Any], Sequence[ValueType]], tuple[Recorder, UlamError | None]]
+"""Runs a traced solver for some arguments: its records, all containers whole, and the error if there was one."""
 
 
 @dataclass
@@ -63,7 +68,9 @@ class Interpreter:
     def __init__(
         self, frames: Sequence[Frame], keys: Sequence[Key], writer: RecordWriter, stream: Stream,
         full: FullValues, evaluator: Evaluator, draws_of: Callable[[Frame, Spot], Draws], target: float,
+        solve: Solve,
     ) -> None:  # fmt: skip
+        self._solve = solve
         self.writer, self.stream = writer, stream
         self.full, self.evaluator, self.target = full, evaluator, target
         self.tables = frames[0].tape.tables
@@ -127,8 +134,11 @@ class Interpreter:
         if item.stream is not None and active.record is not None:
             active.record.put(item.stream, struct.pack("<q", self.stream.count))
         operands = [self._operand(active, operand) for operand in item.operands]
-        if item.child:
+        if item.child and not item.calls_function:
             self._call(active, item, operands)
+            return
+        if item.child:
+            self._done(active, item, self._solved(item, operands))
             return
         if item.name in ("reject", "fatal_error") and item.kind == "special":
             raise Threw(_stopped(item, operands))
@@ -163,6 +173,21 @@ class Interpreter:
         pairs = zip(layout.graph.parameters, operands, strict=True)
         values = {parameter.index: converted(value, parameter.type) for parameter, value in pairs}
         self.stack.append(_Active(layout, values, None, Spot(0, False, 0), entry, 0, record, 0))
+
+    def _solved(self, item: Item, operands: Sequence[Any]) -> Any:
+        """The value of a solver, which runs as machine code: what it recorded is copied."""
+        parameters = self.tables.layouts[item.child].graph.parameters
+        values = [converted(value, p.type) for p, value in zip(parameters, operands, strict=True)]
+        recorder, error = self._solve(item.child, values[1:], [p.type for p in parameters[1:]])
+        frame = Tape(recorder, self.tables, values, error is not None).frame(item.child, 0)
+        copier = FrameCopier(self.writer, Stream(NO_DRAWS), lambda f, i, spot: f.item_value(i, spot), no_draws)
+        copier.copy(frame, None, NO_CALLER)
+        if error is not None:
+            raise Threw(error)
+        end = frame.spot(frame.length)
+        returned = frame.block_at(end).edges[0].value
+        assert returned is not None
+        return frame.operand(returned, end)
 
     def _edge(self, active: _Active) -> Edge:
         edges = active.block.edges

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ulam.passes.trace.graph import ADDING, SKIPPED, Item
-from ulam.runtime.errors import ArgumentError
+from ulam.passes.trace.graph import ADDING, FUNCTION, SKIPPED, Item, ValueType
+from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.trace.copying import Stream
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Spot, spot_of
 from ulam.runtime.trace.nodes import Node
 from ulam.runtime.trace.overlay import SEGMENT, Key, Taken, collected, key_of, parameter_key
-from ulam.runtime.trace.recorder import NO_DRAWS, Draws, Source
+from ulam.runtime.trace.recorder import NO_DRAWS, Draws, Recorder, Source
 from ulam.runtime.trace.target import Terms, is_hidden, is_read, path_of, touching
 from ulam.runtime.trace.update.evaluation import Evaluator, Threw
 from ulam.runtime.trace.update.full_values import FullValues
@@ -390,6 +390,8 @@ class Propagation:
             raise _Again(call.frame, parameter_key(number))
         new, old = self.new.parameter(call.frame, number), self.old.parameter(call.old, number)
         if not same(old, new):
+            if call.frame.graph.solver:
+                raise _Again(call.frame, parameter_key(number))
             self._changed(call, parameter_key(number), number + 2, old, new)
 
     # ------------------------------------------------------------ running again
@@ -436,15 +438,17 @@ class Propagation:
         is_root = caller.parent is None
         graph = frame.graph
         origin = self.version.runs[0]
-        types = [parameter.type for parameter in graph.parameters]
-        if not is_root and (not origin.parts or any(t.base == "other" for t in types)):
+        types = {n: parameter.type for n, parameter in enumerate(graph.parameters) if parameter.type != FUNCTION}
+        if not is_root and (not origin.parts or any(t.base == "other" for t in types.values())):
             return None
-        values = [self.new.parameter(frame, n) for n in range(len(types))]
+        values = [self.new.parameter(frame, n) for n in types]
         source = None
         if caller.item_at(spot).stream is not None:
             draws = collected(frame, caller.draws_taken(spot), draws_of(self.version))
             source = self.evaluator.source(draws)
-        run = origin.call(self.version.context, "" if is_root else graph.symbol, values, types, source, target)
+        run = origin.call(
+            self.version.context, "" if is_root else graph.symbol, values, list(types.values()), source, target
+        )
         if source is not None and (run.error is None or is_root):
             self.evaluator.went_on(run.continuation)
         return run
@@ -466,7 +470,9 @@ class Propagation:
         if first.graph.symbol in self._touched:
             target = self._terms.target(self._terms.before(path_of(frames[-1], keys[-1])))
         writer = RecordWriter(self.version.tape.tables, self.version.context.max_copy)
-        interpreter = Interpreter(frames, keys, writer, Stream(given), self.new, self.evaluator, draws, target)
+        interpreter = Interpreter(
+            frames, keys, writer, Stream(given), self.new, self.evaluator, draws, target, self._solve
+        )
         written = interpreter.run()
         if len(written.stream.left):
             self.evaluator.went_on(self.version.continuation.preceded_by(written.stream.left))
@@ -476,6 +482,16 @@ class Propagation:
         run = Run(shown, (), (), written.stream.drawn, self.version.continuation, written.error, "", origin.again)
         run.keep_whole(whole)
         return run
+
+    def _solve(
+        self, symbol: str, values: Sequence[Any], types: Sequence[ValueType]
+    ) -> tuple[Recorder, UlamError | None]:
+        """Runs a traced solver. Raises ArgumentError where that is not possible."""
+        origin, context = self.version.runs[0], self.version.context
+        if not origin.parts or any(type_.base == "other" for type_ in types):
+            raise ArgumentError("the trace cannot be updated: a solver would have to run again by itself")
+        run = origin.call(context, symbol, values, types, None, 0.0)
+        return run.whole(context), run.error
 
     def _splice(self, caller: Frame, spot: Spot, frame: Frame, run: Run) -> Frame:
         """Puts what has run again in the place of a call."""

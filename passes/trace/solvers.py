@@ -1,0 +1,185 @@
+"""Functions of the library that call one of the program (solvers of differential equations), entered.
+
+What a solver does between these calls is not recorded. Its table says what a reader can know: three blocks,
+
+    §1  the solver begins                    goes on to §2 or §3
+    §2  it calls the function                goes on to §2 or §3: what it gives, for each argument that is not its
+                                             caller's, is a value `solver` of all that it was given; then the call
+    §3  it is done                           returns a value `solver`
+
+No condition decides on these jumps. The records of §1 and §3 are written around the call of the solver, that of §2 in
+a function that the solver calls instead; where an implicit solver asks for the function's Jacobian, there is one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, StringAttr, UnitAttr, i8
+from xdsl.ir import Block as IrBlock
+from xdsl.ir import Operation, Region, SSAValue
+
+from ulam.dialects import stan
+from ulam.passes.lower.callbacks import UNTRACED
+from ulam.passes.trace.choices import Form
+from ulam.passes.trace.control_flow import TracedFunction
+from ulam.passes.trace.flow import FlowBlock
+from ulam.passes.trace.graph import FUNCTION, SOLVER, Argument, Block, Edge, Graph, Item, Operand, ValueType
+from ulam.passes.trace.names import place_of, value_type
+from ulam.passes.trace.slots import assign_slots
+
+
+def is_solver_call(op: object) -> bool:
+    """Whether an op calls a function of the library that is given one of the program."""
+    return isinstance(op, stan.CallOp) and op.callback is not None
+
+
+def called_symbol(symbol: str) -> str:
+    """The function that a traced solver calls, by the solver's symbol."""
+    return f"{symbol}.called"
+
+
+def solver_function(op: stan.CallOp, symbol: str, functions: Mapping[str, stan.FuncOp]) -> stan.FuncOp:
+    """A function `symbol` of the arguments of a solver's call, which does nothing but make that call."""
+    assert op.callback is not None and op.captured is not None
+    callback = functions[op.callback.data]
+    captured = [bool(bit) for bit in op.captured.get_values()]
+    own = iter(functions[op.definition.data].argument_names.data if op.definition is not None else ())
+    added = iter(callback.argument_names.data[len(callback.argument_names) - sum(captured) :])
+    names = [next(added if bit else own, StringAttr("")) for bit in captured]
+    data_only = [int(not bit) for bit in op.autodiff.get_values()]
+    types = [operand.type for operand in op.operands]
+    block = IrBlock(arg_types=types)
+    call = op.clone(dict(zip(op.operands, block.args, strict=True)))
+    call.operands = block.args
+    return _function(op, symbol, op.callee.data, names, types, data_only, block, call)
+
+
+def called_function(callback: stan.FuncOp, symbol: str) -> stan.FuncOp:
+    """A function with the arguments of `callback`, which does nothing but call it."""
+    types = list(callback.function_type.inputs.data)
+    block = IrBlock(arg_types=types)
+    call = stan.CallOp.create(
+        operands=block.args,
+        result_types=callback.function_type.outputs.data,
+        properties={
+            "callee": callback.sym_name,
+            "autodiff": DenseArrayBase.from_list(i8, [1] * len(types)),
+            "user": UnitAttr(),
+        },
+        location=callback.location,
+    )
+    names, data_only = list(callback.argument_names.data), [int(bit) for bit in callback.data_only.get_values()]
+    made = _function(call, symbol, callback.stan_name.data, names, types, data_only, block, call)
+    made.attributes[UNTRACED] = callback.sym_name
+    return made
+
+
+def _function(
+    like: stan.CallOp, symbol: str, name: str, names: list[StringAttr], types: list, data_only: list[int],
+    block: IrBlock, call: stan.CallOp,
+) -> stan.FuncOp:  # fmt: skip
+    block.add_ops((call, stan.ReturnOp.create(operands=call.results, location=like.location)))
+    return stan.FuncOp.create(
+        properties={
+            "sym_name": StringAttr(symbol),
+            "stan_name": StringAttr(name),
+            "function_type": FunctionType.from_lists(types, [result.type for result in call.results]),
+            "argument_names": ArrayAttr(names),
+            "data_only": DenseArrayBase.from_list(i8, data_only),
+        },
+        regions=[Region(block)],
+        location=like.location,
+    )
+
+
+def traced_solver(
+    function: stan.FuncOp, symbol: str, functions: Mapping[str, stan.FuncOp], form: Form
+) -> TracedFunction:
+    """The table of a solver, to be called `symbol`; `function` is of `solver_function`."""
+    return _Solver(function, symbol, functions, form).run()
+
+
+class _Solver:
+    """Makes the table of one solver: see above."""
+
+    def __init__(
+        self, function: stan.FuncOp, symbol: str, functions: Mapping[str, stan.FuncOp], form: Form
+    ) -> None:  # fmt: skip
+        solve = function.body.block.first_op
+        assert isinstance(solve, stan.CallOp) and solve.callback is not None and solve.captured is not None
+        self.function, self.solve, self.form = function, solve, form
+        self.captured = [bool(bit) for bit in solve.captured.get_values()]
+        self.callback = functions[solve.callback.data]
+        self.called = called_function(self.callback, called_symbol(symbol))
+        types = [FUNCTION, *(value_type(operand.type) for operand in solve.operands)]
+        names = ["f", *(name.data for name in function.argument_names)]
+        data_only = [True, *(bool(bit) for bit in function.data_only.get_values())]
+        self.parameters = [
+            Argument(number, *described)
+            for number, described in enumerate(zip(types, names, data_only, strict=True), 2)
+        ]
+        self.graph = Graph(
+            symbol, solve.callee.data, function.sym_name.data, self.parameters, value_type(solve.res.type),
+            place=place_of(solve.location), solver=True,
+        )  # fmt: skip
+        self.traced = TracedFunction(function, self.graph, [], {}, [], called=self.called)
+
+    def run(self) -> TracedFunction:
+        begin = FlowBlock(Block(1), ("start", self.function.body.block))
+        calls = FlowBlock(Block(2), ("start", self.called.body.block))
+        end = FlowBlock(Block(3), ("after", self.solve))
+        place = place_of(self.solve.location)
+        for block in (begin, calls):
+            block.made.edges = [Edge(1, 2, place=place), Edge(2, 3, place=place)]
+        self.traced.blocks = [begin, calls, end]
+        self.graph.blocks = [block.made for block in self.traced.blocks]
+        self._calls(calls)
+        solution = self._given(end, "solution", self.solve.res)
+        end.made.edges = [Edge(1, 0, value=Operand(solution.index, None, solution.type), place=place)]
+        assign_slots(self.graph.symbol, self.traced.blocks, [end], self.form)
+        if self.form.timing:
+            self.traced.returns.append((end, _last_op(self.function)))
+        return self.traced
+
+    def _item(self, block: FlowBlock, item: Item, op: Operation | None, value: SSAValue | None) -> Item:
+        item.index = 2 + len(self.parameters) + len(self.traced.item_ops)
+        item.place = self.graph.place
+        self.traced.item_ops.append((block, len(block.made.items), item, op, value))
+        block.made.items.append(item)
+        if op is not None:
+            self.traced.ops[item.index] = op
+        return item
+
+    def _given(self, block: FlowBlock, what: str, value: SSAValue) -> Item:
+        """A value that the solver has made, of all that it was given."""
+        used = [Operand(p.index, None, p.type) for p in self.parameters[1:]]
+        item = Item(0, "special", SOLVER, [Operand(0, what, ValueType("string")), *used], value_type(value.type))
+        return self._item(block, item, None, value)
+
+    def _calls(self, block: FlowBlock) -> None:
+        """What the block of a call has."""
+        call = self.called.body.block.first_op
+        assert isinstance(call, stan.CallOp) and call.res is not None
+        own = len(call.operands) - sum(self.captured)
+        given = [
+            self._given(block, name.data, value)
+            for name, value in zip(self.callback.argument_names.data[:own], call.operands[:own], strict=True)
+        ]
+        added = [p for p, bit in zip(self.parameters[1:], self.captured, strict=True) if bit]
+        name = self.callback.stan_name.data
+        choice = self.form.decide("call", name, call)
+        if choice.how == "skip":
+            return
+        operands = [Operand(value.index, None, value.type) for value in (*given, *added)]
+        item = Item(0, "call", name, operands, value_type(call.res.type), throws=True)
+        item.child, item.metadata, item.symbol = choice.child, dict(choice.metadata), call.callee.data
+        self._item(block, item, call, call.res)
+        self.traced.guards.append((block, len(block.made.items), _last_op(self.called)))
+        self.traced.hooks += [(block, call, call.res, number) for number in choice.hooks]
+
+
+def _last_op(function: stan.FuncOp) -> Operation:
+    found = function.body.block.last_op
+    assert found is not None
+    return found
