@@ -347,3 +347,14 @@ def test_calls_are_in_order_of_the_run(model: StanModel) -> None:
 def test_errors_of_contexts_name_what_is_wrong(model: StanModel) -> None:
     with pytest.raises(ArgumentError, match="does not have: nothing"):
         model.track("rk45", Y, 2.0, context=TraceContext(enter={"ode_rk45", "nothing"}))
+
+
+def test_the_example_of_the_guide() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tracing.md").read_text()
+    (shown,) = [part for part in text.split("```") if "⟨ode_rk45⟩(" in part]
+    program = """functions {
+      vector decay(real t, vector y, real k) { return -k * y; }
+      real solved(real k) { return ode_rk45(decay, [1]', 0, {0.5}, k)[1, 1]; }
+    }"""
+    root = StanModel(program).track("solved", 2.0, context=TraceContext(enter={"ode_rk45"}))
+    assert shown.removeprefix("text\n") in format_levels(root)
