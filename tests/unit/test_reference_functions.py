@@ -193,6 +193,7 @@ def _with_index(call: str, name: str, group: int) -> str:
 DOMAIN_CHUNKS = [_domain_groups()[i : i + 8] for i in range(0, len(_domain_groups()), 8)]
 
 
+@pytest.mark.usefixtures("quick_code")
 @pytest.mark.parametrize("groups", DOMAIN_CHUNKS, ids=lambda g: _label([g[0][0], g[-1][0]]))
 def test_border_of_the_domain(groups: list[list[Line]]) -> None:
     text, data = _domain_program(groups)

@@ -21,6 +21,7 @@ def _lines() -> list[Line]:
     return [{**line, "grad": dict.fromkeys(line["parameters"])} for line in lines("unnormalized.jsonl")]
 
 
+@pytest.mark.usefixtures("quick_code")
 @pytest.mark.parametrize("batch", chunks(_lines(), 32), ids=lambda b: f"{b[0]['function']}..{b[-1]['function']}")
 def test_dropped_terms(batch: list[Line]) -> None:
     program = Batch(batch)
