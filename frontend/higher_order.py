@@ -90,6 +90,8 @@ def captured(name: str, count: int) -> range:
     """
     if name in VARIADIC:
         return range(len(arguments_of(VARIADIC[name].control)), count)
+    if name in REDUCE_SUM:
+        return range(2, count)
     for stem, positions in _CAPTURED.items():
         if name.startswith(stem):
             return positions

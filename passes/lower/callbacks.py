@@ -23,12 +23,23 @@ from xdsl.dialects.builtin import StringAttr, f64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ulam.dialects import ad, stan
+from ulam.passes.analysis.call_context import body_drops_constants
 from ulam.passes.autodiff.reverse_mode import reverse_in_place
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.lower.calls import effective_autodiff, inline
+from ulam.passes.lower.calls import effective_autodiff, inline, is_unnormalized
 from ulam.passes.lower.intrinsics import intrinsic
-from ulam.passes.lower.lowering import Closure, Lowering
-from ulam.passes.lower.values import Container, Tuple, Value, for_each_element, in_buffer, rank_of, total
+from ulam.passes.lower.lowering import REJECTION, Closure, Lowering
+from ulam.passes.lower.values import (
+    Container,
+    Tuple,
+    Value,
+    for_each_element,
+    in_buffer,
+    peel,
+    rank_of,
+    total,
+    write,
+)
 
 
 def capture(
@@ -170,6 +181,83 @@ def _pack(
             builder.store(change(part), buffer, offset, initial=True)
             offset = builder.add(offset, builder.i64(1))
     return offsets
+
+
+# ---------------------------------------------------------------- calls in parts
+
+
+@intrinsic("reduce_sum", "reduce_sum_static")
+def reduce_sum(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """One call with the whole array, as in Stan without threads; 0 without any call if it is empty."""
+    builder = low.builder
+    unnormalized = is_unnormalized(low, op)
+    closure, (x, grainsize), autodiff = capture(low, op, arguments, effective_autodiff(low, op))
+    sliced = low.own(x)
+    assert isinstance(sliced, Container) and isinstance(grainsize, SSAValue)
+    ok = builder.cmpi("sgt", grainsize, builder.i32(0))
+    low.check(ok, REJECTION, f"{op.callee.data}: grainsize is {{0}}, but must be positive!", grainsize)
+
+    def call() -> Sequence[SSAValue]:
+        last = builder.truncate(sliced.dims[0])
+        bits = [autodiff[0], False, False, *closure.autodiff]
+        function = closure.function
+        drops = body_drops_constants(function, unnormalized)
+        values = [sliced, builder.i32(1), last, *closure.arguments]
+        result = inline(low, function, values, function.location, drops, bits)
+        assert isinstance(result, SSAValue)
+        return (result,)
+
+    is_there = builder.cmpi("sgt", sliced.dims[0], builder.i64(0))
+    (result,) = builder.if_else(is_there, call, lambda: (builder.f64(0.0),))
+    return result
+
+
+@intrinsic("map_rect")
+def map_rect(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """`f(phi, theta[i], x_r[i], x_i[i])` for each i, one result behind the other. All must have the same size."""
+    builder = low.builder
+    closure, outer, autodiff = capture(low, op, arguments, effective_autodiff(low, op))
+    shared, *parts = (low.own(value) for value in outer)
+    assert isinstance(shared, Container)
+    jobs = [part for part in parts if isinstance(part, Container)]
+    count = jobs[0].dims[0]
+    for job, what in zip(jobs[1:], ("real", "int"), strict=True):
+        message = f"map_rect: there are parameters of {{0}} jobs, but {what} data of {{1}}"
+        low.check_equal(count, job.dims[0], message)
+
+    def call(i: SSAValue) -> Container:
+        own = [_part(low, job, i) for job in jobs]
+        function = closure.function
+        result = inline(low, function, [shared, *own], function.location, False, autodiff)
+        owned = low.own(result) if result is not None else None
+        assert isinstance(owned, Container) and owned.buffer is not None
+        return owned
+
+    def size_of_first() -> Sequence[SSAValue]:
+        return (call(builder.i64(0)).dims[0],)
+
+    is_there = builder.cmpi("sgt", count, builder.i64(0))
+    (size,) = builder.if_else(is_there, size_of_first, lambda: (builder.i64(0),))
+    length = builder.mul(count, size)
+    buffer = builder.alloc(length)
+
+    def job(i: SSAValue, _: object) -> Sequence[SSAValue]:
+        result = call(i)
+        low.check_equal(size, result.dims[0], "map_rect: jobs with results of {0} and {1} elements are not supported yet")
+        write(builder, result, builder.view(buffer, builder.mul(i, size)), initial=True)
+        return ()
+
+    builder.for_loop(builder.i64(0), count, job)
+    return in_buffer(builder, stan.VECTOR, [length], buffer, data_only=all(low.is_data(value) for value in outer))
+
+
+def _part(low: Lowering, container: Container, i: SSAValue) -> Container:
+    """Element `i` of an array of containers."""
+    builder = low.builder
+    assert container.buffer is not None
+    dims = container.dims[1:]
+    view = builder.view(container.buffer, builder.mul(i, total(builder, dims)))
+    return in_buffer(builder, peel(container.type, 1), dims, view, data_only=container.data_only)
 
 
 # ---------------------------------------------------------------- derivatives

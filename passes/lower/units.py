@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ulam.dialects import ad, rt, stan
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.lower import indexing, operators, statements  # noqa: F401  (register handlers)
+from ulam.passes.lower import callbacks, indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
 from ulam.passes.lower.lowering import Holder, Lowering, ProfileKey, Site, Storage, profile_key
 from ulam.passes.lower.outlined import Outlined
