@@ -233,21 +233,26 @@ def map_rect(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         assert isinstance(owned, Container) and owned.buffer is not None
         return owned
 
-    def size_of_first() -> Sequence[SSAValue]:
-        return (call(builder.i64(0)).dims[0],)
+    def one_behind_the_other() -> Sequence[SSAValue]:
+        first = call(builder.i64(0))
+        size = first.dims[0]
+        length = builder.mul(count, size)
+        buffer = builder.alloc(length)
+        write(builder, first, builder.view(buffer, builder.i64(0)), initial=True)
+
+        def further(i: SSAValue, _: object) -> Sequence[SSAValue]:
+            result = call(i)
+            message = "map_rect: jobs with results of {0} and {1} elements are not supported yet"
+            low.check_equal(size, result.dims[0], message)
+            write(builder, result, builder.view(buffer, builder.mul(i, size)), initial=True)
+            return ()
+
+        builder.for_loop(builder.i64(1), count, further)
+        return buffer, length
 
     is_there = builder.cmpi("sgt", count, builder.i64(0))
-    (size,) = builder.if_else(is_there, size_of_first, lambda: (builder.i64(0),))
-    length = builder.mul(count, size)
-    buffer = builder.alloc(length)
-
-    def job(i: SSAValue, _: object) -> Sequence[SSAValue]:
-        result = call(i)
-        low.check_equal(size, result.dims[0], "map_rect: jobs with results of {0} and {1} elements are not supported yet")
-        write(builder, result, builder.view(buffer, builder.mul(i, size)), initial=True)
-        return ()
-
-    builder.for_loop(builder.i64(0), count, job)
+    nothing = builder.i64(0)
+    buffer, length = builder.if_else(is_there, one_behind_the_other, lambda: (builder.alloc(nothing), nothing))
     return in_buffer(builder, stan.VECTOR, [length], buffer, data_only=all(low.is_data(value) for value in outer))
 
 

@@ -24,8 +24,8 @@ MOST_CLONES = 64
 class Question:
     """An op. `user`: a call of a user's function; `depth`: of what is called, 1 for the tracked call itself.
 
-    `state`: of the plan, for the function that the op is in. `solver`: a call of a function of the library that calls
-    one of the program.
+    `state`: of the plan, for the function that the op is in. `higher_order`: a call of a function of the
+    library that calls one of the program.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class Question:
     place: Place | None
     depth: int
     state: Any
-    solver: bool = False
+    higher_order: bool = False
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class TracedFunction:
     returns: list[tuple[FlowBlock, Operation]] = field(default_factory=list[tuple[FlowBlock, Operation]])
     """Where a call ends, if the time is to be kept."""
     called: stan.FuncOp | None = None
-    """Of a solver: what it calls; some of the blocks are in it."""
+    """Of a higher-order function: what it calls; some of the blocks are in it."""
 
 
 def traced_function(function: stan.FuncOp, symbol: str, names: Mapping[str, str], form: Form) -> TracedFunction:

@@ -53,9 +53,9 @@ SKIPPED = ValueType("skipped")
 FUNCTION = ValueType("function")
 """Of a function that is passed on: its value is its name."""
 
-SOLVER = "solver"
-"""Name of the special form for a value that a solver has made: its operands are what it is (the name of the argument
-of the function that it calls, or `solution`) and all that the solver was given."""
+OPAQUE = "opaque"
+"""Name of the special form for a value that a higher-order function of the library has made: its operands are what it
+is (the name of the argument of the function that is called, or `result`) and all that the library was given."""
 
 ROOT = "trace.root"
 """Symbol of the function around the traced one: a single call. No function of a program has such a name."""
@@ -130,7 +130,7 @@ class Item:
 
     @property
     def calls_function(self) -> bool:
-        """Whether it is an op of the library that is given a function of the program, its first operand: a solver.
+        """Whether it is an op of the library that is given a function of the program, its first operand.
 
         If it is entered, its nodes are calls of that function, and do not tell how its value was made.
         """
@@ -195,7 +195,7 @@ class Graph:
 
     Of the root only: `stub` is the record of a call that is too deep to be entered, 0 if the depth is not counted at
     run time; `tick` are the seconds of a tick of the clock. `left_out`: some addition to the target is no node.
-    `solver`: it shows what a function of the library calls (see `solvers`), not how that made its result.
+    `opaque`: it shows what a function of the library calls (see `higher_order`), not how that made its result.
     """
 
     symbol: str
@@ -208,7 +208,7 @@ class Graph:
     stub: int = 0
     tick: float = 0.0
     left_out: bool = False
-    solver: bool = False
+    opaque: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain lists and dictionaries; `from_json` is the inverse."""
@@ -220,7 +220,7 @@ class Graph:
             entry["symbol"], entry["name"], entry["function"],
             [_argument(a) for a in entry["parameters"]], _type(entry["result"]),
             [_block(b) for b in entry["blocks"]], _place(entry["place"]), entry.get("stub", 0), entry.get("tick", 0.0),
-            entry.get("left_out", False), entry.get("solver", False),
+            entry.get("left_out", False), entry.get("opaque", False),
         )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ MOST_HOOKED = 32
 
 
 def instrument(traced: TracedFunction, most: int, callees: Mapping[str, str]) -> list[stan.FuncOp]:
-    """The clone; of a solver also that of what it calls.
+    """The clone; of a higher-order function also that of what it calls.
 
     `most`: how many elements of a container are copied; `callees`: table of a call → what it calls.
     """

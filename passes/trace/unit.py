@@ -41,10 +41,10 @@ from ulam.passes.trace import lower_trace  # noqa: F401  (registers handlers)
 from ulam.passes.trace.choices import MOST_CLONES, STATIC_DEPTH, Choice, Plan, Question
 from ulam.passes.trace.control_flow import TracedFunction, traced_function
 from ulam.passes.trace.graph import ROOT, Graph, ValueType
+from ulam.passes.trace.higher_order import first_order_function, is_higher_order, traced_higher_order
 from ulam.passes.trace.instrument import hook_values, instrument
 from ulam.passes.trace.lower_trace import RECORDER_SLOT
 from ulam.passes.trace.names import place_of, value_type
-from ulam.passes.trace.solvers import is_solver_call, solver_function, traced_solver
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Clones:
         self.function = function
         self.plan = plan
         self.functions = {op.sym_name.data: op for op in program.body.block.ops if isinstance(op, stan.FuncOp)}
-        self._solvers: dict[tuple[Any, ...], stan.FuncOp] = {}
+        self._first_order: dict[tuple[Any, ...], stan.FuncOp] = {}
         self.names = {symbol: op.stan_name.data for symbol, op in self.functions.items()}
         self.traced: dict[str, TracedFunction] = {}
         self.instrumented: list[stan.FuncOp] = []
@@ -176,8 +176,8 @@ class Clones:
             function = current.function
             copy = function if function is root else function.clone()
             try:
-                if function in self._solvers.values():
-                    self.traced[current.symbol] = traced_solver(copy, current.symbol, self.functions, form)
+                if function in self._first_order.values():
+                    self.traced[current.symbol] = traced_higher_order(copy, current.symbol, self.functions, form)
                 else:
                     self.traced[current.symbol] = traced_function(copy, current.symbol, self.names, form)
             except NotSupportedError as error:
@@ -197,14 +197,14 @@ class Clones:
             callee = self.functions[op.callee.data]
         depth = caller.depth + 1
         question = Question(
-            kind, name, callee is not None, place_of(op.location), depth, caller.state, is_solver_call(op)
+            kind, name, callee is not None, place_of(op.location), depth, caller.state, is_higher_order(op)
         )
         choice = self.plan.choose(question)
         if choice.how != "enter":
             return choice
         if callee is None:
             assert isinstance(op, stan.CallOp)
-            callee = self._solver(op)
+            callee = self._made_first_order(op)
         most = self.plan.most_depth
         if most is not None and not self.counts_at_run_time and depth >= most:
             return replace(choice, how="primitive")
@@ -214,13 +214,13 @@ class Clones:
         reached.append(_Reached(callee, child, depth, choice.state, question))
         return replace(choice, child=child)
 
-    def _solver(self, op: stan.CallOp) -> stan.FuncOp:
-        """What stands for a call of a solver: the same function for calls that differ in their arguments only."""
+    def _made_first_order(self, op: stan.CallOp) -> stan.FuncOp:
+        """What stands for a call of a higher-order function: one for all that differ in their arguments only."""
         assert op.callback is not None
         key = (op.callee, op.definition, op.callback, op.captured, op.autodiff, tuple(o.type for o in op.operands))
-        if (found := self._solvers.get(key)) is None:
-            symbol = f"{op.callee.data}.{op.callback.data}.{len(self._solvers)}"  # names in programs have no points
-            found = self._solvers[key] = solver_function(op, symbol, self.functions)
+        if (found := self._first_order.get(key)) is None:
+            symbol = f"{op.callee.data}.{op.callback.data}.{len(self._first_order)}"  # names in programs have no points
+            found = self._first_order[key] = first_order_function(op, symbol, self.functions)
             self.program.body.block.add_op(found)
         return found
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ulam.passes.trace.choices import Choice, Form, Plan, Question
-from ulam.passes.trace.graph import ROOT, SOLVER, Graph, Place, ValueType
+from ulam.passes.trace.graph import OPAQUE, ROOT, Graph, Place, ValueType
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.trace.contexts import Enter, Hook, HookFunction, Site, Skip, TraceContext
 from ulam.runtime.trace.values import from_elements
 
-_DERIVED_SPECIAL = ("declare", "index_assign", "element", "next", SOLVER)
+_DERIVED_SPECIAL = ("declare", "index_assign", "element", "next", OPAQUE)
 """Special forms that are always nodes, so that they can have metadata only."""
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
 
@@ -84,7 +84,7 @@ class Choices:
         answer: Any = None
         if question.kind in ("call", "tilde"):
             action = context.on_call(site, question.depth)
-            if isinstance(action, Enter) and (question.user or question.solver):
+            if isinstance(action, Enter) and (question.user or question.higher_order):
                 child = context.on_nested(site, context)
                 if not isinstance(child, TraceContext):
                     raise ArgumentError(f"on_nested gives a TraceContext, not {type(child).__name__}")

@@ -42,7 +42,7 @@ HookFunction = Callable[[Site, tuple[Any, ...], Any], None]
 
 @dataclass(frozen=True)
 class Enter:
-    """The call is entered, if it is of a user's function, or of a solver (see `TraceContext`)."""
+    """The call is entered, if it is of a user's function, or of a higher-order one (see `TraceContext`)."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class TraceContext:
     """What to record.
 
     `primitives`: names (also with `*` and `?`) of user functions that are not entered, or a predicate over call sites.
-    `enter`: if given, only these are entered. A solver (`ode_rk45` and others of the library that are given a function)
-    is entered where it is named here, and then has a node for each call of its function. `max_depth`: 1 records the
+    `enter`: if given, only these are entered. Higher-order functions of the library (`ode_rk45`, `reduce_sum`, ...) are
+    entered where they are named here, and then have a node for each call of their function. `max_depth`: 1 records the
     tracked call alone, 2 also what happens in it; up to 4 a function has a clone for each depth, above calls are
     counted at run time.
 
@@ -153,7 +153,7 @@ class TraceContext:
         return found
 
     def can_enter(self, site: Site, depth: int) -> bool:
-        """Whether a call of a user's function, or of a solver that `enter` names, is entered.
+        """Whether a call of a user's function, or of a higher-order one that `enter` names, is entered.
 
         `depth` is 1 for the tracked call, 2 for what it calls.
         """
@@ -368,7 +368,7 @@ def is_builtin(symbol: str) -> bool:
 
 
 def takes_function(symbol: str) -> bool:
-    """Whether it is a function of the library that is given a function: a solver, `reduce_sum` and the like."""
+    """Whether it is a higher-order function of the library: a solver, `reduce_sum` and the like."""
     from ulam.frontend.higher_order import captured, is_variadic
 
     return is_variadic(symbol) or bool(captured(symbol, 10)) or symbol == "map_rect"

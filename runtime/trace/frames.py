@@ -62,8 +62,8 @@ class Frame:
         self.segment = place // SEGMENT
         self.parent = parent
         self.call = call
-        self.in_solver: bool = self.graph.solver or (parent is not None and parent.in_solver)
-        """Whether it is the call of a solver, or a part of one."""
+        self.in_opaque: bool = self.graph.opaque or (parent is not None and parent.in_opaque)
+        """Whether it is the call of a higher-order function of the library, or a part of one."""
         self.head = 1 + len(self.graph.parameters)
         self.scan = tape.scan_of(place) or Scan(place % SEGMENT, self.head, tape.record_count)
         self._parameters: dict[int, Any] = {}

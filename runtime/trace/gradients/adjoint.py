@@ -118,7 +118,7 @@ class Adjoints:
             raise ArgumentError("the node is of another trace")
         if isinstance(node, JumpNode) or not has_adjoint(node.type):
             return None
-        if node.frame.in_solver:
+        if node.frame.in_opaque:
             return None
         found = self._frames.get(node.frame.place)
         if not node.type.rank:
@@ -151,8 +151,8 @@ class Adjoints:
         node = self.node
         if not has_adjoint(node.type):
             raise ArgumentError(f"the adjoint of {node} is asked for, but only reals and containers of them have one")
-        if node.frame.in_solver:
-            raise NoDerivative(f"{node} is a part of what a solver did: how its arguments led there is not recorded")
+        if node.frame.in_opaque:
+            raise NoDerivative(f"{node} is a part of what the library did: how its arguments led there is not recorded")
         value = node.value
         if value is MISSING:
             raise ArgumentError(f"{node} has no value: the run failed, or it was not kept")

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ulam.runtime.trace.update.full_values import FullValues
 
 
-Solve = Callable[[str, Sequence[Any], Sequence[ValueType]], tuple[Recorder, UlamError | None]]
-"""Runs a traced solver for some arguments: its records, all containers whole, and the error if there was one."""
+RunLibrary = Callable[[str, Sequence[Any], Sequence[ValueType]], tuple[Recorder, UlamError | None]]
+"""Runs a traced higher-order function for some arguments: its records, all containers whole, and its error."""
 
 
 @dataclass
@@ -68,9 +68,9 @@ class Interpreter:
     def __init__(
         self, frames: Sequence[Frame], keys: Sequence[Key], writer: RecordWriter, stream: Stream,
         full: FullValues, evaluator: Evaluator, draws_of: Callable[[Frame, Spot], Draws], target: float,
-        solve: Solve,
+        run_library: RunLibrary,
     ) -> None:  # fmt: skip
-        self._solve = solve
+        self._run_library = run_library
         self.writer, self.stream = writer, stream
         self.full, self.evaluator, self.target = full, evaluator, target
         self.tables = frames[0].tape.tables
@@ -138,7 +138,7 @@ class Interpreter:
             self._call(active, item, operands)
             return
         if item.child:
-            self._done(active, item, self._solved(item, operands))
+            self._done(active, item, self._of_library(item, operands))
             return
         if item.name in ("reject", "fatal_error") and item.kind == "special":
             raise Threw(_stopped(item, operands))
@@ -174,11 +174,11 @@ class Interpreter:
         values = {parameter.index: converted(value, parameter.type) for parameter, value in pairs}
         self.stack.append(_Active(layout, values, None, Spot(0, False, 0), entry, 0, record, 0))
 
-    def _solved(self, item: Item, operands: Sequence[Any]) -> Any:
-        """The value of a solver, which runs as machine code: what it recorded is copied."""
+    def _of_library(self, item: Item, operands: Sequence[Any]) -> Any:
+        """The value of a higher-order function, which runs as machine code: what it recorded is copied."""
         parameters = self.tables.layouts[item.child].graph.parameters
         values = [converted(value, p.type) for p, value in zip(parameters, operands, strict=True)]
-        recorder, error = self._solve(item.child, values[1:], [p.type for p in parameters[1:]])
+        recorder, error = self._run_library(item.child, values[1:], [p.type for p in parameters[1:]])
         frame = Tape(recorder, self.tables, values, error is not None).frame(item.child, 0)
         copier = FrameCopier(self.writer, Stream(NO_DRAWS), lambda f, i, spot: f.item_value(i, spot), no_draws)
         copier.copy(frame, None, NO_CALLER)

@@ -390,7 +390,7 @@ class Propagation:
             raise _Again(call.frame, parameter_key(number))
         new, old = self.new.parameter(call.frame, number), self.old.parameter(call.old, number)
         if not same(old, new):
-            if call.frame.graph.solver:
+            if call.frame.graph.opaque:
                 raise _Again(call.frame, parameter_key(number))
             self._changed(call, parameter_key(number), number + 2, old, new)
 
@@ -471,7 +471,7 @@ class Propagation:
             target = self._terms.target(self._terms.before(path_of(frames[-1], keys[-1])))
         writer = RecordWriter(self.version.tape.tables, self.version.context.max_copy)
         interpreter = Interpreter(
-            frames, keys, writer, Stream(given), self.new, self.evaluator, draws, target, self._solve
+            frames, keys, writer, Stream(given), self.new, self.evaluator, draws, target, self._run_library
         )
         written = interpreter.run()
         if len(written.stream.left):
@@ -483,13 +483,15 @@ class Propagation:
         run.keep_whole(whole)
         return run
 
-    def _solve(
+    def _run_library(
         self, symbol: str, values: Sequence[Any], types: Sequence[ValueType]
     ) -> tuple[Recorder, UlamError | None]:
-        """Runs a traced solver. Raises ArgumentError where that is not possible."""
+        """Runs a traced higher-order function. Raises ArgumentError where that is not possible."""
         origin, context = self.version.runs[0], self.version.context
         if not origin.parts or any(type_.base == "other" for type_ in types):
-            raise ArgumentError("the trace cannot be updated: a solver would have to run again by itself")
+            raise ArgumentError(
+                "the trace cannot be updated: a function of the library would have to run again by itself"
+            )
         run = origin.call(context, symbol, values, types, None, 0.0)
         return run.whole(context), run.error
 

@@ -85,8 +85,8 @@ def _setting(node: Node, value: Any) -> Setting:
     type_ = node.type
     if type_.base in ("void", "other", "function"):
         raise ArgumentError(f"'{node}' has no value that could be set")
-    if node.frame.in_solver:
-        raise ArgumentError(f"'{node}' is a part of what a solver did: what would follow from it is not recorded")
+    if node.frame.in_opaque:
+        raise ArgumentError(f"'{node}' is a part of what the library did: what would follow from it is not recorded")
     old = node.value
     if isinstance(old, Digest):
         raise ArgumentError(

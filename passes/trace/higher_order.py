@@ -1,14 +1,15 @@
-"""Functions of the library that call one of the program (solvers of differential equations), entered.
+"""Higher-order functions of the library, entered: solvers, `reduce_sum`, `map_rect`, which call one of the program.
 
-What a solver does between these calls is not recorded. Its table says what a reader can know: three blocks,
+What they do between these calls is not recorded. Their table says what a reader can know: three blocks,
 
-    §1  the solver begins                    goes on to §2 or §3
-    §2  it calls the function                goes on to §2 or §3: what it gives, for each argument that is not its
-                                             caller's, is a value `solver` of all that it was given; then the call
-    §3  it is done                           returns a value `solver`
+    §1  it begins                 goes on to §2 or §3
+    §2  it calls the function     goes on to §2 or §3: the arguments that it has made are values `opaque` of all that it
+                                  was given; then the call
+    §3  it is done                returns a value `opaque`
 
-No condition decides on these jumps. The records of §1 and §3 are written around the call of the solver, that of §2 in
-a function that the solver calls instead; where an implicit solver asks for the function's Jacobian, there is one call.
+No condition decides on these jumps. The records of §1 and §3 are written around the call of the library's function,
+that of §2 in a function that it calls instead. Where an implicit solver takes the function's Jacobian, there is one
+call.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from ulam.passes.lower.callbacks import UNTRACED
 from ulam.passes.trace.choices import Form
 from ulam.passes.trace.control_flow import TracedFunction
 from ulam.passes.trace.flow import FlowBlock
-from ulam.passes.trace.graph import FUNCTION, SOLVER, Argument, Block, Edge, Graph, Item, Operand, ValueType
+from ulam.passes.trace.graph import FUNCTION, OPAQUE, Argument, Block, Edge, Graph, Item, Operand, ValueType
 from ulam.passes.trace.names import place_of, value_type
 from ulam.passes.trace.slots import assign_slots
 
 
-def is_solver_call(op: object) -> bool:
+def is_higher_order(op: object) -> bool:
     """Whether an op calls a function of the library that is given one of the program."""
     return isinstance(op, stan.CallOp) and op.callback is not None
 
 
 def called_symbol(symbol: str) -> str:
-    """The function that a traced solver calls, by the solver's symbol."""
+    """What a traced higher-order function calls, by its symbol."""
     return f"{symbol}.called"
 
 
-def solver_function(op: stan.CallOp, symbol: str, functions: Mapping[str, stan.FuncOp]) -> stan.FuncOp:
-    """A function `symbol` of the arguments of a solver's call, which does nothing but make that call."""
+def first_order_function(op: stan.CallOp, symbol: str, functions: Mapping[str, stan.FuncOp]) -> stan.FuncOp:
+    """A function `symbol` of the values that a higher-order function is given, which does nothing but call it."""
     assert op.callback is not None and op.captured is not None
     callback = functions[op.callback.data]
     captured = [bool(bit) for bit in op.captured.get_values()]
@@ -93,26 +94,26 @@ def _function(
     )
 
 
-def traced_solver(
+def traced_higher_order(
     function: stan.FuncOp, symbol: str, functions: Mapping[str, stan.FuncOp], form: Form
 ) -> TracedFunction:
-    """The table of a solver, to be called `symbol`; `function` is of `solver_function`."""
-    return _Solver(function, symbol, functions, form).run()
+    """The table of a higher-order function, to be called `symbol`; `function` is of `first_order_function`."""
+    return _HigherOrder(function, symbol, functions, form).run()
 
 
-class _Solver:
-    """Makes the table of one solver: see above."""
+class _HigherOrder:
+    """Makes such a table: see above."""
 
     def __init__(
         self, function: stan.FuncOp, symbol: str, functions: Mapping[str, stan.FuncOp], form: Form
     ) -> None:  # fmt: skip
-        solve = function.body.block.first_op
-        assert isinstance(solve, stan.CallOp) and solve.callback is not None and solve.captured is not None
-        self.function, self.solve, self.form = function, solve, form
-        self.captured = [bool(bit) for bit in solve.captured.get_values()]
-        self.callback = functions[solve.callback.data]
+        call = function.body.block.first_op
+        assert isinstance(call, stan.CallOp) and call.callback is not None and call.captured is not None
+        self.function, self.call, self.form = function, call, form
+        self.captured = [bool(bit) for bit in call.captured.get_values()]
+        self.callback = functions[call.callback.data]
         self.called = called_function(self.callback, called_symbol(symbol))
-        types = [FUNCTION, *(value_type(operand.type) for operand in solve.operands)]
+        types = [FUNCTION, *(value_type(operand.type) for operand in call.operands)]
         names = ["f", *(name.data for name in function.argument_names)]
         data_only = [True, *(bool(bit) for bit in function.data_only.get_values())]
         self.parameters = [
@@ -120,23 +121,23 @@ class _Solver:
             for number, described in enumerate(zip(types, names, data_only, strict=True), 2)
         ]
         self.graph = Graph(
-            symbol, solve.callee.data, function.sym_name.data, self.parameters, value_type(solve.res.type),
-            place=place_of(solve.location), solver=True,
+            symbol, call.callee.data, function.sym_name.data, self.parameters, value_type(call.res.type),
+            place=place_of(call.location), opaque=True,
         )  # fmt: skip
         self.traced = TracedFunction(function, self.graph, [], {}, [], called=self.called)
 
     def run(self) -> TracedFunction:
         begin = FlowBlock(Block(1), ("start", self.function.body.block))
         calls = FlowBlock(Block(2), ("start", self.called.body.block))
-        end = FlowBlock(Block(3), ("after", self.solve))
-        place = place_of(self.solve.location)
+        end = FlowBlock(Block(3), ("after", self.call))
+        place = place_of(self.call.location)
         for block in (begin, calls):
             block.made.edges = [Edge(1, 2, place=place), Edge(2, 3, place=place)]
         self.traced.blocks = [begin, calls, end]
         self.graph.blocks = [block.made for block in self.traced.blocks]
         self._calls(calls)
-        solution = self._given(end, "solution", self.solve.res)
-        end.made.edges = [Edge(1, 0, value=Operand(solution.index, None, solution.type), place=place)]
+        result = self._given(end, "result", self.call.res)
+        end.made.edges = [Edge(1, 0, value=Operand(result.index, None, result.type), place=place)]
         assign_slots(self.graph.symbol, self.traced.blocks, [end], self.form)
         if self.form.timing:
             self.traced.returns.append((end, _last_op(self.function)))
@@ -152,9 +153,9 @@ class _Solver:
         return item
 
     def _given(self, block: FlowBlock, what: str, value: SSAValue) -> Item:
-        """A value that the solver has made, of all that it was given."""
+        """A value that the library has made, of all that it was given."""
         used = [Operand(p.index, None, p.type) for p in self.parameters[1:]]
-        item = Item(0, "special", SOLVER, [Operand(0, what, ValueType("string")), *used], value_type(value.type))
+        item = Item(0, "special", OPAQUE, [Operand(0, what, ValueType("string")), *used], value_type(value.type))
         return self._item(block, item, None, value)
 
     def _calls(self, block: FlowBlock) -> None:

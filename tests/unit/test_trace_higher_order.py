@@ -1,4 +1,4 @@
-"""Solvers that are entered: each call that they make of their function is recorded (specification 2.8)."""
+"""Higher-order functions of the library that are entered: each call of their function is recorded."""
 
 from __future__ import annotations
 
@@ -63,13 +63,24 @@ PROGRAM = """functions {
     if (x > 1) return sum(ode_rk45(decay, [x, 1]', 0, {1.0}, k)[1]);
     return -x;
   }
+  real part(array[] real x, int first, int last, real mu) { return normal_lpdf(x | mu, first + last); }
+  real summed(array[] real x, real mu) { return reduce_sum(part, x, 1, mu); }
+  vector job(vector shared, vector own, data array[] real x, data array[] int k) {
+    print("job ", k[1]);
+    if (own[1] < 0) reject("negative");
+    return own[1] * shared + x[1];
+  }
+  vector mapped(vector shared, array[] vector own, data array[,] real x, data array[,] int k) {
+    return map_rect(job, shared, own, x, k);
+  }
   vector recursive(vector y, int n) {
     if (n == 0) return ode_rk45(decay, y, 0, {0.5}, 1.0)[1];
     return recursive(y, n - 1);
   }
 }
 """
-ALL = TraceContext(enter={"*", "ode_rk45", "ode_ckrk_tol", "ode_bdf", "ode_rk45_tol", "integrate_ode_rk45"})
+SOLVERS = ("ode_rk45", "ode_ckrk_tol", "ode_bdf", "ode_rk45_tol", "integrate_ode_rk45")
+ALL = TraceContext(enter={"*", *SOLVERS, "reduce_sum", "map_rect"})
 Y = [1.0, 2.0]
 
 
@@ -105,12 +116,12 @@ def test_each_call_with_what_it_was_given(model: StanModel) -> None:
     assert lines[:11] == [
         "[Arg:§1:%1] ode_rk45", "[Arg:§1:%2] decay", "[Arg:§1:%3] [1.0, 2.0]", "[Arg:§1:%4] 0.0",
         "[Arg:§1:%5] [0.5, 1.0]", "[Arg:§1:%6] 2.0", "[§1:&1] goto §2",
-        "[§2:%7] $(solver)(⟨t⟩, @3, @4, @5, @6) = 0.0",
-        "[§2:%8] $(solver)(⟨y⟩, @3, @4, @5, @6) = [1.0, 2.0]",
+        "[§2:%7] $(opaque)(⟨t⟩, @3, @4, @5, @6) = 0.0",
+        "[§2:%8] $(opaque)(⟨y⟩, @3, @4, @5, @6) = [1.0, 2.0]",
         "[§2:%9] ⟨decay⟩(@8, @9, @6) = [-2.0, -4.0]", "[§2:&1] goto §2",
     ]  # fmt: skip
     assert [line.split(" = ")[0] for line in lines[-3:]] == [
-        "[§2:&2] goto §3", "[§3:%10] $(solver)(⟨solution⟩, @3, @4, @5, @6)", f"[§3:&1] return @{len(node) - 1}"
+        "[§2:&2] goto §3", "[§3:%10] $(opaque)(⟨result⟩, @3, @4, @5, @6)", f"[§3:&1] return @{len(node) - 1}"
     ]  # fmt: skip
     np.testing.assert_array_equal(node.value, node[-1].value)
     np.testing.assert_array_equal(node.value, model.track("rk45", Y, 2.0).value)
@@ -245,7 +256,7 @@ def test_queries(model: StanModel) -> None:
     with_control = backward(last[-1], axis=Axis.PRECEDING | Axis.PARENT, control=True)
     assert any(isinstance(n, JumpNode) for n in with_control)
     states = [n for n in solver(root) if isinstance(n, SpecialCallNode)]
-    assert list(root.trace.find(function="solver")) == states
+    assert list(root.trace.find(function="opaque")) == states
 
 
 def test_adjoints_are_those_of_the_whole(model: StanModel) -> None:
@@ -257,7 +268,7 @@ def test_adjoints_are_those_of_the_whole(model: StanModel) -> None:
     assert found["k"] == plain["k"] != 0
     inner = calls(root)[3]
     assert isinstance(inner, NestedCallNode) and inner.adjoint is None and inner[2].adjoint is None
-    with pytest.raises(NoDerivative, match="a part of what a solver did"):
+    with pytest.raises(NoDerivative, match="a part of what the library did"):
         root.trace.adjoint(np.ones(2), node=inner)
 
 
@@ -273,7 +284,7 @@ def test_update(model: StanModel, in_place: bool) -> None:
     same_trace(done.trace.root, model.track("rk45", Y, 2.5, context=ALL))
     assert [str(node.function) for node in done.rerun_frames] == ["ode_rk45"]
     state = next(node for node in solver(done.trace.root) if isinstance(node, SpecialCallNode))
-    with pytest.raises(ArgumentError, match="a part of what a solver did"):
+    with pytest.raises(ArgumentError, match="a part of what the library did"):
         done.trace.update({state: 0.5})
 
 
@@ -347,6 +358,38 @@ def test_calls_are_in_order_of_the_run(model: StanModel) -> None:
 def test_errors_of_contexts_name_what_is_wrong(model: StanModel) -> None:
     with pytest.raises(ArgumentError, match="does not have: nothing"):
         model.track("rk45", Y, 2.0, context=TraceContext(enter={"ode_rk45", "nothing"}))
+
+
+def test_partial_sums(model: StanModel) -> None:
+    x = [0.5, 1.0, -1.0]
+    root = model.track("summed", x, 0.25, context=ALL)
+    (call,) = calls(root, "part")
+    assert isinstance(call, NestedCallNode)
+    assert [operand.value for operand in call.arguments[1:]] == [1, 3, 0.25]
+    assert call.arguments[0].value.tolist() == x and root.value == call.value
+    assert root.value == model.track("summed", x, 0.25).value
+    assert root.trace.adjoint() == {k: pytest.approx(v) for k, v in call_adjoint(model, x).items()}
+    same_trace(root.trace.update(mu=0.5).trace.root, model.track("summed", x, 0.5, context=ALL))
+    assert calls(model.track("summed", [], 0.25, context=ALL), "part") == []
+
+
+def call_adjoint(model: StanModel, x: list[float]) -> dict[str, Any]:
+    """Of the function itself."""
+    found = model.track("part", x, 1, 3, 0.25).trace.adjoint()
+    return {"x": found["x"], "mu": found["mu"]}
+
+
+def test_jobs_in_their_order(model: StanModel, capsys: pytest.CaptureFixture[str]) -> None:
+    own, x, k = [[1.0], [2.0], [-3.0]], [[0.1], [0.2], [0.3]], [[10], [20], [30]]
+    root = model.track("mapped", [1.0, 2.0], own[:2], x[:2], k[:2], context=ALL)
+    assert capsys.readouterr().out == "job 10\njob 20\n"
+    np.testing.assert_allclose(root.value, [1.1, 2.1, 2.2, 4.2])
+    found = calls(root, "job")
+    assert [call.arguments[1].value.tolist() for call in found] == own[:2]
+    assert [call.value.tolist() for call in found] == [root.value[:2].tolist(), root.value[2:].tolist()]
+    root = model.track("mapped", [1.0, 2.0], own, x, k, context=ALL)
+    assert root.trace.error is not None and "negative" in str(root.trace.error)
+    assert [call.threw for call in calls(root, "job")] == [False, False, True]
 
 
 def test_the_example_of_the_guide() -> None:
