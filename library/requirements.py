@@ -66,6 +66,10 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_time_reached": _where(
         "must be at most max_num_steps, {1}, to integrate to the next output time, {2}", ("le", _FIRST)
     ),
+    "require_root_reached": _where("must be at most max_num_steps, {1}: no root was reached", ("le", _FIRST)),
+    "require_within_tolerance": _where(
+        "must be at most the function tolerance, {1}: the steps have come to a point that is no root", ("le", _FIRST)
+    ),
     # parts of the checks of containers (requirements.stan)
     "require_simplex_sum": _where("must be 1: the entries of a simplex sum to 1", ("near", 1.0)),
     "require_unit_sum_of_squares": _where("must be 1: the squares sum to 1", ("near", 1.0)),

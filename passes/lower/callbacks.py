@@ -327,7 +327,7 @@ def _gradient(
         bits = [*(False for _ in first), True, *(bit and low.differentiated for bit in closure.autodiff)]
         f = low.own(_apply(low, closure, [*first, state], captured, y.type, bits))
         assert isinstance(f, Container)
-        low.check_equal(f.dims[0], y.dims[0], "the function returns {0} derivatives, but the state has {1} elements")
+        low.check_equal(f.dims[0], y.dims[0], "the function returns {0} elements, but its argument has {1}")
         value = f.at([i])
         builder.emit(ad.TargetAddOp, (value,))
     gradient = reverse_in_place(block, builder.known)

@@ -116,7 +116,10 @@ void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, in
     forget_older(trace, bytes);
   else if (trace->mode == ULAM_TRACE_STOP && trace->side_bytes > trace->limit && !is_of_first_record(trace, slot))
     return;
-  if (!make_room(trace, bytes)) return;
+  if (!make_room(trace, bytes)) {
+    trace->failed = 1;
+    return;
+  }
   int64_t start = trace->side_bytes;
   put(trace, head, sizeof head);
   if (head[0]) {
