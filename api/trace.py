@@ -31,28 +31,23 @@ from ulam.runtime.trace.gradients.op_library import NoDerivative, OpLibrary
 from ulam.runtime.trace.listing import format_levels, print_levels
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
-    Const,
     ConstantNode,
-    ConstrainNode,
     ControlFlowNode,
     DataFlowNode,
     DrawNode,
     JumpNode,
     NestedCallNode,
-    NestedTildeNode,
     Node,
     PrimitiveCallNode,
-    Ref,
     ReturnNode,
     SpecialCallNode,
-    TargetNode,
-    TargetTerm,
-    TildeNode,
 )
+from ulam.runtime.trace.operands import Const, Ref
 from ulam.runtime.trace.program_text import Location, Span
 from ulam.runtime.trace.queries import Axis, backward, dependents, forward, query, referenced
 from ulam.runtime.trace.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
 from ulam.runtime.trace.saved import DamagedTrace, load
+from ulam.runtime.trace.target_nodes import ConstrainNode, NestedTildeNode, TargetNode, TargetTerm, TildeNode
 from ulam.runtime.trace.trace import Trace, TraceError
 from ulam.runtime.trace.update.update import Reused, Update
 from ulam.runtime.trace.values import MISSING, Digest

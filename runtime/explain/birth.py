@@ -16,7 +16,9 @@ import numpy as np
 
 from ulam.runtime.trace.gradients.moves import is_move, moved
 from ulam.runtime.trace.loop_fills import fill_before
-from ulam.runtime.trace.nodes import ArgumentNode, Const, ConstrainNode, ItemNode, NestedCallNode, Node, Ref, ReturnNode
+from ulam.runtime.trace.nodes import ArgumentNode, ItemNode, NestedCallNode, Node, ReturnNode
+from ulam.runtime.trace.operands import Const, Ref
+from ulam.runtime.trace.target_nodes import ConstrainNode
 from ulam.runtime.trace.values import MISSING, Digest
 
 Element = tuple[int, ...] | None

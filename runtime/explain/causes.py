@@ -27,17 +27,9 @@ from ulam.runtime.explain.explanation import WORDS, Cause, Elements, Statement, 
 from ulam.runtime.explain.explanation import Element as ShownElement
 from ulam.runtime.explain.names import Names, operand_text
 from ulam.runtime.explain.terms import calls_of, kind_of_term, loop_values
-from ulam.runtime.trace.nodes import (
-    ArgumentNode,
-    Const,
-    ConstrainNode,
-    ItemNode,
-    JumpNode,
-    Node,
-    Ref,
-    TargetTerm,
-    TildeNode,
-)
+from ulam.runtime.trace.nodes import ArgumentNode, ItemNode, JumpNode, Node
+from ulam.runtime.trace.operands import Const, Ref
+from ulam.runtime.trace.target_nodes import ConstrainNode, TargetTerm, TildeNode
 from ulam.runtime.trace.trace import TraceError
 from ulam.runtime.trace.values import MISSING, Digest
 

@@ -38,9 +38,10 @@ from ulam.runtime.explain.terms import Additions, terms_of
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import Init, InitSource, read_init
 from ulam.runtime.trace.contexts import TraceContext
-from ulam.runtime.trace.nodes import ConstrainNode, ItemNode, NestedCallNode, Node, TargetTerm
+from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node
 from ulam.runtime.trace.program_text import SourceText
 from ulam.runtime.trace.session import PRINTED
+from ulam.runtime.trace.target_nodes import ConstrainNode, TargetTerm
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel

@@ -20,7 +20,9 @@ from ulam.runtime.explain.birth import (
 )
 from ulam.runtime.explain.explanation import Statement, Step, short_text
 from ulam.runtime.explain.source import ProgramText, Written
-from ulam.runtime.trace.nodes import ArgumentNode, Const, ConstrainNode, ItemNode, NestedCallNode, Node, Ref
+from ulam.runtime.trace.nodes import ArgumentNode, ItemNode, NestedCallNode, Node
+from ulam.runtime.trace.operands import Const, Ref
+from ulam.runtime.trace.target_nodes import ConstrainNode
 from ulam.runtime.trace.values import value_text
 
 OPERATORS = frozenset((

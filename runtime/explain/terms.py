@@ -14,7 +14,8 @@ from ulam.runtime.explain.explanation import Statement, Term
 from ulam.runtime.explain.names import Names, loop_counter
 from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.frames import Frame
-from ulam.runtime.trace.nodes import NestedCallNode, Node, TargetTerm
+from ulam.runtime.trace.nodes import NestedCallNode, Node
+from ulam.runtime.trace.target_nodes import TargetTerm
 
 REAL = ValueType("real")
 

@@ -21,9 +21,8 @@ from ulam.runtime.trace.nodes import (
     Node,
     ReturnNode,
     SpecialCallNode,
-    TargetNode,
-    TildeNode,
 )
+from ulam.runtime.trace.target_nodes import TargetNode, TildeNode
 from ulam.runtime.trace.values import MISSING, value_text
 
 if TYPE_CHECKING:

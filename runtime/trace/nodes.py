@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ulam.passes.trace.graph import FUNCTION, VOID, Argument, Edge, Item, Operand, ValueType
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.children import Children
 from ulam.runtime.trace.export.formats import Exports
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Spot
 from ulam.runtime.trace.operands import Const, Ref
 from ulam.runtime.trace.program_text import FunctionText, Location, Span
-from ulam.runtime.trace.values import MISSING, converted
+from ulam.runtime.trace.values import converted
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.trace import Trace
@@ -133,12 +134,11 @@ class Node(Exports):
 
     def operand(self, operand: Operand) -> Ref | Const:
         """An operand as seen from this node."""
+        assert self._where is not None
         if operand.index and not self.is_root:
-            assert self._where is not None
             position = self.frame.position_of(operand.index, self._where)
             if position:
                 return Ref(self.trace.node(self.frame, position))
-        assert self._where is not None
         return Const(self.frame.operand(operand, self._where), operand.type)
 
 
@@ -255,8 +255,7 @@ class ItemNode(DataFlowNode):
     def item(self) -> Item:
         """Its row of the table."""
         assert self._where is not None
-        block = self.frame.block_at(self._where)
-        return block.items[self._where.offset - len(block.arguments)]
+        return self.frame.item_at(self._where)
 
     @property
     def location(self) -> Location | None:
@@ -333,126 +332,10 @@ class SpecialCallNode(ItemNode):
     __slots__ = ()
 
 
-class ConstrainNode(SpecialCallNode):
-    """A parameter of a model: from the unconstrained value to the one that the program sees."""
-
-    __slots__ = ()
-
-    @property
-    def parameter(self) -> str:
-        """Its name."""
-        return self.item.text
-
-
-class TargetTerm(ItemNode):
-    """What adds to the target. `value` is the increment."""
-
-    __slots__ = ()
-
-    @property
-    def target_after(self) -> Any:
-        """The target behind it; MISSING if that was not reached."""
-        assert self._where is not None
-        return self.frame.target_after(self.item, self._where)
-
-
-class TargetNode(TargetTerm):
-    """`target += x`, `jacobian += x`, or the Jacobian adjustment of a parameter."""
-
-    __slots__ = ()
-
-    @property
-    def increment(self) -> Ref | Const:
-        """What is added; of the adjustment of a parameter, its unconstrained value."""
-        return self.operands[0]
-
-    @property
-    def cause(self) -> str:
-        """`target` or `jacobian`."""
-        return self.item.name
-
-    @property
-    def parameter(self) -> str:
-        """The parameter that is adjusted; empty for statements."""
-        return self.item.text
-
-
-class TildeNode(TargetTerm):
-    """`left ~ distribution(arguments)`. Constants are dropped where the run was asked to."""
-
-    __slots__ = ()
-
-    @property
-    def left(self) -> Ref | Const:
-        """What is distributed so."""
-        return self.operands[0]
-
-    @property
-    def distribution(self) -> str:
-        """Its name in the statement."""
-        return self.item.name
-
-    @property
-    def arguments(self) -> list[Ref | Const]:
-        """Of the distribution: the operands without the left side."""
-        return self.operands[1:]
-
-    @property
-    def observed(self) -> bool:
-        """Whether the left side is data, by Stan's static rule; of an argument of a function, what was passed."""
-        if self.item.observed:
-            return True
-        left = self.left
-        while isinstance(left, Ref) and isinstance(node := left.node, ArgumentNode) and node.is_parameter:
-            if node.is_data:
-                return True
-            left = node.source
-        return False
-
-
 class DrawNode(PrimitiveCallNode):
     """A call that draws random numbers."""
 
     __slots__ = ()
-
-
-class Children(Sequence[Node]):
-    """The nodes of a call, made when they are asked for; counted from 0."""
-
-    def __init__(self, trace: Trace, frame: Frame) -> None:
-        self._trace, self._frame = trace, frame
-
-    def __len__(self) -> int:
-        return self._frame.length
-
-    @overload
-    def __getitem__(self, index: int) -> Node: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Node]: ...
-    def __getitem__(self, index: int | slice) -> Node | list[Node]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        position = index + 1 if index >= 0 else len(self) + index + 1
-        if position < 1:
-            raise IndexError(f"there are {len(self)} nodes; {index} is not one of them")
-        try:
-            return self._trace.node(self._frame, position)
-        except IndexError:
-            raise IndexError(f"there are {len(self)} nodes; {index} is not one of them") from None
-
-    def __iter__(self) -> Iterator[Node]:
-        position = 1
-        while True:
-            try:
-                node = self._trace.node(self._frame, position)
-            except IndexError:
-                gap = self._frame.gap
-                if gap is None or not gap[0] <= position <= gap[1]:
-                    return
-                position = gap[1] + 1
-                continue
-            yield node
-            position += 1
 
 
 class NestedCallNode(PrimitiveCallNode):
@@ -523,12 +406,6 @@ class NestedCallNode(PrimitiveCallNode):
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.children)
-
-
-class NestedTildeNode(TildeNode, NestedCallNode):
-    """A `~` statement whose density is a function of the program that was entered: `children` are its nodes."""
-
-    __slots__ = ()
 
 
 class JumpNode(ControlFlowNode):
@@ -618,40 +495,3 @@ class ReturnNode(ControlFlowNode):
         value = self._edge.value
         assert self._where is not None
         return None if value is None else converted(self.frame.operand(value, self._where), self.type)
-
-
-_KINDS: dict[str, type[ItemNode]] = {
-    "special": SpecialCallNode, "target": TargetNode, "tilde": TildeNode, "constant": ConstantNode,
-}  # fmt: skip
-
-
-def make_node(trace: Trace, frame: Frame, position: int) -> Node:
-    """The node at a position. Raises IndexError if there is none."""
-    if position < 1:
-        raise IndexError(f"position {position}")
-    if position <= frame.head:
-        return ArgumentNode(trace, frame, position, None)
-    where = frame.spot(position)
-    block = frame.block_at(where)
-    if where.offset < len(block.arguments):
-        return ArgumentNode(trace, frame, position, where)
-    ordinal = where.offset - len(block.arguments)
-    if ordinal < len(block.items):
-        item = block.items[ordinal]
-        kind = _KINDS.get(item.kind)
-        entered = frame.is_entered(where, item)
-        if item.kind == "tilde" and entered:
-            kind = NestedTildeNode
-        elif item.kind == "special" and item.text:
-            kind = ConstrainNode
-        elif kind is None:
-            kind = NestedCallNode if entered else DrawNode if item.draws else PrimitiveCallNode
-        return kind(trace, frame, position, where)
-    return (JumpNode if block.edges[0].target else ReturnNode)(trace, frame, position, where)
-
-
-__all__ = [
-    "MISSING", "ArgumentNode", "Const", "ConstantNode", "ConstrainNode", "ControlFlowNode", "DataFlowNode", "DrawNode",
-    "ItemNode", "JumpNode", "NestedCallNode", "NestedTildeNode", "Node", "PrimitiveCallNode", "Ref", "ReturnNode",
-    "SpecialCallNode", "TargetNode", "TargetTerm", "TildeNode", "make_node",
-]  # fmt: skip

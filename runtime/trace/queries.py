@@ -13,7 +13,8 @@ from typing import Any
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.control import deciding_jump
-from ulam.runtime.trace.nodes import ArgumentNode, ItemNode, JumpNode, NestedCallNode, Node, Ref
+from ulam.runtime.trace.nodes import ArgumentNode, ItemNode, JumpNode, NestedCallNode, Node
+from ulam.runtime.trace.operands import Ref
 
 
 class Axis(Flag):

@@ -11,7 +11,7 @@ from ulam.passes.trace.graph import ADDING
 from ulam.runtime.trace.columns import Call, batches, calls_in
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Batch
-from ulam.runtime.trace.nodes import TargetTerm
+from ulam.runtime.trace.target_nodes import TargetTerm
 from ulam.runtime.trace.trace import Trace
 
 Path = tuple[tuple[str, int], ...]

@@ -14,7 +14,8 @@ from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.export.formats import Exports
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.gradients.op_library import OpLibrary
-from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, make_node
+from ulam.runtime.trace.node_kinds import make_node
+from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node
 from ulam.runtime.trace.program_text import FunctionText, SourceText, Span
 from ulam.runtime.trace.recorder import (
     NO_CONTINUATION,

@@ -27,7 +27,9 @@ from ulam.runtime.trace.export.json import plain
 from ulam.runtime.trace.export.svg_labels import shortened
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.listing import line_of
-from ulam.runtime.trace.nodes import ArgumentNode, Const, ItemNode, JumpNode, NestedCallNode, Node, Ref, TargetNode
+from ulam.runtime.trace.nodes import ArgumentNode, ItemNode, JumpNode, NestedCallNode, Node
+from ulam.runtime.trace.operands import Const, Ref
+from ulam.runtime.trace.target_nodes import TargetNode
 from ulam.runtime.trace.terms import terms_of
 from ulam.runtime.trace.trace import Trace
 from ulam.runtime.trace.values import value_text

@@ -18,7 +18,8 @@ from ulam.runtime.trace.columns import Call
 from ulam.runtime.trace.export.formats import Exports
 from ulam.runtime.trace.export.graph import Spans, top_of
 from ulam.runtime.trace.frames import Frame
-from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node, TargetTerm
+from ulam.runtime.trace.nodes import ItemNode, NestedCallNode, Node
+from ulam.runtime.trace.target_nodes import TargetTerm
 from ulam.runtime.trace.terms import frame_events
 from ulam.runtime.trace.values import MISSING, value_text
 from ulam.runtime.versions import ulam_version

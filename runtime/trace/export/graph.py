@@ -17,16 +17,8 @@ import numpy as np
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.export.formats import MAX_NODES, Exports
-from ulam.runtime.trace.nodes import (
-    ArgumentNode,
-    Const,
-    ControlFlowNode,
-    ItemNode,
-    JumpNode,
-    NestedCallNode,
-    Node,
-    Ref,
-)
+from ulam.runtime.trace.nodes import ArgumentNode, ControlFlowNode, ItemNode, JumpNode, NestedCallNode, Node
+from ulam.runtime.trace.operands import Const, Ref
 from ulam.runtime.trace.program_text import Location, Span
 from ulam.runtime.trace.trace import Trace
 from ulam.runtime.trace.values import Digest

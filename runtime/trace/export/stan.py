@@ -33,18 +33,15 @@ from ulam.runtime.trace.listing import line_of
 from ulam.runtime.trace.nodes import (
     ArgumentNode,
     ConstantNode,
-    ConstrainNode,
     ItemNode,
     JumpNode,
     NestedCallNode,
     Node,
     ReturnNode,
     SpecialCallNode,
-    TargetNode,
-    TargetTerm,
-    TildeNode,
 )
 from ulam.runtime.trace.operands import Const, Ref
+from ulam.runtime.trace.target_nodes import ConstrainNode, TargetNode, TargetTerm, TildeNode
 from ulam.runtime.trace.values import MISSING
 
 NAMED_DEPTH = 4

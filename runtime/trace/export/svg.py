@@ -17,7 +17,8 @@ from ulam.runtime.trace.export.graph import Gap, Picture, is_bad, source_line, w
 from ulam.runtime.trace.export.svg_labels import label_of, shortened
 from ulam.runtime.trace.export.svg_layout import CHARACTER, FONT, LABEL, LINE, PAD, Box, Frame, Line, laid_out
 from ulam.runtime.trace.listing import line_of
-from ulam.runtime.trace.nodes import ArgumentNode, ControlFlowNode, ItemNode, Node, TargetTerm
+from ulam.runtime.trace.nodes import ArgumentNode, ControlFlowNode, ItemNode, Node
+from ulam.runtime.trace.target_nodes import TargetTerm
 
 MARGIN, TOP = 16, 46
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from ulam.runtime.trace.export.graph import Cluster
 from ulam.runtime.trace.listing import line_of
-from ulam.runtime.trace.nodes import ArgumentNode, JumpNode, Node, Ref
+from ulam.runtime.trace.nodes import ArgumentNode, JumpNode, Node
+from ulam.runtime.trace.operands import Ref
 from ulam.runtime.trace.values import Digest, value_text
 
 MAX_CHARACTERS = 46

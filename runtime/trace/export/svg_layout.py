@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 
 from ulam.runtime.trace.export.graph import Cluster, Gap, Picture, numbered_operands
 from ulam.runtime.trace.export.svg_labels import label_of
-from ulam.runtime.trace.nodes import ControlFlowNode, ItemNode, Node, Ref, TargetTerm
+from ulam.runtime.trace.nodes import ControlFlowNode, ItemNode, Node
+from ulam.runtime.trace.operands import Ref
+from ulam.runtime.trace.target_nodes import TargetTerm
 
 FONT = 12
 CHARACTER = 0.605 * FONT
