@@ -11,6 +11,7 @@ import numpy as np
 from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import ROOT, Graph, ValueType
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.frame_steps import FrameSteps
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Layout, Scan
 from ulam.runtime.trace.overlay import SEGMENT, Changes
@@ -92,7 +93,7 @@ class Tape:
         found = self._runs.get(place)
         return None if found is None else found.scan
 
-    def runs(self, frame: Frame) -> Runs:
+    def runs(self, frame: FrameSteps) -> Runs:
         """When the blocks of a frame ran: found once for all versions that share its records."""
         found = self._runs.get(frame.place)
         if found is None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ulam.passes.trace.graph import Block, Graph
 
 if TYPE_CHECKING:
-    from ulam.runtime.trace.frames import Frame
+    from ulam.runtime.trace.frame_steps import FrameSteps
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def uses_of(graph: Graph) -> dict[int, list[Use]]:
 class Runs:
     """When the blocks of a frame ran: as keys without offset, `2 * step`, one more for the header that follows."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FrameSteps) -> None:
         parts: list[npt.NDArray[np.int32]] = []
         number = 0
         while (batch := frame.batch(number)) is not None:
