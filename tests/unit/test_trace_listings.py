@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -245,15 +246,18 @@ def test_full_style(model: StanModel) -> None:
         (("g", 1.0), "no function 'g'"),
         (("zerro", 1.0), "did you mean 'zero'?"),
         (("f",), "'f' takes 1 argument, not 0"),
-        (("h", 1.0, 2.5), "argument 'n' is int, but a real was given"),
-        (("f", "one"), "argument 'x' is real, not str"),
-        (("f", [1.0]), "argument 'x' is real, with 0 dimensions, but has 1"),
-        (("h", 1.0, 2**40), "does not fit 32 bits"),
+        (("h", 1.0, 2.5), "'h': argument 'n' is int, but the real 2.5 was given"),
+        (("f", "one"), "'f': argument 'x' is real, but the string 'one' was given"),
+        (("f", None), "'f': argument 'x' is real, but a value of type NoneType was given"),
+        (("f", [1.0]), "'f': argument 'x' is real, but an array of reals with the sizes [1] was given"),
+        (("f", [[1.0], [1.0, 2.0]]), "'f': argument 'x' is real, but a ragged list was given"),
+        (("h", 1.0, 2**40), "argument 'n' is int, but the int 1099511627776 was given, which does not fit 32 bits"),
+        (("h", 1.0, 2**70), "argument 'n' is int, but the int 1180591620717411303424 was given, which does not fit"),
         (("geom_rng", 1, 0.5), "draws random numbers: give it some"),
     ],
 )
 def test_wrong_calls(model: StanModel, call: tuple, text: str) -> None:
-    with pytest.raises(ArgumentError, match=text.replace("?", r"\?")):
+    with pytest.raises(ArgumentError, match=re.escape(text)):
         model.track(*call)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ulam.passes.trace.graph import ValueType
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.argument_values import argument_name, as_taken, checked
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.nodes import ArgumentNode, ControlFlowNode, ItemNode, Node
 from ulam.runtime.trace.overlay import Key, key_of, parameter_key
@@ -41,8 +42,8 @@ def settings(
     inside: list[Setting] = []
     for name, value in arguments.items():
         number = _parameter(trace, name)
-        old = trace.tape.arguments[number]
-        given[number] = _value(f"'{name}'", _parameters(trace)[number].type, old, value)
+        what = argument_name(trace.root.function, name)
+        given[number] = _value(what, _parameters(trace)[number].type, trace.tape.arguments[number], value)
     if not isinstance(changes, Mapping):
         raise ArgumentError(f"what is to change is a mapping of nodes to values, not {type(changes).__name__}")
     for node, value in changes.items():
@@ -107,23 +108,4 @@ def _setting(node: Node, value: Any) -> Setting:
 
 def _value(what: str, type_: ValueType, old: Any, value: Any) -> Any:
     """A value as the trace would have it. Raises ArgumentError if it has another type or other sizes."""
-    if type_.base == "bool":
-        if not isinstance(value, bool | int | np.bool_ | np.integer) or int(value) not in (0, 1):
-            raise ArgumentError(f"{what} is a condition: true or false, not {value!r}")
-        return int(value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ArgumentError(f"{what}: the value is ragged") from None
-    if array.dtype.kind not in "iuf" and array.size:
-        raise ArgumentError(f"{what} is {type_}, not {type(value).__name__}")
-    sizes = np.shape(old)
-    if array.shape != sizes:
-        raise ArgumentError(f"{what} has the sizes {list(sizes)}, the value has {list(array.shape)}")
-    if not type_.is_int:
-        return array.astype(float) if array.ndim else float(array)
-    if array.dtype.kind == "f" and array.size:
-        raise ArgumentError(f"{what} is {type_}, but the value is real")
-    if array.size and not (-(2**31) <= int(array.min()) and int(array.max()) < 2**31):
-        raise ArgumentError(f"{what}: the value does not fit 32 bits")
-    return array.astype(np.int32) if array.ndim else int(array)
+    return as_taken(checked(what, type_, value, np.shape(old)), type_)
