@@ -23,6 +23,7 @@ from ulam.library import derivatives  # noqa: E402
 from ulam.passes.autodiff import rules, sweeps  # noqa: E402
 from ulam.runtime.errors import ArgumentError, Rejection  # noqa: E402
 from ulam.runtime.trace.contexts import Action  # noqa: E402
+from ulam.runtime.trace.nodes import ItemNode  # noqa: E402
 from ulam.trace import (  # noqa: E402
     Axis,
     DepthLimit,
@@ -347,10 +348,11 @@ def test_large_containers_are_copied_for_the_check_only(model: StanModel) -> Non
 
 def test_errors(model: StanModel, density: StanModel, tmp_path: Path) -> None:
     node = model.track("phi", 1.1)
+    assert isinstance(node, NestedCallNode)
     with pytest.raises(ArgumentError, match="call trace.adjoint"):
         _ = node.adjoint
     with pytest.raises(ArgumentError, match="only reals"):
-        node.trace.adjoint(node=node[1])  # type: ignore[index]
+        node.trace.adjoint(node=node[1])
     with pytest.raises(ArgumentError, match="shape"):
         node.trace.adjoint(seed=np.ones(2))
     node.trace.save(tmp_path / "saved")
@@ -415,8 +417,8 @@ def test_a_wrong_rule_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     node = model.track("phi", 1.1)
     check = node.trace.check_gradient()
     assert check.wrong == ["differences"]
-    assert check.node is not None and check.node.parent is not None
-    assert (check.node.function, check.node.parent.function) == ("sin", "g")  # type: ignore[attr-defined]
+    assert isinstance(check.node, ItemNode) and check.node.parent is not None
+    assert (check.node.function, check.node.parent.function) == ("sin", "g")
     assert "sin" in check.problem and ":4:" in check.problem
     of_density = model.check_gradient(np.random.default_rng(1).normal(size=model.param_unc_num()))
     assert not of_density

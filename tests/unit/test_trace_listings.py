@@ -166,7 +166,7 @@ def test_too_few_draws(model: StanModel) -> None:
     assert len(kept) == 20 and kept[11].startswith("  @8: [§3:%7] ⟨geom_rng⟩(@7, @3) = ✗ ")
     with pytest.raises(DrawsExhausted) as raised:
         model.track("geom_rng", 1, 0.5, rng=Scripted(UNIFORMS[:2]), on_error="raise")
-    assert format_levels(raised.value.trace.root, 3) == "\n".join(kept)  # type: ignore[attr-defined]
+    assert format_levels(raised.value.trace.root, 3) == "\n".join(kept)
 
 
 def test_listing_with_a_join(model: StanModel) -> None:

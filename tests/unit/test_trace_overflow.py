@@ -16,6 +16,7 @@ import pytest
 from ulam import StanModel
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.trace.nodes import ItemNode
 from ulam.trace import MISSING, NestedCallNode, Seeded, TraceContext, format_levels, load
 
 from .trace_programs import PROGRAM, H
@@ -140,9 +141,10 @@ def test_saved_trace(model: StanModel, tmp_path: Path) -> None:
     path = tmp_path / "geom.trace"
     node.trace.save(path)
     again = load(path)
+    assert isinstance(node, NestedCallNode) and isinstance(again, NestedCallNode)
     assert format_levels(again) == format_levels(node)
     assert again.trace.draws_used == node.trace.draws_used
-    assert again[4].span == node[4].span  # type: ignore[index]
+    assert again[4].span == node[4].span
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "other", "empty", "version", "order", "no version", "short"])
@@ -294,8 +296,8 @@ def test_an_endless_recursion() -> None:
     node = model.track("endless", 1)
     error = node.trace.error
     assert error is not None and error.message.startswith("the stack is exhausted")
-    assert error.node is not None and error.node.frame.parent is not None
-    assert error.node.arguments[0].value > 1000  # type: ignore[attr-defined]
+    assert isinstance(error.node, ItemNode) and error.node.frame.parent is not None
+    assert error.node.arguments[0].value > 1000
 
 
 def test_memory_is_used_again() -> None:

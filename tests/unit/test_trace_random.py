@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ulam.runtime.trace.nodes import ItemNode
 from ulam.runtime.trace.values import same
 from ulam.trace import (
     Digest,
     JumpNode,
     NestedCallNode,
     Node,
+    Ref,
     Replay,
     Scripted,
     format_levels,
@@ -42,8 +44,8 @@ def events(node: NestedCallNode) -> list[tuple[Any, ...]]:
             if child.condition is not None:
                 assert child.edge is not None
                 found.append(("branch", child.edge.holds))
-        elif hasattr(child, "item") and child.function != "declare":  # type: ignore[attr-defined]
-            found.append(("op", child.function, child.value))  # type: ignore[attr-defined]
+        elif isinstance(child, ItemNode) and child.function != "declare":
+            found.append(("op", child.function, child.value))
     return found
 
 
@@ -94,8 +96,8 @@ def check_references(node: Node) -> None:
     """Operands come from before, and are worth what their node is."""
     for child in node.children:
         for operand in child.operands:
-            if hasattr(operand, "node"):
-                assert operand.node.at < child.at  # type: ignore[union-attr]
+            if isinstance(operand, Ref):
+                assert operand.node.at < child.at
         if isinstance(child, NestedCallNode):
             for parameter, operand in zip(child.call_arguments, child.arguments, strict=True):
                 value = operand.value
