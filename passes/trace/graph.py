@@ -130,10 +130,7 @@ class Item:
 
     @property
     def calls_function(self) -> bool:
-        """Whether it is an op of the library that is given a function of the program, its first operand.
-
-        If it is entered, its nodes are calls of that function, and do not tell how its value was made.
-        """
+        """Whether it is an op of the library that is given a function of the program, its first operand."""
         return bool(self.operands) and self.operands[0].type == FUNCTION
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ulam.frontend.higher_order import REDUCE_SUM
 from ulam.passes.trace.choices import KINDS
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.recorder import MODES
@@ -36,6 +37,8 @@ _VALUES = frozenset(("values", "draws", "elements"))
 _TERMS = frozenset(("tilde", "target"))
 ALL = 1 << 62
 """Elements of containers that are copied, if all are."""
+IN_PARTS = REDUCE_SUM | {"map_rect"}
+"""Functions of the library that do nothing but call one of the program, in parts."""
 HookFunction = Callable[[Site, tuple[Any, ...], Any], None]
 """Called during the run with the site, the values of the operands (those that are kept in traces) and the result."""
 
@@ -72,10 +75,10 @@ class TraceContext:
     """What to record.
 
     `primitives`: names (also with `*` and `?`) of user functions that are not entered, or a predicate over call sites.
-    `enter`: if given, only these are entered. Higher-order functions of the library (`ode_rk45`, `reduce_sum`, ...) are
-    entered where they are named here, and then have a node for each call of their function. `max_depth`: 1 records the
-    tracked call alone, 2 also what happens in it; up to 4 a function has a clone for each depth, above calls are
-    counted at run time.
+    `enter`: if given, only these are entered. `reduce_sum` and `map_rect` are entered as functions of the program are;
+    other higher-order functions of the library, as `ode_rk45`, where they are named here: they then have a node for
+    each call of their function. `max_depth`: 1 records the tracked call alone, 2 also what happens in it; up to 4 a
+    function has a clone for each depth, above calls are counted at run time.
 
     `record`: what is kept, besides the result, of `values` (results of ops; without them nodes are there, but have no
     value), `draws` (the same for random numbers), `elements` (containers after an assignment to some of their
@@ -166,7 +169,8 @@ class TraceContext:
 
     def on_call(self, site: Site, depth: int) -> Action:
         """What becomes of a call (of an operator, too) or a `~` statement: Enter, Primitive, Skip or Hook."""
-        is_wanted = site.user or (site.name in (self.enter or ()) and takes_function(site.name))
+        named = site.name in (self.enter or ()) and takes_function(site.name)
+        is_wanted = site.user or named or (self.enter is None and site.name in IN_PARTS)
         return Enter() if is_wanted and self.can_enter(site, depth) else Primitive()
 
     def on_nested(self, site: Site, child_context: TraceContext) -> TraceContext:

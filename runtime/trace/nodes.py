@@ -353,6 +353,11 @@ class NestedCallNode(PrimitiveCallNode):
         return self.frame.tape.frame(self.item.child, place, self.frame, self.at)
 
     @property
+    def is_opaque(self) -> bool:
+        """Whether its nodes are what a function of the library calls, and do not tell how its value was made."""
+        return self.frame.tape.tables.graphs[self.item.child].opaque
+
+    @property
     def time(self) -> float | None:
         """How long the call took, in seconds; None without `timing`, and where it did not get to its end."""
         span = self.interval

@@ -361,27 +361,67 @@ def test_errors_of_contexts_name_what_is_wrong(model: StanModel) -> None:
 
 
 def test_partial_sums(model: StanModel) -> None:
+    """Entered by default; all of it is known."""
     x = [0.5, 1.0, -1.0]
-    root = model.track("summed", x, 0.25, context=ALL)
+    root = model.track("summed", x, 0.25)
+    assert format_levels(root, 3).split("\n")[1:] == [
+        "  @1: [Arg:§1:%1] summed",
+        "  @2: [Arg:§1:%2] [0.5, 1.0, -1.0]",
+        "  @3: [Arg:§1:%3] 0.25",
+        f"  @4: [§1:%4] ⟨reduce_sum⟩(⟨part⟩, @2, ⟨1⟩, @3) = {root.value}",
+        "    @1: [Arg:§1:%1] reduce_sum",
+        "    @2: [Arg:§1:%2] part",
+        "    @3: [Arg:§1:%3] [0.5, 1.0, -1.0]",
+        "    @4: [Arg:§1:%4] 1",
+        "    @5: [Arg:§1:%5] 0.25",
+        "    @6: [§1:&1] goto §2",
+        "    @7: [§2:%6] $(opaque)(⟨last⟩, @3) = 3",
+        f"    @8: [§2:%7] ⟨part⟩(@3, ⟨1⟩, @7, @5) = {root.value}",
+        "    @9: [§2:&1] goto §3 (@8)",
+        f"    @10: [Arg:§3:%8] @9#1 = {root.value}",
+        f"    @11: [§3:&1] return @10 = {root.value}",
+        f"  @5: [§1:&1] return @4 = {root.value}",
+    ]
+    assert root.value == model.track("summed", x, 0.25, context=Only()).value
+    plain = model.track("part", x, 1, 3, 0.25).trace.adjoint()
+    adjoint = root.trace.adjoint()
+    np.testing.assert_array_equal(adjoint["x"], plain["x"])
+    assert adjoint["mu"] == plain["mu"] == model.track("summed", x, 0.25, context=Only()).trace.adjoint()["mu"]
     (call,) = calls(root, "part")
+    assert call.adjoint == 1.0
+    updated = root.trace.update(mu=0.5)
+    same_trace(updated.trace.root, model.track("summed", x, 0.5))
+    assert not updated.rerun_frames
     assert isinstance(call, NestedCallNode)
-    assert [operand.value for operand in call.arguments[1:]] == [1, 3, 0.25]
-    assert call.arguments[0].value.tolist() == x and root.value == call.value
-    assert root.value == model.track("summed", x, 0.25).value
-    assert root.trace.adjoint() == {k: pytest.approx(v) for k, v in call_adjoint(model, x).items()}
-    same_trace(root.trace.update(mu=0.5).trace.root, model.track("summed", x, 0.5, context=ALL))
-    assert calls(model.track("summed", [], 0.25, context=ALL), "part") == []
+    assert root.trace.update({call[5]: 0.75}).trace.root.value == model.track("part", x, 1, 3, 0.75).value
+    same_trace(root.trace.update(x=[0.5, 1.0, 3.0]).trace.root, model.track("summed", [0.5, 1.0, 3.0], 0.25))
+    nothing = model.track("summed", [], 0.25)
+    assert nothing.value == 0.0 and calls(nothing, "part") == []
+    same_trace(nothing, from_json(nothing.to_json()))
+    again = StanModel(root.to_stan(name="again"))
+    assert again.track("again", x, 0.25).value == root.value
 
 
-def call_adjoint(model: StanModel, x: list[float]) -> dict[str, Any]:
-    """Of the function itself."""
-    found = model.track("part", x, 1, 3, 0.25).trace.adjoint()
-    return {"x": found["x"], "mu": found["mu"]}
+@pytest.mark.parametrize("propto", [False, True])
+def test_partial_sums_of_a_model(propto: bool) -> None:
+    program = """functions {
+      real part_lpmf(array[] int n, int first, int last, vector eta) { return poisson_log_lupmf(n | eta[first:last]); }
+      real full(array[] int n, int first, int last, vector eta) { return poisson_log_lpmf(n | eta[first:last]); }
+    }
+    data { array[4] int n; } parameters { vector[4] eta; }
+    model { target += reduce_sum(part_lupmf, n, 1, eta) + reduce_sum(full, n, 1, eta); eta ~ std_normal(); }"""
+    model = StanModel(program, {"n": [1, 0, 2, 5]}, opt_level=0)
+    theta = np.array([0.1, -0.5, 0.3, 1.0])
+    root = model.track_density(theta, propto=propto)
+    value, gradient = model.log_density_gradient(theta, propto=propto)
+    assert root.value == value and len(list(solvers(root))) == 2
+    np.testing.assert_allclose(root.trace.adjoint(), gradient, rtol=1e-13)
+    assert root.trace.check_gradient()
 
 
 def test_jobs_in_their_order(model: StanModel, capsys: pytest.CaptureFixture[str]) -> None:
     own, x, k = [[1.0], [2.0], [-3.0]], [[0.1], [0.2], [0.3]], [[10], [20], [30]]
-    root = model.track("mapped", [1.0, 2.0], own[:2], x[:2], k[:2], context=ALL)
+    root = model.track("mapped", [1.0, 2.0], own[:2], x[:2], k[:2])
     assert capsys.readouterr().out == "job 10\njob 20\n"
     np.testing.assert_allclose(root.value, [1.1, 2.1, 2.2, 4.2])
     found = calls(root, "job")

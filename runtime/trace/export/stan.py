@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ulam.passes.trace.graph import ValueType
+from ulam.passes.trace.graph import OPAQUE, ValueType
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.export.formats import Exports
 from ulam.runtime.trace.export.graph import Spans, check_whole, top_of, written
@@ -162,7 +162,7 @@ class _Writer:
                     raise ArgumentError(
                         "the trace has more nodes than max_nodes: a program that long cannot be compiled"
                     )
-            if isinstance(node, NestedCallNode) and node.body is not None and not node.item.calls_function:
+            if isinstance(node, NestedCallNode) and node.body is not None and not node.is_opaque:
                 self.path.append(f"@{node.at}")
                 self.comment(line_of(node, short=True))
                 stack.append((node, iter(node.children)))
@@ -234,6 +234,8 @@ class _Writer:
         operands = self.operands(node)
         if isinstance(node, ConstrainNode):
             self.literal(node, node.parameter)
+        elif name == OPAQUE:
+            self.literal(node, "made by the library")
         elif name in ("check", "next"):
             self.comment(str(node))
         elif name in ("print", "reject"):

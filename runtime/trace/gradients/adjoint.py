@@ -237,7 +237,7 @@ class _Sweep:
             if not adjoints.reached[position] and not adds:
                 continue
             spot = Spot(step, in_header, count + ordinal)
-            if item.child and not item.calls_function and self.frame.is_entered(spot, item):
+            if item.child and not self._is_opaque(item) and self.frame.is_entered(spot, item):
                 yield self._enter(item, position, step, in_header)
             else:
                 self._item(item, position, step, in_header)
@@ -245,6 +245,9 @@ class _Sweep:
             position = base + 1 + offset
             if adjoints.reached[position] and (passed := self.values.passed(step, in_header, offset)) is not None:
                 self._give(*passed, adjoints.take(position, block.arguments[offset].type))
+
+    def _is_opaque(self, item: Item) -> bool:
+        return self.frame.tape.tables.graphs[item.child].opaque
 
     def _return(self, value: Operand, step: int, in_header: bool, position: int) -> None:
         """The adjoint of a call goes to what it returned."""

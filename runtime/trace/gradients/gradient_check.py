@@ -243,7 +243,7 @@ def _ops(trace: Trace) -> Iterator[ItemNode]:
         node = next(stack[-1], None)
         if node is None:
             stack.pop()
-        elif isinstance(node, NestedCallNode) and not node.item.calls_function:
+        elif isinstance(node, NestedCallNode) and not node.is_opaque:
             stack.append(iter(node.children))
         elif isinstance(node, ItemNode) and has_adjoint(node.type) and not is_move(node.item):
             if node.item.kind != "target" or node.item.text:

@@ -222,9 +222,8 @@ class OpLibrary:
                 for block in graph.blocks:
                     for item in block.items:
                         op = ops.get(item.index)
-                        is_nested = item.child and not (
-                            counted or item.calls_function
-                        )  # else some of its calls are not entered
+                        # where the depth is counted, some of its calls are not entered
+                        is_nested = item.child and not (counted or self._graphs[item.child].opaque)
                         self._names[id(item)] = None if op is None or is_nested else self._functions.add(op)
         return self._functions
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ulam.passes.trace.graph import ADDING, FUNCTION, SKIPPED, Item, ValueType
+from ulam.passes.trace.graph import ADDING, FUNCTION, OPAQUE, SKIPPED, Item, ValueType
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.trace.copying import Stream
 from ulam.runtime.trace.frames import Frame
@@ -295,7 +295,7 @@ class Propagation:
         frame = call.frame
         if item.derived == "void" and (item.name == "print" or not item.throws):
             return
-        if frame.layout.is_hidden(item):
+        if frame.layout.is_hidden(item) or item.name == OPAQUE:
             raise _Again(frame, key)
         if is_read(item):
             new: Any = self._terms.target(self._terms.before(path_of(frame, key)))
