@@ -180,14 +180,16 @@ def loop_values(node: Node, names: Names) -> dict[str, int]:
 
 
 def calls_of(node: Node, names: Names) -> list[Statement]:
-    """The statements that called the function that a node is in, innermost first."""
+    """The statements that called the function that a node is in, innermost first; calls by `reduce_sum` are its own."""
     found: list[Statement] = []
     parent = node.parent
     while parent is not None and not parent.is_root:
         statement = names.statement_of(parent.item.place)
-        if statement is not None:
+        caller = parent.parent
+        is_of_library = caller is not None and not caller.is_root and caller.item.calls_function
+        if statement is not None and not is_of_library:
             found.append(statement)
-        parent = parent.parent
+        parent = caller
     return found
 
 

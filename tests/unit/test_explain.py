@@ -470,6 +470,18 @@ def test_densities_and_functions_of_the_program() -> None:
     assert second.births[0].expression == "sqrt(-0.5) = nan"
 
 
+def test_partial_sums() -> None:
+    """Through `reduce_sum`, to what a NaN is made of; it is called at one place."""
+    program = """functions {
+      real part(array[] real y, int first, int last, real mu) { return normal_lpdf(y | log(mu - 5), 1); }
+    }
+    parameters { real mu; }
+    model { target += reduce_sum(part, {1.0, 2.0}, 1, mu); }"""
+    text = str(StanModel(program).explain([0.5]))
+    assert "log(-4.5) = nan" in text and text.count("called at") == 1
+    assert "mu is nan, but must be finite" in text
+
+
 def test_nan_and_infinities_are_told_apart() -> None:
     program = """parameters { real a; }
 model {
