@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ulam.passes.known_data import KnownData
-    from ulam.passes.lower.units import Program
+    from ulam.passes.lower.units import Program, Unit
 
 
 @dataclass(frozen=True)
@@ -136,13 +136,19 @@ class Compiler:
         if name in LOCATING_UNITS and self._as_written is not self:
             return self._as_written._lower(name)
         with compiling():
-            from ulam.emit.jit import host
-            from ulam.emit.llvm_text import EmitOptions, emit_module
-            from ulam.passes.lower.pipeline import lower
+            from ulam.passes.lower.pipeline import begin_unit
 
-            unit = lower(self.program, name, self.options.opt_level)
-            options = EmitOptions(self.options.opt_level, host().fused, lines=self.options.lines, unit=name)
-            text = emit_module(unit.module, options)
+            return self._emit(begin_unit(self.program, name, self.options.opt_level))
+
+    def _emit(self, unit: Unit) -> tuple[str, list[dict[str, Any]], int]:
+        """LLVM IR, sites and number of bound slots of a unit that has begun to be lowered."""
+        from ulam.emit.jit import host
+        from ulam.emit.llvm_text import EmitOptions, emit_module
+        from ulam.passes.lower.pipeline import finish_unit
+
+        finish_unit(unit, self.options.opt_level)
+        options = EmitOptions(self.options.opt_level, host().fused, lines=self.options.lines, unit=unit.name)
+        text = emit_module(unit.module, options)
         return text, [asdict(site) for site in unit.sites], unit.n_slots
 
     def _compile(self, name: str) -> CompiledUnit:

@@ -27,9 +27,19 @@ def to_value_form(module: ModuleOp) -> Program:
 
 def lower(program: Program, name: str, opt_level: int) -> Unit:
     """A unit of the program, ready for emission."""
-    unit = lower_unit(program, name, whole_terms=opt_level < REASSOCIATING_LEVEL)
+    unit = begin_unit(program, name, opt_level)
+    finish_unit(unit, opt_level)
+    return unit
+
+
+def begin_unit(program: Program, name: str, opt_level: int) -> Unit:
+    """A unit as loops over scalars: what the blocks of the program that belong to it become."""
+    return lower_unit(program, name, whole_terms=opt_level < REASSOCIATING_LEVEL)
+
+
+def finish_unit(unit: Unit, opt_level: int) -> None:
+    """Everything else up to emission. What becomes of equal units is equal."""
     set_slots(unit.module, unit.n_slots)
-    for stage in lowering_passes(name, opt_level):
+    for stage in lowering_passes(unit.name, opt_level):
         stage.apply(_CONTEXT, unit.module)
     unit.n_slots = slots_of(unit.module)
-    return unit

@@ -11,8 +11,8 @@ when the model is loaded, at an evaluation, in generated quantities.
 also those in texts. Tolerances count against the largest entry of a variable or gradient, and at least against 1: what
 a small result of a program of moderate numbers is the sum of. Where CLOSE numbers differ, and those of level 0 change
 as well once parameters or data move by 1e-8, a branch (or the last printed digit) hangs on it: such a difference is
-discarded. Code of equal LLVM IR is equal, and compiled once; a pipeline that leaves the module as it is, or makes of
-it what another one made, needs no run.
+discarded. What is lowered from equal units is equal, and lowered once; a pipeline that leaves the module as it is, or
+makes of it what another one made, needs no run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any, cast
@@ -37,6 +37,7 @@ from xdsl.ir import SSAValue
 from ulam.emit import jit
 from ulam.passes import verify_dominance
 from ulam.passes.known_data import specializing_on
+from ulam.passes.lower.units import Unit
 from ulam.passes.pipelines import LEVELS, PASSES, level_pipeline, parse_pipeline, pass_class
 from ulam.runtime import model as runtime_model
 from ulam.runtime.compiler import CompiledUnit, CompileOptions, Compiler, compiling
@@ -58,6 +59,8 @@ QUICK = jit.Pipeline(speed=0, vectorize=False)  # LLVM is not what is tested; it
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)(?![\w.])")
 
 Floats = npt.NDArray[np.float64]
+Lowered = tuple[str, list[dict[str, Any]], int]
+"""LLVM IR of a unit, its sites, its number of bound slots."""
 
 
 # ---------------------------------------------------------------- observations
@@ -227,6 +230,17 @@ class _Build(Compiler):
         text, sites, n_slots = self._lower(name)
         return CompiledUnit(self._subject.code(text), sites, n_slots)
 
+    def _emit(self, unit: Unit) -> Lowered:
+        """Equal units are lowered once: most passes leave most units of a program as they are."""
+        known = self._subject.units.setdefault((unit.name, self.options.opt_level), [])
+        for before, lowered in known:
+            same = before.n_slots == unit.n_slots and before.sites == unit.sites
+            if same and same_module(before.module, unit.module):
+                return lowered
+        before = replace(unit, module=unit.module.clone(), sites=list(unit.sites))
+        known.append((before, super()._emit(unit)))
+        return known[-1][1]
+
 
 def _run(module: ModuleOp, pipeline: str) -> None:
     from xdsl.context import Context
@@ -293,6 +307,7 @@ class Subject:
         self.filename = filename
         self._points = points
         self._code: dict[str, bytes] = {}
+        self.units: dict[tuple[str, int], list[tuple[Unit, Lowered]]] = {}
         self._observed: list[tuple[ModuleOp, tuple[str, ...], list[Event]]] = []
         self.unoptimised = _Build(self, CompileOptions(0))
 
