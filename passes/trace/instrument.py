@@ -67,9 +67,9 @@ class _Instrumenter:
     def run(self) -> list[stan.FuncOp]:
         self.functions[0].properties["sym_name"] = StringAttr(self.traced.graph.symbol)
         if self.traced.called is not None:
-            solve = self.functions[0].body.block.first_op
-            assert solve is not None
-            solve.properties["callback"] = self.traced.called.sym_name
+            call = self.functions[0].body.block.first_op
+            assert call is not None
+            call.properties["callback"] = self.traced.called.sym_name
         for block in self.traced.blocks:
             if not block.silent:
                 self._begin(block)

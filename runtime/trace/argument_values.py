@@ -17,6 +17,7 @@ _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "real", "c": "complex number
 
 
 def count_of(number: int) -> str:
+    """How messages tell a number of arguments."""
     return "1 argument" if number == 1 else f"{number} arguments"
 
 
@@ -76,6 +77,7 @@ def _described(array: npt.NDArray[Any]) -> str:
 
 
 def store_arguments(data: BoundData, values: Sequence[Any], types: Sequence[ValueType]) -> None:
+    """Puts arguments into the bound table from slot 1 on: of a container its elements, then its sizes."""
     slot = 1
     for value, type_ in zip(values, types, strict=True):
         if type_.rank:
