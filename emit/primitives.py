@@ -37,6 +37,7 @@ class Primitive:
 INLINE: dict[str, tuple[int, str]] = {
     "square": (1, "{r} = fmul double {0}, {0}"),
     "value_of": (1, "{r} = fadd double {0}, -0.0"),  # x + -0 is x, for every x
+    "fixed_value_of": (1, "{r} = fadd double {0}, -0.0"),
     "inv": (1, "{r} = fdiv double 1.0, {0}"),
     "inv_square": (1, "{t0} = fmul double {0}, {0}\n{r} = fdiv double 1.0, {t0}"),
     "inv_sqrt": (1, "{t0} = call double @llvm.sqrt.f64(double {0})\n{r} = fdiv double 1.0, {t0}"),

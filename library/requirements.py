@@ -70,6 +70,11 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_within_tolerance": _where(
         "must be at most the function tolerance, {1}: the steps have come to a point that is no root", ("le", _FIRST)
     ),
+    "require_integrand_finite": _where("must be finite at x = {1}", ("gt", -inf), ("lt", inf)),
+    "require_integral_error": _where(
+        "must be at most {1}: the error estimate of the integral exceeds the given relative tolerance times norm of "
+        "integral", ("le", _FIRST),
+    ),
     # parts of the checks of containers (requirements.stan)
     "require_simplex_sum": _where("must be 1: the entries of a simplex sum to 1", ("near", 1.0)),
     "require_unit_sum_of_squares": _where("must be 1: the squares sum to 1", ("near", 1.0)),

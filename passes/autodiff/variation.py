@@ -101,6 +101,8 @@ def _flow(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
     """(from, to) where the derivative of `to` by `from` may not be 0; regions are walked on their own."""
     if op.regions:
         return flow_pairs(op)
+    if isinstance(op, rt.MathOp) and op.function.data == "fixed_value_of":
+        return []
     if isinstance(op, rt.KernelOp):
         sources, destinations = kernel_flow(op)
         return [(a, b) for a in sources for b in destinations]

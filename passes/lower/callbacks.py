@@ -7,6 +7,8 @@ them):
     callback(t, y)             f(t, y, a, b); the result, too, may be an array where the declaration has a vector
     callback_jacobian(t, y)    the same beside its derivatives: one column for f, one for each element of y, one for
                                each element of `callback_parameters()`; a constant
+    callback_gradient(x, xc)   for f of reals that returns a real: its value, then its derivatives with respect to the
+                               elements of `callback_parameters()`; a constant. One call of f
     callback_parameters()      the reals of a and b of which a gradient will be taken, one after the other
     callback_arguments()       all reals of a and b
     is_differentiated(x)       whether a gradient with respect to x will be taken: known when compiling
@@ -284,7 +286,12 @@ def callback_jacobian(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
     result = builder.alloc(total(builder, dims))
 
     def row(i: SSAValue, _: object) -> Sequence[SSAValue]:
-        value, gradient = _gradient(low, closure, first, y, parameters, columns, i)
+        def element(f: Value) -> SSAValue:
+            assert isinstance(f, Container)
+            low.check_equal(f.dims[0], n, "the function returns {0} elements, but its argument has {1}")
+            return f.at([i])
+
+        value, gradient = _gradient(low, closure, first, y, parameters, columns, y.type, element)
         builder.store(value, result, i, initial=True)
         if gradient is None:
             gradient = builder.alloc(columns, zero=True)
@@ -301,34 +308,70 @@ def callback_jacobian(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
     return in_buffer(builder, stan.MATRIX, dims, result)
 
 
+@intrinsic("callback_gradient")
+def callback_gradient(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """One reverse sweep; none, and a call as of `callback`, where no gradient will be taken."""
+    builder = low.builder
+    closure = _closure(low, op)
+    parameters = _differentiated(low, closure)
+    columns = _count(low, parameters)
+    size = builder.add(columns, builder.i64(1))
+    result = builder.alloc(size)
+    if not parameters or UNTRACED in closure.function.attributes:
+        value = _apply(low, closure, arguments, closure.arguments, stan.REAL)
+        assert isinstance(value, SSAValue)
+        builder.store(value, result, builder.i64(0), initial=True)
+    if parameters:
+
+        def number(f: Value) -> SSAValue:
+            assert isinstance(f, SSAValue)
+            return f
+
+        value, gradient = _gradient(low, closure, arguments, None, parameters, columns, stan.REAL, number)
+        builder.store(value, result, builder.i64(0), initial=True)
+        if gradient is None:
+            gradient = builder.alloc(columns, zero=True)
+
+        def copy(j: SSAValue, _: object) -> Sequence[SSAValue]:
+            builder.store(builder.load(gradient, j), result, builder.add(j, builder.i64(1)), initial=True)
+            return ()
+
+        builder.for_loop(builder.i64(0), columns, copy)
+    return in_buffer(builder, stan.VECTOR, [size], result)
+
+
 def _gradient(
     low: Lowering,
     closure: Closure,
     first: Sequence[Value],
-    y: Container,
+    state: Container | None,
     parameters: Sequence[Value],
     columns: SSAValue,
-    i: SSAValue,
+    type_: Attribute,
+    number: Callable[[Value], SSAValue],
 ) -> tuple[SSAValue, SSAValue | None]:
-    """Element `i` of the function's value, and the buffer of its gradient; None if that is 0."""
+    """A number of the function's value, which is one of `type_`, and the buffer of its gradient; None if that is 0.
+
+    The gradient is with respect to `state`, if there is one, which is then the argument after `first`, and to
+    `parameters`: `columns` reals in all.
+    """
     builder = low.builder
     block = Block()
     with builder.inside(block):
         point = builder.alloc(builder.add(columns, builder.i64(1)))
         builder.emit(ad.IndependentOp, (point, columns))
-        values = [y, *parameters]
+        states = [] if state is None else [state]
+        values = [*states, *parameters]
         offsets = _pack(low, values, point, builder.i64(0), lambda x: builder.math("value_of", x))
         copies = iter([_from_buffer(low, v, point, o) for v, o in zip(values, offsets, strict=True)])
-        state = next(copies)
+        own = [*first, *(next(copies) for _ in states)]
         captured = [
             _rebuilt(argument, copies) if bit and low.differentiated else argument
             for argument, bit in zip(closure.arguments, closure.autodiff, strict=True)
         ]
-        bits = [*(False for _ in first), True, *(bit and low.differentiated for bit in closure.autodiff)]
-        f = low.own(_apply(low, closure, [*first, state], captured, y.type, bits))
-        assert isinstance(f, Container)
-        low.check_equal(f.dims[0], y.dims[0], "the function returns {0} elements, but its argument has {1}")
-        value = f.at([i])
+        bits = [*(False for _ in first), *(True for _ in states)]
+        bits += [bit and low.differentiated for bit in closure.autodiff]
+        value = number(low.own(_apply(low, closure, own, captured, type_, bits)))
         builder.emit(ad.TargetAddOp, (value,))
     gradient = reverse_in_place(block, builder.known)
     for op in list(block.ops):

@@ -189,7 +189,8 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
     autodiff = effective_autodiff(low, op)
     unnormalized = is_unnormalized(low, op)
     unchecked = op.unchecked is not None
-    over_elements = all_scalar(function) and any(isinstance(a, Container) for a in arguments)
+    is_over_elements = op.callback is None and all_scalar(function)
+    over_elements = is_over_elements and any(isinstance(a, Container) for a in arguments)
     if over_elements and op.callee.data.endswith(("_cdf", "_lcdf", "_lccdf", "_rng")):
         from ulam.passes.lower.densities import vectorized_function
 
