@@ -54,8 +54,10 @@ def test_definitions_type_check(path: Path) -> None:
 
 
 def test_no_definition_is_given_twice() -> None:
+    """What the compiler provides is declared by each file that uses it."""
     for name in catalog.names():
-        heads = [tuple(a.type for a in f.definition.arguments) for f in lowering_library.overloads(name)]
+        found = [f.definition for f in lowering_library.overloads(name)]
+        heads = [tuple(a.type for a in definition.arguments) for definition in found if definition.body is not None]
         assert len(heads) == len(set(heads)), name
 
 

@@ -346,5 +346,5 @@ def test_errors_name_the_line_of_the_call_or_of_the_function() -> None:
         model(code, **GOOD).log_density(np.array([np.nan, 1.0]))
     with pytest.raises(Exception, match="line 2.*"):
         model(code.replace("k[1]", "k[2]"), **GOOD).log_density_gradient(np.array([1.0, 1.0]))
-    with pytest.raises(Exception, match="returns 2 derivatives"):
+    with pytest.raises(Exception, match="returns 2 elements"):
         model(code.replace("k[1] * square(y)", "[1, 2]'"), **GOOD).log_density_gradient(np.array([1.0, 1.0]))
