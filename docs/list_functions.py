@@ -20,6 +20,7 @@ from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC, is_variadic
 from ulam.frontend.lowering_library import resolve
 from ulam.library import catalog
 from ulam.library.derivatives import primitive_names
+from ulam.passes.lower import units  # noqa: F401  (registers intrinsics)
 from ulam.passes.lower.kernels import INTRINSICS
 
 LANGUAGE = Path(__file__).with_name("language.md")

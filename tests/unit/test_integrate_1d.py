@@ -20,14 +20,20 @@ LINE = ("negative_infinity()", "positive_infinity()")
 RAY = ("a", "positive_infinity()")
 
 
-def model(integrand: str, lower: str = "a", upper: str = "b", more: str = "", level: int = 3) -> StanModel:
-    """The integral of an expression in x, xc and t, two parameters; a and b are two more."""
+def model(
+    integrand: str, lower: str = "a", upper: str = "b", more: str = "", level: int = 3, name: str = "integrate_1d"
+) -> StanModel:
+    """The integral of an expression in x, xc and t, two parameters; a and b are two more.
+
+    `more`: tolerances, which `integrate_1d` takes after all else, the others before what is for the integrand.
+    """
+    before, after = ("", more) if name == "integrate_1d" else (more, "")
     return StanModel(
         f"""functions {{
           real f(real x, real xc, array[] real t, data array[] real x_r, data array[] int x_i) {{ return {integrand}; }}
         }}
         parameters {{ array[2] real t; real a; real b; }}
-        model {{ target += integrate_1d(f, {lower}, {upper}, t, {{2.5}}, {{3}}{more}); }}""",
+        model {{ target += {name}(f, {lower}, {upper}{before}, t, {{2.5}}, {{3}}{after}); }}""",
         opt_level=level,
     )
 
@@ -123,6 +129,62 @@ def test_closed_forms(name: str) -> None:
     hessian = m.log_density_hessian(theta)[2]
     expected = differences(lambda x: m.log_density_gradient(x)[1], theta)
     np.testing.assert_allclose(hessian, expected, rtol=1e-6, atol=1e-8 * max(1, np.abs(expected).max()))
+
+
+SMOOTH = ["polynomial", "across 0", "half of a bell", "heavy tails", "up to a limit", "oscillation"]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gauss_kronrod(name: str) -> None:
+    integrand, limits, point, known = KNOWN[name]
+    m = model(integrand, *limits, name="integrate_1d_gauss_kronrod")
+    theta = np.array(point)
+    value, gradient = m.log_density_gradient(theta)
+    assert value == pytest.approx(known(*theta), rel=1e-12)
+    assert m.log_density(theta) == value
+    expected = differences(lambda x: known(*x), theta)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    hessian = m.log_density_hessian(theta)[2]
+    expected = differences(lambda x: m.log_density_gradient(x)[1], theta)
+    np.testing.assert_allclose(hessian, expected, rtol=1e-6, atol=1e-8 * max(1, np.abs(expected).max()))
+
+
+def test_gauss_kronrod_halves_where_the_error_is() -> None:
+    theta = np.array([0.5, 0.3, -1, 1.0])
+    rule = "integrate_1d_gauss_kronrod_tol"
+    kink = model("abs(x - t[2]) * t[1]", name=rule, more=", 1e-7, 0, 20")
+    value, gradient = kink.log_density_gradient(theta)
+    assert value == pytest.approx(0.25 * (1.3**2 + 0.7**2), rel=1e-7)
+    np.testing.assert_allclose(gradient, [2 * value, 0.3, -0.65, 0.35], rtol=1e-7)
+    with pytest.raises(Rejection, match="error estimate"):
+        model("abs(x - t[2]) * t[1]", name=rule, more=", 1e-7, 0, 3").log_density(theta)
+    assert model("abs(x - t[2]) * t[1]", name=rule, more=", 1e-7, 0.01, 0").log_density(theta) == pytest.approx(
+        value, abs=0.01
+    )
+    with pytest.raises(Rejection, match="error estimate"):
+        model("x ^ -0.9", "0", "1", name="integrate_1d_gauss_kronrod").log_density(theta)
+    for a, b, message in ((2, 1, "lower_limit is 2"), (-np.inf, -np.inf, "must be finite"), (np.nan, 1, "is nan")):
+        with pytest.raises(Rejection, match=message):
+            kink.log_density(np.array([0.5, 0.3, a, b]))
+    assert kink.log_density(np.array([0.5, 0.3, 1, 1])) == 0
+    with pytest.raises(Rejection, match="integrand is nan, but must be finite at x = "):
+        model("log(x - 0.2)", "0", "1", name=rule, more=", 1e-7, 0, 20").log_density(theta)
+
+
+@pytest.mark.parametrize("name", ["integrate_1d_gauss_kronrod_tol", "integrate_1d_double_exponential_tol"])
+@pytest.mark.parametrize(("more", "message"), [(", 1e-7, -1e-3, 5", "absolute_tolerance"), (", 1e-7, 0, -1", "max_")])
+def test_wrong_tolerances(name: str, more: str, message: str) -> None:
+    with pytest.raises(Rejection, match=f"{message}.* must be nonnegative"):
+        model("t[1]", name=name, more=more).log_density(np.array([1, 0, 0, 1]))
+
+
+def test_tolerances_of_double_exponential() -> None:
+    """Enough where the relative one is out of reach."""
+    name, theta = "integrate_1d_double_exponential_tol", np.array([0.5, 0.3, 0, 1.0])
+    with pytest.raises(Rejection, match="error estimate"):
+        model("abs(x - t[2]) * t[1]", name=name, more=", 1e-9, 0, 7").log_density(theta)
+    found = model("abs(x - t[2]) * t[1]", name=name, more=", 1e-9, 1e-4, 7").log_density(theta)
+    assert found == pytest.approx(0.25 * (0.3**2 + 0.7**2), abs=1e-4)
 
 
 def test_many_oscillations_and_far_from_0() -> None:
@@ -272,7 +334,7 @@ model { target += CALL(f, a, 2, MORE y, A, (s, 2)); }
 
 
 @pytest.mark.parametrize("more", ["", "1e-9, 1e-12, 12,"])
-@pytest.mark.parametrize("name", ["integrate_1d_double_exponential"])
+@pytest.mark.parametrize("name", ["integrate_1d_double_exponential", "integrate_1d_gauss_kronrod"])
 def test_variadic(name: str, more: str) -> None:
     m = StanModel(VARIADIC.replace("CALL", name + ("_tol" if more else "")).replace("MORE", more))
     theta = np.random.default_rng(2).normal(size=m.param_unc_num())
@@ -357,6 +419,7 @@ def test_each_value_of_the_integrand_is_one_call() -> None:
       real whole(real b, real k) { return integrate_1d(f, 0, b, {k}, {1.0}, {2}); }
     }""")
     root = m.track("whole", 2.0, 3.0, context=TraceContext(enter={"*", "integrate_1d"}))
+    assert isinstance(root, NestedCallNode)
     assert root.value == pytest.approx(3 * (1 - math.exp(-2)), rel=1e-14) == m.track("whole", 2.0, 3.0).value
     node = next(n for n in root if isinstance(n, NestedCallNode) and n.item.calls_function)
     calls = [n for n in node if isinstance(n, NestedCallNode)]
