@@ -140,12 +140,12 @@ vector double_exponential(real a, real b, int has_distance, real rel_tol, real a
         vector[n] f = callback_gradient(x, xc);
         for (i in 1:n) {
           if (is_open[i] == 1 && t <= limit[i, side]) {
-            real integrand = i > 1 && is_nan(f[i]) && f[1] == 0 ? 0 : f[i];
-            real size = abs(weight * integrand);
+            real integrand = weight * (i > 1 && is_nan(f[i]) && f[1] == 0 ? 0 : f[i]);
+            real size = abs(integrand);
             if (size < infinity) {
               // What is exactly 0 far out may have second derivatives that are none.
               if (size > 0 || abs(x) < 1e100) {
-                sums[i] += weight * integrand;
+                sums[i] += integrand;
                 norms[i] += size;
               }
               if (size > 1e-17 * norms[i]) {
@@ -168,7 +168,6 @@ vector double_exponential(real a, real b, int has_distance, real rel_tol, real a
         t += level == 1 ? h : 2 * h;
       }
     }
-    int has_failed = 0;
     for (i in 1:n) {
       if (is_open[i] == 1) {
         real norm = h * norms[i];
@@ -249,7 +248,7 @@ vector gauss_kronrod(real a, real b, real rel_tol, real abs_tol, int max_depth, 
       vector[n] norm = rep_vector(0, n);
       vector[n] difference = rep_vector(0, n);
       for (k in -10:10) {
-        int node = 1 + (k < 0 ? -k : k);
+        int node = 1 + abs(k);
         real x = center + (k < 0 ? -half : half) * nodes[node];
         real weight = half;
         if (is_bounded == 0 && (is_bounded_below == 1 || is_bounded_above == 1)) {
