@@ -430,3 +430,13 @@ def test_each_value_of_the_integrand_is_one_call() -> None:
         assert 0 <= x <= 2 and n.value == 3 * math.exp(-x)
         assert xc == pytest.approx(-x if xc < 0 else 2 - x, abs=1e-15)
     assert len([n for n in node if isinstance(n, SpecialCallNode)]) == 2 * len(calls) + 1
+
+
+@pytest.mark.parametrize("name", ["integrate_1d", "integrate_1d_gauss_kronrod"])
+def test_trace_of_a_density(name: str) -> None:
+    m = model("t[1] * exp(-x * t[2])", name=name)
+    theta = [2.0, 0.5, 0.1, 3.0]
+    root = m.track_density(theta, context=TraceContext(enter={"*", name}))
+    assert root.value == m.log_density(np.array(theta))
+    np.testing.assert_array_equal(root.trace.adjoint(), m.log_density_gradient(np.array(theta))[1])
+    assert root.trace.check_gradient(rtol=1e-4)
