@@ -15,8 +15,21 @@ Loops = tuple[scf.ForOp, ...]
 """Of a nest, outermost first. No bound depends on the iteration of an outer one."""
 
 _CHEAP_MATH = frozenset(
-    {"square", "abs", "fabs", "fma", "value_of", "fixed_value_of", "floor", "ceil", "round", "trunc", "step"}
-    | {"fmin", "fmax"}
+    (
+        "square",
+        "abs",
+        "fabs",
+        "fma",
+        "value_of",
+        "fixed_value_of",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "step",
+        "fmin",
+        "fmax",
+    )
 )
 
 

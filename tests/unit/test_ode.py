@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.runtime.errors import Rejection
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -342,7 +343,7 @@ def test_errors(solver: str, changed: dict[str, Any], theta: list[float], messag
 
 def test_errors_name_the_line_of_the_call_or_of_the_function() -> None:
     code = ERRORS.replace("SOLVER", "ode_rk45_tol")
-    with pytest.raises(ulam.runtime.errors.Rejection, match="line 5"):
+    with pytest.raises(Rejection, match="line 5"):
         model(code, **GOOD).log_density(np.array([np.nan, 1.0]))
     with pytest.raises(Exception, match="line 2.*"):
         model(code.replace("k[1]", "k[2]"), **GOOD).log_density_gradient(np.array([1.0, 1.0]))
