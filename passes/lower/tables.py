@@ -14,23 +14,7 @@ from ulam.passes.builder import WRAPS
 Loops = tuple[scf.ForOp, ...]
 """Of a nest, outermost first. No bound depends on the iteration of an outer one."""
 
-_CHEAP_MATH = frozenset(
-    (
-        "square",
-        "abs",
-        "fabs",
-        "fma",
-        "value_of",
-        "fixed_value_of",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "step",
-        "fmin",
-        "fmax",
-    )
-)
+_CHEAP_MATH = frozenset("square abs fabs fma value_of fixed_value_of floor ceil round trunc step fmin fmax".split())
 
 
 def is_costly_function(op: Operation) -> bool:
