@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from ulam.emit import jit
 
 QUICK = jit.Pipeline(speed=0, vectorize=False)
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: it need not be looked at by each garbage collection, which would take a tenth of all
+    time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(scope="session")

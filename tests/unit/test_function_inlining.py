@@ -292,7 +292,7 @@ def test_miscompilations_of_the_reference(number: str) -> None:
     same(text, data)
 
 
-BUDGET = 15.0  # seconds, for all random programs together
+BUDGET = 10.0  # seconds, for all random programs together
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from ulam.runtime.model import StanModel  # noqa: E402
 pytestmark = pytest.mark.usefixtures("quick_code")
 
 SEEDS = range(16)
-BUDGET = 15.0  # seconds, for all seeds together
+BUDGET = 10.0  # seconds, for all seeds together
 
 
 @pytest.fixture(scope="module")

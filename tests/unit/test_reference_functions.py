@@ -10,6 +10,7 @@ import math
 import re
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ def _supported(line: Line) -> bool:
     return line["function"] not in NOT_SUPPORTED and overload not in NOT_SUPPORTED and not is_complex
 
 
+@cache
 def _batches(size: int = 24) -> list[list[Line]]:
     """Lines of few functions together: a failure should say which."""
     return chunks([line for line in lines("functions.jsonl") if _supported(line)], size)
@@ -95,8 +97,25 @@ def _label(batch: list[Line]) -> str:
     return first if first == last else f"{first}..{last}"
 
 
+OPTIMISED = 3
+"""One in so many batches is compiled with LLVM's optimisations, which take most of the time; all of them if asked for
+slow tests."""
+
+
+@pytest.mark.parametrize("number", range(len(_batches())), ids=[_label(batch) for batch in _batches()])
+def test_values_and_gradients(number: int, request: pytest.FixtureRequest) -> None:
+    if number % OPTIMISED:
+        request.getfixturevalue("quick_code")
+    _check_batch(_batches()[number])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", _batches(), ids=_label)
-def test_values_and_gradients(batch: list[Line]) -> None:
+def test_values_and_gradients_of_optimised_code(batch: list[Line]) -> None:
+    _check_batch(batch)
+
+
+def _check_batch(batch: list[Line]) -> None:
     program = Batch(batch)
     model = ulam.StanModel(program.text, data=json.dumps(program.data))
     problems = []

@@ -33,6 +33,8 @@ from ulam.passes.pipelines import LEVELS
 from ulam.runtime.compiler import RECURSION_LIMIT, Compiler
 from ulam.runtime.errors import CompileError, InternalCompilerError, ProgramError, Rejection
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FOLDER = Path(__file__).parent.parent / "regressions"
 PROGRAMS = sorted(FOLDER.glob("*.stan"))
 UNITS = ("setup", "value_propto", "value_full", "gradient_full", "unconstrain", "locate")
