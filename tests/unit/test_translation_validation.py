@@ -169,6 +169,7 @@ def test_numbers_in_texts() -> None:
     assert same_text("b 0.1234567890123, 3", "b 0.1234567890124, 3", CLOSE)
     assert not same_text("b 0.1234567890123", "b 0.1234567890124", EXACT)
     assert not same_text("b 0.123456", "b 0.123457", CLOSE)
+    assert same_text("1 - erf(9) is 0", "1 - erf(9) is 4.1e-37", CLOSE)  # erfc(9): as for values, against 1 at least
     assert not same_text("b 1", "c 1", CLOSE)
     assert same_text("nan, inf", "nan, inf", CLOSE) and not same_text("nan", "inf", CLOSE)
 

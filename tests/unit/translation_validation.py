@@ -163,7 +163,7 @@ def same_text(before: str, after: str, numerics: str) -> bool:
 
 
 def _is_close(a: float, b: float) -> bool:
-    return a == b or (a != a and b != b) or abs(a - b) <= CLOSE_TOLERANCE * max(abs(a), abs(b))
+    return a == b or (a != a and b != b) or abs(a - b) <= CLOSE_TOLERANCE * max(abs(a), abs(b), 1.0)
 
 
 def _value_differences(before: Mapping[str, Floats], after: Mapping[str, Floats], numerics: str) -> list[str]:
