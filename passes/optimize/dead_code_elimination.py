@@ -61,6 +61,7 @@ def _decide_branches(block: Block) -> None:
             following = _take_arm(op, (op.then if condition else op.otherwise).block)
         elif _never_runs(op):
             _tell(op, "it never runs")
+            following = _take_condition(op) if isinstance(op, stan.WhileOp) else following
             _erase(op)
         else:
             for region in op.regions:
@@ -78,11 +79,28 @@ def _never_runs(op: Operation) -> bool:
     return False
 
 
+def _take_condition(op: stan.WhileOp) -> Operation | None:
+    """Puts what a condition does, once, before its loop, which never runs; the op to go on with."""
+    moved = list(op.condition.block.ops)[:-1]
+    following = op.next_op
+    _move_before(op, moved)
+    return moved[0] if moved else following
+
+
+def _move_before(op: Operation, moved: list[Operation]) -> None:
+    block = op.parent
+    assert block is not None
+    for inner in moved:
+        inner.detach()
+        block.insert_op_before(inner, op)
+        if isinstance(block.parent_op(), stan.BlockOp):
+            mark_local(inner)
+
+
 def _take_arm(op: stan.IfOp, arm: Block) -> Operation | None:
     """Puts the ops of an arm in the place of the `if`; the op to go on with."""
     block = op.parent
     assert block is not None
-    top_level = isinstance(block.parent_op(), stan.BlockOp)
     moved = list(arm.ops)
     leaves = not isinstance(moved[-1], stan.YieldOp)
     following = op.next_op
@@ -93,11 +111,7 @@ def _take_arm(op: stan.IfOp, arm: Block) -> Operation | None:
     else:
         moved[-1].detach()
         moved.pop().erase()
-    for inner in moved:
-        inner.detach()
-        block.insert_op_before(inner, op)
-        if top_level:
-            mark_local(inner)
+    _move_before(op, moved)
     _erase(op)
     return moved[0] if moved else following
 
