@@ -116,19 +116,23 @@ def differences(function: Callable[[np.ndarray], Any], theta: np.ndarray) -> np.
     return np.array(rows)
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_closed_forms(name: str) -> None:
-    integrand, limits, point, known = KNOWN[name]
-    m = model(integrand, *limits)
-    theta = np.array(point)
+def assert_agrees(m: StanModel, theta: np.ndarray, known: Callable[..., Any], rel: float) -> None:
+    """Values and gradients with a closed form; Hessians with differences of gradients."""
     value, gradient = m.log_density_gradient(theta)
-    assert value == pytest.approx(known(*theta), rel=2e-13)
+    assert value == pytest.approx(known(*theta), rel=rel)
     assert m.log_density(theta) == value
     expected = differences(lambda x: known(*x), theta)
     np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
     hessian = m.log_density_hessian(theta)[2]
     expected = differences(lambda x: m.log_density_gradient(x)[1], theta)
     np.testing.assert_allclose(hessian, expected, rtol=1e-6, atol=1e-8 * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_closed_forms(name: str) -> None:
+    integrand, limits, point, known = KNOWN[name]
+    m = model(integrand, *limits)
+    assert_agrees(m, np.array(point), known, 2e-13)
 
 
 SMOOTH = ["polynomial", "across 0", "half of a bell", "heavy tails", "up to a limit", "oscillation"]
@@ -138,15 +142,7 @@ SMOOTH = ["polynomial", "across 0", "half of a bell", "heavy tails", "up to a li
 def test_gauss_kronrod(name: str) -> None:
     integrand, limits, point, known = KNOWN[name]
     m = model(integrand, *limits, name="integrate_1d_gauss_kronrod")
-    theta = np.array(point)
-    value, gradient = m.log_density_gradient(theta)
-    assert value == pytest.approx(known(*theta), rel=1e-12)
-    assert m.log_density(theta) == value
-    expected = differences(lambda x: known(*x), theta)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
-    hessian = m.log_density_hessian(theta)[2]
-    expected = differences(lambda x: m.log_density_gradient(x)[1], theta)
-    np.testing.assert_allclose(hessian, expected, rtol=1e-6, atol=1e-8 * max(1, np.abs(expected).max()))
+    assert_agrees(m, np.array(point), known, 1e-12)
 
 
 def test_gauss_kronrod_halves_where_the_error_is() -> None:
