@@ -38,7 +38,7 @@ from ulam.passes.analysis.effects_low import (
 
 _LOOPS = (scf.ForOp, scf.WhileOp)
 _SLACK = 8
-"""So many elements may be read behind every block of the arena (runtime/c/context.c)."""
+"""So many elements may be read behind every block of the arena (runtime/c/arena.c)."""
 
 
 @dataclass(frozen=True)

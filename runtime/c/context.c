@@ -1,8 +1,4 @@
-/* Contexts: the arena, memory of bound data, errors, and the entries into compiled programs.
- *
- * The arena is a list of chunks with bump allocation. One evaluation may spread over several chunks; when it is over
- * they become one that is large enough for all of them, so a repeated evaluation meets a single chunk and no malloc.
- */
+/* Contexts: errors, printed text, and the entries into compiled programs. Their arena is in arena.c. */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include <pthread.h>
 #include <stdarg.h>
@@ -13,8 +9,6 @@
 #include "profile.h"
 #include "sampler.h"
 #include "services.h"
-
-enum { ALIGNMENT = 64, FIRST_CHUNK = 1 << 16 };
 
 int32_t ulam_abi(void) { return ULAM_ABI; }
 
@@ -37,53 +31,28 @@ static void text_clear(ulam_text *text) {
   if (text->bytes) text->bytes[0] = '\0';
 }
 
-static ulam_chunk *chunk_new(int64_t bytes) {
-  /* The header and the slack of aligning are in the same block; so is a unit of slack behind the end, since a load of
-   * the first elements of a block may be hoisted in front of the loop that, for an empty block, never runs. */
-  if (bytes > INT64_MAX / 4) return NULL;
-  char *block = malloc(sizeof(ulam_chunk) + 2 * ALIGNMENT + (size_t)bytes);
-  if (block == NULL) return NULL;
-  ulam_chunk *chunk = (ulam_chunk *)block;
-  uintptr_t after_header = (uintptr_t)block + sizeof(ulam_chunk);
-  uintptr_t start = (after_header + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
-  chunk->previous = NULL;
-  chunk->start = (char *)start;
-  chunk->end = chunk->start + bytes;
-  return chunk;
-}
-
-static void enter_chunk(ulam_context *ctx, ulam_chunk *chunk) {
-  ctx->services->chunks = chunk;
-  ctx->arena_start = ctx->arena_cursor = chunk->start;
-  ctx->arena_end = chunk->end;
-}
-
 ulam_context *ulam_context_new(int64_t keep_bytes) {
   ulam_context *ctx = calloc(1, sizeof *ctx);
   struct ulam_services *services = calloc(1, sizeof *services);
-  ulam_chunk *chunk = chunk_new(FIRST_CHUNK);
-  if (ctx == NULL || services == NULL || chunk == NULL) {
+  if (ctx == NULL || services == NULL) {
     free(ctx);
     free(services);
-    free(chunk);
     return NULL;
   }
   ctx->services = services;
   ctx->error_site = -1;
-  services->keep_bytes = keep_bytes < FIRST_CHUNK ? FIRST_CHUNK : keep_bytes;
-  services->held_bytes = FIRST_CHUNK;
-  enter_chunk(ctx, chunk);
+  if (!ulam_arena_begin(ctx, keep_bytes)) {
+    free(services);
+    free(ctx);
+    return NULL;
+  }
   return ctx;
 }
 
 void ulam_context_free(ulam_context *ctx) {
   if (ctx == NULL) return;
   struct ulam_services *services = ctx->services;
-  for (ulam_chunk *chunk = services->chunks, *previous; chunk; chunk = previous) {
-    previous = chunk->previous;
-    free(chunk);
-  }
-  free(services->spare);
+  ulam_arena_end(ctx);
   free(services->message.bytes);
   free(services->line.bytes);
   ulam_profile_free(services->profile);
@@ -94,123 +63,13 @@ void ulam_context_free(ulam_context *ctx) {
 
 int64_t ulam_context_bytes(const ulam_context *ctx) { return ctx->services->held_bytes; }
 
-static void out_of_memory(ulam_context *ctx, int64_t bytes) {
+void ulam_out_of_memory(ulam_context *ctx, int64_t bytes) {
   struct ulam_services *services = ctx->services;
   ulam_fail(ctx, ULAM_FATAL, "out of memory (%lld bytes wanted)", (long long)bytes);
   /* Emitted code and kernels hold nothing but arena memory, so leaving all their frames at once is safe. */
   if (services->out_of_memory) longjmp(*services->out_of_memory, 1);
   fprintf(stderr, "ulam: out of memory (%lld bytes wanted)\n", (long long)bytes);
   abort();
-}
-
-void *ulam_arena_grow(ulam_context *ctx, int64_t bytes) {
-  struct ulam_services *services = ctx->services;
-  if (bytes < 0 || bytes > INT64_MAX / 4) out_of_memory(ctx, bytes);
-  int64_t block = (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
-  ulam_chunk *chunk = services->spare;
-  services->spare = NULL;
-  if (chunk != NULL && chunk->end - chunk->start < block) {
-    services->held_bytes -= chunk->end - chunk->start;
-    free(chunk);
-    chunk = NULL;
-  }
-  if (chunk == NULL) {
-    int64_t size = services->held_bytes < block ? block : services->held_bytes; /* at least doubles what is held */
-    chunk = chunk_new(size);
-    if (chunk == NULL && size > block) chunk = chunk_new(size = block);
-    if (chunk == NULL) out_of_memory(ctx, bytes);
-    services->held_bytes += size;
-  }
-  chunk->previous = services->chunks;
-  enter_chunk(ctx, chunk);
-  ctx->arena_cursor = chunk->start + block;
-  return chunk->start;
-}
-
-void ulam_arena_release(ulam_context *ctx, char *mark) {
-  struct ulam_services *services = ctx->services;
-  ulam_chunk *chunk = services->chunks;
-  while (chunk->previous != NULL && !(chunk->start <= mark && mark <= chunk->end)) {
-    ulam_chunk *previous = chunk->previous;
-    ulam_chunk *discarded = chunk;
-    if (services->spare == NULL || services->spare->end - services->spare->start < chunk->end - chunk->start) {
-      discarded = services->spare;
-      services->spare = chunk;
-    }
-    if (discarded != NULL) {
-      services->held_bytes -= discarded->end - discarded->start;
-      free(discarded);
-    }
-    chunk = previous;
-  }
-  enter_chunk(ctx, chunk);
-  ctx->arena_cursor = mark;
-}
-
-/* The evaluation is over: one chunk for what it needed, but no more than the context may keep. */
-static void reset_arena(ulam_context *ctx) {
-  struct ulam_services *services = ctx->services;
-  ulam_chunk *chunk = services->chunks;
-  if (chunk->previous == NULL && services->spare == NULL && services->held_bytes <= services->keep_bytes) {
-    ctx->arena_cursor = chunk->start;
-    return;
-  }
-  int64_t size = services->held_bytes < services->keep_bytes ? services->held_bytes : services->keep_bytes;
-  while (chunk->previous != NULL) {
-    ulam_chunk *previous = chunk->previous;
-    free(chunk);
-    chunk = previous;
-  }
-  free(services->spare);
-  services->spare = NULL;
-  services->held_bytes = chunk->end - chunk->start;
-  ulam_chunk *joined = chunk_new(size);
-  if (joined != NULL) {
-    free(chunk);
-    chunk = joined;
-    services->held_bytes = size;
-  }
-  enter_chunk(ctx, chunk);
-}
-
-struct ulam_bound_memory {
-  ulam_chunk *chunks;
-  char *cursor, *end;
-};
-
-ulam_bound_memory *ulam_bound_memory_new(void) { return calloc(1, sizeof(ulam_bound_memory)); }
-
-void ulam_bound_memory_free(ulam_bound_memory *memory) {
-  if (memory == NULL) return;
-  for (ulam_chunk *chunk = memory->chunks, *previous; chunk; chunk = previous) {
-    previous = chunk->previous;
-    free(chunk);
-  }
-  free(memory);
-}
-
-void *ulam_bound_memory_alloc(ulam_bound_memory *memory, int64_t bytes) {
-  if (bytes < 0 || bytes > INT64_MAX / 4) return NULL;
-  int64_t block = (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
-  if (block == 0) block = ALIGNMENT; /* an address even for nothing: NULL means that there is no memory */
-  if (block > memory->end - memory->cursor) {
-    ulam_chunk *chunk = chunk_new(block < FIRST_CHUNK ? FIRST_CHUNK : block);
-    if (chunk == NULL) return NULL;
-    chunk->previous = memory->chunks;
-    memory->chunks = chunk;
-    memory->cursor = chunk->start;
-    memory->end = chunk->end;
-  }
-  char *result = memory->cursor;
-  memory->cursor += block;
-  return result;
-}
-
-void *ulam_alloc_bound(ulam_context *ctx, int64_t bytes) {
-  ulam_bound_memory *memory = ctx->services->bound_memory;
-  void *block = memory ? ulam_bound_memory_alloc(memory, bytes) : NULL;
-  if (block == NULL) out_of_memory(ctx, bytes);
-  return block;
 }
 
 int32_t ulam_fail(ulam_context *ctx, int32_t status, const char *format, ...) {
@@ -299,7 +158,7 @@ static char *stack_limit(void) {
   if (sampled) ulam_sampler_leave();             \
   if (services->profile) ulam_profile_leave(services->profile, status); \
   services->out_of_memory = NULL;                \
-  reset_arena(ctx);                              \
+  ulam_arena_reset(ctx);                             \
   return status
 
 int32_t ulam_run_plain(ulam_context *ctx, void *entry, void *bound) {

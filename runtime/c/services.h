@@ -34,4 +34,11 @@ struct ulam_services {
   jmp_buf *out_of_memory; /* where to go when the arena cannot grow; NULL outside an evaluation */
 };
 
+/* The arena of a context (arena.c, or guard_pages.c): made and freed with it; an evaluation is over. */
+int ulam_arena_begin(ulam_context *ctx, int64_t keep_bytes); /* 0 if out of memory */
+void ulam_arena_end(ulam_context *ctx);
+void ulam_arena_reset(ulam_context *ctx);
+/* Leaves the evaluation: there are no `bytes` for it. */
+__attribute__((noreturn)) void ulam_out_of_memory(ulam_context *ctx, int64_t bytes);
+
 #endif
