@@ -1,8 +1,11 @@
 """The C runtime, compiled when the package is built; all else is in pyproject.toml.
 
-Here only because NumPy's headers and its library of random distributions must be asked for their place.
+Here because NumPy's headers and its library of random distributions must be asked for their place, and to build for one
+level of the processor only: with `ULAM_RUNTIME_MARCH=x86-64-v2` (any `-march` of the C compiler) the runtime does not
+choose code by the processor that it runs on.
 """
 
+import os
 from pathlib import Path
 
 import numpy
@@ -12,7 +15,22 @@ sources = sorted(str(path) for path in Path("runtime/c").rglob("*.c"))
 headers = sorted(str(path) for path in Path("runtime/c").glob("*.h"))
 numpy_random = Path(numpy.__file__).parent / "random" / "lib"
 
+flags = [
+    "-std=gnu11",
+    "-O3",
+    "-g0",
+    "-fno-math-errno",
+    "-ffp-contract=off",  # the same bits on every CPU
+    "-fcx-limited-range",  # complex numbers are dual numbers: no care for infinities
+    "-fvisibility=hidden",
+]
+options = {}
+if march := os.environ.get("ULAM_RUNTIME_MARCH"):
+    flags += [f"-march={march}", "-DULAM_ONE_PROCESSOR"]
+    options["build"] = {"build_base": f"build/{march}"}  # objects of other levels are not these
+
 setup(
+    options=options,
     ext_modules=[
         Extension(
             "ulam.runtime._rt",
@@ -21,15 +39,7 @@ setup(
             include_dirs=["runtime/c", numpy.get_include()],
             library_dirs=[str(numpy_random)],
             libraries=["npyrandom", "m"],
-            extra_compile_args=[
-                "-std=gnu11",
-                "-O3",
-                "-g0",
-                "-fno-math-errno",
-                "-ffp-contract=off",  # the same bits on every CPU
-                "-fcx-limited-range",  # complex numbers are dual numbers: no care for infinities
-                "-fvisibility=hidden",
-            ],
+            extra_compile_args=flags,
         )
     ]
 )

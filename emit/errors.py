@@ -21,6 +21,10 @@ class CodeGenerationError(Exception):
     """LLVM refused the module's text, or the linker found a symbol missing."""
 
 
+class TargetError(OSError):
+    """The environment asks for code that this machine cannot run."""
+
+
 def _place(op: Operation) -> str:
     """`file:line:column: ` of the program text an op comes from, if known."""
     from ulam.dialects.places import place_of

@@ -24,6 +24,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ulam.emit.errors import CodeGenerationError
+from ulam.emit.target import Host, chosen
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, ModuleRef, ResourceTracker, TargetMachine
@@ -54,25 +55,11 @@ ONCE = Pipeline(speed=1, vectorize=False)
 """For what runs once: transformed data, generated quantities."""
 
 
-@dataclass(frozen=True)
-class Host:
-    """The processor that code is made for."""
-
-    triple: str
-    cpu: str
-    features: str
-
-    @property
-    def fused(self) -> bool:
-        """Whether it has a fused multiply-add instruction."""
-        return "+fma" in self.features or self.triple.startswith(("aarch64", "arm64"))
-
-
 @cache
 def host() -> Host:
-    """This machine."""
+    """This machine, or what `ULAM_TARGET_CPU` makes of it."""
     _initialize()
-    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    return chosen(Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()))
 
 
 _initialized = False

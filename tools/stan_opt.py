@@ -377,11 +377,11 @@ class _Messages:
 
 
 def _is_unsupported(error: Exception) -> bool:
-    """Whether a pass or the emitter says that it does not know something yet."""
-    from ulam.emit.errors import CodeGenerationError, EmissionError
+    """Whether a pass or the emitter says that it does not know something yet, or cannot do it on this machine."""
+    from ulam.emit.errors import CodeGenerationError, EmissionError, TargetError
     from ulam.passes.errors import NotSupportedError
 
-    return isinstance(error, (EmissionError, CodeGenerationError, NotSupportedError))
+    return isinstance(error, (EmissionError, CodeGenerationError, NotSupportedError, TargetError))
 
 
 # ---------------------------------------------------------------- printing

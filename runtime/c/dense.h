@@ -29,8 +29,9 @@
 #endif
 
 /* Hot loops are compiled for several generations of x86; the loader picks. Vectors are written out or element-wise and
- * nothing is contracted or re-associated, so all of them give the same bits. */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__)
+ * nothing is contracted or re-associated, so all of them give the same bits. ULAM_ONE_PROCESSOR: only what the compiler's
+ * options ask for. */
+#if !defined(ULAM_ONE_PROCESSOR) && defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__)
 #define ULAM_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define ULAM_CLONES

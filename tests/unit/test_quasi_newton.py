@@ -11,6 +11,7 @@ import pytest
 
 from ulam.runtime.optimizers.line_search import LineSearchOptions, Point, Vector, WolfeSearch, cubic_minimum, divide
 from ulam.runtime.optimizers.quasi_newton import (
+    EPSILON,
     RESET_NOTE,
     BFGSOptions,
     DenseInverseHessian,
@@ -368,17 +369,22 @@ def test_a_relative_test_must_hold_for_a_while_unless_nothing_is_to_be_gained() 
 
 
 def test_badly_conditioned_problems_do_not_end_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Far from the maximum, a relative test holds now and then: a run ends where it keeps holding."""
+    """Far from the maximum, a relative test holds now and then: a run ends where it keeps holding.
+
+    Where one run of L-BFGS ends on such a problem hangs on every rounding, so the middle one of many starts counts. The
+    relative test of the gradient says that g'Hg/2, what a further step promises, is below `promised`.
+    """
     scales = np.logspace(0, 6, 10)
 
     def steep(x: Vector) -> tuple[float, Vector]:
         return 1e3 + float(0.5 * np.sum(scales * x**2)), scales * x
 
-    starts = [np.full(10, 1.0), np.linspace(-1, 2, 10), np.linspace(3, 0.1, 10)]
-    gaps = [run(steep, start)[-1].point.value - 1e3 for start in starts]
+    starts = np.random.default_rng(1).uniform(-3, 3, (9, 10))
+    promised = 0.5 * LBFGSOptions().tol_rel_grad * EPSILON * 1e3
+    gap = np.median([run(steep, start)[-1].point.value - 1e3 for start in starts])
     monkeypatch.setattr("ulam.runtime.optimizers.quasi_newton.PERSISTENCE", 0.0)
-    before = [run(steep, start)[-1].point.value - 1e3 for start in starts]
-    assert max(gaps) < 1e-4 < max(before), (gaps, before)
+    before = np.median([run(steep, start)[-1].point.value - 1e3 for start in starts])
+    assert gap < 100 * promised < before, (gap, before)
 
 
 def test_a_steep_start_is_left_by_a_step_of_length_1() -> None:

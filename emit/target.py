@@ -1,0 +1,51 @@
+"""The processor that code is made for: this machine's, or for tests a lower level of the x86-64 architecture.
+
+    ULAM_TARGET_CPU=x86-64-v3 ulam optimize MODEL     # as on a machine with AVX2 and without AVX-512
+
+Vectors have 128 bits at level 2, 256 at level 3, 512 at level 4. The levels are those of the x86-64 psABI, "Low Level
+System Information". Only what this machine can run is accepted. CPU and features are part of the key of cached code.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from ulam.emit.errors import TargetError
+
+VARIABLE = "ULAM_TARGET_CPU"
+
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+"""Levels by LLVM's names of them, each with LLVM's names of what it has."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A processor, by LLVM's names."""
+
+    triple: str
+    cpu: str
+    features: str
+
+    @property
+    def fused(self) -> bool:
+        """Whether it has a fused multiply-add instruction."""
+        return "+fma" in self.features.split(",") or self.triple.startswith(("aarch64", "arm64"))
+
+
+def chosen(machine: Host) -> Host:
+    """`machine`, or the level of it that the environment asks for. Raises TargetError where it has not got that."""
+    level = os.environ.get(VARIABLE, "")
+    if not level:
+        return machine
+    if level not in LEVELS:
+        raise TargetError(f"{VARIABLE}={level}: there is no such level; there are {', '.join(LEVELS)}")
+    features = [f"+{name}" for name in LEVELS[level]]
+    missing = [name for name in features if name not in machine.features.split(",")]
+    if missing:
+        raise TargetError(f"{VARIABLE}={level}: this machine ({machine.cpu}) is without {', '.join(missing)}")
+    # LLVM's choice for level 4 would be vectors of 256 bits
+    return Host(machine.triple, level, ",".join([*features, "-prefer-256-bit"]))

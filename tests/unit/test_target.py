@@ -1,0 +1,121 @@
+"""Code for lower levels of the processor: chosen by the environment, never more than the machine has, cached apart."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ulam.emit import jit, target
+from ulam.emit.errors import TargetError
+from ulam.runtime.cached_compiler import CachedCompiler
+from ulam.runtime.compiler import CompileOptions
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "eight_schools"
+
+
+def machine(cpu: str, level: str) -> target.Host:
+    """A machine that has exactly this level."""
+    return target.Host("x86_64-unknown-linux-gnu", cpu, ",".join(f"+{name}" for name in target.LEVELS[level]))
+
+
+EVERYTHING = machine("some", "x86-64-v4")
+AVX2 = machine("other", "x86-64-v3")
+
+SUM = """
+define double @f(ptr noalias %x, ptr noalias %y, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %from = getelementptr double, ptr %x, i64 %i
+  %to = getelementptr double, ptr %y, i64 %i
+  %value = load double, ptr %from
+  %twice = fadd double %value, %value
+  store double %twice, ptr %to
+  %next = add nuw nsw i64 %i, 1
+  %done = icmp eq i64 %next, 10000
+  br i1 %done, label %end, label %loop
+end:
+  ret double 0.0
+}
+"""
+
+
+@pytest.fixture
+def host_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], target.Host]:
+    """Sets the level of this machine that code is made for."""
+    this = jit.host()
+
+    def choose(level: str) -> target.Host:
+        monkeypatch.setenv(target.VARIABLE, level)
+        try:
+            host = target.chosen(this)
+        except TargetError as error:
+            pytest.skip(str(error))
+        monkeypatch.setattr(jit, "host", lambda: host)
+        return host
+
+    return choose
+
+
+def test_without_a_level_it_is_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(target.VARIABLE, raising=False)
+    assert target.chosen(EVERYTHING) is EVERYTHING
+
+
+def test_levels_are_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = []
+    for level in target.LEVELS:
+        monkeypatch.setenv(target.VARIABLE, level)
+        hosts.append(target.chosen(EVERYTHING))
+    assert [host.cpu for host in hosts] == list(target.LEVELS)
+    assert [host.fused for host in hosts] == [False, True, True]
+    assert len({host.features for host in hosts}) == 3
+
+
+def test_no_more_than_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(target.VARIABLE, "x86-64-v4")
+    with pytest.raises(TargetError, match=r"x86-64-v4: this machine \(other\) is without \+avx512bw"):
+        target.chosen(AVX2)
+    arm = target.Host("aarch64-unknown-linux-gnu", "cortex-a72", "+neon")
+    with pytest.raises(TargetError, match="this machine"):
+        target.chosen(arm)
+    assert arm.fused
+    monkeypatch.setenv(target.VARIABLE, "avx2")
+    with pytest.raises(TargetError, match="no such level; there are x86-64-v2, x86-64-v3, x86-64-v4"):
+        target.chosen(EVERYTHING)
+
+
+@pytest.mark.parametrize(("level", "widest"), [("x86-64-v2", "x"), ("x86-64-v3", "y"), ("x86-64-v4", "z")])
+def test_loops_are_as_wide_as_the_level(level: str, widest: str, host_for: Callable[[str], target.Host]) -> None:
+    host_for(level)
+    registers = re.findall(r"\b([xyz])mm\d", jit.compile_assembly(SUM))
+    assert registers and max(registers) == widest
+
+
+def test_code_of_levels_is_cached_apart(
+    host_for: Callable[[str], target.Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = CachedCompiler("model {}", "empty.stan", CompileOptions())
+    keys = set()
+    for level in ("x86-64-v2", "x86-64-v3"):
+        host = host_for(level)
+        monkeypatch.setattr("ulam.runtime.cached_compiler.host", lambda host=host: host)
+        keys.add(compiler._key("setup"))  # pyright: ignore[reportPrivateUsage]
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize("command", [("ulam", "optimize", "--data", f"{EXAMPLE}.json"), ("stan_opt", "-t", "asm")])
+def test_commands_say_that_there_is_no_such_level(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(target.VARIABLE, "x86-64-v9")
+    code = f"import sys; from ulam.tools.{command[0]} import main; sys.exit(main(sys.argv[1:]))"
+    arguments = [sys.executable, "-c", code, *command[1:], f"{EXAMPLE}.stan"]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "ULAM_TARGET_CPU=x86-64-v9: there is no such level" in done.stderr
+    assert "internal error" not in done.stderr and "Traceback" not in done.stderr
