@@ -17,6 +17,7 @@ from enum import StrEnum
 from ulam.frontend.ast import Span
 from ulam.frontend.source import Source
 
+_SHOWN_WORD = 60
 _SHOWN_WIDTH = 140  # longer source lines are cut around the place
 
 
@@ -109,6 +110,11 @@ class DiagnosticCollector:
         """Raises what was collected if there is an error among it."""
         if self.has_errors:
             raise DiagnosticError(self.diagnostics)
+
+
+def shortened(text: str) -> str:
+    """A name, number or string of the program as messages show it: what is very long is cut."""
+    return text if len(text) <= _SHOWN_WORD else f"{text[: _SHOWN_WORD - 3]}..."
 
 
 def render(diagnostic: Diagnostic) -> str:

@@ -24,6 +24,7 @@ from ulam.frontend.source import Source
 from ulam.frontend.types import REAL, FunctionType, StanType
 
 _COMPARISONS = stan.expressions.COMPARISONS
+LAZY_OPERATORS = ("&&", "||")
 
 
 class Functions(Protocol):
@@ -40,6 +41,13 @@ def unparenthesized(expression: ast.Expression) -> ast.Expression:
     while isinstance(expression, ast.Parenthesized):
         expression = expression.inner
     return expression
+
+
+def _is_negative_literal(e: ast.Unary) -> bool:
+    literal = unparenthesized(e.operand)
+    if e.operator != "-":
+        return False
+    return isinstance(literal, ast.RealLiteral) or (isinstance(literal, ast.IntLiteral) and int(literal.text) != 0)
 
 
 def with_scalar(type_: Attribute, scalar: Attribute) -> Attribute:
@@ -97,26 +105,44 @@ class ExpressionLowering(Builder):
 
     # ------------------------------------------------------------ operators
 
-    def _unary(self, e: ast.Unary) -> SSAValue:
-        literal = unparenthesized(e.operand)
-        if e.operator == "-":
-            if isinstance(literal, ast.IntLiteral) and int(literal.text) != 0:
-                return self.int_constant(e.span, -int(literal.text))
-            if isinstance(literal, ast.RealLiteral):
-                return self.real_constant(e.span, f"-{literal.text}")
-        return self.value(stan.UNARY_OPERATORS[e.operator], e.span, (self.lower(e.operand),), dialect_type(e.type))
+    def _operators(self, e: ast.Unary | ast.Binary) -> SSAValue:
+        """Operators in a row, in a loop: the tree is as deep as the row is long."""
+        # Each node before its right, and that before its left operand: backwards, that is the order of evaluation.
+        order: list[ast.Expression] = []
+        pending: list[ast.Expression] = [e]
+        while pending:
+            found = pending.pop()
+            order.append(found)
+            if isinstance(found, ast.Binary):
+                pending.append(found.left)
+                if found.operator not in LAZY_OPERATORS:
+                    pending.append(found.right)
+            elif isinstance(found, ast.Unary) and not _is_negative_literal(found):
+                pending.append(found.operand)
+        values: list[SSAValue] = []
+        for found in reversed(order):
+            if isinstance(found, ast.Binary):
+                right = None if found.operator in LAZY_OPERATORS else values.pop()
+                left = values.pop()
+                if right is None:
+                    values.append(self._logical(found, left))
+                else:
+                    values.append(self.binary(found.span, found.operator, left, right, dialect_type(found.type)))
+            elif isinstance(found, ast.Unary):
+                values.append(self._unary(found, values))
+            else:
+                values.append(self.lower(found))
+        return values[0]
 
-    def _binary(self, e: ast.Binary) -> SSAValue:
-        # Down the left side in a loop: a sum of many terms is as deep as it is long.
-        chain: list[ast.Binary] = []
-        first: ast.Expression = e
-        while isinstance(first, ast.Binary) and first.operator not in ("&&", "||"):
-            chain.append(first)
-            first = first.left
-        value = self._logical(first) if isinstance(first, ast.Binary) else self.lower(first)
-        for node in reversed(chain):
-            value = self.binary(node.span, node.operator, value, self.lower(node.right), dialect_type(node.type))
-        return value
+    def _unary(self, e: ast.Unary, values: list[SSAValue]) -> SSAValue:
+        """A prefix operator or `'` of the last value; of a negative literal none is there."""
+        if _is_negative_literal(e):
+            literal = unparenthesized(e.operand)
+            if isinstance(literal, ast.IntLiteral):
+                return self.int_constant(e.span, -int(literal.text))
+            assert isinstance(literal, ast.RealLiteral)
+            return self.real_constant(e.span, f"-{literal.text}")
+        return self.value(stan.UNARY_OPERATORS[e.operator], e.span, (values.pop(),), dialect_type(e.type))
 
     def binary(self, span: ast.Span, operator: str, left: SSAValue, right: SSAValue, result: Attribute) -> SSAValue:
         """An operator; what is int beside something that is not is promoted, so that no op mixes them."""
@@ -130,9 +156,7 @@ class ExpressionLowering(Builder):
             right = self.coerce(span, right, with_scalar(right.type, scalar))
         return self.value(stan.BINARY_OPERATORS[operator], span, (left, right), result)
 
-    def _logical(self, e: ast.Binary) -> SSAValue:
-        left = self.lower(e.left)
-
+    def _logical(self, e: ast.Binary, left: SSAValue) -> SSAValue:
         def right() -> None:
             self.emit(stan.YieldOp, e.right.span, (self.lower(e.right),))
 
@@ -270,8 +294,8 @@ _LOWERINGS: dict[type[ast.Expression], Callable[[Any, Any], SSAValue]] = {
     ast.Variable: ExpressionLowering._variable,
     ast.Parenthesized: ExpressionLowering._parenthesized,
     ast.Promotion: ExpressionLowering._promotion,
-    ast.Unary: ExpressionLowering._unary,
-    ast.Binary: ExpressionLowering._binary,
+    ast.Unary: ExpressionLowering._operators,
+    ast.Binary: ExpressionLowering._operators,
     ast.Conditional: ExpressionLowering._conditional,
     ast.Indexed: ExpressionLowering._indexed,
     ast.TupleProjection: ExpressionLowering._projection,

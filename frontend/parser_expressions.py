@@ -29,10 +29,11 @@ from ulam.frontend.ast import (
     Unary,
     Variable,
 )
+from ulam.frontend.diagnostics import shortened
 from ulam.frontend.lexer import DOT_INT, IDENTIFIER, IMAGINARY, INT, KEYWORDS, REAL, STRING, TYPE_KEYWORDS
 from ulam.frontend.parser_core import MAX_NESTING, TokenCursor
 
-# Operator → (its binding power, the least power of operators in its right operand).
+# Operator → (its binding power, the least power of operators in its right operand; `^` collects those to the right).
 INFIX_POWERS: dict[str, tuple[int, int]] = {
     "?": (1, 1),
     "||": (2, 3),
@@ -42,15 +43,14 @@ INFIX_POWERS: dict[str, tuple[int, int]] = {
     "+": (6, 7), "-": (6, 7),
     "*": (7, 8), "/": (7, 8), "%": (7, 8), ".*": (7, 8), "./": (7, 8),
     "%/%": (8, 9), "\\": (8, 9),
-    "^": (10, 10), ".^": (10, 10),
+    "^": (10, 11), ".^": (10, 11),
     "'": (11, 11),
 }  # fmt: skip
 PREFIX_POWER = 9
+POWER_OPERATORS = frozenset(("^", ".^"))
 PREFIX_OPERATORS = frozenset("-+!")
+MAX_COMPONENT = 10**6  # more elements than any tuple has
 ADDITIVE_POWER = 6  # bounds, offsets and multipliers have no looser operators, so that `>` ends the constraint
-
-# `a + b + ...`, `else if` after `else if`: trees as deep as they are long, which every walk has to descend.
-MAX_IN_A_ROW = 1000
 
 _TYPES = frozenset(TYPE_KEYWORDS)
 
@@ -64,7 +64,7 @@ class ExpressionParser(TokenCursor):
         kinds = self.kinds
         start = self.starts[self.at]
         left = self.operand()
-        in_a_row = 0
+        # Operators in a row are read in a loop, however many: the tree may be as deep as the row is long.
         while True:
             operator = kinds[self.at]
             powers = INFIX_POWERS.get(operator)
@@ -80,18 +80,25 @@ class ExpressionParser(TokenCursor):
                 self.expect(":", "and the value for a false condition")
                 otherwise = self.expression(powers[1])
                 left = Conditional(left, then, otherwise, span=Span(start, otherwise.span.end))
+            elif operator in POWER_OPERATORS:
+                left = self._powers(operator, left, powers[1])
             else:
                 right = self.expression(powers[1])
                 left = Binary(operator, left, right, span=Span(start, right.span.end))
-            in_a_row += 1
-            if in_a_row > MAX_IN_A_ROW:
-                self.fail(
-                    f"more than {MAX_IN_A_ROW} operators in a row",
-                    "nesting",
-                    "give names to parts of the expression",
-                )
         self.depth -= 1
         return left
+
+    def _powers(self, operator: str, left: Expression, minimum: int) -> Expression:
+        """`a ^ b ^ c`, which is `a ^ (b ^ c)`, behind the first operator."""
+        bases = [(left, operator)]
+        right = self.expression(minimum)
+        while self.kinds[self.at] in POWER_OPERATORS:
+            bases.append((right, self.kinds[self.at]))
+            self.at += 1
+            right = self.expression(minimum)
+        for base, between in reversed(bases):
+            right = Binary(between, base, right, span=Span(base.span.start, right.span.end))
+        return right
 
     def operand(self) -> Expression:
         """Reads a literal, name, call, parenthesis or prefix operation, with the indexes and components taken of it."""
@@ -112,9 +119,13 @@ class ExpressionParser(TokenCursor):
             self.at = at + 1
             base = RealLiteral(self.texts[at].replace("_", ""), span=Span(start, self.ends[at]))
         elif kind in PREFIX_OPERATORS:
-            self.at = at + 1
+            while self.kinds[self.at] in PREFIX_OPERATORS:
+                self.at += 1
+            signs = range(at, self.at)
             operand = self.expression(PREFIX_POWER)
-            return Unary(kind, operand, span=Span(start, operand.span.end))
+            for sign in reversed(signs):
+                operand = Unary(self.kinds[sign], operand, span=Span(self.starts[sign], operand.span.end))
+            return operand
         elif kind == "(":
             base = self._parenthesis()
         elif kind == "[" or kind == "{":
@@ -134,9 +145,11 @@ class ExpressionParser(TokenCursor):
                 indices = self._indices()
                 base = Indexed(base, indices, span=self.span_from(start))
             else:
-                component = int(self.texts[self.at][1:].replace("_", ""))
+                digits = self.texts[self.at][1:].replace("_", "").lstrip("0") or "0"
+                if len(digits) > len(str(MAX_COMPONENT)):
+                    self.fail(f"a tuple has no element {shortened(digits)}", "tuple-index")
                 self.at += 1
-                base = TupleProjection(base, component, span=self.span_from(start))
+                base = TupleProjection(base, int(digits), span=self.span_from(start))
             following = self.kinds[self.at]
         return base
 

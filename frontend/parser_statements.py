@@ -40,10 +40,13 @@ from ulam.frontend.ast import (
 from ulam.frontend.diagnostics import Note
 from ulam.frontend.lexer import BLOCK_KEYWORDS, END, IDENTIFIER, STRING, TYPE_KEYWORDS
 from ulam.frontend.parser_core import MAX_NESTING, SyntaxProblem
-from ulam.frontend.parser_expressions import INFIX_POWERS, MAX_IN_A_ROW
+from ulam.frontend.parser_expressions import INFIX_POWERS
 from ulam.frontend.parser_types import TypeParser
 
 ASSIGNMENT_OPERATORS = frozenset(("=", "+=", "-=", "*=", "/=", ".*=", "./="))
+
+# Each `else if` stands inside of the one before: a tree as deep as the row is long, which every walk has to descend.
+MAX_BRANCHES = 1000
 
 _TYPES = frozenset(TYPE_KEYWORDS)
 _BLOCKS = frozenset(BLOCK_KEYWORDS)
@@ -182,9 +185,9 @@ class StatementParser(TypeParser):
             self.at += 1
             condition = self._condition("if")
             heads.append((start, condition, self.statement()))
-            if len(heads) > MAX_IN_A_ROW:
+            if len(heads) > MAX_BRANCHES:
                 self.fail(
-                    f"more than {MAX_IN_A_ROW} branches in a row",
+                    f"more than {MAX_BRANCHES} branches in a row",
                     "nesting",
                     "split the branches into groups, by ranges",
                 )

@@ -202,6 +202,14 @@ def highest_ad_level(expressions: Iterable[Expression]) -> AdLevel:
     return AdLevel.DATA
 
 
+def set_type(expression: Expression, type_: StanType, *parts: Expression) -> StanType:
+    """Sets the type, and the autodiff level from that of the parts."""
+    expression.type = type_
+    if type_ is not INT and highest_ad_level(parts) is AdLevel.AUTODIFF and not is_discrete(type_):
+        expression.ad_level = AdLevel.AUTODIFF
+    return type_
+
+
 def is_discrete(type_: StanType) -> bool:
     """Whether all scalars in a value of this type are ints."""
     if isinstance(type_, ArrayType):
@@ -232,20 +240,26 @@ def is_data(expression: Expression) -> bool:
 
     An int is never autodiff, but `p > 0.5` and `p > 0.5 ? 1 : 2` are no data if `p` is a parameter.
     """
-    if expression.ad_level is AdLevel.AUTODIFF:
-        return False
-    if not is_discrete(expression.type) or isinstance(expression, Call):
-        return True
-    return all(map(is_data, parts_of(expression)))
+    pending = [expression]
+    while pending:
+        part = pending.pop()
+        if part.ad_level is AdLevel.AUTODIFF:
+            return False
+        if is_discrete(part.type) and not isinstance(part, Call):
+            pending += parts_of(part)
+    return True
 
 
 def variables_of(expression: Expression) -> list[Variable]:
     """All variables in an expression, in order of appearance."""
-    if isinstance(expression, Variable):
-        return [expression]
     found: list[Variable] = []
-    for part in parts_of(expression):
-        found += variables_of(part)
+    pending = [expression]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Variable):
+            found.append(part)
+        else:
+            pending += reversed(parts_of(part))
     return found
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import isinf
+from sys import float_info
 from typing import Any
 
-from ulam.frontend import signatures
 from ulam.frontend.ast import (
     AdLevel,
     ArrayLiteral,
@@ -35,6 +36,7 @@ from ulam.frontend.ast import (
     Unary,
     Variable,
 )
+from ulam.frontend.diagnostics import shortened
 from ulam.frontend.promotion import common_type, promote
 from ulam.frontend.typechecker_calls import callback_positions, resolve_call
 from ulam.frontend.typechecker_context import (
@@ -43,11 +45,12 @@ from ulam.frontend.typechecker_context import (
     Checker,
     Origin,
     article,
-    highest_ad_level,
     is_data,
     is_discrete,
     normalized_name,
+    set_type,
 )
+from ulam.frontend.typechecker_operators import check_operators
 from ulam.frontend.types import (
     COMPLEX,
     COMPLEX_MATRIX,
@@ -66,7 +69,6 @@ from ulam.frontend.types import (
 )
 
 _LARGEST_INT = 2**31 - 1
-_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _OPERANDS_OF_CONTROL = "an int (0 is false, anything else is true)"
 
 # What one index of a vector-like or matrix-like type gives: (row index, column index) → type, with True for a multiple
@@ -119,28 +121,27 @@ def _require(checker: Checker, expression: Expression, allowed: tuple[StanType, 
         checker.error(f"{what} must be {expected}, but this is {article(type_)}", expression.span, "wrong-type")
 
 
-def _set(expression: Expression, type_: StanType, *parts: Expression) -> StanType:
-    """Sets the type, and the autodiff level from that of the parts."""
-    expression.type = type_
-    if type_ is not INT and highest_ad_level(parts) is AdLevel.AUTODIFF and not is_discrete(type_):
-        expression.ad_level = AdLevel.AUTODIFF
-    return type_
-
-
 # ---------------------------------------------------------------- literals and variables
 
 
 def _int_literal(checker: Checker, node: IntLiteral) -> StanType:
-    if len(node.text) > 9 and int(node.text) > _LARGEST_INT:
+    digits = node.text.lstrip("0")
+    if len(digits) > len(str(_LARGEST_INT)) or int(digits or "0") > _LARGEST_INT:
+        shown = shortened(node.text)
         checker.error(
-            f"{node.text} does not fit in an int; the largest one is {_LARGEST_INT}", node.span, "int-too-large",
-            f"write {node.text}.0 for a real",
+            f"{shown} does not fit in an int; the largest one is {_LARGEST_INT}", node.span, "int-too-large",
+            f"write {shown}.0 for a real" if shown == node.text else "a real has a point, as in 1.0",
         )  # fmt: skip
     node.type = INT
     return INT
 
 
 def _real_literal(checker: Checker, node: RealLiteral) -> StanType:
+    if isinf(float(node.text)):
+        checker.warning(
+            f"{shortened(node.text)} is beyond the largest real, {float_info.max}, and becomes infinite", node.span,
+            "infinite-literal", "write positive_infinity() if this is meant",
+        )  # fmt: skip
     node.type = REAL
     return REAL
 
@@ -192,77 +193,8 @@ def _report_unknown_variable(checker: Checker, name: str, span: Span) -> None:
 # ---------------------------------------------------------------- operators
 
 
-def _unary(checker: Checker, node: Unary) -> StanType:
-    operand = check_expression(checker, node.operand)
-    if operand is ERROR:
-        return _set(node, ERROR)
-    found = signatures.unary_operator(node.operator, operand)
-    if found is None:
-        where = "postfix" if node.operator == "'" else "prefix"
-        checker.error(
-            f"{where} '{node.operator}' cannot be applied to {article(operand)}", node.span, "operator-type",
-            "'!' takes an int" if node.operator == "!" else None,
-        )  # fmt: skip
-        return _set(node, ERROR)
-    node.operand = promote(node.operand, found[0])
-    return _set(node, found[1], node.operand)
-
-
-def _binary(checker: Checker, node: Binary) -> StanType:
-    left = check_expression(checker, node.left)
-    right = check_expression(checker, node.right)
-    if left is ERROR or right is ERROR:
-        node.type = INT if node.operator in _COMPARISONS or node.operator in ("&&", "||") else ERROR
-        return node.type
-    found = signatures.binary_operator(node.operator, left, right)
-    if found is None:
-        checker.error(
-            f"operator '{node.operator}' is not defined for {article(left)} and {article(right)}",
-            node.span,
-            "operator-type",
-            _operator_help(node.operator, left, right),
-        )
-        return _set(node, ERROR)
-    _warn_of_operator(checker, node, left, right)
-    if found[0] is not left:
-        node.left = promote(node.left, found[0])
-    if found[1] is not right:
-        node.right = promote(node.right, found[1])
-    return _set(node, found[2], node.left, node.right)
-
-
-def _operator_help(operator: str, left: StanType, right: StanType) -> str | None:
-    """What was probably meant by an operator that its operands do not have."""
-    if operator == "*" and left == right and left in (VECTOR, ROW_VECTOR):
-        return "use '.*' to multiply element by element, or dot_product for the inner product"
-    if operator == "/" and signatures.binary_operator("./", left, right) is not None:
-        return "use './' to divide element by element"
-    if operator in ("%", "%/%"):
-        return f"'{operator}' is for two ints"
-    if operator in ("&&", "||"):
-        return "both sides must be ints"
-    if isinstance(left, ArrayType) or isinstance(right, ArrayType):
-        return "arithmetic is not defined for arrays; to_vector makes a vector of an array of reals"
-    return None
-
-
-def _warn_of_operator(checker: Checker, node: Binary, left: StanType, right: StanType) -> None:
-    """Warns of what is legal and often not meant."""
-    if node.operator == "/" and left == right == INT:
-        checker.warning(
-            "this is a division of ints, which rounds towards zero", node.span, "int-division",
-            "write one of the numbers as a real, or '%/%' if rounding is meant",
-        )  # fmt: skip
-    elif node.operator == "^" and left == MATRIX and right in (INT, REAL):
-        checker.warning(
-            "'^' of a matrix raises each element to the power", node.span, "matrix-power",
-            "write '.^' if this is meant, or matrix_power for the product of the matrix with itself",
-        )  # fmt: skip
-    elif node.operator in _COMPARISONS and isinstance(node.left, Binary) and node.left.operator in _COMPARISONS:
-        checker.warning(
-            "a chained comparison compares the result of the first one, 0 or 1", node.span, "chained-comparison",
-            "join two comparisons with '&&'",
-        )  # fmt: skip
+def _operators(checker: Checker, node: Unary | Binary) -> StanType:
+    return check_operators(checker, node, check_expression)
 
 
 def _conditional(checker: Checker, node: Conditional) -> StanType:
@@ -270,7 +202,7 @@ def _conditional(checker: Checker, node: Conditional) -> StanType:
     then = check_expression(checker, node.then)
     otherwise = check_expression(checker, node.otherwise)
     if then is ERROR or otherwise is ERROR:
-        return _set(node, otherwise if then is ERROR else then)
+        return set_type(node, otherwise if then is ERROR else then)
     type_ = common_type(then, otherwise)
     if type_ is None:
         checker.error(
@@ -278,10 +210,10 @@ def _conditional(checker: Checker, node: Conditional) -> StanType:
             node.span,
             "conditional-type",
         )
-        return _set(node, ERROR)
+        return set_type(node, ERROR)
     node.then = promote(node.then, type_)
     node.otherwise = promote(node.otherwise, type_)
-    _set(node, type_, node.then, node.otherwise)
+    set_type(node, type_, node.then, node.otherwise)
     if not is_discrete(type_) and not is_data(node.condition):
         node.ad_level = AdLevel.AUTODIFF  # Stan promotes both values if the condition depends on a parameter
     return type_
@@ -299,10 +231,10 @@ def _parenthesized(checker: Checker, node: Parenthesized) -> StanType:
 def _array_literal(checker: Checker, node: ArrayLiteral) -> StanType:
     if not node.elements:
         checker.error("an array literal needs at least one element", node.span, "empty-array")
-        return _set(node, ERROR)
+        return set_type(node, ERROR)
     types = [check_expression(checker, element) for element in node.elements]
     if ERROR in types:
-        return _set(node, ERROR)
+        return set_type(node, ERROR)
     common = types[0]
     for element, type_ in zip(node.elements, types, strict=True):
         joined = common_type(common, type_)
@@ -312,16 +244,16 @@ def _array_literal(checker: Checker, node: ArrayLiteral) -> StanType:
                 element.span,
                 "array-elements",
             )
-            return _set(node, ERROR)
+            return set_type(node, ERROR)
         common = joined
     node.elements = [promote(element, common) for element in node.elements]
-    return _set(node, array_of(common), *node.elements)
+    return set_type(node, array_of(common), *node.elements)
 
 
 def _row_vector_literal(checker: Checker, node: RowVectorLiteral) -> StanType:
     types = [check_expression(checker, element) for element in node.elements]
     if ERROR in types:
-        return _set(node, ERROR)
+        return set_type(node, ERROR)
     of_rows = bool(types) and types[0] in (ROW_VECTOR, COMPLEX_ROW_VECTOR)
     common: StanType = ROW_VECTOR if of_rows else REAL
     for element, type_ in zip(node.elements, types, strict=True):
@@ -332,7 +264,7 @@ def _row_vector_literal(checker: Checker, node: RowVectorLiteral) -> StanType:
             checker.error(
                 f"the {wanted} must all be {needs}, but this is {article(type_)}", element.span, "row-vector-elements"
             )
-            return _set(node, ERROR)
+            return set_type(node, ERROR)
         common = joined
     node.elements = [promote(element, common) for element in node.elements]
     whole: dict[StanType, StanType] = {
@@ -341,7 +273,7 @@ def _row_vector_literal(checker: Checker, node: RowVectorLiteral) -> StanType:
         ROW_VECTOR: MATRIX,
         COMPLEX_ROW_VECTOR: COMPLEX_MATRIX,
     }
-    return _set(node, whole[common], *node.elements)
+    return set_type(node, whole[common], *node.elements)
 
 
 def _tuple_literal(checker: Checker, node: TupleLiteral) -> StanType:
@@ -349,8 +281,8 @@ def _tuple_literal(checker: Checker, node: TupleLiteral) -> StanType:
     if not types:
         checker.error("a tuple needs at least one element", node.span, "empty-tuple")
     if not types or ERROR in types:
-        return _set(node, ERROR)
-    return _set(node, TupleType(types), *node.elements)
+        return set_type(node, ERROR)
+    return set_type(node, TupleType(types), *node.elements)
 
 
 def _tuple_projection(checker: Checker, node: TupleProjection) -> StanType:
@@ -362,18 +294,18 @@ def set_projection(checker: Checker, node: TupleProjection) -> StanType:
     """The type of `t.1`, when `t` is checked."""
     base = node.base.type
     if base is ERROR:
-        return _set(node, ERROR)
+        return set_type(node, ERROR)
     if not isinstance(base, TupleType):
         checker.error(f"'.{node.field}' takes an element of a tuple, but this is {article(base)}", node.base.span,
                       "not-a-tuple")  # fmt: skip
-        return _set(node, ERROR)
+        return set_type(node, ERROR)
     if not 1 <= node.field <= len(base.elements):
         checker.error(
             f"there is no element {node.field}: this tuple has {len(base.elements)}", node.span, "tuple-index",
             f"its type is {base}",
         )  # fmt: skip
-        return _set(node, ERROR)
-    _set(node, base.elements[node.field - 1], node.base)
+        return set_type(node, ERROR)
+    set_type(node, base.elements[node.field - 1], node.base)
     literal = node.base
     while isinstance(literal, Parenthesized):
         literal = literal.inner
@@ -418,7 +350,7 @@ def set_indexed(checker: Checker, node: Indexed) -> StanType:
     """The type of `x[i, j]`, when `x` and the indices are checked."""
     base = node.base.type
     if base is ERROR:
-        return _set(node, ERROR)
+        return set_type(node, ERROR)
     multiple = tuple([index.kind is not IndexKind.SINGLE for index in node.indices])
     type_ = indexed_type(base, multiple)
     if type_ is None:
@@ -429,8 +361,8 @@ def set_indexed(checker: Checker, node: Indexed) -> StanType:
             indices = "one index" if depth == 1 else f"{depth} indices"
             message = f"{article(base)} takes at most {indices}, but there are {len(multiple)}"
         checker.error(message, node.span, "too-many-indices")
-        return _set(node, ERROR)
-    return _set(node, type_, node.base)
+        return set_type(node, ERROR)
+    return set_type(node, type_, node.base)
 
 
 @cache
@@ -493,8 +425,8 @@ _CHECKS: dict[type[Node], Callable[[Checker, Any], StanType]] = {
     ImaginaryLiteral: _imaginary_literal,
     StringLiteral: _string_literal,
     Variable: _variable,
-    Unary: _unary,
-    Binary: _binary,
+    Unary: _operators,
+    Binary: _operators,
     Conditional: _conditional,
     Parenthesized: _parenthesized,
     ArrayLiteral: _array_literal,

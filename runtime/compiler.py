@@ -161,7 +161,7 @@ class Compiler:
 
 RECURSION_LIMIT = 20_000
 """Python frames that every stage has room for: the deepest programs that the parser lets pass (200 levels of nesting,
-1000 operators or branches in a row) need about half of it."""
+1000 branches in a row) need about half of it."""
 
 _settings_lock = threading.Lock()
 _settings: list[tuple[bool, int]] = []  # one for each thread that compiles: what to go back to

@@ -142,7 +142,7 @@ def _nested_loops(count: int) -> str:
 @pytest.mark.parametrize(
     ("text", "slope"),
     [
-        (_sum_of(990), 990),
+        (_sum_of(1500), 1500),
         (_else_if_chain(330), 3),
         ("parameters { real a; } model { target += " + "(" * 190 + "a" + ")" * 190 + "; }", 1),
         (_nested_loops(90), 1),

@@ -7,6 +7,7 @@ import pytest
 from ulam.frontend import ast
 from ulam.frontend.ast import AdLevel
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError
+from ulam.frontend.lowering import lower_program
 from ulam.frontend.parser import parse_functions, parse_program
 from ulam.frontend.source import Source
 from ulam.frontend.spelling import edit_distance, nearest
@@ -633,3 +634,22 @@ def test_work_is_linear() -> None:
 
     work(1)
     assert work(200) < 2.05 * work(100)
+
+
+@pytest.mark.parametrize("row", ["a + {}a", "n + {}n", "n - {}a", "a ^ {}a", "(a > 0) && {}(a > 0)", "- {}a"])
+def test_operators_in_a_row_take_linear_work_and_no_stack(row: str) -> None:
+    repeated, last = row.split("{}")
+
+    def work(count: int) -> int:
+        text = f"data {{ int n; }} parameters {{ real a; }} model {{ target += {repeated * count}{last}; }}"
+        source = Source(text, "test.stan")
+        program = parse_program(source)
+
+        def check_and_lower() -> None:
+            check_program(program, source)
+            lower_program(program, source)
+
+        return lines_executed(check_and_lower)
+
+    work(1)
+    assert work(1000) < 2.3 * work(500)
