@@ -7,7 +7,7 @@ had called the function.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from xdsl.ir import Attribute, Operation
 
@@ -32,7 +32,7 @@ def stan_type(type_: Attribute) -> StanType:
     return BASIC_TYPES[type_.name.removeprefix("stan.")]
 
 
-@cache
+@lru_cache(maxsize=4096)
 def call_types(name: str, arguments: Types) -> tuple[Types, Attribute] | None:
     """The formal types and the result of a library function for arguments of these types; None if none fits.
 

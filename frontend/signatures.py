@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from ulam.frontend.promotion import promotion_cost
@@ -104,7 +104,7 @@ def _table() -> str:
     return "\n" + _TABLE.read_text()
 
 
-@cache
+@lru_cache(maxsize=4096)
 def overloads(name: str) -> Overloads | None:
     """The signatures of a library function, None if there is none of this name."""
     table = _table()
@@ -125,7 +125,7 @@ def overloads(name: str) -> Overloads | None:
     return Overloads(name, results, positions)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def exists(name: str) -> bool:
     """Whether the library has a function of this name (none of the variadic ones, see `higher_order`)."""
     return f"\n{name}\t" in _table()
@@ -172,14 +172,14 @@ def compound_assignment(operator: str, target: StanType, value: StanType) -> Sta
     return signature.arguments[1]
 
 
-@cache
+@lru_cache(maxsize=4096)
 def unique_cheapest(name: str, arguments: tuple[StanType, ...]) -> Signature | None:
     """The chosen library signature for first-order arguments, None if no or no unique one fits."""
     candidates = cheapest(name, arguments)
     return candidates[0] if len(candidates) == 1 else None
 
 
-@cache
+@lru_cache(maxsize=4096)
 def cheapest(name: str, arguments: tuple[StanType, ...]) -> tuple[Signature, ...]:
     """All library signatures of the smallest promotion cost that the arguments fit; more than one is ambiguous."""
     found = overloads(name)

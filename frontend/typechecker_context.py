@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from types import TracebackType
 
 from ulam.frontend import higher_order, signatures
@@ -228,7 +228,7 @@ def contains_int(type_: StanType) -> bool:
     return type_ == INT
 
 
-@cache
+@lru_cache(maxsize=4096)
 def normalized_name(name: str) -> str:
     """`normal_lupdf` → `normal_lpdf`; any other name as it is."""
     suffix = UNNORMALIZED_SUFFIXES.get(name[-6:])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -235,3 +237,50 @@ def test_a_call_inside_a_call() -> None:
     assert (value, gradient.tolist()) == (-9.0, [-6.0])
     assert sorted(inner) == [-900.0, -400.0, -100.0]
     assert [text.strip() for text in seen] == ["at 3", "at 10", "at 20", "at 30"]
+
+
+# What compiling and linking leave behind. A process of its own: memory that other tests have freed would hide growth.
+COMPILE_AND_LINK = """
+import gc, sys
+from pathlib import Path
+
+from ulam.emit import jit
+text = "define i32 @f(i32 %x) { %y = mul i32 %x, 3 ret i32 %y }"
+code = jit.compile_object(text)
+steps = {
+    "compile": lambda: jit.compile_object(text),
+    "link": lambda: jit.load_object(code).address("f"),
+}
+page = int(sys.argv[1])
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * page
+for step, count in ((steps["compile"], 100), (steps["link"], 400)):
+    for _ in range(count):
+        step()
+    gc.collect()
+    before = resident()
+    for _ in range(count):
+        step()
+    gc.collect()
+    print((resident() - before) // count)
+"""
+
+
+@needs_statm
+def test_compiling_and_linking_leave_little_behind() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", COMPILE_AND_LINK, str(PAGE)], capture_output=True, text=True, check=True
+    )
+    compiled, linked = map(int, run.stdout.split())
+    assert compiled < 6000  # 70,000 while pass managers were kept; 1,500 are left of each pass builder
+    assert linked < 3000  # 9,000 with one linker for the process
+
+
+@needs_statm
+@pytest.mark.slow
+def test_discarded_models_leave_memory_flat() -> None:
+    run = subprocess.run(
+        [sys.executable, "benchmarks/discarded_models.py", "--json"], capture_output=True, text=True, check=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    for result in json.loads(run.stdout):
+        assert result["slope"] < 5, result
