@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import bodies
-from ulam.passes.variable_form import EXITS, Variable, is_statement, yield_
+from ulam.passes.variable_form import EXITS, Variable, is_statement, splice_body, yield_
 from ulam.passes.walk import ops_within
 
 PROFILED_BLOCKS = "profiled_blocks"
@@ -25,17 +25,13 @@ _EXECUTED = ("transformed_data", "parameters", "transformed_parameters", "model"
 
 @dataclass(frozen=True)
 class StripProfiles(ModulePass):
-    """Makes plain local blocks of profile statements."""
+    """Puts the statements of profile statements in their place: nothing is left of the profile."""
 
     name = "strip-profiles"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for profile in [o for o in ops_within(op) if isinstance(o, stan.ProfileOp)]:
-            assert profile.parent is not None and not profile.results
-            scope = stan.ScopeOp.create(regions=[profile.detach_region(profile.body)], location=profile.location)
-            profile.parent.insert_op_before(scope, profile)
-            profile.detach()
-            profile.erase()
+            splice_body(profile)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import bodies
-from ulam.passes.analysis.nesting import enclosing
+from ulam.passes.analysis.nesting import enclosing, terminator
 from ulam.passes.walk import ops_within
 
 _NO_KINDS = {"kinds": ArrayAttr[StringAttr](())}
@@ -171,3 +171,26 @@ def mark_local(op: Operation) -> None:
     """Says of a declaration that moved to the top level of a program block that other blocks do not see it."""
     if isinstance(op, stan.DeclareOp):
         op.properties["local"] = _LOCAL
+
+
+def splice_body(op: stan.ScopeOp | stan.ProfileOp) -> Operation | None:
+    """Puts the ops of a local block in its place, as the frontend does; returns the op that is now where `op` was.
+
+    What it declares at the top level of a program block is marked local. A closing yield goes with the block, and what
+    follows a block that is left with `return`, `break` or `continue` is never reached and goes, too.
+    """
+    parent, body = op.parent, op.body.block
+    assert parent is not None and not op.results
+    local = isinstance(op.parent_op(), stan.BlockOp)
+    ops = [inner for inner in body.ops if type(inner) is not stan.YieldOp]
+    for inner in ops:
+        inner.detach()
+        parent.insert_op_before(inner, op)
+        if local:
+            mark_local(inner)
+    following = ops[0] if ops else op.next_op
+    parent.erase_op(op)
+    if ops and type(ops[-1]) in EXITS:
+        while (last := terminator(parent)) is not ops[-1]:
+            parent.erase_op(last)
+    return following

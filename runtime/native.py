@@ -159,7 +159,7 @@ class ProfileRow(ctypes.Structure):
         (name, ctypes.c_int64)
         for name in (
             "thread", "phase", "parent", "region", "passes", "gradient_passes", "forward_ticks", "reverse_ticks",
-            "kept", "others",
+            "wall_ticks", "outlier_passes", "outlier_ticks", "kept", "others",
         )
     ]  # fmt: skip
 

@@ -18,7 +18,7 @@ from ulam.runtime.results import SCHEMA_VERSION, Row, print_table
 LONGEST_LINE, SHORTEST_LINE = 48, 16
 """Most characters that are shown of a line of the program, and how many are wanted at least."""
 
-DISPENSABLE = ("kept", "others", "place", "raw", "forward", "reverse", "program")
+DISPENSABLE = ("kept", "others", "place", "raw", "wall", "forward", "reverse", "program")
 """Columns that a narrow terminal does without, in this order."""
 
 _UNITS = ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (float("inf"), 1.0, "s"))
@@ -49,15 +49,10 @@ def _merged_siblings(nodes: Sequence[ProfileNode]) -> list[ProfileNode]:
     for same in groups.values():
         node = replace(same[0], thread_id=same[0].thread_id if len(same) == 1 else 0)
         for other in same[1:]:
-            _add(node, other)
+            node.add(other)
         node.children = _merged_siblings([child for other in same for child in other.children])
         result.append(node)
     return result
-
-
-def _add(row: ProfileRow, other: ProfileRow) -> None:
-    for name in ("forward_time", "reverse_time", "kept_values", "other_values", "passes", "gradient_passes"):
-        setattr(row, name, getattr(row, name) + getattr(other, name))
 
 
 def places(profiler: Profiler, name: str) -> str:
@@ -110,6 +105,7 @@ def region_table(
                 "thread": str(row.thread_id),
                 "phase": row.phase,
                 "total": time_text(row.total_time),
+                "wall": time_text(row.wall_time),
                 "raw": time_text(before.total_time),
                 "forward": time_text(row.forward_time),
                 "reverse": time_text(row.reverse_time),
@@ -247,6 +243,9 @@ def _row_record(row: ProfileRow) -> dict[str, Any]:
         "total_time": row.total_time,
         "forward_time": row.forward_time,
         "reverse_time": row.reverse_time,
+        "wall_time": row.wall_time,
+        "outlier_passes": row.outlier_passes,
+        "outlier_time": row.outlier_time,
         "kept_values": row.kept_values,
         "other_values": row.other_values,
         "passes": row.passes,

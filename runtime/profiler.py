@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TextIO
 
 from ulam.runtime.native import Context, ProfileEvent, library
+from ulam.runtime.native import ProfileRow as Recorded
 
 PHASES = ("data", "evaluation", "warm-up", "sampling", "optimization", "generated quantities", "other")
 """What a model was doing; numbered in this order."""
@@ -51,8 +52,10 @@ class Region:
 
 @dataclass
 class ProfileRow:
-    """What was recorded under a name by one thread. Times in seconds; `total_time` is the sum of the other two.
+    """What was recorded under a name by one thread. Times in seconds; `total_time` is the sum of the next two.
 
+    These are the processor's time, and passes that took far longer than others count in them as usual ones do
+    (c/profile_times.h): `outlier_passes`, `outlier_time` is what was taken off. `wall_time` is all of it on the clock.
     `kept_values` were put on the var stack for the reverse sweep; `other_values` is what containers there hold besides.
     """
 
@@ -66,10 +69,21 @@ class ProfileRow:
     passes: int = 0
     """Without a gradient."""
     gradient_passes: int = 0
+    wall_time: float = 0.0
+    outlier_passes: int = 0
+    outlier_time: float = 0.0
 
     @property
     def total_time(self) -> float:
         return self.forward_time + self.reverse_time
+
+    def add(self, other: ProfileRow) -> None:
+        """Adds the times and counts of another row."""
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+_ADDED = tuple(entry.name for entry in fields(ProfileRow) if entry.name not in ("name", "thread_id", "phase"))
 
 
 @dataclass
@@ -174,12 +188,7 @@ class Profiler:
                 region = self.regions[row.region] if row.region >= 0 else None
                 node = _node(siblings, region, row.thread, PHASES[row.phase])
                 made.append(node)
-                node.forward_time += seconds * row.forward_ticks
-                node.reverse_time += seconds * row.reverse_ticks
-                node.kept_values += row.kept
-                node.other_values += row.others
-                node.passes += row.passes
-                node.gradient_passes += row.gradient_passes
+                node.add(_measured(row, seconds))
         for root in roots:
             _include_nested(root)
             if overhead is not None:
@@ -192,12 +201,7 @@ class Profiler:
         for node in walk(self.tree(overhead=overhead)):
             phase = node.phase if by_phase else ""
             row = found.setdefault((node.name, node.thread_id, phase), ProfileRow(node.name, node.thread_id, phase))
-            row.forward_time += node.forward_time
-            row.reverse_time += node.reverse_time
-            row.kept_values += node.kept_values
-            row.other_values += node.other_values
-            row.passes += node.passes
-            row.gradient_passes += node.gradient_passes
+            row.add(node)
         order = {region.name: n for n, region in reversed(list(enumerate(self.regions)))}
         return sorted(found.values(), key=lambda row: (order[row.name], row.thread_id, row.phase))
 
@@ -279,6 +283,23 @@ class Profiler:
             f"profile '{inner.name}' is active already: it was entered in line {outer.line}, and again in line "
             f"{inner.line}; statements of one name must not be nested"
         )
+
+
+def _measured(row: Recorded, seconds_per_tick: float) -> ProfileRow:
+    return ProfileRow(
+        name="",
+        thread_id=row.thread,
+        phase=PHASES[row.phase],
+        forward_time=seconds_per_tick * row.forward_ticks,
+        reverse_time=seconds_per_tick * row.reverse_ticks,
+        wall_time=seconds_per_tick * row.wall_ticks,
+        outlier_passes=row.outlier_passes,
+        outlier_time=seconds_per_tick * row.outlier_ticks,
+        kept_values=row.kept,
+        other_values=row.others,
+        passes=row.passes,
+        gradient_passes=row.gradient_passes,
+    )
 
 
 def _node(siblings: list[ProfileNode], region: Region | None, thread: int, phase: str) -> ProfileNode:

@@ -19,6 +19,7 @@ from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.multi_start import start_seed
 from ulam.runtime.optimizers.optimize import ALGORITHMS
+from ulam.runtime.profile_check import RecordedGradient, recorded_gradient
 from ulam.runtime.profile_csv import column_names
 from ulam.runtime.profile_report import print_profile, profile_record, time_text
 from ulam.runtime.profiler import Overhead, Profiler
@@ -60,6 +61,8 @@ class ProfileCommand(ModelCommand):
     by_phase: bool
     lines: bool
     notes: list[str] = field(default_factory=list[str])
+    run_seconds: list[float] = field(default_factory=list[float])
+    """What gradients of each thread took, of the processor."""
 
     def run(self) -> int:
         wrong = self._wrong_usage()
@@ -166,7 +169,7 @@ class ProfileCommand(ModelCommand):
                 self.notes.append(f"start {number}: {result.message}")
             point = result.unconstrained
         else:
-            repeat_gradients(model, point, self.gradients, stop)
+            self.run_seconds.append(repeat_gradients(model, point, self.gradients, stop))
         rng = model.new_rng(start_seed(self.seed, number))
         for _ in range(self.draws):
             try:
@@ -213,12 +216,13 @@ class ProfileCommand(ModelCommand):
         if self.json != "-":
             corrected = overhead if self.auto is not None else None
             print_profile(profiler, by_phase=self.by_phase, overhead=corrected)
+        recorded = self._recorded(profiler)
         # This adds to the profile, which is read no more. What the program prints has been seen once.
         with open(os.devnull, "w") as sink, redirect_stdout(sink):
             timing = interleaved(gradient_timer(plain, point), gradient_timer(model, point))
         files = [("written", str(path)) for path in written]
         if self.json != "-":
-            print(f"\n{facts_text([*self._facts(model, timing, overhead), *files])}")
+            print(f"\n{facts_text([*self._facts(model, timing, overhead, recorded), *files])}")
         elif files:
             print(facts_text(files), file=sys.stderr)
         without, regions = timing.medians
@@ -230,9 +234,19 @@ class ProfileCommand(ModelCommand):
             "seed": self.seed,
             "seconds_per_gradient": {"with_regions": regions, "without_regions": without},
             "ratio": asdict(timing.ratio),
+            "recorded": None if recorded is None else {**asdict(recorded), "reason": recorded.reason(regions)},
         }
 
-    def _facts(self, model: StanModel, timing: Timing, overhead: Overhead) -> list[tuple[str, str]]:
+    def _recorded(self, profiler: Profiler) -> RecordedGradient | None:
+        """What the profile has of a gradient; None of an optimization, which evaluates values, too."""
+        if not self.run_seconds:
+            return None
+        run = sum(self.run_seconds) / (self.gradients * len(self.run_seconds))
+        return recorded_gradient(profiler, run, len(self.run_seconds))
+
+    def _facts(
+        self, model: StanModel, timing: Timing, overhead: Overhead, recorded: RecordedGradient | None
+    ) -> list[tuple[str, str]]:
         without, regions = timing.medians
         ratio = timing.ratio
         subtracted = "; subtracted above, but from 'raw'" if self.auto is not None else ""
@@ -240,6 +254,7 @@ class ProfileCommand(ModelCommand):
         return [
             ("run", work if self.threads == 1 else f"{work} in each of {self.threads} threads"),
             ("gradient", f"{time_text(regions)} with regions, {time_text(without)} without"),
+            *(recorded.facts(regions) if recorded is not None else ()),
             ("cost of regions", f"{ratio} times as long; 95% interval, {ratio.rounds} rounds that take turns"),
             (
                 "timers",
@@ -250,11 +265,13 @@ class ProfileCommand(ModelCommand):
         ]
 
 
-def repeat_gradients(model: StanModel, point: Vector, count: int, stop: Event | None = None) -> None:
-    """So many gradients at a point, in portions that leave room for interruptions."""
-    portion = 1
+def repeat_gradients(model: StanModel, point: Vector, count: int, stop: Event | None = None) -> float:
+    """So many gradients at a point, in portions that leave room for interruptions; their seconds of the processor."""
+    portion, seconds = 1, 0.0
     while count > 0 and not (stop is not None and stop.is_set()):
         portion = min(portion, count)
         took = model.time_gradients(point, portion)
         count -= portion
+        seconds += took
         portion = 2 * portion if took < CHUNK_SECONDS / 2 else max(1, int(portion * CHUNK_SECONDS / took))
+    return seconds

@@ -28,7 +28,6 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     ModuleOp,
     StringAttr,
-    UnitAttr,
     i32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -37,7 +36,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.analysis.nesting import terminator
-from ulam.passes.variable_form import assign, constant, declare, read, yield_
+from ulam.passes.variable_form import assign, constant, declare, read, splice_body, yield_
 
 _BREAK, _CONTINUE, _RETURN = 1, 2, 4
 _EXITS: dict[type[Operation], int] = {stan.BreakOp: _BREAK, stan.ContinueOp: _CONTINUE, stan.ReturnOp: _RETURN}
@@ -47,7 +46,6 @@ RESULT = "result__"
 """Name of the variable for the result of a function with early returns."""
 
 _SINGLE = {"kinds": ArrayAttr((StringAttr("single"),))}
-_LOCAL = UnitAttr()
 _ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i32, [0])
 
 
@@ -145,8 +143,7 @@ class _Structurer:
         self.frames: list[_Frame] = []
 
     def run(self) -> None:
-        is_function = isinstance(self.body, stan.FuncOp)
-        self._scan(self.block, top_level=not is_function)
+        self._scan(self.block)
         if isinstance(self.body, stan.FuncOp):
             self._function(self.body)
         elif self.touched:
@@ -154,7 +151,7 @@ class _Structurer:
 
     # ------------------------------------------------------------ finding exits
 
-    def _scan(self, block: Block, *, top_level: bool = False) -> int:
+    def _scan(self, block: Block) -> int:
         """Dissolves scopes, and finds the exits that leave `block`."""
         mask = 0
         falls = True
@@ -162,7 +159,7 @@ class _Structurer:
         while op is not None:
             if op.regions:
                 if type(op) is stan.ScopeOp:
-                    op = self._dissolve(op, mark_local=top_level)
+                    op = splice_body(op)
                     continue
                 op_mask, op_falls = self._scan_op(op)
                 mask |= op_mask
@@ -206,21 +203,6 @@ class _Structurer:
         if mask or len(self.touched) > touched:
             self.touched.add(op)
         return mask, falls
-
-    @staticmethod
-    def _dissolve(scope: stan.ScopeOp, *, mark_local: bool) -> Operation | None:
-        """Puts the ops of a local block in its place; returns the op to go on with."""
-        parent = scope.parent
-        assert parent is not None
-        ops = _rest_of(scope.body.block, scope.body.block.first_op)
-        for op in ops:
-            op.detach()
-            parent.insert_op_before(op, scope)
-            if mark_local and type(op) is stan.DeclareOp:
-                op.properties["local"] = _LOCAL
-        following = ops[0] if ops else scope.next_op
-        parent.erase_op(scope)
-        return following
 
     # ------------------------------------------------------------ functions
 

@@ -11,23 +11,10 @@
 #include <pthread.h>
 #endif
 
+#include "profile_times.h"
 #include "services.h"
 
-static inline int64_t ticks(void) {
-#if defined(__x86_64__)
-  return (int64_t)__builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-  int64_t value;
-  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
-  return value;
-#else
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-#endif
-}
-
-int64_t ulam_ticks(void) { return ticks(); }
+int64_t ulam_ticks(void) { return ulam_read_ticks(); }
 
 static double monotonic_seconds(void) {
   struct timespec now;
@@ -39,9 +26,9 @@ static double monotonic_seconds(void) {
 static void read_clocks(double *seconds, double *at_tick) {
   int64_t least = INT64_MAX;
   for (int i = 0; i < 20; ++i) {
-    int64_t before = ticks();
+    int64_t before = ulam_read_ticks();
     double now = monotonic_seconds();
-    int64_t after = ticks();
+    int64_t after = ulam_read_ticks();
     if (after - before >= least) continue;
     least = after - before;
     *seconds = now;
@@ -78,7 +65,8 @@ typedef struct node {
   int32_t region, changed;
   int64_t passes, gradient_passes;
   int64_t pending; /* passes of a forward sweep, until the evaluation has succeeded */
-  int64_t forward_ticks, reverse_ticks, kept, others;
+  int64_t kept, others;
+  ulam_sweep_times forward, reverse;
 } node;
 
 typedef struct tree {
@@ -89,7 +77,7 @@ typedef struct tree {
 
 typedef struct {
   node *node;
-  int64_t start;
+  int64_t start, lost; /* what the thread's clock had lost by then */
   int32_t named, kind;
 } frame;
 
@@ -100,7 +88,8 @@ typedef struct {
 
 struct ulam_profile {
   tree *trees, *current;
-  int64_t phase, start; /* of the evaluation that is running */
+  int64_t phase, start, lost; /* of the evaluation that is running */
+  ulam_thread_clock clock;
   frame *frames;
   int64_t depth, frame_capacity;
   activity *active; /* by number of the name */
@@ -173,36 +162,42 @@ void ulam_profile_set_phase(ulam_context *ctx, int32_t phase) {
   if (ctx->services->profile) ctx->services->profile->phase = phase;
 }
 
-void ulam_profile_enter(ulam_profile *profile) {
-  profile->depth = 0;
-  int64_t thread = thread_id();
+static tree *tree_of(ulam_profile *profile, int64_t thread) {
   tree *t = profile->current;
-  if (t && t->thread == thread && t->phase == profile->phase) {
-    profile->start = ticks();
-    return;
-  }
+  if (t && t->thread == thread && t->phase == profile->phase) return t;
   for (t = profile->trees; t; t = t->next)
-    if (t->thread == thread && t->phase == profile->phase) break;
-  if (t == NULL && (t = calloc(1, sizeof *t)) != NULL) {
+    if (t->thread == thread && t->phase == profile->phase) return t;
+  if ((t = calloc(1, sizeof *t)) != NULL) {
     t->thread = thread;
     t->phase = profile->phase;
     t->root.region = -1;
     t->next = profile->trees;
     profile->trees = t;
   }
-  profile->current = t;
-  profile->start = ticks();
+  return t;
+}
+
+void ulam_profile_enter(ulam_profile *profile) {
+  int64_t thread = thread_id();
+  profile->depth = 0;
+  profile->current = tree_of(profile, thread);
+  if (profile->clock.thread != thread) ulam_thread_clock_watch(&profile->clock, thread);
+  profile->start = ulam_begin_ticks(&profile->clock, &profile->lost);
+}
+
+static ulam_sweep_times *sweep_of(node *n, int32_t kind) {
+  return kind & ULAM_PROFILE_REVERSE ? &n->reverse : &n->forward;
 }
 
 void ulam_profile_leave(ulam_profile *profile, int32_t status) {
+  int64_t now = ulam_read_ticks(), lost = ulam_lost_ticks(&profile->clock, now);
   if (profile->current) {
     ++profile->current->root.passes;
-    profile->current->root.forward_ticks += ticks() - profile->start;
+    ulam_count_pass(&profile->current->root.forward, now - profile->start, lost - profile->lost);
   }
   for (; profile->depth > 0; --profile->depth) { /* an error left regions open: their time counts, they do not */
     frame *f = &profile->frames[profile->depth - 1];
-    int64_t *time = f->kind & ULAM_PROFILE_REVERSE ? &f->node->reverse_ticks : &f->node->forward_ticks;
-    *time += ticks() - f->start;
+    ulam_count_pass(sweep_of(f->node, f->kind), now - f->start, lost - f->lost);
     profile->active[f->named].depth = 0;
   }
   for (node *n = profile->changed; n;) {
@@ -280,12 +275,12 @@ int32_t ulam_profile_begin(ulam_context *ctx, int32_t region, int32_t named, int
   f->node = n;
   f->named = named;
   f->kind = kind;
-  f->start = ticks();
+  f->start = ulam_begin_ticks(&profile->clock, &f->lost);
   return 1;
 }
 
 void ulam_profile_end(ulam_context *ctx, int32_t region, int32_t named, int32_t kind) {
-  int64_t now = ticks();
+  int64_t now = ulam_read_ticks();
   ulam_profile *profile = ctx->services->profile;
   if (profile == NULL || profile->depth == 0) return;
   (void)region;
@@ -294,10 +289,7 @@ void ulam_profile_end(ulam_context *ctx, int32_t region, int32_t named, int32_t 
   if (--a->depth > 0) return;
   frame *f = &profile->frames[--profile->depth];
   int64_t elapsed = now - f->start;
-  if (kind & ULAM_PROFILE_REVERSE)
-    f->node->reverse_ticks += elapsed;
-  else
-    f->node->forward_ticks += elapsed;
+  ulam_count_pass(sweep_of(f->node, kind), elapsed, ulam_lost_ticks(&profile->clock, now) - f->lost);
   if (profile->event_capacity) {
     ulam_profile_event *event = &profile->events[profile->event_count++ % profile->event_capacity];
     event->thread = profile->current->thread;
@@ -322,9 +314,24 @@ static int64_t write_rows(const tree *t, const node *n, int64_t parent_row, ulam
                           int64_t capacity) {
   int64_t row = count++;
   if (row < capacity) {
-    ulam_profile_row values = {t->thread,          t->phase,         parent_row,       n->region, n->passes,
-                               n->gradient_passes, n->forward_ticks, n->reverse_ticks, n->kept,   n->others};
-    rows[row] = values;
+    int64_t forward_outliers, reverse_outliers, forward_excess, reverse_excess;
+    ulam_outliers(&n->forward, &forward_outliers, &forward_excess);
+    ulam_outliers(&n->reverse, &reverse_outliers, &reverse_excess);
+    rows[row] = (ulam_profile_row){
+        .thread = t->thread,
+        .phase = t->phase,
+        .parent = parent_row,
+        .region = n->region,
+        .passes = n->passes,
+        .gradient_passes = n->gradient_passes,
+        .forward_ticks = n->forward.ticks - forward_excess,
+        .reverse_ticks = n->reverse.ticks - reverse_excess,
+        .wall_ticks = n->forward.wall + n->reverse.wall,
+        .outlier_passes = forward_outliers + reverse_outliers,
+        .outlier_ticks = forward_excess + reverse_excess,
+        .kept = n->kept,
+        .others = n->others,
+    };
   }
   for (const node *child = n->child; child; child = child->sibling)
     count = write_rows(t, child, row, rows, count, capacity);
@@ -357,12 +364,12 @@ void ulam_profile_overhead(ulam_context *ctx, double *inside, double *outside) {
     for (int round = 0; round < ROUNDS; ++round) {
       ulam_profile_reset(ctx);
       ulam_profile_enter(ctx->services->profile);
-      int64_t start = ticks();
+      int64_t start = ulam_read_ticks();
       for (int i = 0; i < PAIRS; ++i) {
         ulam_profile_begin(ctx, 0, 0, 0);
         ulam_profile_end(ctx, 0, 0, 0);
       }
-      double pair = (double)(ticks() - start) / PAIRS;
+      double pair = (double)(ulam_read_ticks() - start) / PAIRS;
       ulam_profile_row rows[2];
       ulam_profile_rows(ctx, rows, 2);
       if (round == 0 || pair < least) {

@@ -1,5 +1,5 @@
 /* The profiler: what `profile("name") { ... }` measures. A profile belongs to a context; in it, each thread has a tree of
- * regions for each phase. A region's time is counted in ticks of the cycle counter. */
+ * regions for each phase. A region's time is counted in ticks of the cycle counter (profile_times.h). */
 #ifndef ULAM_PROFILE_H
 #define ULAM_PROFILE_H
 
@@ -21,12 +21,15 @@ ULAM_API void ulam_profile_set_phase(ulam_context *ctx, int32_t phase);
 ULAM_API void ulam_profile_reset(ulam_context *ctx);
 
 /* One node of a tree, in an order in which parents come first. The root of each (region -1, no parent) has the time of
- * whole evaluations, and their number as passes. */
+ * whole evaluations, and their number as passes. Ticks of sweeps are the processor's, and outliers count in them as usual
+ * passes do: `outlier_ticks` were taken off. */
 typedef struct {
   int64_t thread, phase, parent; /* parent: index of a row, or -1 */
   int64_t region;
   int64_t passes, gradient_passes;
   int64_t forward_ticks, reverse_ticks;
+  int64_t wall_ticks; /* of both sweeps, on the clock */
+  int64_t outlier_passes, outlier_ticks;
   int64_t kept, others;
 } ulam_profile_row;
 

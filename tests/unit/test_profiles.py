@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import ArgumentError, FatalError, Rejection
 from ulam.runtime.model import StanModel
 from ulam.runtime.native import Context, library
@@ -305,11 +307,41 @@ def test_regions_add_up_to_the_whole() -> None:
     out = np.empty(3)
     model.log_density_gradient(np.array([0.1, 0.2, 0.3]), out=out)
     profiler.reset()
-    start = time.perf_counter()
+    start = time.thread_time()
     for _ in range(50):
         model.log_density_gradient(np.array([0.1, 0.2, 0.3]), out=out)
-    outside = time.perf_counter() - start
+    outside = time.thread_time() - start
     (whole,) = profiler.evaluations()
     assert whole.passes == 50
     assert 0.95 * whole.total_time < sum(node.total_time for node in whole.children) <= whole.total_time
     assert 0.5 * outside < whole.total_time < 1.01 * outside
+
+
+# ---------------------------------------------------------------- without
+
+PROFILED = """functions {
+  real f(real x) {
+    profile("early") { if (x > 0) return x; }
+    profile("last") { return -x; }
+  }
+}
+data { int N; vector[N] y; }
+transformed data { profile("data") { real sum_y = sum(y); print(sum_y); } real mean_y = mean(y); }
+parameters { real m; real<lower=0> s; vector[N] z; }
+model {
+  profile("declares") { real w = m + mean_y; profile("inner") { w ~ normal(0, 1); } }
+  for (n in 1:N) { profile("iteration") { y[n] ~ normal(z[n] + m, s); } }
+  for (n in 1:N) { profile("leaves") { if (z[n] > 3) break; target += f(z[n]); profile("at once") { continue; } } }
+}
+generated quantities { real g; profile("g") { g = f(m); } }
+"""
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_nothing_is_left_of_regions_that_are_off(level: int) -> None:
+    """The code of a program with `profile=False` is that of the program without profile statements."""
+    plain = re.sub(r'profile\("[^"]*"\)', lambda match: " " * len(match[0]), PROFILED)  # all else in its place
+    off = Compiler(PROFILED, options=CompileOptions(level, profile="off"))
+    never = Compiler(plain, options=CompileOptions(level))
+    for unit in ("setup", "gradient_propto", "constrain"):
+        assert off.llvm_text(unit) == never.llvm_text(unit)
