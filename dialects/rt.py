@@ -117,9 +117,17 @@ class AllocBoundOp(PlainOperation):
     res = result_def(BufferType)
 
 
+READ_AHEAD = "ahead"
+"""An attribute of loads."""
+
+
 @irdl_op_definition
 class LoadOp(PlainOperation):
-    """`buffer[index]`."""
+    """`buffer[index]`.
+
+    With the attribute `ahead` it runs before what tells whether the element is there: it may read up to 64 bytes behind
+    a block of the arena, and nothing depends on what it finds there.
+    """
 
     name = "rt.load"
     buffer = operand_def(BufferType)

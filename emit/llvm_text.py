@@ -59,6 +59,8 @@ class EmitOptions:
     they are called, which compiles much faster. The bits are the same.
     `lines`: debug information says which instructions belong to which line (see `debug_info`); `unit` is then what
     debuggers call the module.
+    `exact_blocks`: each buffer is asked of the runtime alone and with its exact size, and so is what may be read behind
+    it, for a runtime with guard pages (runtime/c/guard_pages.c).
     """
 
     opt_level: int = 3
@@ -66,6 +68,7 @@ class EmitOptions:
     inline_math: bool = True
     lines: bool = False
     unit: str = ""
+    exact_blocks: bool = False
 
 
 def emit_module(module: ModuleOp, options: EmitOptions | None = None) -> str:
@@ -214,6 +217,7 @@ class FunctionEmitter:
         self.function = function
         self.bound_is_constant = bound_is_constant
         self.contract = module.options.opt_level >= 3
+        self.exact_blocks = module.options.exact_blocks
         self.names: dict[SSAValue, str] = {}
         self.block = "entry"
         """Label of the block being written."""

@@ -115,6 +115,10 @@ def allocate(e: FunctionEmitter, result: str, size: str) -> None:
 
     The runtime leaves the entry point where there is no more memory; the call does not return then.
     """
+    e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
+    if e.exact_blocks:
+        e.line(f"{result} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
+        return
     cursor, end, start_int, end_int, room, fits, grown = (e.temporary() for _ in range(7))
     bump, grow, done = (e.fresh(label) for label in ("bump", "grow", "allocated"))
     e.line(f"{cursor} = load ptr, ptr %context, align 8")
@@ -125,7 +129,6 @@ def allocate(e: FunctionEmitter, result: str, size: str) -> None:
     e.line(f"{fits} = icmp ule i64 {size}, {room}")
     e.line(f"br i1 {fits}, label %{bump}, label %{grow}{e.module.unlikely_else()}")
     e.begin_block(grow)
-    e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
     e.line(f"{grown} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
     e.line(f"br label %{done}")
     e.begin_block(bump)
@@ -161,7 +164,7 @@ def _alloc(e: FunctionEmitter, op: Operation) -> None:
         return  # taken together with an earlier one
     if _on_stack(e, op, e.names[count], result):
         return
-    group = [op, *_allocations_below(e, op)]
+    group = [op] if e.exact_blocks else [op, *_allocations_below(e, op)]
     sizes = [byte_count(e, e.names[e.operands(other)[0]], element_type(other.results[0])) for other in group]
     address = e.define(result) if len(group) == 1 else e.temporary()
     padded = [_padded(e, size) for size in sizes]
@@ -183,7 +186,7 @@ def _clear_block(e: FunctionEmitter, address: str, size: str) -> None:
     """Clears a buffer of the arena. In loops most are short: then the first 64 bytes, which every block may write, are
     cleared by one store, and `memset` is called for the rest if there is any.
     """
-    if size[0] != "%" or not e.loop_depth:
+    if size[0] != "%" or not e.loop_depth or e.exact_blocks:
         set_memory(e, address, size)
         return
     more, rest, left = e.temporary(), e.temporary(), e.temporary()
@@ -209,6 +212,8 @@ def _sum(e: FunctionEmitter, a: str, b: str) -> str:
 
 def _padded(e: FunctionEmitter, size: str) -> str:
     """`size`, rounded up to whole blocks of the arena."""
+    if e.exact_blocks:
+        return size
     if size[0] != "%":
         return str(-(-int(size) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT)
     raised, padded = e.temporary(), e.temporary()
@@ -223,6 +228,8 @@ def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -
     Those marked `stack` always are.
     """
     if count[0] == "%" or (e.loop_depth and "stack" not in op.properties):
+        return False
+    if e.exact_blocks and not e.loop_depth:
         return False
     t = element_type(result)
     size = int(count) * BYTES[t]
@@ -321,6 +328,11 @@ def _load(e: FunctionEmitter, op: Operation) -> None:
     (result,) = op.results
     t = e.type(result)
     address = element_address(e, buffer, index, t)
+    if e.exact_blocks and rt.READ_AHEAD in op.attributes:
+        inside = e.temporary()
+        e.module.declare("ulam_guard_ahead", "declare ptr @ulam_guard_ahead(ptr, i64) #0")
+        e.line(f"{inside} = call ptr @ulam_guard_ahead(ptr {address}, i64 {BYTES[t]})")
+        address = inside
     load(e, e.define(result), address, t, access(e, buffer, t))
 
 

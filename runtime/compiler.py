@@ -145,9 +145,16 @@ class Compiler:
         from ulam.emit.jit import host
         from ulam.emit.llvm_text import EmitOptions, emit_module
         from ulam.passes.lower.pipeline import finish_unit
+        from ulam.runtime.native import exact_blocks
 
         finish_unit(unit, self.options.opt_level)
-        options = EmitOptions(self.options.opt_level, host().fused, lines=self.options.lines, unit=unit.name)
+        options = EmitOptions(
+            self.options.opt_level,
+            host().fused,
+            lines=self.options.lines,
+            unit=unit.name,
+            exact_blocks=exact_blocks(),
+        )
         text = emit_module(unit.module, options)
         return text, [asdict(site) for site in unit.sites], unit.n_slots
 

@@ -7,6 +7,7 @@ Cheap to import; the shared library is opened at first use. Entry points of comp
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from collections import deque
@@ -71,10 +72,17 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+RUNTIME_VARIABLE = "ULAM_RUNTIME"
+"""Environment variable: the file of the C runtime to use instead of the package's own, such as one with guard pages."""
+
+
 @cache
 def library_path() -> Path:
     """The shared library of the C runtime, built with the package."""
     from importlib.machinery import EXTENSION_SUFFIXES
+
+    if (other := os.environ.get(RUNTIME_VARIABLE)) is not None:
+        return Path(other)
 
     import ulam.runtime
 
@@ -97,6 +105,12 @@ def library() -> ctypes.CDLL:
     if loaded.ulam_abi() != ABI:
         raise ImportError(f"{library_path()} is of another version of ulam: install the package again")
     return loaded
+
+
+def exact_blocks() -> bool:
+    """Whether code is to be emitted for a runtime that gives each block pages of its own (c/guard_pages.h)."""
+    loaded = library()
+    return hasattr(loaded, "ulam_guard_whole_lines") and not loaded.ulam_guard_whole_lines()
 
 
 def symbol_address(name: str) -> int:

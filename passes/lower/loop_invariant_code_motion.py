@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -145,7 +145,9 @@ def _hoist_guarded(loop: scf.ForOp, written: set[Root], binds: bool) -> None:
         elif isinstance(op, rt.LoadOp) and _is_arena(op.buffer) and not _is_written(op.buffer, written):
             op.detach()
             outer.insert_op_before(op, loop)
-            op.operands[1] = guard.or_first(op)
+            if not guard.known:
+                op.operands[1] = guard.or_first(op)
+                op.attributes[rt.READ_AHEAD] = UnitAttr()
         elif _may_move(op, written, binds, False):
             op.detach()
             outer.insert_op_before(op, loop)
@@ -181,7 +183,7 @@ class _Guard:
     def or_first(self, load: rt.LoadOp) -> SSAValue:
         """The load's index, or 0 if there is no iteration."""
         index = constant_integer(load.index)
-        if self.known or (index is not None and 0 <= index < _SLACK):
+        if index is not None and 0 <= index < _SLACK:
             return load.index
         return self._if_runs(load, load.index, IntegerAttr(0, i64))
 

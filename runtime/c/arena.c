@@ -12,10 +12,9 @@
 enum { ALIGNMENT = 64, FIRST_CHUNK = 1 << 16 };
 
 static ulam_chunk *chunk_new(int64_t bytes) {
-  /* The header and the slack of aligning are in the same block; so is a unit of slack behind the end, since a load of
-   * the first elements of a block may be hoisted in front of the loop that, for an empty block, never runs. */
+  /* The header and the slack of aligning are in the same block; so is that behind the end, for reading ahead. */
   if (bytes > INT64_MAX / 4) return NULL;
-  char *block = malloc(sizeof(ulam_chunk) + 2 * ALIGNMENT + (size_t)bytes);
+  char *block = malloc(sizeof(ulam_chunk) + ALIGNMENT + ULAM_SLACK + (size_t)bytes);
   if (block == NULL) return NULL;
   ulam_chunk *chunk = (ulam_chunk *)block;
   uintptr_t after_header = (uintptr_t)block + sizeof(ulam_chunk);
@@ -151,13 +150,6 @@ void *ulam_bound_memory_alloc(ulam_bound_memory *memory, int64_t bytes) {
   char *result = memory->cursor;
   memory->cursor += block;
   return result;
-}
-
-void *ulam_alloc_bound(ulam_context *ctx, int64_t bytes) {
-  ulam_bound_memory *memory = ctx->services->bound_memory;
-  void *block = memory ? ulam_bound_memory_alloc(memory, bytes) : NULL;
-  if (block == NULL) ulam_out_of_memory(ctx, bytes);
-  return block;
 }
 
 #endif

@@ -72,6 +72,13 @@ void ulam_out_of_memory(ulam_context *ctx, int64_t bytes) {
   abort();
 }
 
+void *ulam_alloc_bound(ulam_context *ctx, int64_t bytes) {
+  ulam_bound_memory *memory = ctx->services->bound_memory;
+  void *block = memory ? ulam_bound_memory_alloc(memory, bytes) : NULL;
+  if (block == NULL) ulam_out_of_memory(ctx, bytes);
+  return block;
+}
+
 int32_t ulam_fail(ulam_context *ctx, int32_t status, const char *format, ...) {
   char text[512];
   va_list arguments;

@@ -34,6 +34,10 @@ struct ulam_services {
   jmp_buf *out_of_memory; /* where to go when the arena cannot grow; NULL outside an evaluation */
 };
 
+/* So many bytes behind a block of the arena may be read ahead of checks: a load of its first elements may be hoisted in
+ * front of a loop that, for an empty block, never runs. */
+enum { ULAM_SLACK = 64 };
+
 /* The arena of a context (arena.c, or guard_pages.c): made and freed with it; an evaluation is over. */
 int ulam_arena_begin(ulam_context *ctx, int64_t keep_bytes); /* 0 if out of memory */
 void ulam_arena_end(ulam_context *ctx);

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import gc
+import sys
+from pathlib import Path
 
 import pytest
 
 from ulam.emit import jit
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 QUICK = jit.Pipeline(speed=0, vectorize=False)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--guard-pages",
+        choices=("right", "left"),
+        help="run with a C runtime, built if need be, and arrays that have guard pages around every block, "
+        "each at the right or the left end of its pages: an access outside ends the process",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if side := config.getoption("--guard-pages"):
+        import guard_pages
+
+        guard_pages.use_guarded_runtime()
+        guard_pages.configure(left=side == "left")
+        guard_pages.guarded_arrays().__enter__()  # until the process ends
 
 
 def pytest_collection_finish() -> None:
