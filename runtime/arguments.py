@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ulam.passes.pipelines import PROFILING
 from ulam.runtime.errors import ArgumentError, CompileError
+from ulam.runtime.named_text import NamedText
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,8 +58,10 @@ def profiling(profile: bool | str) -> str:
     return name
 
 
-def read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
+def read_source(source: str | os.PathLike[str] | NamedText) -> tuple[str, str]:
     """Text and file name of a program given as a path or as its text."""
+    if isinstance(source, NamedText):
+        return source.text, source.name
     if isinstance(source, str) and (any(mark in source for mark in "\n{;") or not source.strip()):
         return source, "model.stan"
     path = Path(source)

@@ -10,12 +10,16 @@ import csv
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from io import StringIO
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from ulam.runtime.errors import DataError
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.optimizers.optimize import ALGORITHMS
+from ulam.runtime.output_files import writing
+from ulam.runtime.terminal import escaped
 from ulam.runtime.versions import STAN_VERSION
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ def setting_text(value: Any) -> str:
 
 def _comment(setting: Setting) -> str:
     depth, name, value, default = setting
-    text = name if value is None else f"{name} = {setting_text(value)}"
+    text = name if value is None else f"{name} = {escaped(setting_text(value))}"
     mark = " (Default)" if value is not None and value == default else ""
     return f"# {'  ' * depth}{text}{mark}\n"
 
@@ -94,27 +98,23 @@ def _laplace_settings(result: LaplaceResult) -> Iterator[Setting]:
 
 
 def write_optimization(result: OptimizationResult, path: Path) -> None:
-    """`lp__,converged__,<names>`; one row, or, where iterations were saved, the start and one row per iteration.
-
-    `converged__` is Stan's code of the termination, 0 in rows before the last.
-    """
+    """`iteration_columns` and `iterations` of the result: one row, or one for each iteration that was saved."""
     settings = [*_preamble(result.model), *_optimize_settings(result), *_ending(result.init, result.seed, path)]
-    last = (result.log_density, float(result.code), *result.constrained)
-    earlier = ((value, 0.0, *result.constrain(theta)) for value, theta in result.trajectory[:-1])
+    rows = result.iterations  # first: computing the values may add a note
     remarks = [
         f"{result.n_iterations} iterations, {result.n_gradients} gradient evaluations",
         *result.notes,
         result.message,
     ]
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        _write(file, settings, ["lp__", "converged__", *result.names], (*earlier, last), remarks)
+    with writing(path) as file:
+        _write(file, settings, result.iteration_columns, rows, remarks)
 
 
 def write_laplace(result: LaplaceResult, path: Path) -> None:
     """`log_p__,log_q__,<names>`, one row per draw."""
     settings = [*_preamble(result.model), *_laplace_settings(result), *_ending("2", result.seed, path)]
     rows = ((p, q, *values) for p, q, values in zip(result.log_p, result.log_q, result.constrained_draws, strict=True))
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with writing(path) as file:
         _write(file, settings, ["log_p__", "log_q__", *result.names], rows, result.notes)
 
 
@@ -129,7 +129,7 @@ def _write(
     file.write(",".join(header) + "\n")
     for row in rows:
         file.write(",".join(map(csv_number, row)) + "\n")
-    file.writelines(f"# {line}\n" for remark in remarks for line in remark.splitlines())
+    file.writelines(f"# {escaped(line)}\n" for remark in remarks for line in remark.splitlines())
 
 
 # ---------------------------------------------------------------- reading
@@ -144,19 +144,19 @@ class CsvFile:
     rows: Vector
 
 
-def read(path: Path) -> CsvFile:
+def read(path: Path | NamedText) -> CsvFile:
     """A file of CmdStan's or of ours. Raises DataError if it is not one, FileNotFoundError if it is not there."""
-    name = os.fspath(path)
+    name = str(path)
     settings: dict[str, str] = {}
     table: list[list[str]] = []
-    with open(path, encoding="utf-8", newline="") as file:
+    with StringIO(path.text) if isinstance(path, NamedText) else open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("#"):
                 key, equals, value = line.lstrip("# ").partition(" = ")
                 if equals:
                     settings[key.strip()] = value.replace("(Default)", "").strip()
             elif line.strip():
-                table.append(next(csv.reader([line.strip()])))
+                table.append(_cells(line.strip(), name))
     if len(table) < 2:
         raise DataError([f"{name}: not a CSV file of CmdStan's form: there is no row of numbers"])
     header, *rows = table
@@ -169,7 +169,14 @@ def read(path: Path) -> CsvFile:
     return CsvFile(settings, header, numbers)
 
 
-def read_parameters(model: StanModel, path: Path) -> tuple[Vector, bool | None]:
+def _cells(line: str, name: str) -> list[str]:
+    try:
+        return next(csv.reader([line]))
+    except csv.Error as error:
+        raise DataError([f"{name}: not a CSV file of CmdStan's form: {error}"]) from None
+
+
+def read_parameters(model: StanModel, path: Path | NamedText) -> tuple[Vector, bool | None]:
     """The constrained parameters of the last row, and the setting `jacobian` if the file says it."""
     content = read(path)
     columns = {column: k for k, column in enumerate(content.names)}
@@ -177,7 +184,7 @@ def read_parameters(model: StanModel, path: Path) -> tuple[Vector, bool | None]:
     missing = [entry for entry in wanted if entry not in columns]
     if missing:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise DataError([f"{os.fspath(path)}: no column for parameter {shown}"])
+        raise DataError([f"{path}: no column for parameter {shown}"])
     values = content.rows[-1, [columns[entry] for entry in wanted]]
     setting = content.settings.get("jacobian")
     return values, None if setting is None else setting in ("1", "true")

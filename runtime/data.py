@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.errors import DataError
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import Dims, GlobalVariable
 
 Array = npt.NDArray[Any]
-DataSource = str | os.PathLike[str] | Mapping[str, Any] | None
+DataSource = str | os.PathLike[str] | NamedText | Mapping[str, Any] | None
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 SPECIAL_NUMBERS = {
@@ -56,6 +57,8 @@ def read_data(source: DataSource) -> Values:
         return Values("data", {}, is_json=False)
     if isinstance(source, Mapping):
         return Values("data", source, is_json=False)
+    if isinstance(source, NamedText):
+        return Values(source.name, parse_json(source.text, source.name), is_json=True)
     text = os.fspath(source)
     if not text.strip():
         return Values("data", {}, is_json=False)

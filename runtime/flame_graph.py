@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
+from ulam.runtime.output_files import write_text
 from ulam.runtime.profile_report import merged, region_table, time_text
 from ulam.runtime.profiler import ProfileNode, Profiler
 from ulam.runtime.results import html_table
@@ -92,7 +93,7 @@ def flame_graph(profiler: Profiler, path: str | os.PathLike[str] | None = None, 
     if path is not None and Path(path).suffix.lower() in (".html", ".htm"):
         text = page(profiler, text, title)
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
     return text
 
 

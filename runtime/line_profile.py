@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -29,7 +28,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.json_text import json_page
 from ulam.runtime.native import Sample, library
+from ulam.runtime.output_files import write_text
 from ulam.runtime.traced_code import TracedCode
 
 if TYPE_CHECKING:
@@ -120,9 +121,9 @@ class LineProfile:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """JSON text, also written to `path` if that is given."""
-        text = json.dumps(self.to_dict(), indent=1)
+        text = json_page(self.to_dict())
         if path is not None:
-            Path(path).write_text(text + "\n", encoding="utf-8")
+            write_text(path, text)
         return text
 
 

@@ -22,6 +22,7 @@ from ulam.runtime.arguments import FloatArray, profiling, read_source, vector, w
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import DataSource, Values, bind_values, read_data
 from ulam.runtime.errors import ProgramError
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import (
     GlobalVariable,
     constrained_names,
@@ -68,7 +69,7 @@ class StanModel(TrackedModel):
 
     def __init__(
         self,
-        source: str | os.PathLike[str],
+        source: str | os.PathLike[str] | NamedText,
         data: DataSource = None,
         *,
         seed: int = 1234,

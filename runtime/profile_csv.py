@@ -7,16 +7,15 @@ The header of the design document of Stan's profiling, and the one that CmdStan 
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ulam.runtime.errors import ArgumentError, DataError
+from ulam.runtime.output_files import writing
 from ulam.runtime.profiler import ProfileRow
 
 if TYPE_CHECKING:
@@ -72,24 +71,17 @@ def write_profile_csv(
 ) -> Path:
     """Writes the rows of a profiler in one piece, and returns the path written: see `Profiler.to_csv`."""
     text = profile_csv(profiler.rows(), columns)
-    given = Path(path)
-    if given.exists() and not given.is_file():  # a pipe or a device: nothing to replace
-        with open(given, "w", encoding="utf-8") as file:
-            file.write(text)
-        return given
-    folder = given.parent
-    if not folder.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
-    unfinished = folder / f".{given.name}.{os.getpid()}.{threading.get_native_id()}"
-    try:
-        with open(unfinished, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        with _alone_in(folder):
-            chosen = next(name for name in _numbered(given) if _may_replace(name, profiler))
-            os.replace(unfinished, chosen.resolve())
-            profiler.written[chosen.resolve()] = chosen.stat().st_mtime_ns
-    finally:
-        unfinished.unlink(missing_ok=True)
+    chosen = Path(path)
+
+    def place() -> str:
+        nonlocal chosen
+        chosen = next(name for name in _numbered(Path(path)) if _may_replace(name, profiler))
+        return str(chosen.resolve())
+
+    with _alone_in(chosen.parent), writing(path, place) as file:
+        file.write(text)
+    if chosen.is_file():
+        profiler.written[chosen.resolve()] = chosen.stat().st_mtime_ns
     return chosen
 
 
@@ -119,7 +111,11 @@ def _alone_in(folder: Path) -> Iterator[None]:
     except ImportError:  # a system without such locks
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # writing will say so
+        yield
+        return
     try:
         with suppress(OSError):  # a file system without them
             fcntl.flock(descriptor, fcntl.LOCK_EX)

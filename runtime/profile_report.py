@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from ulam.runtime.profiler import PHASES, Overhead, ProfileNode, Profiler, ProfileRow, walk
 from ulam.runtime.results import SCHEMA_VERSION, Row, print_table
+from ulam.runtime.terminal import is_decorated
 
 LONGEST_LINE, SHORTEST_LINE = 48, 16
 """Most characters that are shown of a line of the program, and how many are wanted at least."""
@@ -201,7 +202,7 @@ def print_profile(
     if not rows:
         print("no region was entered", file=stream)
         return
-    if stream.isatty():
+    if is_decorated(stream):
         header, rows, left = fitted(header, rows, left, get_terminal_size().columns)
     print_table(header, rows, stream, left)
     print(file=stream)

@@ -5,13 +5,15 @@ Tables are drawn by rich on a terminal; elsewhere they are plain columns, the sa
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ulam.runtime.json_text import json_line, json_page
 from ulam.runtime.names import bracket_name
+from ulam.runtime.output_files import write_text
+from ulam.runtime.terminal import console, is_decorated
 
 if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult
@@ -42,11 +44,10 @@ def plain_table(header: Row, rows: Sequence[Row], left: Collection[int] = (0,)) 
 def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None, left: Collection[int] = (0,)) -> None:
     """The table, by rich if `file` is a terminal."""
     stream: TextIO = file or sys.stdout
-    if not stream.isatty():
+    if not is_decorated(stream):
         print(plain_table(header, rows, left), file=stream)
         return
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -56,7 +57,7 @@ def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None, le
         table.add_column(title, justify=side, no_wrap=column not in left)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console(file=stream).print(table)
+    console(stream).print(table)
 
 
 def html_table(header: Row, rows: Sequence[Row]) -> str:
@@ -256,22 +257,16 @@ def plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_text(record: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> str:
-    """The record as JSON; numbers that JSON does not know are written NaN and Infinity, as in Stan's data files."""
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=_plain) + "\n"
+    """The record as JSON, written to a file, too, if one is given."""
+    text = json_page(record)
     if path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(path, text)
     return text
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's scalars and arrays, which options may be."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 # ---------------------------------------------------------------- log density
 
 
-def log_density_json(log_density: float, gradient: Sequence[float]) -> str:
-    """One line of JSON, with the same numbers that JSON does not know."""
-    return json.dumps({"log_density": log_density, "gradient": list(gradient)})
+def log_density_json(log_density: float, gradient: Any) -> str:
+    """One line of JSON, without its end."""
+    return json_line({"log_density": log_density, "gradient": gradient})

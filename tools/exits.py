@@ -15,6 +15,11 @@ EXIT_USAGE = 2
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 
+
+class UsageError(Exception):
+    """The command line asks for what cannot be: the command ends with EXIT_USAGE."""
+
+
 TRACEBACK_VARIABLE = "ULAM_TRACEBACK"
 
 

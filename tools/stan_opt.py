@@ -15,7 +15,11 @@ from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
 from ulam.passes.pipelines import DEFAULT_UNIT, UNITS
+from ulam.runtime.named_text import NamedText
+from ulam.runtime.output_files import check_writable, write_text
+from ulam.runtime.terminal import is_coloured
 from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, internal_error
+from ulam.tools.options import STANDARD_STREAM, flags
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -78,11 +82,18 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("input", nargs="?", default="-", help="a .stan or .mlir file; - (the default) is standard input, as MLIR")
     add("-f", "--format", choices=("stan", "mlir"), help="what the input is, if its name does not say so")
-    add("-o", "--output", default="-", help="where to write the result")
-    add("-O", dest="level", type=int, choices=range(5), metavar="LEVEL", help="optimization level, 0 to 4")
+    add("-o", "--output", default=STANDARD_STREAM, help="where to write the result; - (the default): standard output")
+    add(
+        *flags("opt_level"),
+        dest="level",
+        type=int,
+        choices=range(5),
+        metavar="LEVEL",
+        help="optimization level, 0 to 4",
+    )
     add("-p", "--pass-pipeline", "--passes", dest="pipeline", help="passes to run: name{option=value},name,...")
     add("-t", "--target", choices=TARGETS, default="mlir", help="what to print")
-    add("--data", help="the program's data, JSON or a file of it: what level 4 specialises on")
+    add(*flags("data"), help="the program's data, JSON or a file of it: what level 4 specialises on; -: standard input")
     add("--unit", choices=UNITS, help="lower this unit of a Stan program; -t llvm and asm do, and take gradient_propto")
     add("--debug-transformed-mir-pretty", action="store_true", help="print the program as it is before the passes")
     add("--debug-optimized-mir-pretty", action="store_true", help="print the program as it is after the passes")
@@ -98,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--allow-unregistered-dialect", action="store_true", help="accept ops of unknown dialects")
     add("--generic", "--mlir-print-op-generic", action="store_true", help="print ops in generic syntax")
     add("--locations", "--mlir-print-debuginfo", action="store_true", help="print locations (-t llvm, asm: lines)")
-    add("-I", "--include-path", action="append", default=[], help="where to look for included Stan files")
+    add(*flags("include_path"), action="append", default=[], help="where to look for included Stan files")
     return parser
 
 
@@ -120,9 +131,15 @@ def _main(argv: Sequence[str] | None) -> int:
     if "specialize-data" in text and not _data_of(arguments, passes):
         what = "level 4" if arguments.pipeline is None else "specialize-data"
         return _usage(f"{what} specialises the program on its data: give them with --data FILE")
-    is_stdin = arguments.input == "-"
+    is_stdin = arguments.input == STANDARD_STREAM
+    if is_stdin and arguments.data == STANDARD_STREAM:
+        return _usage("standard input can be read once, and both the input and --data are -")
+    if wrong := _wrong_output(arguments):
+        return wrong
     try:
         content = sys.stdin.read() if is_stdin else _read(arguments.input)
+        if arguments.data == STANDARD_STREAM:
+            arguments.data = NamedText(sys.stdin.read(), "<stdin>")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         print(f"stan-opt: error: cannot read '{arguments.input}': {reason}", file=sys.stderr)
@@ -135,10 +152,25 @@ def _main(argv: Sequence[str] | None) -> int:
     return _print_pieces(run, pieces)
 
 
-def _data_of(arguments: argparse.Namespace, passes: list[ModulePass]) -> str | None:
+def _data_of(arguments: argparse.Namespace, passes: list[ModulePass]) -> str | NamedText | None:
     """The data that were given, on the command line or to a pass."""
     given = [arguments.data, *(getattr(entry, "data", None) for entry in passes)]
     return next((entry for entry in given if entry), None)
+
+
+def _wrong_output(arguments: argparse.Namespace) -> int:
+    """The exit status if the result cannot be written, after the message; else 0."""
+    output = arguments.output
+    if output == STANDARD_STREAM:
+        return EXIT_OK
+    if os.path.exists(output) and os.path.exists(arguments.input) and os.path.samefile(output, arguments.input):
+        return _usage(f"--output '{output}' is the input, which would be lost")
+    try:
+        check_writable(output)
+    except OSError as error:
+        print(f"stan-opt: error: cannot write '{output}': {error.strerror}", file=sys.stderr)
+        return EXIT_FAILURE
+    return EXIT_OK
 
 
 def _usage(message: str) -> int:
@@ -174,12 +206,11 @@ def _print_pieces(run: Run, pieces: list[Piece]) -> int:
                 is_rendered = message.text.startswith(f"{run.name}:")
                 print(message.text if is_rendered else f"{where}{message.severity}: {message.text}", file=sys.stderr)
     output = ("" if run.arguments.explain == "json" else "// -----\n").join(results)
-    if run.arguments.output == "-":
+    if run.arguments.output == STANDARD_STREAM:
         sys.stdout.write(output)
         sys.stdout.flush()
     else:
-        with open(run.arguments.output, "w", encoding="utf-8") as file:
-            file.write(output)
+        write_text(run.arguments.output, output)
     return status
 
 
@@ -434,7 +465,7 @@ def _explanation(run: Run, piece: Piece, remarks: list[Remark]) -> str:
         lines = text.splitlines()
         return lines[line - first] if first <= line < first + len(lines) else None
 
-    styled = run.arguments.output == "-" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    styled = run.arguments.output == STANDARD_STREAM and is_coloured(sys.stdout)
     return explain(remarks, line_of, form=run.arguments.explain, styled=styled)
 
 

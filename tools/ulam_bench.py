@@ -24,10 +24,12 @@ from ulam.runtime.comparison import (
     parameter_order,
 )
 from ulam.runtime.model import StanModel
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.profile_report import time_text
 from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, number_text, print_table, seconds_text
-from ulam.tools.exits import EXIT_OK, EXIT_USAGE
-from ulam.tools.ulam_optimize import initial_values
+from ulam.tools.exits import EXIT_OK, UsageError
+from ulam.tools.messages import tell
+from ulam.tools.model_command import PointCommand, Text, is_standard_output
 
 PLACEMENT = 0.03
 """How much faster one of two equal versions may be, by where its code and memory happen to be: 0.025 was seen."""
@@ -36,28 +38,21 @@ SHOWN_NAMES = 5
 """How many names of parameters a warning has."""
 
 
-@dataclass
-class BenchCommand:
+@dataclass(kw_only=True)
+class BenchCommand(PointCommand):
     """The arguments of the command."""
 
-    model: Path
-    data: str | None
-    vs: Path | None
-    vs_data: str | None
-    opt_level: int
+    vs: Path | NamedText | None
+    vs_data: Text | None
     vs_opt_level: int | None
     gradients: int | None
     rounds: int
-    init: str | None
-    seed: int
-    json: bool
-    include_paths: tuple[Path, ...]
+    json: str | None
     warnings: list[str] = field(default_factory=list[str])
 
     def run(self) -> int:
         if self.vs is None and self.vs_data is None and self.vs_opt_level is None:
-            print("ulam: error: give another version by --vs, --vs-data or --vs-opt-level", file=sys.stderr)
-            return EXIT_USAGE
+            raise UsageError("give another version by --vs, --vs-data or --vs-opt-level")
         with open(os.devnull, "w") as sink, redirect_stdout(sink):  # what the programs print, many times over
             found: Agreement | None = None
             # Other copies of the models are asked for points, lest their units count in the compile times. The first
@@ -74,12 +69,15 @@ class BenchCommand:
                 points.append(points[0][order])
             timers = [gradient_timer(model, point) for model, point in zip(models, points, strict=True)]
             timing = interleaved(*timers, rounds=self.rounds, count=self.gradients)
-        if self.json:
-            sys.stdout.write(json_text(self._record(models, timing, found)))
+        record = self._record(models, timing, found)
+        if is_standard_output(self.json):
+            sys.stdout.write(json_text(record))
         else:
             self._print(models, timing, found)
+            if self.json is not None:
+                json_text(record, self.json)
         for warning in self.warnings:
-            print(f"ulam: warning: {warning}", file=sys.stderr)
+            tell("warning", warning)
         return EXIT_OK
 
     def _models(self) -> tuple[StanModel, StanModel]:
@@ -95,23 +93,15 @@ class BenchCommand:
     def _points(self) -> list[Vector]:
         """An initial point of the first version, if both have the same parameters; else of each."""
         first, second = self._models()
-        init = initial_values(self.init)
+        init = self.initial()
         points = first_points([first], init, self.seed)
         return (
             points if parameter_order(first, second) is not None else points + first_points([second], init, self.seed)
         )
 
-    def _compiled(self, source: Path, data: str | None, level: int) -> StanModel:
+    def _compiled(self, source: Path | NamedText, data: Text | None, level: int) -> StanModel:
         """A version without profile statements, which would cost time; not from the cache, to time compiling."""
-        return StanModel(
-            source,
-            data,
-            seed=self.seed,
-            opt_level=level,
-            include_paths=self.include_paths,
-            cache=False,
-            profile=False,
-        )
+        return self.loaded(source=source, data=data, opt_level=level, profile=False)
 
     def _names(self) -> tuple[str, str]:
         """What tells the versions apart: files, data, levels."""

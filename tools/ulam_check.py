@@ -2,52 +2,73 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, render
 from ulam.frontend.source import Source
 from ulam.runtime.compiler import compiling
+from ulam.runtime.json_text import json_line, json_page
+from ulam.runtime.named_text import NamedText
+from ulam.runtime.output_files import write_text
+from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK
+from ulam.tools.messages import show
+from ulam.tools.model_command import is_standard_output
 
 if TYPE_CHECKING:
     from ulam.frontend import ast
 
 
-def checked(path: Path, include_paths: Sequence[Path]) -> tuple[ast.Program, list[Diagnostic]]:
+def checked(program: Path | NamedText, include_paths: Sequence[Path] | None) -> tuple[ast.Program, list[Diagnostic]]:
     """The typed tree of a program and warnings. Raises DiagnosticError or OSError."""
     from ulam.frontend.parser import parse_program
     from ulam.frontend.typechecker import check_program
 
-    source = Source.read(path, include_paths)
+    if isinstance(program, NamedText):
+        source = Source(program.text, program.name, include_paths or ())
+    else:
+        source = Source.read(program, include_paths or ())
     with compiling():
-        program = parse_program(source)
-        return program, check_program(program, source) or []
+        tree = parse_program(source)
+        return tree, check_program(tree, source) or []
 
 
-def check_files(files: Sequence[Path], include_paths: Sequence[Path], as_json: bool) -> int:
-    """Prints the messages of all files: text to standard error, JSON lines to standard output."""
-    status = EXIT_OK
-    for path in files:
-        try:
-            _, diagnostics = checked(path, include_paths)
-        except DiagnosticError as error:
-            status = EXIT_FAILURE
-            diagnostics = error.diagnostics
-        except (OSError, UnicodeDecodeError) as error:
-            status = EXIT_FAILURE
-            reason = error.strerror if isinstance(error, OSError) else "not a text file in UTF-8"
-            print(f"{path}: error: cannot be read: {reason}", file=sys.stderr)
-            continue
-        for diagnostic in diagnostics:
-            if as_json:
-                print(json.dumps(diagnostic.as_dict()))
-            else:
-                print(render(diagnostic), file=sys.stderr)
-    return status
+@dataclass(kw_only=True)
+class CheckCommand:
+    """The arguments of `ulam check`."""
+
+    models: list[Path | NamedText]
+    json: str | None
+    include_path: list[Path] | None
+
+    def run(self) -> int:
+        """Prints the messages of all files: text to standard error, JSON to standard output or to a file."""
+        status, records = EXIT_OK, list[str]()
+        for program in self.models:
+            try:
+                _, diagnostics = checked(program, self.include_path)
+            except DiagnosticError as error:
+                status = EXIT_FAILURE
+                diagnostics = error.diagnostics
+            except (OSError, UnicodeDecodeError) as error:
+                status = EXIT_FAILURE
+                reason = error.strerror if isinstance(error, OSError) else "not a text file in UTF-8"
+                show(f"{escaped(str(program))}: error: cannot be read: {reason}")
+                continue
+            for diagnostic in diagnostics:
+                if self.json is not None:
+                    records.append(json_line(diagnostic.as_dict()) + "\n")
+                if not is_standard_output(self.json):
+                    show(render(diagnostic))
+        if is_standard_output(self.json):
+            sys.stdout.writelines(records)
+        elif self.json is not None:
+            write_text(self.json, "".join(records))
+        return status
 
 
 INFO_BLOCKS = {
@@ -58,14 +79,27 @@ INFO_BLOCKS = {
 }
 
 
-def print_info(path: Path, include_paths: Sequence[Path]) -> int:
-    """Prints what a program declares as one JSON object."""
-    try:
-        program, _ = checked(path, include_paths)
-    except DiagnosticError as error:
-        print(error, file=sys.stderr)
-        return EXIT_FAILURE
-    report: dict[str, Any] = {"name": path.stem}
+@dataclass(kw_only=True)
+class InfoCommand:
+    """The arguments of `ulam info`."""
+
+    model: Path | NamedText
+    include_path: list[Path] | None
+
+    def run(self) -> int:
+        """Prints what a program declares as one JSON object."""
+        try:
+            program, _ = checked(self.model, self.include_path)
+        except DiagnosticError as error:
+            show(str(error))
+            return EXIT_FAILURE
+        sys.stdout.write(json_page(declarations(program, Path(str(self.model)).stem)))
+        return EXIT_OK
+
+
+def declarations(program: ast.Program, name: str) -> dict[str, Any]:
+    """What a program declares, by blocks."""
+    report: dict[str, Any] = {"name": name}
     for title, block in INFO_BLOCKS.items():
         report[title] = dict(_declared(getattr(program, block)))
     report["functions"] = [
@@ -77,8 +111,7 @@ def print_info(path: Path, include_paths: Sequence[Path]) -> int:
         for definition in program.functions
         if definition.body is not None
     ]
-    print(json.dumps(report, indent=2))
-    return EXIT_OK
+    return report
 
 
 def _declared(block: ast.Block | None) -> Iterator[tuple[str, dict[str, Any]]]:

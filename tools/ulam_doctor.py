@@ -12,19 +12,22 @@ from ulam.tools.exits import EXIT_FAILURE, EXIT_OK
 PROGRAM = "parameters { real x; }\nmodel { x ~ normal(1, 2); }\n"
 
 
-def examine() -> int:
-    """Prints the findings; fails if a part does not work."""
-    for line in version_lines():
-        print(line)
-    healthy = True
-    for name, examination in EXAMINATIONS.items():
-        try:
-            finding = examination()
-        except Exception as error:  # whatever is wrong here is what the command is for
-            healthy = False
-            finding = f"FAILED: {type(error).__name__}: {error}"
-        print(f"{name}: {finding}")
-    return EXIT_OK if healthy else EXIT_FAILURE
+class DoctorCommand:
+    """The command, which has no arguments."""
+
+    def run(self) -> int:
+        """Prints the findings; fails if a part does not work."""
+        for line in version_lines():
+            print(line)
+        healthy = True
+        for name, examination in EXAMINATIONS.items():
+            try:
+                finding = examination()
+            except Exception as error:  # whatever is wrong here is what the command is for
+                healthy = False
+                finding = f"FAILED: {type(error).__name__}: {error}"
+            print(f"{name}: {finding}")
+        return EXIT_OK if healthy else EXIT_FAILURE
 
 
 def _processor() -> str:

@@ -8,55 +8,39 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
-from typing import Any
 
 from ulam.runtime.errors import ArgumentError
-from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, EXIT_USAGE
-from ulam.tools.model_command import ModelCommand
+from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, UsageError
+from ulam.tools.model_command import PointCommand, is_standard_output
 
 
 @dataclass(kw_only=True)
-class ExplainCommand(ModelCommand):
-    """The arguments of the command. `init` and `unconstrained` exclude each other."""
+class ExplainCommand(PointCommand):
+    """The arguments of the command."""
 
-    init: str | None
-    unconstrained: str | None
     tries: int
     jacobian: bool
     propto: bool
-    json: bool
+    json: str | None
 
     def run(self) -> int:
         """0 if the log density and its gradient are finite, at all points that were tried; else 1."""
-        if self.init is not None and self.unconstrained is not None:
-            print("ulam: error: --init and --unconstrained exclude each other", file=sys.stderr)
-            return EXIT_USAGE
         from ulam.runtime.explain.terminal import print_explanation
 
-        with redirect_stdout(sys.stderr) if self.json else nullcontext():  # what the program prints is no JSON
+        where, printed = self.initial(), is_standard_output(self.json)
+        with redirect_stdout(sys.stderr) if printed else nullcontext():  # what the program prints is no JSON
             model = self.loaded()
+            self.checked_points(model.param_unc_num())
             try:
                 found = model.explain(
-                    self._point(model.param_unc_num()), propto=self.propto, jacobian=self.jacobian, tries=self.tries,
-                    seed=self.seed,
-                )  # fmt: skip
+                    where, propto=self.propto, jacobian=self.jacobian, tries=self.tries, seed=self.seed
+                )
             except ArgumentError as error:
-                print(f"ulam: error: {error}", file=sys.stderr)
-                return EXIT_USAGE
-        if self.json:
+                raise UsageError(str(error)) from None
+        if printed:
             sys.stdout.write(found.to_json())
         else:
             print_explanation(found)
+            if self.json is not None:
+                found.to_json(self.json)
         return EXIT_OK if found.ok else EXIT_FAILURE
-
-    def _point(self, size: int) -> Any:
-        if self.unconstrained is None:
-            from ulam.tools.ulam_optimize import initial_values
-
-            return initial_values(self.init)
-        from ulam.tools.ulam_log_density import read_points
-
-        points = read_points(self.unconstrained, size, "--unconstrained")
-        if len(points) != 1:
-            raise ArgumentError(f"--unconstrained: one point is explained, found {len(points)}")
-        return points[0]

@@ -5,23 +5,23 @@ The summary goes to standard output, progress and warnings to standard error.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from ulam.runtime.optimizers.laplace import ModeWarning, laplace
+from ulam.runtime.optimizers.laplace import ModeWarning, check_mode, laplace
 from ulam.runtime.results import print_laplace
+from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK
-from ulam.tools.model_command import ModelCommand
-from ulam.tools.ulam_optimize import shown_refresh
+from ulam.tools.messages import tell
+from ulam.tools.model_command import ModelCommand, Text, shown_refresh
 
 
 @dataclass(kw_only=True)
 class LaplaceCommand(ModelCommand):
     """The arguments of the command."""
 
-    mode: str | None
+    mode: Text | None
     draws: int
     output: Path | None
     jacobian: bool
@@ -30,6 +30,8 @@ class LaplaceCommand(ModelCommand):
     rows: int
 
     def run(self) -> int:
+        if isinstance(self.mode, str):
+            check_mode(self.mode)  # before anything is compiled
         model = self.loaded()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModeWarning)  # the notes say the same
@@ -44,8 +46,8 @@ class LaplaceCommand(ModelCommand):
             )
         print_laplace(result, self.rows or None)
         for note in result.notes:
-            print(f"ulam: warning: {note}", file=sys.stderr)
+            tell("warning", note)
         if self.output is not None:
             result.to_csv(self.output)
-            print(f"{'written':<13}  {self.output}")
+            print(f"{'written':<13}  {escaped(str(self.output))}")
         return EXIT_INTERRUPTED if result.interrupted else EXIT_OK

@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from ulam.runtime.model import StanModel
-from ulam.runtime.optimizers.progress import DEFAULT_REFRESH
+from ulam.runtime.optimizers.optimize import checked_options
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import print_optimization
-from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE
-from ulam.tools.model_command import ModelCommand
+from ulam.runtime.terminal import escaped
+from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, UsageError
+from ulam.tools.messages import tell
+from ulam.tools.model_command import PointCommand, is_standard_output, shown_refresh
+from ulam.tools.options import OPTIMIZER_OPTIONS
 
 
 @dataclass(kw_only=True)
-class OptimizeCommand(ModelCommand):
+class OptimizeCommand(PointCommand):
     """The arguments of the command; options that are None were not given.
 
     `refresh` of None is CmdStan's on a terminal, and no progress elsewhere.
@@ -30,8 +33,14 @@ class OptimizeCommand(ModelCommand):
     json: str | None
     algorithm: str
     jacobian: bool
-    init: str | None
-    options: dict[str, Any]
+    iter: int | None
+    init_alpha: float | None
+    tol_obj: float | None
+    tol_rel_obj: float | None
+    tol_grad: float | None
+    tol_rel_grad: float | None
+    tol_param: float | None
+    history_size: int | None
     save_iterations: bool
     starts: int
     jobs: int | None
@@ -40,22 +49,22 @@ class OptimizeCommand(ModelCommand):
     rows: int
 
     def run(self) -> int:
-        model = self.loaded()
+        options = {name: value for name in OPTIMIZER_OPTIONS if (value := getattr(self, name)) is not None}
         arguments = {
             "jacobian": self.jacobian,
-            "init": initial_values(self.init),
+            "init": self.initial(),
             "seed": self.seed,
             "save_iterations": self.save_iterations,
             "refresh": shown_refresh(self.refresh),
-            **{name: value for name, value in self.options.items() if value is not None},
+            **options,
         }
         try:
-            result = self._optimized(model, arguments)
+            checked_options(self.algorithm, options)  # before anything is compiled
+            result = self._optimized(self.loaded(), arguments)
         except (ValueError, TypeError) as error:
             if isinstance(error, RuntimeError):
                 raise
-            print(f"ulam: error: {error}", file=sys.stderr)
-            return EXIT_USAGE
+            raise UsageError(str(error)) from None
         return self._report(result)
 
     def _optimized(self, model: StanModel, arguments: dict[str, Any]) -> OptimizationResult:
@@ -73,24 +82,25 @@ class OptimizeCommand(ModelCommand):
         status = EXIT_OK
         if self.standard_errors:
             status = self._compute_standard_errors(result)
-        if self.json == "-":
+        printed = is_standard_output(self.json)
+        if printed:
             sys.stdout.write(result.to_json())
         else:
             print_optimization(result, self.rows or None)
             if self.json is not None:
                 result.to_json(self.json)
-                print(f"{'written':<20}  {self.json}")
+                print(f"{'written':<20}  {escaped(self.json)}")
         if self.output is not None:
             result.to_csv(self.output)
-            print(f"{'written':<20}  {self.output}", file=sys.stderr if self.json == "-" else sys.stdout)
+            print(f"{'written':<20}  {escaped(str(self.output))}", file=sys.stderr if printed else sys.stdout)
         if result.termination is Termination.INTERRUPTED:
             print("ulam: interrupted; the best point so far is shown", file=sys.stderr)
             return EXIT_INTERRUPTED
         if result.termination.failed:
-            print(f"ulam: error: {result.message}", file=sys.stderr)
+            tell("error", result.message)
             return EXIT_FAILURE
         if not result.converged:
-            print(f"ulam: warning: {result.message}", file=sys.stderr)
+            tell("warning", result.message)
         return status
 
     def _compute_standard_errors(self, result: OptimizationResult) -> int:
@@ -99,21 +109,6 @@ class OptimizeCommand(ModelCommand):
         try:
             result.standard_errors()
         except CurvatureError as error:
-            print(f"ulam: error: {error}", file=sys.stderr)
+            tell("error", str(error))
             return EXIT_FAILURE
         return EXIT_OK
-
-
-def initial_values(given: str | None) -> str | float | None:
-    """A radius, or a file or JSON text with constrained values."""
-    try:
-        return float(given) if given is not None else None
-    except ValueError:
-        return given
-
-
-def shown_refresh(given: int | None) -> int:
-    """Progress is shown by default where somebody sees it: on a terminal."""
-    if given is None:
-        return DEFAULT_REFRESH if sys.stderr.isatty() else 0
-    return given

@@ -18,20 +18,20 @@ from ulam.runtime.comparison import Timing, Vector, first_points, gradient_timer
 from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.multi_start import start_seed
-from ulam.runtime.optimizers.optimize import ALGORITHMS
 from ulam.runtime.profile_check import RecordedGradient, recorded_gradient
-from ulam.runtime.profile_csv import column_names
 from ulam.runtime.profile_report import print_profile, profile_record, time_text
 from ulam.runtime.profiler import Overhead, Profiler
 from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, seconds_text
-from ulam.tools.exits import EXIT_OK, EXIT_USAGE
-from ulam.tools.model_command import ModelCommand
-from ulam.tools.ulam_optimize import initial_values
+from ulam.runtime.terminal import escaped
+from ulam.tools.exits import EXIT_OK
+from ulam.tools.messages import tell
+from ulam.tools.model_command import PointCommand, is_standard_output
+from ulam.tools.options import OPTIONS
 
 if TYPE_CHECKING:
     from ulam.runtime.line_profile import LineProfile
 
-AUTOMATIC = ("statements", "blocks", "functions")
+AUTOMATIC = OPTIONS["auto"].choices
 """What `--auto` puts regions around."""
 
 TRACED_PASSES = 100_000
@@ -42,17 +42,17 @@ CHUNK_SECONDS, LINE_SECONDS = 0.05, 1.0
 
 
 @dataclass(kw_only=True)
-class ProfileCommand(ModelCommand):
+class ProfileCommand(PointCommand):
     """The arguments of the command."""
 
     gradients: int
     optimize: bool
     algorithm: str
-    draws: int
-    init: str | None
+    quantities: int
     threads: int
     auto: str | None
-    output: Path | None
+    output: Path
+    no_output: bool
     columns: str
     trace: Path | None
     flame: Path | None
@@ -65,10 +65,6 @@ class ProfileCommand(ModelCommand):
     """What gradients of each thread took, of the processor."""
 
     def run(self) -> int:
-        wrong = self._wrong_usage()
-        if wrong:
-            print(f"ulam: error: {wrong}", file=sys.stderr)
-            return EXIT_USAGE
         # What the program prints would stand between the tables, or spoil the JSON.
         with redirect_stdout(sys.stderr):
             model = self._model(self.auto or True, TRACED_PASSES if self.trace else 0)
@@ -89,28 +85,17 @@ class ProfileCommand(ModelCommand):
             record |= self._report(model, plain, points[0], profiler, overhead, written)
         if sampled is not None:
             record["lines"] = sampled.to_dict()
-            if self.json != "-":
+            if not is_standard_output(self.json):
                 print(*([""] if profiler is not None else []), sampled, sep="\n")
         if self.json is not None:
-            text = json_text(record, None if self.json == "-" else self.json)
-            if self.json == "-":
+            text = json_text(record, None if is_standard_output(self.json) else self.json)
+            if is_standard_output(self.json):
                 sys.stdout.write(text)
         for note in self.notes:
-            print(f"ulam: warning: {note}", file=sys.stderr)
+            tell("warning", note)
         return EXIT_OK
 
     # ------------------------------------------------------------ before the run
-
-    def _wrong_usage(self) -> str:
-        if self.auto is not None and self.auto not in AUTOMATIC:
-            return f"--auto must be {', '.join(AUTOMATIC[:-1])} or {AUTOMATIC[-1]}, found '{self.auto}'"
-        if self.algorithm not in ALGORITHMS:
-            return f"--algorithm must be one of {', '.join(ALGORITHMS)}, found '{self.algorithm}'"
-        try:
-            column_names(self.columns)
-        except ArgumentError as error:
-            return f"--{error}"
-        return ""
 
     def _model(self, profile: bool | str, events: int = 0, lines: bool = False) -> StanModel:
         return self.loaded(profile=profile, profile_events=events, lines=lines)
@@ -127,7 +112,7 @@ class ProfileCommand(ModelCommand):
 
     def _points(self, plain: StanModel) -> list[Vector]:
         """Where each thread begins: as starts of `ulam optimize --starts`. The search is not part of the profile."""
-        init = initial_values(self.init)
+        init = self.initial()
         return [first_points([plain], init, start_seed(self.seed, k))[0] for k in range(1, self.threads + 1)]
 
     # ------------------------------------------------------------ the run
@@ -171,7 +156,7 @@ class ProfileCommand(ModelCommand):
         else:
             self.run_seconds.append(repeat_gradients(model, point, self.gradients, stop))
         rng = model.new_rng(start_seed(self.seed, number))
-        for _ in range(self.draws):
+        for _ in range(self.quantities):
             try:
                 model.param_constrain(point, include_tp=True, include_gq=True, rng=rng)
             except Rejection as rejection:
@@ -190,7 +175,7 @@ class ProfileCommand(ModelCommand):
     def _write(self, profiler: Profiler) -> list[Path]:
         """The files asked for; their names."""
         written: list[Path] = []
-        if self.output is not None:
+        if not self.no_output:
             written.append(profiler.to_csv(self.output, columns=self.columns))
         writers: list[tuple[Path | None, Callable[[Path], Any]]] = [
             (self.trace, profiler.to_chrome_trace),
@@ -213,15 +198,15 @@ class ProfileCommand(ModelCommand):
         written: list[Path],
     ) -> dict[str, Any]:
         """Prints the tables and the facts; returns the facts that the record has besides."""
-        if self.json != "-":
+        if not is_standard_output(self.json):
             corrected = overhead if self.auto is not None else None
             print_profile(profiler, by_phase=self.by_phase, overhead=corrected)
         recorded = self._recorded(profiler)
         # This adds to the profile, which is read no more. What the program prints has been seen once.
         with open(os.devnull, "w") as sink, redirect_stdout(sink):
             timing = interleaved(gradient_timer(plain, point), gradient_timer(model, point))
-        files = [("written", str(path)) for path in written]
-        if self.json != "-":
+        files = [("written", escaped(str(path))) for path in written]
+        if not is_standard_output(self.json):
             print(f"\n{facts_text([*self._facts(model, timing, overhead, recorded), *files])}")
         elif files:
             print(facts_text(files), file=sys.stderr)

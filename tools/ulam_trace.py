@@ -9,27 +9,30 @@ import json
 import sys
 from collections.abc import Iterable
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ulam.runtime.comparison import Vector, first_points
 from ulam.runtime.errors import DataError
+from ulam.runtime.json_text import json_line
 from ulam.runtime.model import StanModel
+from ulam.runtime.named_text import NamedText
+from ulam.runtime.output_files import writing
 from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.diff.differences import diff
 from ulam.runtime.trace.export.read_json import from_json
 from ulam.runtime.trace.functions import functions, track
-from ulam.runtime.trace.listing import STYLES, lines_of
+from ulam.runtime.trace.listing import lines_of
 from ulam.runtime.trace.nodes import ItemNode
 from ulam.runtime.trace.recorder import Scripted, Seeded, Source
 from ulam.runtime.trace.saved import is_saved, load
-from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, EXIT_USAGE
-from ulam.tools.model_command import ModelCommand
-from ulam.tools.ulam_log_density import read_points
-from ulam.tools.ulam_optimize import initial_values
+from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, UsageError
+from ulam.tools.messages import tell
+from ulam.tools.model_command import PointCommand
+from ulam.tools.options import OPTIONS
 
-FORMATS = ("text", "json", "dot", "svg", "chrome", "stan")
+FORMATS = OPTIONS["format"].choices
 """What `--format` may be; the first is the default."""
 
 SUFFIXES = {".txt": "text", ".json": "json", ".dot": "dot", ".gv": "dot", ".svg": "svg", ".stan": "stan"}
@@ -37,15 +40,15 @@ SUFFIXES = {".txt": "text", ".json": "json", ".dot": "dot", ".gv": "dot", ".svg"
 
 
 @dataclass(kw_only=True)
-class TraceCommand(ModelCommand):
-    """The arguments of the command. `model` may be a saved trace."""
+class TraceCommand(PointCommand):
+    """The arguments of the command. `traced` is the model, or may be a saved trace."""
 
+    traced: InitVar[Path | NamedText]
+    model: Path | NamedText = field(init=False)
     function: str | None
-    args: list[str]
-    more_args: list[str]
+    args: list[str] | None
+    more_args: list[str] | None
     density: bool
-    theta: str | None
-    init: str | None
     propto: bool
     jacobian: bool
     scripted: str | None
@@ -58,12 +61,15 @@ class TraceCommand(ModelCommand):
     save: Path | None
     diff: Path | None
     rtol: float
-    only: list[str]
+    only: list[str] | None
+
+    def __post_init__(self, traced: Path | NamedText) -> None:
+        self.model = traced
+        super().__post_init__()
 
     def run(self) -> int:
         if wrong := self._wrong_usage():
-            print(f"ulam: error: {wrong}", file=sys.stderr)
-            return EXIT_USAGE
+            raise UsageError(wrong)
         with redirect_stdout(sys.stderr):  # what the program prints is no part of the trace
             node = self._node(self.model)
             other = None if self.diff is None else self._node(self.diff)
@@ -71,12 +77,12 @@ class TraceCommand(ModelCommand):
             node.trace.save(self.save)
         if other is not None:
             found = diff(node, other, self.rtol)
-            self._put(json.dumps(found.to_dict(), ensure_ascii=False) if self._format == "json" else str(found))
+            self._put(json_line(found.to_dict()) if self._format == "json" else str(found))
         else:
             self._show(node)
         if node.trace.error is None:
             return EXIT_OK
-        print(f"ulam: error: the run failed: {node.trace.error.message}", file=sys.stderr)
+        tell("error", f"the run failed: {node.trace.error.message}")
         return EXIT_FAILURE
 
     # ------------------------------------------------------------ what is asked for
@@ -88,18 +94,17 @@ class TraceCommand(ModelCommand):
         return FORMATS[0] if self.output is None else SUFFIXES.get(self.output.suffix.lower(), FORMATS[0])
 
     def _wrong_usage(self) -> str:
+        self.initial()  # one point
         for path in (self.model, self.diff):
-            if path is not None and not path.exists():
+            if isinstance(path, Path) and not path.exists():
                 raise FileNotFoundError(f"'{path}' does not exist")
-        unknown = [word for word in self.more_args if word.startswith("-") and not word[1:2].isdigit()]
+        more, args = self.more_args or [], self.args or []
+        unknown = [word for word in more if word.startswith("-") and not word[1:2].isdigit()]
         if unknown and unknown[0] != "-Infinity":
             return f"no such option: {unknown[0]}"
-        if self.more_args and len(self.args) != 1:
-            return "write --args once" if self.args else f"unexpected argument '{self.more_args[0]}'"
-        if self.format is not None and self.format not in FORMATS:
-            return f"--format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, found '{self.format}'"
-        if self.style not in STYLES:
-            return f"--style must be {' or '.join(STYLES)}, found '{self.style}'"
+        if more and len(args) != 1:
+            told = f"unexpected argument '{more[0]}'; those of the function stand after --args: --args {' '.join(more)}"
+            return "write --args once" if args else told
         if self.diff is not None and self._format not in ("text", "json"):
             return f"a comparison is text or json, not {self._format}"
         given = [name for name, value in self._of_a_run if value]
@@ -108,11 +113,9 @@ class TraceCommand(ModelCommand):
         if (self.function is None) != self.density:
             return "say what to trace: --function NAME with --args, or --density"
         if self.density and self.args:
-            return "--args are those of a --function; --density takes --theta or --init"
-        if self.function is not None and (self.theta is not None or self.init is not None):
-            return "--theta and --init are for --density; a --function takes --args"
-        if self.theta is not None and self.init is not None:
-            return "give either --theta, unconstrained, or --init"
+            return "--args are those of a --function; --density takes --unconstrained or --init"
+        if self.function is not None and (self.unconstrained is not None or self.init is not None):
+            return "--unconstrained and --init are for --density; a --function takes --args"
         return ""
 
     @property
@@ -120,14 +123,15 @@ class TraceCommand(ModelCommand):
         """Options that a saved trace has no use for."""
         return [
             ("--function", self.function), ("--args", self.args), ("--density", self.density), ("--data", self.data),
-            ("--theta", self.theta), ("--init", self.init), ("--scripted", self.scripted), ("--only", self.only),
+            ("--unconstrained", self.unconstrained), ("--init", self.init), ("--scripted", self.scripted),
+            ("--only", self.only),
         ]  # fmt: skip
 
     # ------------------------------------------------------------ runs
 
-    def _node(self, file: Path) -> ItemNode:
+    def _node(self, file: Path | NamedText) -> ItemNode:
         """The trace in a file, or of a program."""
-        if is_trace(file):
+        if isinstance(file, Path) and is_trace(file):
             return read_trace(file)
         return self._function(file) if self.function is not None else self._density(file)
 
@@ -144,26 +148,24 @@ class TraceCommand(ModelCommand):
             raise DataError(["--scripted: expected an array of numbers"])
         return Scripted(uniforms)
 
-    def _function(self, program: Path) -> ItemNode:
+    def _function(self, program: Path | NamedText) -> ItemNode:
         """Functions need no data: the model is not compiled."""
         assert self.function is not None
-        known = functions(program, self.include_paths)
-        arguments = [json_value(text, f"--args, number {n}") for n, text in enumerate([*self.args, *self.more_args], 1)]
+        given = [*(self.args or []), *(self.more_args or [])]
+        arguments = [json_value(text, f"--args, number {n}") for n, text in enumerate(given, 1)]
+        known = functions(program, tuple(self.include_path or ()))
         return track(known[self.function], *arguments, context=self._context(), rng=self._rng())
 
-    def _density(self, program: Path) -> ItemNode:
-        model = replace(self, model=program).loaded()
+    def _density(self, program: Path | NamedText) -> ItemNode:
+        model = self.loaded(source=program)
         options: dict[str, Any] = {"propto": self.propto, "jacobian": self.jacobian, "context": self._context()}
         return model.track_density(self._point(model), **options)
 
     def _point(self, model: StanModel) -> Vector:
         """Unconstrained parameters."""
-        if self.theta is None:
-            return first_points([model], initial_values(self.init), self.seed)[0]
-        points = read_points(self.theta, model.param_unc_num(), "--theta")
-        if len(points) != 1:
-            raise DataError([f"--theta: one point is traced, found {len(points)}"])
-        return points[0]
+        if self.unconstrained is None:
+            return first_points([model], self.initial(), self.seed)[0]
+        return self.checked_points(model.param_unc_num())[0]
 
     # ------------------------------------------------------------ what is shown
 
@@ -193,13 +195,13 @@ class TraceCommand(ModelCommand):
                 print(line)
             return
         if lines:
-            with open(self.output, "w", encoding="utf-8") as file:
+            with writing(self.output) as file:
                 file.writelines(f"{line}\n" for line in lines)
 
 
-def is_trace(path: Path) -> bool:
+def is_trace(path: Path | NamedText) -> bool:
     """Whether a file has a saved trace, or one in JSON."""
-    return path.is_file() and (is_saved(path) or path.suffix.lower() == ".json")
+    return isinstance(path, Path) and path.is_file() and (is_saved(path) or path.suffix.lower() == ".json")
 
 
 def read_trace(path: Path) -> ItemNode:

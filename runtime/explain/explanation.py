@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from ulam.runtime.json_text import json_page, plain
+from ulam.runtime.output_files import write_text
 from ulam.runtime.trace.values import scalar_text
 
 SCHEMA_VERSION = 1
@@ -222,14 +220,13 @@ class Explanation:
 
         They are "NaN", "Infinity" and "-Infinity".
         """
-        return {"schema_version": SCHEMA_VERSION, "ok": self.ok, **_plain(self)}
+        return {"schema_version": SCHEMA_VERSION, "ok": self.ok, **plain(self)}
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The same as JSON text, which is also written to `path` if that is given."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json_page(self.to_dict())
         if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+            write_text(path, text)
         return text
 
 
@@ -251,22 +248,3 @@ def short_text(value: float) -> str:
 def same_number(a: float, b: float) -> bool:
     """Whether two numbers are equal, NaN being equal to NaN."""
     return a == b or (math.isnan(a) and math.isnan(b))
-
-
-_JSON_NAMES = {"nan": "NaN", "+inf": "Infinity", "-inf": "-Infinity"}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bool | str | int) or value is None:
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else _JSON_NAMES[kind_of(value)]
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, Sequence):
-        return [_plain(part) for part in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    return str(value)

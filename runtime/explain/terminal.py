@@ -8,6 +8,7 @@ from typing import TextIO
 
 from ulam.runtime.explain import text
 from ulam.runtime.explain.explanation import Explanation
+from ulam.runtime.terminal import console, is_decorated
 
 STYLES = {
     text.OK: "bold green", text.BAD: "bold red", text.PLACE: "bold", text.SOURCE: "", text.CARET: "bold red",
@@ -19,18 +20,17 @@ LEAD, HEADER, RULE = "bold", "bold", "dim"
 def print_explanation(explanation: Explanation, file: TextIO | None = None) -> None:
     """With colours if `file` is a terminal, else as plain text."""
     stream: TextIO = file or sys.stdout
-    if not stream.isatty():
+    if not is_decorated(stream):
         print(text.plain_text(explanation), file=stream)
         return
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False)
-    for pieces in _lines(explanation, console.width):
+    shown = console(stream)
+    for pieces in _lines(explanation, shown.width):
         line = Text()
         for piece, style in pieces:
             line.append(piece, style=style)
-        console.print(line)
+        shown.print(line)
 
 
 def _lines(explanation: Explanation, width: int) -> Iterator[list[tuple[str, str]]]:

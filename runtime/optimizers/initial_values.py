@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ulam.runtime.data import Values as DataValues
 from ulam.runtime.data import bind_values, read_data
 from ulam.runtime.errors import ArgumentError, DataError, InitializationError, Rejection
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import GlobalVariable
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
@@ -29,7 +30,7 @@ from ulam.runtime.optimizers.objective import ModelObjective
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
 
-Init = npt.ArrayLike | Mapping[str, Any] | str | os.PathLike[str] | float | None
+Init = npt.ArrayLike | Mapping[str, Any] | str | os.PathLike[str] | NamedText | float | None
 
 DEFAULT_RADIUS = 2.0
 MAX_TRIES = 100
@@ -65,6 +66,8 @@ def init_text(init: Init) -> str:
         return f"{DEFAULT_RADIUS:g}"
     if isinstance(init, Mapping):
         return "values of " + ", ".join(map(str, init)) if init else f"{DEFAULT_RADIUS:g}"
+    if isinstance(init, NamedText):
+        return init.name
     if isinstance(init, (str, os.PathLike)):
         text = os.fspath(init)
         return "values given as JSON text" if text.lstrip().startswith("{") else text
@@ -108,7 +111,7 @@ def read_init(model: StanModel, init: Init) -> InitSource:
     """What the argument means. Raises ArgumentError or DataError if it means nothing."""
     if init is None:
         return InitSource()
-    if isinstance(init, (str, os.PathLike, Mapping)):
+    if isinstance(init, (str, os.PathLike, NamedText, Mapping)):
         values = read_data(init)
         return InitSource(given=GivenValues(model, values)) if values.values else InitSource()
     if _is_number(init):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ulam.runtime.data import parse_json, read_data
 from ulam.runtime.errors import DataError, Rejection
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.curvature import FAR_FROM_MODE, NormalApproximation, normal_approximation
@@ -36,7 +37,7 @@ FEW_DIGITS = "a CSV file with few digits may not keep a constraint: CmdStan's si
 
 QUANTILES = (0.05, 0.5, 0.95)
 
-ModeSource = OptimizationResult | Mapping[str, Any] | str | os.PathLike[str] | None
+ModeSource = OptimizationResult | Mapping[str, Any] | str | os.PathLike[str] | NamedText | None
 
 
 class ModeWarning(UserWarning):
@@ -254,18 +255,37 @@ def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) ->
         return ModePoint(mode.unconstrained, mode.jacobian, "optimized", tuple(mode.notes))
     if isinstance(mode, Mapping):
         return _from_values(model, mode, "given")
+    if isinstance(mode, NamedText):
+        if mode.text.lstrip().startswith("{"):
+            return _from_values(model, parse_json(mode.text, mode.name), mode.name)
+        return _from_csv(model, mode)
     text = os.fspath(mode)
     if text.lstrip().startswith("{"):
         return _from_values(model, parse_json(text, "mode"), "given")
     if text.lower().endswith(".csv"):
-        from ulam.runtime.cmdstan_csv import read_parameters
-
-        constrained, known = read_parameters(model, text)
-        try:
-            return ModePoint(model.param_unconstrain(constrained), known, text)
-        except Rejection as rejection:
-            raise DataError([f"{text}: {rejection}; {FEW_DIGITS}"]) from None
+        return _from_csv(model, text)
     return _from_values(model, read_data(mode).values, text)
+
+
+def check_mode(mode: str) -> None:
+    """Raises what `mode_point` would raise for a file that is not there, or that cannot be read."""
+    if not mode.lstrip().startswith("{") and mode.lower().endswith(".csv"):
+        from ulam.runtime.cmdstan_csv import read
+
+        read(mode)
+    else:
+        read_data(mode)
+
+
+def _from_csv(model: StanModel, source: str | NamedText) -> ModePoint:
+    """The last row of a CSV file of `optimize`."""
+    from ulam.runtime.cmdstan_csv import read_parameters
+
+    constrained, known = read_parameters(model, source)
+    try:
+        return ModePoint(model.param_unconstrain(constrained), known, str(source))
+    except Rejection as rejection:
+        raise DataError([f"{source}: {rejection}; {FEW_DIGITS}"]) from None
 
 
 def _from_values(model: StanModel, given: Mapping[str, Any], source: str) -> ModePoint:

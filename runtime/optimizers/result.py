@@ -111,6 +111,23 @@ class OptimizationResult:
         """All estimates by name: floats, and arrays of the variables' shapes."""
         return by_name(self.model.written_variables(), self.constrained)
 
+    # ------------------------------------------------------------ iterations
+
+    @property
+    def iteration_columns(self) -> list[str]:
+        """Names of the columns of `iterations`."""
+        return ["lp__", "converged__", *self.names]
+
+    @property
+    def iterations(self) -> Vector:
+        """What CmdStan's CSV has: (rows, columns), see `iteration_columns`. The last row is the estimate.
+
+        With `save_iterations` the first row is the start, and each iteration has one; else the estimate is the only
+        row. `converged__` is Stan's code of the termination, 0 in rows before the last.
+        """
+        rows = [(value, 0.0, *self.constrain(theta)) for value, theta in self.trajectory[:-1]]
+        return np.array([*rows, (self.log_density, float(self.code), *self.constrained)])
+
     # ------------------------------------------------------------ curvature
 
     def hessian(self) -> Vector:

@@ -15,6 +15,7 @@ from ulam.runtime.trace.session import TracedProgram
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
+    from ulam.runtime.named_text import NamedText
 
 
 class StanFunction:
@@ -56,7 +57,9 @@ def traced_program(text: str, filename: str, options: CompileOptions) -> TracedP
         return TracedProgram(text, filename, options)
 
 
-def functions(source: str | os.PathLike[str], include_paths: Sequence[str | os.PathLike[str]] = ()) -> Functions:
+def functions(
+    source: str | os.PathLike[str] | NamedText, include_paths: Sequence[str | os.PathLike[str]] = ()
+) -> Functions:
     """The functions of a program, given as a path or as text."""
     from ulam.runtime.arguments import read_source
 

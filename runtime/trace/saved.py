@@ -19,6 +19,7 @@ import numpy as np
 
 from ulam.passes.trace.graph import Graph
 from ulam.runtime.errors import ArgumentError, UlamError
+from ulam.runtime.output_files import writing
 from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.overlay import Changes, FrameChanges
@@ -86,7 +87,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    with open(path, "wb") as file:
+    with writing(path, binary=True) as file:
         file.writelines([*parts, digest.digest()])
 
 

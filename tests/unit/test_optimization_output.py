@@ -279,7 +279,7 @@ def test_json(fit: OptimizationResult, model: StanModel, tmp_path: Path) -> None
     assert record["n_gradients"] == fit.n_gradients and record["options"] == {"tol_rel_obj": 0, "tol_rel_grad": 0}
     for name, value in fit.values().items():
         np.testing.assert_array_equal(np.array(record["values"][name]), value)
-    assert math.isnan(record["standard_errors"]["drawn"]) and np.shape(record["standard_errors"]["m"]) == (2, 3)
+    assert record["standard_errors"]["drawn"] == "NaN" and np.shape(record["standard_errors"]["m"]) == (2, 3)
     np.testing.assert_array_equal(record["unconstrained"], fit.unconstrained)
     again = model.optimize(init=record["values"], iter=1)
     np.testing.assert_allclose(again.initial, fit.unconstrained, rtol=1e-9, atol=1e-9)
@@ -425,7 +425,7 @@ def test_command_writes_json(program: str, tmp_path: Path, capsys: Capture) -> N
     assert "fit.csv" in printed.err
     assert ulam.main([*arguments, "--output", str(tmp_path / "none" / "fit.csv")]) == 1
     printed = capsys.readouterr()
-    assert "sigma" in printed.out and "none" in printed.err  # the estimate is shown all the same
+    assert printed.out == "" and "none" in printed.err  # before the run
 
 
 def test_command_shows_no_progress_in_a_pipe(program: str, capsys: Capture) -> None:

@@ -198,7 +198,7 @@ def test_a_program_without_regions(model: str, capsys: Capture) -> None:
 def test_wrong_usage(model: str, capsys: Capture) -> None:
     for arguments, message in (
         (["--auto", "lines"], "--auto must be statements, blocks or functions, found 'lines'"),
-        (["--columns", "stan"], "--columns must be 'design' or 'cmdstan', found 'stan'"),
+        (["--columns", "stan"], "--columns must be design or cmdstan, found 'stan'"),
         (["--gradients", "0"], "--gradients"),
         (["--optimize", "--algorithm", "adam"], "adam"),
     ):

@@ -13,6 +13,7 @@ from io import StringIO
 from typing import Any, TextIO
 
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.output_files import writing
 from ulam.runtime.profile_views import metadata_event
 from ulam.runtime.trace.columns import Call
 from ulam.runtime.trace.export.formats import Exports
@@ -43,7 +44,7 @@ def to_chrome_trace(
         out = StringIO()
         _write(node, out, max_calls)
         return out.getvalue()
-    with open(path, "w", encoding="utf-8") as file:
+    with writing(path) as file:
         _write(node, file, None)
     return ""
 

@@ -10,12 +10,12 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.output_files import write_text
 from ulam.runtime.trace.export.formats import MAX_NODES, Exports
 from ulam.runtime.trace.nodes import ArgumentNode, ControlFlowNode, ItemNode, JumpNode, NestedCallNode, Node
 from ulam.runtime.trace.operands import Const, Ref
@@ -250,5 +250,5 @@ def is_bad(node: Node) -> bool:
 def written(text: str, path: str | os.PathLike[str] | None) -> str:
     """The text; written to a file, too, if one is given."""
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
     return text

@@ -20,6 +20,7 @@ import numpy as np
 
 from ulam.passes.trace.graph import Graph, ValueType
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.output_files import writing
 from ulam.runtime.trace.columns import CONTAINER, REAL, Rows, Slot, batches, calls_of, rows_of, too_deep
 from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.export.formats import Exports
@@ -58,7 +59,7 @@ def to_json(what: Exports, path: str | os.PathLike[str] | None = None, *, max_no
         out = io.StringIO()
         _write(trace, out, max_nodes)
         return out.getvalue()
-    with open(path, "w", encoding="utf-8") as file:
+    with writing(path) as file:
         _write(trace, file, None)
     return ""
 

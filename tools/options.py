@@ -1,0 +1,388 @@
+"""The table of options of `ulam`, the table of its commands, and how they are told in help texts.
+
+An option has one row: its names, its type, its default and what it means are the same in every command that takes it.
+Where a command must differ, `differs` of that row says so. A command lists the names of its options, and the class
+that takes them as fields.
+
+Imports nothing but the standard library: every start of `ulam` pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+STANDARD_STREAM = "-"
+"""As a file: standard input, or standard output."""
+
+
+SAME: Any = object()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is different in one command: a sentence that follows the help text, another default and how it is shown."""
+
+    help: str = ""
+    default: Any = SAME
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A row of the table; its key, with dashes, is the long name.
+
+    `type` is what a value becomes, a list for what may be given more than once; `of` a word for a value. `reads` and
+    `writes` say that the value is a file, which may be `-`. `alone` is the value if the option stands without one.
+    `shown` describes a default of None.
+    """
+
+    help: str
+    type: Any = str
+    of: str = ""
+    default: Any = None
+    shown: str = ""
+    short: str = ""
+    old_names: tuple[str, ...] = ()
+    negatable: bool = False
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    reads: bool = False
+    writes: bool = False
+    alone: str | None = None
+    argument: bool = False
+    hidden: bool = False
+    differs: Mapping[str, Difference] = field(default_factory=dict[str, Difference])
+
+    def default_in(self, command: str) -> Any:
+        """The default: that of the row, unless the command has one of its own."""
+        own = self.differs.get(command)
+        return self.default if own is None or own.default is SAME else own.default
+
+
+OPTIONS: dict[str, Option] = {
+    # Programs and data.
+    "model": Option("A Stan program; -: standard input.", Path, "MODEL", argument=True, reads=True),
+    "models": Option("Stan programs; -: standard input.", list[Path], "MODEL", argument=True, reads=True),
+    "traced": Option(
+        "A Stan program, or a saved trace; -: standard input.", Path, "MODEL", argument=True, reads=True
+    ),
+    "more_args": Option("Further arguments of the function.", list[str], "JSON", argument=True, hidden=True),
+    "data": Option("Data: a JSON file, or JSON text.", of="DATA", short="-d", reads=True),
+    "include_path": Option("Where to look for included files.", list[Path], "FOLDER", short="-I"),
+    # Compiling.
+    "opt_level": Option("Optimization level.", int, "LEVEL", 3, short="-O", least=0, most=4),
+    "cache": Option("Use the cache of compiled code.", bool, default=True, negatable=True),
+    # Points, densities, random numbers.
+    "init": Option(
+        "Constrained values of some or all parameters, a JSON file or text; or a radius of random ones.",
+        of="VALUES", shown="2", reads=True,
+    ),
+    "unconstrained": Option(
+        "Unconstrained parameters instead: numbers with commas, or a JSON file or text with an array.",
+        of="POINT", reads=True, old_names=("--params", "--theta"),
+        differs={"log-density": Difference("An array of arrays is several points.")},
+    ),
+    "jacobian": Option(
+        "Add the change of variables: the density of the unconstrained parameters.", bool, default=True, negatable=True,
+        differs={"optimize": Difference("MAP instead of MLE.", default=False)},
+    ),
+    "propto": Option(
+        "Drop the terms that are constant in the parameters.", bool, default=False, negatable=True,
+        differs={
+            "log-density": Difference(default=True),
+            "explain": Difference("Shows what ~ keeps, and the constants that it drops."),
+        },
+    ),
+    "seed": Option("Seed of all random numbers.", int, "N", 1234, least=0),
+    # Optimizers.
+    "algorithm": Option("The optimizer.", default="lbfgs", choices=("lbfgs", "bfgs", "newton")),
+    "iter": Option("Most iterations.", int, "N", shown="2000", least=1),
+    "init_alpha": Option("First step size.", float, "X", shown="0.001"),
+    "tol_obj": Option("Converged at this change of the log density.", float, "X", shown="1e-12"),
+    "tol_rel_obj": Option("Converged at this relative change, in units of 2.2e-16.", float, "X", shown="1e4"),
+    "tol_grad": Option("Converged at this norm of the gradient.", float, "X", shown="1e-8"),
+    "tol_rel_grad": Option("Converged at this relative gradient, in units of 2.2e-16.", float, "X", shown="1e7"),
+    "tol_param": Option("Converged at this change of the parameters.", float, "X", shown="1e-8"),
+    "history_size": Option("Steps that L-BFGS remembers.", int, "N", shown="5", least=1),
+    "save_iterations": Option("Write a row for each iteration.", bool, default=False),
+    "starts": Option("Run from so many initial values; show the modes found.", int, "N", 1, least=1),
+    "jobs": Option("Starts that run at a time.", int, "N", shown="processors", least=1),
+    "standard_errors": Option("Show standard errors, from the Hessian.", bool, default=False),
+    "mode": Option(
+        "The mode: CSV or JSON of optimize, or JSON with the parameters.", of="MODE", shown="optimize first", reads=True
+    ),
+    "draws": Option("How many draws.", int, "N", 1000, least=1),
+    "calculate_lp": Option("Compute the log density of each draw.", bool, default=True, negatable=True),
+    # Profiles and comparisons.
+    "gradients": Option(
+        "How many gradients are timed.", int, "N", 1000, least=1,
+        differs={"bench": Difference("In each round.", default=None, shown="as many as take 10 ms")},
+    ),
+    "optimize": Option("Measure an optimization instead of gradients.", bool, default=False),
+    "quantities": Option(
+        "Compute generated quantities so many times at the end.", int, "N", 1, least=0, old_names=("--draws",)
+    ),
+    "threads": Option(
+        "Threads that each do all of it, at points of their own.", int, "N", 1, least=1, old_names=("--chains",)
+    ),
+    "auto": Option(
+        "Regions around these instead of profile statements.", choices=("statements", "blocks", "functions")
+    ),
+    "by_phase": Option("A row for each phase.", bool, default=False),
+    "lines": Option("Sample the program by line, without regions.", bool, default=False),
+    "columns": Option("Columns of the CSV file.", default="design", choices=("design", "cmdstan")),
+    "vs": Option("The other version.", Path, "MODEL", shown="the same file", reads=True),
+    "vs_data": Option("Data of the other version.", of="DATA", shown="the same", reads=True),
+    "vs_opt_level": Option(
+        "Optimization level of the other version.", int, "LEVEL", shown="the same", least=0, most=4
+    ),
+    "rounds": Option("Rounds in which the versions take turns.", int, "N", 40, least=2),
+    # Explanations.
+    "tries": Option(
+        "Draw so many points; explain the first that fails, count all by statement.", int, "N", 1, least=1
+    ),
+    # Traces.
+    "function": Option("The function to call.", of="NAME", short="-f"),
+    "args": Option("Its arguments: numbers or arrays, in JSON.", list[str], "JSON..."),
+    "density": Option("Trace the log density of the model.", bool, default=False),
+    "scripted": Option("Uniform numbers to draw, an array, instead of --seed.", of="JSON"),
+    "only": Option("Enter this function, and others so named, no others.", list[str], "NAME"),
+    "levels": Option("Levels of calls that are shown.", int, "N", shown="all", short="-n", least=1),
+    "style": Option("How text is written; full: with types and reasons.", default="seed", choices=("seed", "full")),
+    "source": Option("Show line and column of each node.", bool, default=False),
+    "format": Option(
+        "What is written.", shown="by the name of the output, else text",
+        choices=("text", "json", "dot", "svg", "chrome", "stan"),
+    ),
+    "max_nodes": Option(
+        "Most nodes of dot, svg and stan; of pictures the middle is left out.", int, "N", 2000, least=1
+    ),
+    "diff": Option(
+        "Show how another run differs: a saved trace, or a version of the program.", Path, "OTHER", reads=True
+    ),
+    "rtol": Option("Of --diff: relative difference of reals that are the same.", float, "X", 0.0),
+    # What is shown and written.
+    "output": Option(
+        "Write the result to this file; -: standard output.", Path, "FILE", short="-o", writes=True,
+        differs={
+            "optimize": Difference("As CmdStan's CSV."),
+            "laplace": Difference("As CmdStan's CSV."),
+            "profile": Difference(
+                "As CSV; a number is added if a parallel run has written it.", default=Path("profile.csv")
+            ),
+        },
+    ),
+    "no_output": Option("Write no CSV file.", bool, default=False),
+    "json": Option(
+        "JSON instead of text; or, with a name (=FILE, or one that ends in .json), JSON in that file, too.",
+        of="FILE", writes=True, alone=STANDARD_STREAM,
+        differs={"check": Difference("A line for each message.")},
+    ),
+    "trace": Option("Write the last passes as a Chrome trace.", Path, "FILE", writes=True),
+    "flame": Option("Write a flame graph: .svg, or .html with the table.", Path, "FILE", writes=True),
+    "speedscope": Option("Write JSON for speedscope.app.", Path, "FILE", writes=True),
+    "save": Option("Also save the trace, for later.", Path, "FILE", writes=True),
+    "rows": Option("Most rows of the table; 0: all.", int, "N", 50, least=0),
+    "refresh": Option(
+        "Show progress every so many iterations; 0: never.", int, "N", shown="100 on a terminal, else 0", least=0
+    ),
+    "color": Option("Colours and progress.", default="auto", choices=("auto", "always", "never")),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: `runs` is the module below `ulam.tools` and the class in it whose fields are the options."""
+
+    runs: str
+    help: str
+    arguments: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def names(self) -> tuple[str, ...]:
+        """All that the command takes."""
+        return (*self.arguments, *self.options, "color")
+
+
+_COMPILING = ("opt_level", "include_path", "cache")
+_POINT = ("init", "unconstrained", "seed")
+_STOPPING = (
+    "iter", "init_alpha", "tol_obj", "tol_rel_obj", "tol_grad", "tol_rel_grad", "tol_param", "history_size",
+)  # fmt: skip
+
+COMMANDS: dict[str, Command] = {
+    "optimize": Command(
+        "ulam_optimize:OptimizeCommand",
+        "Finds the maximum-likelihood or MAP estimate.",
+        ("model",),
+        (
+            "data", "algorithm", "jacobian", *_POINT, *_STOPPING, "starts", "jobs", "standard_errors", "output", "json",
+            "save_iterations", "rows", "refresh", *_COMPILING,
+        ),
+    ),
+    "laplace": Command(
+        "ulam_laplace:LaplaceCommand",
+        "Draws from the normal approximation at the mode.",
+        ("model",),
+        ("data", "mode", "jacobian", "draws", "calculate_lp", "seed", "output", "rows", "refresh", *_COMPILING),
+    ),
+    "profile": Command(
+        "ulam_profile:ProfileCommand",
+        "Measures the regions of a program that profile statements mark.",
+        ("model",),
+        (
+            "data", "gradients", "optimize", "algorithm", "quantities", *_POINT, "threads", "auto", "lines", "by_phase",
+            "output", "no_output", "columns", "trace", "flame", "speedscope", "json", *_COMPILING,
+        ),
+    ),
+    "bench": Command(
+        "ulam_bench:BenchCommand",
+        "Times two versions of a model against each other.",
+        ("model",),
+        (
+            "data", "vs", "vs_data", "vs_opt_level", "gradients", "rounds", *_POINT, "json", "opt_level",
+            "include_path",
+        ),
+    ),
+    "log-density": Command(
+        "ulam_log_density:LogDensityCommand",
+        "Prints the log density and its gradient as JSON.\n\nOne line for each point. Numbers that JSON does not have "
+        'are "NaN", "Infinity" and "-Infinity", as in Stan\'s data files.',
+        ("model",),
+        ("data", *_POINT, "jacobian", "propto", "output", *_COMPILING),
+    ),
+    "trace": Command(
+        "ulam_trace:TraceCommand",
+        "Shows what a function, or the log density, does: every operation, branch and call.",
+        ("traced", "more_args"),
+        (
+            "data", "function", "args", "density", *_POINT, "jacobian", "propto", "scripted", "only", "levels", "style",
+            "source", "format", "max_nodes", "output", "save", "diff", "rtol", *_COMPILING,
+        ),
+    ),
+    "explain": Command(
+        "ulam_explain:ExplainCommand",
+        "Explains a log density that is NaN or infinite: the statement, its elements, where it began.\n\n"
+        "Exit status 1 if the density, or its gradient, is not finite, or the point is rejected.",
+        ("model",),
+        ("data", *_POINT, "tries", "jacobian", "propto", "json", *_COMPILING),
+    ),
+    "check": Command(
+        "ulam_check:CheckCommand", "Reports syntax and type errors.", ("models",), ("json", "include_path")
+    ),
+    "info": Command(
+        "ulam_check:InfoCommand", "Prints what a program declares as JSON.", ("model",), ("include_path",)
+    ),
+    "doctor": Command("ulam_doctor:DoctorCommand", "Shows versions, and whether compiling works here."),
+}  # fmt: skip
+
+OPTIMIZER_OPTIONS = _STOPPING
+"""Those that go to the optimizer as they are; None is its own default."""
+
+
+# ---------------------------------------------------------------- names and help
+
+
+def long_name(name: str) -> str:
+    """`--opt-level` of `opt_level`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def flags(name: str) -> tuple[str, ...]:
+    """All spellings of an option, the old ones last: `-o`, `--output`; a negatable one as `--a/--no-a`."""
+    option = OPTIONS[name]
+    shown = f"{long_name(name)}/{long_name(f'no_{name}')}" if option.negatable else long_name(name)
+    return (*filter(None, (option.short,)), shown, *option.old_names)
+
+
+def told_name(name: str) -> str:
+    """What a message calls it."""
+    option = OPTIONS[name]
+    return option.of if option.argument else long_name(name)
+
+
+def help_rows(command: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Arguments and options as help lists them: how it is written, and what it means."""
+    entry = COMMANDS[command]
+    arguments = [(_written(name), OPTIONS[name].help) for name in entry.arguments if not OPTIONS[name].hidden]
+    options = [name for name in entry.names() if not OPTIONS[name].argument and not OPTIONS[name].hidden]
+    return arguments, [(_written(name), _told(name, command)) for name in options]
+
+
+def _written(name: str) -> str:
+    option = OPTIONS[name]
+    many = "..." if option.argument and option.type == list[Path] else ""
+    if option.argument:
+        return option.of + many
+    names = [*filter(None, (option.short,)), long_name(name)]
+    if option.negatable:
+        return f"{', '.join(names)} / {long_name(f'no_{name}')}"
+    value = "|".join(option.choices) or option.of
+    value = f"[={value}]" if option.alone is not None else f" {value}" if value else ""
+    return ", ".join(names) + value
+
+
+def _told(name: str, command: str) -> str:
+    option = OPTIONS[name]
+    own = option.differs.get(command)
+    facts = []
+    default = option.default_in(command)
+    if option.negatable:
+        facts.append(f"default: {long_name(name if default else f'no_{name}')}")
+    elif default is not None and option.type is not bool:
+        facts.append(f"default: {default}")
+    elif shown := (own.shown if own is not None else "") or option.shown:
+        facts.append(f"default: {shown}")
+    if option.least is not None and option.most is not None:
+        facts.append(f"{option.least} to {option.most}")
+    elif option.least:
+        facts.append(f"at least {option.least}")
+    text = f"{option.help} {own.help}" if own is not None and own.help else option.help
+    return f"{text}  [{'; '.join(facts)}]" if facts else text
+
+
+# ---------------------------------------------------------------- what was given
+
+
+def with_values(arguments: Sequence[str]) -> Iterator[str]:
+    """The command line with a value for each option that stands alone.
+
+    What follows such an option is its value only if it is `-` or ends as the files of that option do, so that
+    `ulam check --json model.stan` never takes the program for the file to be written.
+    """
+    alone = {long_name(name): (option.alone, f".{name}") for name, option in OPTIONS.items() if option.alone}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            yield from (word, *rest)
+            return
+        if word in alone:
+            value, ending = alone[word]
+            if rest and (rest[0] == STANDARD_STREAM or rest[0].lower().endswith(ending)):
+                value = rest.pop(0)
+            word = f"{word}={value}"
+        yield word
+
+
+def wrong_choice(command: str, values: Mapping[str, Any]) -> str:
+    """The message for a value that is none of an option's choices, or '' if all are."""
+    for name in COMMANDS[command].names():
+        choices, value = OPTIONS[name].choices, values.get(name)
+        if choices and value is not None and value not in choices:
+            return f"{long_name(name)} must be {', '.join(choices[:-1])} or {choices[-1]}, found '{value}'"
+    return ""
+
+
+def files(command: str, values: Mapping[str, Any], *, written: bool) -> Iterator[tuple[str, str]]:
+    """The files that a command line names, to read or to write: the option's name as told, and the file."""
+    for name in COMMANDS[command].names():
+        option, value = OPTIONS[name], values.get(name)
+        if value is None or not (option.writes if written else option.reads):
+            continue
+        for entry in value if isinstance(value, list) else [value]:
+            yield told_name(name), str(entry)
