@@ -6,6 +6,7 @@ choose code by the processor that it runs on.
 """
 
 import os
+import sysconfig
 from pathlib import Path
 
 import numpy
@@ -24,7 +25,10 @@ flags = [
     "-fcx-limited-range",  # complex numbers are dual numbers: no care for infinities
     "-fvisibility=hidden",
 ]
-options = {}
+options: dict[str, dict[str, str]] = {}
+limited = not sysconfig.get_config_var("Py_GIL_DISABLED")
+if limited:
+    options["bdist_wheel"] = {"py_limited_api": "cp311"}  # the runtime uses nothing of Python: one wheel for all
 if march := os.environ.get("ULAM_RUNTIME_MARCH"):
     flags += [f"-march={march}", "-DULAM_ONE_PROCESSOR"]
     options["build"] = {"build_base": f"build/{march}"}  # objects of other levels are not these
@@ -38,8 +42,9 @@ setup(
             depends=headers,
             include_dirs=["runtime/c", numpy.get_include()],
             library_dirs=[str(numpy_random)],
-            libraries=["npyrandom", "m"],
+            libraries=["npyrandom"] if os.name == "nt" else ["npyrandom", "m"],
             extra_compile_args=flags,
+            py_limited_api=limited,
         )
     ]
 )

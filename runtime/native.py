@@ -86,8 +86,8 @@ def library_path() -> Path:
 
     import ulam.runtime
 
-    # The one that belongs to this Python first: a checkout may hold several.
-    for pattern in (f"_rt{EXTENSION_SUFFIXES[0]}", "_rt*.so", "_rt*.dylib", "_rt*.pyd"):
+    # The one that installation builds for every Python first: a checkout may hold older ones.
+    for pattern in ("_rt.abi3.so", f"_rt{EXTENSION_SUFFIXES[0]}", "_rt*.so", "_rt*.dylib", "_rt*.pyd"):
         for folder in ulam.runtime.__path__:
             for path in sorted(Path(folder).glob(pattern)):
                 return path

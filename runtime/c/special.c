@@ -3,6 +3,10 @@
 
 #include "special.h"
 
+#if defined(__APPLE__)
+double lgamma_r(double x, int *sign); /* there, but not declared for this version of C */
+#endif
+
 static const double pi = 3.14159265358979323846;
 static const double half_log_two_pi = 0.91893853320467274178;
 
