@@ -6,6 +6,7 @@ choose code by the processor that it runs on.
 """
 
 import os
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -25,6 +26,9 @@ flags = [
     "-fcx-limited-range",  # complex numbers are dual numbers: no care for infinities
     "-fvisibility=hidden",
 ]
+# Symbols are bound at load: a signal may leave code at any place (runtime/c/interrupts.h), but not in the dynamic
+# linker.
+link_flags = ["-Wl,-z,now"] if sys.platform.startswith("linux") else []
 options: dict[str, dict[str, str]] = {}
 limited = not sysconfig.get_config_var("Py_GIL_DISABLED")
 if limited:
@@ -45,6 +49,7 @@ setup(
             libraries=["npyrandom"] if os.name == "nt" else ["npyrandom", "m"],
             extra_compile_args=flags,
             py_limited_api=limited,
+            extra_link_args=link_flags,
         )
     ]
 )

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from ulam.runtime.errors import DataError as DataError
     from ulam.runtime.errors import FatalError as FatalError
     from ulam.runtime.errors import InitializationError as InitializationError
+    from ulam.runtime.errors import Interrupted as Interrupted
     from ulam.runtime.errors import Rejection as Rejection
+    from ulam.runtime.errors import TimeLimit as TimeLimit
     from ulam.runtime.errors import UlamError as UlamError
     from ulam.runtime.model import StanModel as StanModel
     from ulam.runtime.native import Rng as Rng
@@ -29,18 +31,20 @@ _HOMES = {
     "DataError": "ulam.runtime.errors",
     "FatalError": "ulam.runtime.errors",
     "InitializationError": "ulam.runtime.errors",
+    "Interrupted": "ulam.runtime.errors",
     "LaplaceResult": "ulam.runtime.optimizers.laplace",
     "MultiStartResult": "ulam.runtime.optimizers.multi_start",
     "OptimizationResult": "ulam.runtime.optimizers.result",
     "Rejection": "ulam.runtime.errors",
     "Rng": "ulam.runtime.native",
     "StanModel": "ulam.runtime.model",
+    "TimeLimit": "ulam.runtime.errors",
     "UlamError": "ulam.runtime.errors",
 }
 
 __all__ = [
-    "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "LaplaceResult",
-    "MultiStartResult", "OptimizationResult", "Rejection", "Rng", "StanModel", "UlamError", "__version__",
+    "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted", "LaplaceResult",
+    "MultiStartResult", "OptimizationResult", "Rejection", "Rng", "StanModel", "TimeLimit", "UlamError", "__version__",
 ]  # fmt: skip
 
 

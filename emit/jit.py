@@ -13,7 +13,7 @@ import ctypes
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -99,22 +99,23 @@ OPTIONS = {
 @contextmanager
 def _options() -> Iterator[None]:
     with _compile_lock:
-        for name, (ours, _) in OPTIONS.items():
-            llvm.set_option("ulam", f"-{name}={ours}")
         try:
+            for name, (ours, _) in OPTIONS.items():
+                llvm.set_option("ulam", f"-{name}={ours}")
             yield
         finally:
             for name, (_, default) in OPTIONS.items():
                 llvm.set_option("ulam", f"-{name}={default}")
 
 
-def _optimize(text: str, pipeline: Pipeline, machine: TargetMachine) -> ModuleRef:
+def _optimize(text: str, pipeline: Pipeline, machine: TargetMachine, between: Callable[[], None]) -> ModuleRef:
     try:
         module = llvm.parse_assembly(text, llvm.create_context())
     except RuntimeError as error:
         raise CodeGenerationError(f"LLVM refused the module: {error}") from error
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
+    between()
     options = llvm.create_pipeline_tuning_options(speed_level=pipeline.speed)
     options.loop_vectorization = pipeline.vectorize
     options.loop_interleaving = pipeline.interleave
@@ -126,6 +127,7 @@ def _optimize(text: str, pipeline: Pipeline, machine: TargetMachine) -> ModuleRe
         passes.run(module, builder)
     finally:
         _release(passes)
+    between()
     return module
 
 
@@ -145,25 +147,29 @@ def verify(text: str) -> None:
         raise CodeGenerationError(f"LLVM refused the module: {error}") from error
 
 
-def compile_object(text: str, pipeline: Pipeline = HOT) -> bytes:
-    """The module as an object file."""
+def _go_on() -> None:
+    pass
+
+
+def compile_object(text: str, pipeline: Pipeline = HOT, between: Callable[[], None] = _go_on) -> bytes:
+    """The module as an object file. `between` is called between steps, and may end this by an exception."""
     machine = _target_machine(pipeline.speed)
     with _options():
-        return machine.emit_object(_optimize(text, pipeline, machine))
+        return machine.emit_object(_optimize(text, pipeline, machine, between))
 
 
 def compile_assembly(text: str, pipeline: Pipeline = HOT) -> str:
     """The module as assembly."""
     machine = _target_machine(pipeline.speed)
     with _options():
-        return machine.emit_assembly(_optimize(text, pipeline, machine))
+        return machine.emit_assembly(_optimize(text, pipeline, machine, _go_on))
 
 
 def optimized_text(text: str, pipeline: Pipeline = HOT) -> str:
     """The module as LLVM IR text, optimised."""
     machine = _target_machine(pipeline.speed)
     with _options():
-        return str(_optimize(text, pipeline, machine))
+        return str(_optimize(text, pipeline, machine, _go_on))
 
 
 class LoadedObject:

@@ -7,6 +7,7 @@ a pipeline names them. The levels' passes run on the variable form of the `stan`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
@@ -205,8 +206,11 @@ def _check_counts(entry: ModulePass) -> None:
             raise ValueError(f"{option.name.replace('_', '-')} is {value}, but must not be negative")
 
 
-def run_pipeline(module: ModuleOp, text: str) -> None:
-    """Runs the passes of a pipeline on a module, but for those that have nothing to work on."""
+def run_pipeline(module: ModuleOp, text: str, between: Callable[[], None] | None = None) -> None:
+    """Runs the passes of a pipeline on a module, but for those that have nothing to work on.
+
+    `between` is called before each, and may end this by an exception.
+    """
     from xdsl.context import Context
 
     names = _op_names(module)
@@ -216,6 +220,8 @@ def run_pipeline(module: ModuleOp, text: str) -> None:
 
     context = Context()
     for entry in parse_pipeline(text, is_idle):
+        if between is not None:
+            between()
         entry.apply(context, module)
 
 

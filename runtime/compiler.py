@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ulam.passes.pipelines import HOT_UNITS, LOCATING_UNITS, PROFILING, level_pipeline
+from ulam.runtime.interrupts import checkpoint
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -84,10 +85,12 @@ class Compiler:
 
             source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
             program = parse_program(source)
+            checkpoint()
             check_program(program, source)
+            checkpoint()
             module = lower_program(program, source)
             with specializing_on(self._known):
-                run_pipeline(module, self.options.passes)
+                run_pipeline(module, self.options.passes, checkpoint)
             return module
 
     def specialize(self, known: KnownData) -> None:
@@ -147,7 +150,8 @@ class Compiler:
         from ulam.passes.lower.pipeline import finish_unit
         from ulam.runtime.native import exact_blocks
 
-        finish_unit(unit, self.options.opt_level)
+        finish_unit(unit, self.options.opt_level, checkpoint)
+        checkpoint()
         options = EmitOptions(
             self.options.opt_level,
             host().fused,
@@ -163,7 +167,7 @@ class Compiler:
 
         text, sites, n_slots = self._lower(name)
         hot = name.startswith(HOT_UNITS)
-        return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.ONCE), sites, n_slots)
+        return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.ONCE, checkpoint), sites, n_slots)
 
 
 RECURSION_LIMIT = 20_000

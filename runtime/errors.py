@@ -106,6 +106,25 @@ class InitializationError(UlamError):
         return self.model.explain(self.point, jacobian=self.jacobian)
 
 
+class Interrupted(UlamError):
+    """SIGINT ended the call: of a thread that is not the main one, or where the host's handler raised nothing."""
+
+    def __init__(self, text: str = "interrupted") -> None:
+        super().__init__(text)
+
+
+class TimeLimit(UlamError):
+    """The time limit of the call was reached. `result` is the best result so far; None if there was none yet."""
+
+    def __init__(self, seconds: float, result: Any = None) -> None:
+        self.seconds = seconds
+        self.result = result
+        super().__init__(f"the time limit of {seconds:g} s was reached")
+
+    def __reduce__(self) -> tuple[type[TimeLimit], tuple[Any, ...]]:
+        return (type(self), (self.seconds, self.result))
+
+
 class ArgumentError(ctypes.ArgumentError, ValueError):
     """An array argument of the wrong size or type. BridgeStan raises the first base, its manual says the second."""
 

@@ -22,6 +22,7 @@ from ulam.runtime.arguments import FloatArray, profiling, read_source, vector, w
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import DataSource, Values, bind_values, read_data
 from ulam.runtime.errors import ProgramError
+from ulam.runtime.interrupts import limited, stoppable
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import (
     GlobalVariable,
@@ -64,7 +65,11 @@ class StanModel(TrackedModel):
     Python's `sys.stdout`, else straight to the process's standard output. `profile`: whether the program's `profile`
     statements record (`profiler` has what), or `"statements"`, `"blocks"` or `"functions"` to have these recorded
     instead; the last `profile_events` passes are kept one by one. `lines`: the compiled code has a line table, for
-    `line_profile` and debuggers.
+    `line_profile` and debuggers. `time_limit`: seconds that this constructor may take; calls have limits of their own.
+
+    SIGINT (Ctrl-C) ends every call, the constructor too, and leaves the model as it was before: in the main thread with
+    KeyboardInterrupt, in others with `Interrupted`. A call with `time_limit` ends with `TimeLimit` after so many
+    seconds, compiling included.
     """
 
     def __init__(
@@ -80,13 +85,19 @@ class StanModel(TrackedModel):
         profile: bool | str = True,
         profile_events: int = 0,
         lines: bool = False,
+        time_limit: float | None = None,
     ) -> None:
         if lines:
             require_lines()
         text, filename = read_source(source)
         paths = tuple(os.fspath(path) for path in include_paths)
         options = CompileOptions(opt_level, paths, profile=profiling(profile), lines=lines)
-        self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events)
+        stoppable(
+            lambda: self._setup(
+                text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events
+            ),
+            time_limit,
+        )
 
     def _setup(
         self,
@@ -215,11 +226,15 @@ class StanModel(TrackedModel):
 
     # ------------------------------------------------------------ log density
 
-    def log_density(self, theta_unc: FloatArray, *, propto: bool = True, jacobian: bool = True) -> float:
+    def log_density(
+        self, theta_unc: FloatArray, *, propto: bool = True, jacobian: bool = True, time_limit: float | None = None
+    ) -> float:
         """The log density of an unconstrained point.
 
         `propto` drops terms that do not depend on the parameters; `jacobian` adds the change of variables.
         """
+        if time_limit is not None:
+            return limited(time_limit, self.log_density, theta_unc, propto=propto, jacobian=jacobian)
         unit = self._values.get(propto) or self._density_unit("value", propto, theta_unc, jacobian)
         space = self._take()
         try:
@@ -235,9 +250,18 @@ class StanModel(TrackedModel):
             self._idle.append(space)
 
     def log_density_gradient(
-        self, theta_unc: FloatArray, *, propto: bool = True, jacobian: bool = True, out: FloatArray | None = None
+        self,
+        theta_unc: FloatArray,
+        *,
+        propto: bool = True,
+        jacobian: bool = True,
+        out: FloatArray | None = None,
+        time_limit: float | None = None,
     ) -> tuple[float, FloatArray]:
         """The log density and its gradient, written to `out` if that is given."""
+        if time_limit is not None:
+            call = self.log_density_gradient
+            return limited(time_limit, call, theta_unc, propto=propto, jacobian=jacobian, out=out)
         unit = self._gradients.get(propto) or self._density_unit("gradient", propto, theta_unc, jacobian)
         target = None if out is None else writable(out, self._shape)
         space = self._take()
@@ -316,11 +340,17 @@ class StanModel(TrackedModel):
         jacobian: bool = True,
         out_grad: FloatArray | None = None,
         out_hess: FloatArray | None = None,
+        time_limit: float | None = None,
     ) -> tuple[float, FloatArray, FloatArray]:
         """The log density, its gradient and its Hessian (of shape (D, D)), by forward over reverse mode: exact.
 
         Costs about D times two to four gradients.
         """
+        if time_limit is not None:
+            call = self.log_density_hessian
+            return limited(
+                time_limit, call, theta_unc, propto=propto, jacobian=jacobian, out_grad=out_grad, out_hess=out_hess
+            )
         size = self._size
         target = None if out_hess is None else writable(out_hess, (size, size))
         hessian = np.zeros((size, size))
@@ -342,11 +372,15 @@ class StanModel(TrackedModel):
         propto: bool = True,
         jacobian: bool = True,
         out: FloatArray | None = None,
+        time_limit: float | None = None,
     ) -> tuple[float, FloatArray]:
         """The log density and the product of its Hessian with `v`, by forward over reverse mode: exact.
 
         Costs about two to four gradients.
         """
+        if time_limit is not None:
+            call = self.log_density_hessian_vector_product
+            return limited(time_limit, call, theta_unc, v, propto=propto, jacobian=jacobian, out=out)
         target = None if out is None else writable(out, self._shape)
         direction = np.array(vector(v, self._shape, "v"))
         product = np.zeros(self._size)
@@ -402,8 +436,17 @@ class StanModel(TrackedModel):
         include_gq: bool = False,
         out: FloatArray | None = None,
         rng: Rng | None = None,
+        time_limit: float | None = None,
     ) -> FloatArray:
-        """The constrained parameters, with transformed parameters and generated quantities if asked for."""
+        """The constrained parameters, with transformed parameters and generated quantities if asked for.
+
+        A call that was stopped leaves `rng` at some other place of its sequence.
+        """
+        if time_limit is not None:
+            call = self.param_constrain
+            return limited(
+                time_limit, call, theta_unc, include_tp=include_tp, include_gq=include_gq, out=out, rng=rng
+            )
         if include_gq and rng is None:
             raise ValueError("Error: must specify rng when including generated quantities")
         count, order = self._output(include_tp, include_gq)
@@ -441,8 +484,12 @@ class StanModel(TrackedModel):
         target[...] = result
         return out  # pyright: ignore[reportReturnType]
 
-    def param_unconstrain(self, theta: FloatArray, *, out: FloatArray | None = None) -> FloatArray:
+    def param_unconstrain(
+        self, theta: FloatArray, *, out: FloatArray | None = None, time_limit: float | None = None
+    ) -> FloatArray:
         """The unconstrained parameters of a constrained vector, in the order of `param_names`."""
+        if time_limit is not None:
+            return limited(time_limit, self.param_unconstrain, theta, out=out)
         count, order = self._output(False, False)
         given = vector(theta, (count,), "theta")
         if order is None:
@@ -453,9 +500,15 @@ class StanModel(TrackedModel):
         return self._unconstrain(compiled, out)
 
     def param_unconstrain_json(
-        self, theta_json: str | os.PathLike[str] | Mapping[str, Any], *, out: FloatArray | None = None
+        self,
+        theta_json: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        out: FloatArray | None = None,
+        time_limit: float | None = None,
     ) -> FloatArray:
         """The unconstrained parameters of constrained ones given by name, as JSON text, a path or a mapping."""
+        if time_limit is not None:
+            return limited(time_limit, self.param_unconstrain_json, theta_json, out=out)
         parts: list[npt.NDArray[Any]] = []
         bind_values(
             self._parameters,

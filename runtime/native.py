@@ -18,8 +18,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 STATUS_OK, STATUS_REJECT, STATUS_FATAL = 0, 1, 2
+STATUS_STOPPED = 4
+"""The run was stopped from outside: `interrupts.raise_stopped` says why."""
+STOP_INTERRUPT, STOP_TIME = 1, 2
+"""Why (c/interrupts.h)."""
 
-ABI = 2
+ABI = 3
 """As ULAM_ABI in c/ulam.h: the layout of a context and the meaning of kernels. Part of the key of cached objects."""
 
 # Offsets of the public fields of `struct ulam_context`, as in c/ulam.h.
@@ -36,6 +40,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_context_new": (_POINTER, (_I64,)),
     "ulam_context_free": (_NOTHING, (_POINTER,)),
     "ulam_context_bytes": (_I64, (_POINTER,)),
+    "ulam_context_stoppable": (_NOTHING, (_POINTER,)),
     "ulam_bound_memory_new": (_POINTER, ()),
     "ulam_bound_memory_free": (_NOTHING, (_POINTER,)),
     "ulam_bound_memory_alloc": (_POINTER, (_POINTER, _I64)),
@@ -56,6 +61,16 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_profile_rows": (_I64, (_POINTER, _POINTER, _I64)),
     "ulam_profile_events": (_I64, (_POINTER, _POINTER, _I64)),
     "ulam_profile_overhead": (_NOTHING, (_POINTER, _POINTER, _POINTER)),
+    "ulam_scope_depth": (_I32, ()),
+    "ulam_scope_enter": (_I32, (_I64,)),
+    "ulam_scope_leave": (_NOTHING, (_I32,)),
+    "ulam_stop_reasons": (_I32, ()),
+    "ulam_stop_take": (_I32, ()),
+    "ulam_thread_handle": (_POINTER, ()),
+    "ulam_thread_stop": (_NOTHING, (_POINTER, _I32)),
+    "ulam_hold": (_I32, (_I32,)),
+    "ulam_deliver": (_I32, ()),
+    "ulam_end_on_second": (_NOTHING, (_I32,)),
     "ulam_ticks": (_I64, ()),
     "ulam_seconds_per_tick": (ctypes.c_double, ()),
     "ulam_sampler_add": (_I32, (_U64, _U64)),
@@ -200,6 +215,15 @@ def _records(read: Any, address: int, kind: type[_Record]) -> list[_Record]:
     return list(records)
 
 
+def running(status: int) -> int:
+    """The status of a run. Raises if it was stopped."""
+    if status == STATUS_STOPPED:
+        from ulam.runtime.interrupts import raise_stopped
+
+        raise_stopped()
+    return status
+
+
 class Context:
     """A context of the C runtime: what one evaluation at a time needs. See c/ulam.h.
 
@@ -218,6 +242,7 @@ class Context:
         if not address:
             raise MemoryError("no memory for a context of the C runtime")
         self.address: int = address
+        self._library.ulam_context_stoppable(address)
         self.value = ctypes.c_double.from_address(address + _VALUE)
         self.output_length = ctypes.c_int64.from_address(address + _OUTPUT_LENGTH)
         self._error_site = ctypes.c_int64.from_address(address + _ERROR_SITE)
@@ -239,33 +264,37 @@ class Context:
 
     def run_plain(self, entry: int, bound: int) -> int:
         """`prepare()` when it needs no memory for bound data."""
-        return self._library.ulam_run_plain(self.address, entry, bound)
+        return running(self._library.ulam_run_plain(self.address, entry, bound))
 
     def run_bind(self, entry: int, data: BoundData) -> int:
         """`prepare()` or `bind()`: may fill slots of `data` and allocate memory that lives with it."""
         with data.lock:
-            return self._library.ulam_run_bind(self.address, entry, data.address, data.memory)
+            return running(self._library.ulam_run_bind(self.address, entry, data.address, data.memory))
 
     def run_dims(self, entry: int, bound: int, variable: int, rank: int) -> tuple[int, list[int]]:
         """Status and sizes of global variable number `variable`."""
         dims = (ctypes.c_int64 * (rank + 1))()  # after the sizes: how many unconstrained values
         status = self._library.ulam_run_dims(self.address, entry, bound, variable, ctypes.addressof(dims))
-        return status, list(dims[:rank])
+        return running(status), list(dims[:rank])
 
     def run_hessian_vector(
         self, entry: int, bound: int, theta: int, direction: int, gradient: int, product: int, jacobian: bool
     ) -> int:
         """Status; the gradient and the product of the Hessian with `direction` go to the addresses given."""
-        return self._library.ulam_run_hessian_vector(
-            self.address, entry, bound, theta, direction, gradient, product, jacobian
+        return running(
+            self._library.ulam_run_hessian_vector(
+                self.address, entry, bound, theta, direction, gradient, product, jacobian
+            )
         )
 
     def run_hessian(
         self, entry: int, bound: int, theta: int, n: int, direction: int, gradient: int, hessian: int, jacobian: bool
     ) -> int:
         """The same for all n directions; the address `direction` is scratch."""
-        return self._library.ulam_run_hessian(
-            self.address, entry, bound, theta, n, direction, gradient, hessian, jacobian
+        return running(
+            self._library.ulam_run_hessian(
+                self.address, entry, bound, theta, n, direction, gradient, hessian, jacobian
+            )
         )
 
     def repeat_gradient(
@@ -277,13 +306,15 @@ class Context:
         """
         start = time.thread_time()
         status = self._library.ulam_repeat_gradient(self.address, entry, bound, theta, gradient, jacobian, count)
-        return status, time.thread_time() - start
+        return running(status), time.thread_time() - start
 
     def run_constrain(self, entry: int, bound: int, theta: int, out: int, include_tp: bool, include_gq: bool) -> int:
-        return self._library.ulam_run_constrain(self.address, entry, bound, theta, out, include_tp, include_gq)
+        return running(
+            self._library.ulam_run_constrain(self.address, entry, bound, theta, out, include_tp, include_gq)
+        )
 
     def run_unconstrain(self, entry: int, bound: int, constrained: int, theta: int) -> int:
-        return self._library.ulam_run_unconstrain(self.address, entry, bound, constrained, theta)
+        return running(self._library.ulam_run_unconstrain(self.address, entry, bound, constrained, theta))
 
     @property
     def error_site(self) -> int:

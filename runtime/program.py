@@ -32,8 +32,9 @@ from ulam.runtime.errors import (
     Site,
     UlamError,
 )
+from ulam.runtime.interrupts import checkpoint, held, stoppable
 from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
-from ulam.runtime.native import BoundData, Context, ContextPool, Rng
+from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
 from ulam.runtime.profiler import Profiler, Region
 
 # Units that have a `bind` entry; `setup` has `prepare` instead, the others need nothing computed beforehand.
@@ -143,7 +144,8 @@ class Failure:
 
     @staticmethod
     def of(status: int, context: Context) -> Failure:
-        return Failure(status, context.error_site, tuple(context.error_values), context.message)
+        """Raises if the run did not fail, but was stopped."""
+        return Failure(running(status), context.error_site, tuple(context.error_values), context.message)
 
 
 def _bound_value(variable: GlobalVariable, data: BoundData) -> Any:
@@ -226,7 +228,12 @@ class BoundProgram:
 
     def unit(self, name: str) -> Unit:
         """The unit, compiled, loaded and bound."""
+        found = self._units.get(name)
+        return found if found is not None else stoppable(lambda: self._loaded(name))
+
+    def _loaded(self, name: str) -> Unit:
         with self._lock:
+            checkpoint()  # the thread that had the lock may have been asked to end, and this one, too
             unit = self._units.get(name)
             if unit is None:
                 unit = self._units[name] = self._load_unit(name, self._data)
@@ -257,7 +264,7 @@ class BoundProgram:
         start = time.perf_counter()
         try:
             with compile_errors():
-                return make()
+                return held(make)
         finally:
             self.compile_seconds += time.perf_counter() - start
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
@@ -37,9 +38,14 @@ def begin_unit(program: Program, name: str, opt_level: int) -> Unit:
     return lower_unit(program, name, whole_terms=opt_level < REASSOCIATING_LEVEL)
 
 
-def finish_unit(unit: Unit, opt_level: int) -> None:
-    """Everything else up to emission. What becomes of equal units is equal."""
+def finish_unit(unit: Unit, opt_level: int, between: Callable[[], None] | None = None) -> None:
+    """Everything else up to emission. What becomes of equal units is equal.
+
+    `between` is called before each pass, and may end this by an exception.
+    """
     set_slots(unit.module, unit.n_slots)
     for stage in lowering_passes(unit.name, opt_level):
+        if between is not None:
+            between()
         stage.apply(_CONTEXT, unit.module)
     unit.n_slots = slots_of(unit.module)

@@ -51,6 +51,7 @@ void ulam_arena_end(ulam_context *ctx) {
 
 void *ulam_arena_grow(ulam_context *ctx, int64_t bytes) {
   struct ulam_services *services = ctx->services;
+  ulam_mask();
   if (bytes < 0 || bytes > INT64_MAX / 4) ulam_out_of_memory(ctx, bytes);
   int64_t block = (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
   ulam_chunk *chunk = services->spare;
@@ -70,12 +71,14 @@ void *ulam_arena_grow(ulam_context *ctx, int64_t bytes) {
   chunk->previous = services->chunks;
   enter_chunk(ctx, chunk);
   ctx->arena_cursor = chunk->start + block;
+  ulam_unmask();
   return chunk->start;
 }
 
 void ulam_arena_release(ulam_context *ctx, char *mark) {
   struct ulam_services *services = ctx->services;
   ulam_chunk *chunk = services->chunks;
+  ulam_mask();
   while (chunk->previous != NULL && !(chunk->start <= mark && mark <= chunk->end)) {
     ulam_chunk *previous = chunk->previous;
     ulam_chunk *discarded = chunk;
@@ -91,6 +94,7 @@ void ulam_arena_release(ulam_context *ctx, char *mark) {
   }
   enter_chunk(ctx, chunk);
   ctx->arena_cursor = mark;
+  ulam_unmask();
 }
 
 /* The evaluation is over: one chunk for what it needed, but no more than the context may keep. */

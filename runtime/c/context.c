@@ -63,30 +63,38 @@ void ulam_context_free(ulam_context *ctx) {
 
 int64_t ulam_context_bytes(const ulam_context *ctx) { return ctx->services->held_bytes; }
 
+void ulam_context_stoppable(ulam_context *ctx) { ctx->services->stoppable = 1; }
+
+/* Emitted code and kernels hold nothing but arena memory, so leaving all their frames at once is safe. */
+void ulam_leave(ulam_context *ctx) { longjmp(ctx->services->call->leave, ULAM_LEFT_FAILED); }
+
 void ulam_out_of_memory(ulam_context *ctx, int64_t bytes) {
   struct ulam_services *services = ctx->services;
   ulam_fail(ctx, ULAM_FATAL, "out of memory (%lld bytes wanted)", (long long)bytes);
-  /* Emitted code and kernels hold nothing but arena memory, so leaving all their frames at once is safe. */
-  if (services->out_of_memory) longjmp(*services->out_of_memory, 1);
+  if (services->call) ulam_leave(ctx);
   fprintf(stderr, "ulam: out of memory (%lld bytes wanted)\n", (long long)bytes);
   abort();
 }
 
 void *ulam_alloc_bound(ulam_context *ctx, int64_t bytes) {
   ulam_bound_memory *memory = ctx->services->bound_memory;
+  ulam_mask();
   void *block = memory ? ulam_bound_memory_alloc(memory, bytes) : NULL;
   if (block == NULL) ulam_out_of_memory(ctx, bytes);
+  ulam_unmask();
   return block;
 }
 
 int32_t ulam_fail(ulam_context *ctx, int32_t status, const char *format, ...) {
   char text[512];
   va_list arguments;
+  ulam_mask();
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   text_clear(&ctx->services->message);
   ulam_text_append(&ctx->services->message, text, (int64_t)strlen(text));
+  ulam_unmask();
   return status;
 }
 
@@ -140,8 +148,8 @@ static char *find_stack_limit(void) {
 }
 
 static char *stack_limit(void) {
-  static _Thread_local int known = 0;
-  static _Thread_local char *limit;
+  static ULAM_THREAD_LOCAL int known = 0;
+  static ULAM_THREAD_LOCAL char *limit;
   if (!known) {
     limit = find_stack_limit();
     known = 1;
@@ -149,23 +157,40 @@ static char *stack_limit(void) {
   return limit;
 }
 
-/* Runs CALL, a status, between entering and leaving. */
+/* Runs CALL, a status, between entering and leaving. What leaves its frames at once comes back to _setjmp. */
 #define RUN(CALL)                                \
   struct ulam_services *services = ctx->services; \
-  jmp_buf leave;                                 \
+  ulam_call call;                                \
   volatile int32_t status = ULAM_FATAL;          \
   ctx->error_site = -1;                          \
   ctx->stack_limit = stack_limit();              \
   if (services->message.length) text_clear(&services->message); \
   services->line.length = 0;                     \
-  services->out_of_memory = &leave;              \
+  call.outer = ulam_current_call;                \
+  call.masked = 1;                               \
+  const int stoppable = services->stoppable && ulam_call_begin(&call, &services->short_entries, entry); \
+  services->call = ulam_current_call = &call;    \
   if (services->profile) ulam_profile_enter(services->profile); \
-  const int sampled = ulam_sampling && ulam_sampler_enter(&leave); \
-  if (_setjmp(leave) == 0) status = (CALL);      \
+  const int sampled = ulam_sampling && ulam_sampler_enter(&call); \
+  switch (_setjmp(call.leave)) {                 \
+    case 0:                                      \
+      if (stoppable) ulam_call_open(&call);      \
+      status = (CALL);                           \
+      break;                                     \
+    case ULAM_LEFT_STOPPED:                      \
+      ulam_restore_float_control(&call);         \
+      status = ULAM_STOPPED;                     \
+      break;                                     \
+    default:                                     \
+      break;                                     \
+  }                                              \
+  ulam_call_close(&call);                        \
   if (sampled) ulam_sampler_leave();             \
   if (services->profile) ulam_profile_leave(services->profile, status); \
-  services->out_of_memory = NULL;                \
-  ulam_arena_reset(ctx);                             \
+  services->call = NULL;                         \
+  ulam_current_call = call.outer;                \
+  ulam_arena_reset(ctx);                         \
+  if (stoppable) ulam_call_end(&call, &services->short_entries, entry, status == ULAM_STOPPED); \
   return status
 
 int32_t ulam_run_plain(ulam_context *ctx, void *entry, void *bound) {
@@ -207,8 +232,11 @@ int32_t ulam_run_gradient(ulam_context *ctx, void *entry, void *bound, const dou
 int32_t ulam_repeat_gradient(ulam_context *ctx, void *entry, void *bound, const double *theta, double *gradient,
                              int32_t jacobian, int64_t count) {
   int32_t status = ULAM_OK;
+  const int32_t depth = ulam_scope_depth();
+  if (ctx->services->stoppable) ulam_scope_enter(-1);
   for (int64_t i = 0; i < count && status == ULAM_OK; ++i)
     status = ulam_run_gradient(ctx, entry, bound, theta, gradient, jacobian);
+  ulam_scope_leave(depth);
   return status;
 }
 

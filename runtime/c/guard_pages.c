@@ -196,15 +196,18 @@ void ulam_arena_end(ulam_context *ctx) {
 }
 
 void *ulam_arena_grow(ulam_context *ctx, int64_t bytes) {
+  ulam_mask();
   guard_block *block = arena_block(bytes);
   if (block == NULL) ulam_out_of_memory(ctx, bytes);
   block->chunk.previous = ctx->services->chunks;
   ctx->services->held_bytes += block->chunk.end - block->chunk.start;
   enter_block(ctx, block);
+  ulam_unmask();
   return block->chunk.start;
 }
 
 void ulam_arena_release(ulam_context *ctx, char *mark) {
+  ulam_mask();
   while (ctx->services->chunks->previous != NULL && ((guard_block *)ctx->services->chunks)->mark != mark)
     leave_block(ctx);
   guard_block *block = (guard_block *)ctx->services->chunks;
@@ -213,6 +216,7 @@ void ulam_arena_release(ulam_context *ctx, char *mark) {
     abort();
   }
   enter_block(ctx, block);
+  ulam_unmask();
 }
 
 void ulam_arena_reset(ulam_context *ctx) {

@@ -13,7 +13,9 @@ enum { PRINT = 0, REJECT = 1, FATAL_ERROR = 2 };
 enum { ARRAY = 0, VECTOR = 1, ROW_VECTOR = 2, MATRIX = 3 };
 
 static void append(ulam_context *ctx, const char *text) {
+  ulam_mask();
   ulam_text_append(&ctx->services->line, text, (int64_t)strlen(text));
+  ulam_unmask();
 }
 
 ULAM_API void ulam_print_begin(ulam_context *ctx, int32_t kind) {
@@ -25,17 +27,21 @@ ULAM_API void ulam_print_string(ulam_context *ctx, const char *text) { append(ct
 
 ULAM_API void ulam_print_int(ulam_context *ctx, int32_t value) {
   char text[16];
+  ulam_mask();
   snprintf(text, sizeof text, "%d", value);
   append(ctx, text);
+  ulam_unmask();
 }
 
 ULAM_API void ulam_print_real(ulam_context *ctx, double value) {
   char text[32];
+  ulam_mask();
   if (isnan(value)) /* the sign of a NaN means nothing to a Stan user */
     strcpy(text, "nan");
   else
     snprintf(text, sizeof text, "%g", value);
   append(ctx, text);
+  ulam_unmask();
 }
 
 /* Element `index` of the buffer, of type double (is_real) or int32_t. */
@@ -102,6 +108,7 @@ ULAM_API void ulam_print_container_int(ulam_context *ctx, const int32_t *buffer,
 ULAM_API void ulam_print_end(ulam_context *ctx) {
   struct ulam_services *services = ctx->services;
   ulam_text *line = &services->line;
+  ulam_mask();
   if (services->print_kind != PRINT) {
     ulam_text *message = &services->message;
     message->length = 0;
@@ -116,4 +123,5 @@ ULAM_API void ulam_print_end(ulam_context *ctx) {
     }
   }
   line->length = 0;
+  ulam_unmask();
 }

@@ -243,9 +243,8 @@ static int32_t no_memory(ulam_context *ctx) {
   return ulam_fail(ctx, ULAM_FATAL, "no memory for profiles") != ULAM_FATAL;
 }
 
-int32_t ulam_profile_begin(ulam_context *ctx, int32_t region, int32_t named, int32_t kind) {
+static int32_t begin(ulam_context *ctx, int32_t region, int32_t named, int32_t kind) {
   ulam_profile *profile = ctx->services->profile;
-  if (profile == NULL || profile->current == NULL) return 1;
   if (named >= profile->active_capacity) {
     activity *active = grown(profile->active, &profile->active_capacity, named + 1, sizeof *active);
     if (active == NULL) return no_memory(ctx);
@@ -279,11 +278,16 @@ int32_t ulam_profile_begin(ulam_context *ctx, int32_t region, int32_t named, int
   return 1;
 }
 
-void ulam_profile_end(ulam_context *ctx, int32_t region, int32_t named, int32_t kind) {
-  int64_t now = ulam_read_ticks();
+int32_t ulam_profile_begin(ulam_context *ctx, int32_t region, int32_t named, int32_t kind) {
   ulam_profile *profile = ctx->services->profile;
-  if (profile == NULL || profile->depth == 0) return;
-  (void)region;
+  if (profile == NULL || profile->current == NULL) return 1;
+  ulam_mask();
+  const int32_t fine = begin(ctx, region, named, kind);
+  ulam_unmask();
+  return fine;
+}
+
+static void end(ulam_profile *profile, int32_t named, int32_t kind, int64_t now) {
   activity *a = &profile->active[named];
   count_pass(profile, a->node, kind);
   if (--a->depth > 0) return;
@@ -299,6 +303,16 @@ void ulam_profile_end(ulam_context *ctx, int32_t region, int32_t named, int32_t 
     event->start = f->start;
     event->ticks = elapsed;
   }
+}
+
+void ulam_profile_end(ulam_context *ctx, int32_t region, int32_t named, int32_t kind) {
+  int64_t now = ulam_read_ticks();
+  ulam_profile *profile = ctx->services->profile;
+  (void)region;
+  if (profile == NULL || profile->depth == 0) return;
+  ulam_mask();
+  end(profile, named, kind, now);
+  ulam_unmask();
 }
 
 void ulam_profile_entries(ulam_context *ctx, int64_t kept, int64_t others) {

@@ -2,8 +2,7 @@
 #ifndef ULAM_SERVICES_H
 #define ULAM_SERVICES_H
 
-#include <setjmp.h>
-
+#include "interrupts.h"
 #include "ulam.h"
 
 /* A growing text, always zero-terminated. */
@@ -31,7 +30,9 @@ struct ulam_services {
   int32_t print_kind;
   ulam_print_sink sink;
   struct ulam_profile *profile; /* NULL: nothing is recorded */
-  jmp_buf *out_of_memory; /* where to go when the arena cannot grow; NULL outside an evaluation */
+  ulam_call *call;     /* the run; NULL outside of one */
+  int32_t stoppable;
+  ulam_short_entries short_entries;
 };
 
 /* So many bytes behind a block of the arena may be read ahead of checks: a load of its first elements may be hoisted in
@@ -42,7 +43,9 @@ enum { ULAM_SLACK = 64 };
 int ulam_arena_begin(ulam_context *ctx, int64_t keep_bytes); /* 0 if out of memory */
 void ulam_arena_end(ulam_context *ctx);
 void ulam_arena_reset(ulam_context *ctx);
-/* Leaves the evaluation: there are no `bytes` for it. */
+/* Leaves the evaluation, with ULAM_FATAL. */
+__attribute__((noreturn)) void ulam_leave(ulam_context *ctx);
+/* The same: there are no `bytes` for it. */
 __attribute__((noreturn)) void ulam_out_of_memory(ulam_context *ctx, int64_t bytes);
 
 #endif

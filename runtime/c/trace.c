@@ -151,9 +151,12 @@ void ulam_trace_hook(ulam_trace *trace, int64_t number, int64_t count, int64_t k
     }
   }
   va_end(given);
-  if (trace->callback(number, values) == 0) return;
+  ulam_mask();
+  const int32_t ends = trace->callback(number, values);
+  ulam_unmask();
+  if (ends == 0) return;
   ulam_fail(trace->ctx, ULAM_FATAL, "a hook has ended the run");
-  longjmp(*trace->ctx->services->out_of_memory, 1);
+  ulam_leave(trace->ctx);
 }
 
 static char *take(ulam_trace *trace) {
@@ -338,6 +341,7 @@ static int room_for_chunk(ulam_trace *trace) {
 
 void ulam_trace_grow(ulam_trace *trace, int64_t bytes) {
   (void)bytes; /* no record is longer than a chunk: see ulam_trace_begin */
+  ulam_mask();
   end_chunk(trace, 0);
   char *base = trace->failed || !room_for_chunk(trace) ? NULL : take(trace);
   if (base == NULL) { /* the run goes on; its records are written to the same place again and again */
@@ -350,6 +354,7 @@ void ulam_trace_grow(ulam_trace *trace, int64_t bytes) {
     trace->cursor = base;
   }
   trace->end = trace->cursor + trace->chunk_bytes;
+  ulam_unmask();
 }
 
 int32_t ulam_trace_finish(ulam_trace *trace) {

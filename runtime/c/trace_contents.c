@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "interrupts.h"
 #include "trace_records.h"
 
 enum { DIGEST_VALUES = 8 };
@@ -104,10 +105,8 @@ static void summarize(const void *data, int64_t count, int32_t element_bytes, do
   }
 }
 
-void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, int64_t count, int32_t element_bytes,
-                          int64_t most) {
-  *slot = -1;
-  if (most < 0) return;
+static void record(ulam_trace *trace, int64_t *slot, const void *data, int64_t count, int32_t element_bytes,
+                   int64_t most) {
   double digest[DIGEST_VALUES];
   int64_t head[2] = {count > most, count};
   int64_t body = head[0] ? (int64_t)sizeof digest : count * element_bytes;
@@ -130,6 +129,15 @@ void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, in
   }
   trace->side_bytes = start + bytes;
   *slot = start;
+}
+
+void ulam_trace_container(ulam_trace *trace, int64_t *slot, const void *data, int64_t count, int32_t element_bytes,
+                          int64_t most) {
+  *slot = -1;
+  if (most < 0) return;
+  ulam_mask();
+  record(trace, slot, data, count, element_bytes, most);
+  ulam_unmask();
 }
 
 const char *trace_contents(const ulam_trace *trace, int64_t place, int64_t bytes) {

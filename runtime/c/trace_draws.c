@@ -22,7 +22,7 @@ struct ulam_draws {
 static void leave(ulam_draws *draws, int32_t problem, const char *text) {
   draws->problem = problem;
   ulam_fail(draws->ctx, ULAM_FATAL, "%s", text);
-  longjmp(*draws->ctx->services->out_of_memory, 1);
+  ulam_leave(draws->ctx);
 }
 
 static void keep(ulam_draws *draws, uint8_t kind, uint64_t value) {
@@ -52,6 +52,7 @@ static uint64_t from_source(bitgen_t *source, uint8_t kind) {
 }
 
 static uint64_t next(ulam_draws *draws, uint8_t kind) {
+  ulam_mask();
   if (draws->used == draws->count) { /* always where draws are recorded */
     if (draws->source == NULL) leave(draws, 1, "there are no more draws");
     keep(draws, kind, from_source(draws->source, kind));
@@ -60,7 +61,9 @@ static uint64_t next(ulam_draws *draws, uint8_t kind) {
     draws->values[draws->used] = from_source(draws->source, kind);
     draws->kinds[draws->used] = kind;
   }
-  return draws->values[draws->used++];
+  const uint64_t value = draws->values[draws->used++];
+  ulam_unmask();
+  return value;
 }
 
 static uint64_t next_uint64(void *state) { return next(state, UINT64); }

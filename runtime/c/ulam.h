@@ -16,7 +16,8 @@ struct bitgen; /* NumPy's bitgen_t */
 enum {
   ULAM_OK = 0,
   ULAM_REJECT = 1, /* a domain error or reject(): the proposal is not possible */
-  ULAM_FATAL = 2   /* a wrong index or size, fatal_error(), out of memory: the run stops */
+  ULAM_FATAL = 2,  /* a wrong index or size, fatal_error(), out of memory: the run stops */
+  ULAM_STOPPED = 4 /* the run was stopped from outside (interrupts.h); programs themselves return up to 3 */
 };
 
 typedef struct ulam_context {
@@ -48,13 +49,16 @@ _Static_assert(offsetof(ulam_context, stack_limit) == 88, "ABI");
 #endif
 
 /* Raised whenever the layout above or the meaning of a kernel changes: part of the key of cached objects. */
-#define ULAM_ABI 2
+#define ULAM_ABI 3
 ULAM_API int32_t ulam_abi(void);
 
 /* Contexts. `keep_bytes`: how much arena a context keeps between evaluations. */
 ULAM_API ulam_context *ulam_context_new(int64_t keep_bytes);
 ULAM_API void ulam_context_free(ulam_context *ctx);
 ULAM_API int64_t ulam_context_bytes(const ulam_context *ctx); /* arena memory held now */
+/* SIGINT and time limits stop what runs in this context (interrupts.h), for which SIGINT's handler is replaced meanwhile.
+ * Otherwise no handler is ever touched. */
+ULAM_API void ulam_context_stoppable(ulam_context *ctx);
 
 /* The arena, where emitted code does not do it inline. */
 ULAM_API void *ulam_arena_grow(ulam_context *ctx, int64_t bytes);

@@ -81,7 +81,7 @@ class Run:
 def notes(run: Run) -> list[str]:
     """The sentences, none for an ordinary run."""
     found = _without_effect(run)
-    if run.termination is not Termination.INTERRUPTED:
+    if not run.termination.stopped:
         found += _runaways(run)
         if run.infinite_at is not None and np.isfinite(run.infinite_at).all():
             farthest = int(np.argmax(np.abs(run.infinite_at - run.start)))

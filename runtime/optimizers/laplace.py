@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from ulam.runtime.data import parse_json, read_data
-from ulam.runtime.errors import DataError, Rejection
+from ulam.runtime.errors import DataError, Interrupted, Rejection, TimeLimit
+from ulam.runtime.interrupts import forget_stop, stoppable
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
@@ -135,6 +136,7 @@ def laplace(
     calculate_lp: bool = True,
     refresh: int = 0,
     file: TextIO | None = None,
+    time_limit: float | None = None,
 ) -> LaplaceResult:
     """Draws from the normal approximation of the density of the unconstrained parameters, at its mode.
 
@@ -144,7 +146,8 @@ def laplace(
     without it; it must be what the mode was optimized with, else a ModeWarning says so.
 
     What a draw makes the program reject is NaN, and `notes` says how often; CmdStan ends there. An interrupt (Ctrl-C)
-    keeps the draws that were made.
+    keeps the draws that were made. After `time_limit` seconds there is `TimeLimit`, whose `result` has the draws that
+    were made (or the mode, as `optimize` had found it so far).
 
     Raises CurvatureError if the Hessian at the mode is not negative definite, ValueError if `draws` or `refresh` is
     not a count.
@@ -153,6 +156,20 @@ def laplace(
     if refresh != 0:
         check_count("refresh", refresh)
     seed = model.seed if seed is None else seed
+    return stoppable(lambda: _laplace(model, mode, jacobian, draws, seed, calculate_lp, refresh, file), time_limit)
+
+
+def _laplace(
+    model: StanModel,
+    mode: ModeSource,
+    jacobian: bool,
+    draws: int,
+    seed: int,
+    calculate_lp: bool,
+    refresh: int,
+    file: TextIO | None,
+) -> LaplaceResult:
+    """What `laplace` does once its arguments are known to be fine."""
     report = _reporter(refresh, file)
     center = mode_point(model, mode, jacobian, seed)
     began = time.perf_counter() - model.compile_seconds
@@ -160,19 +177,29 @@ def laplace(
     approximation = normal_approximation(model, center.theta, jacobian)
     doubts = _doubts(model, approximation, jacobian, center.jacobian)
     for doubt in doubts:
-        warnings.warn(doubt, ModeWarning, stacklevel=3)
+        warnings.warn(doubt, ModeWarning, stacklevel=6)
     report("Generating draws")
     result = _Draws(model, approximation, jacobian, draws, seed)
+    limit: TimeLimit | None = None
     try:
         for k in range(draws):
             if refresh and k % refresh == 0:
                 report(f"iteration: {k}")
             result.add(calculate_lp)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         if not result.count:
             raise
+        forget_stop()
+    except TimeLimit as error:
+        if not result.count:
+            raise
+        limit = error
     seconds = time.perf_counter() - began - model.compile_seconds
-    return result.finished(center, calculate_lp, seconds, doubts)
+    finished = result.finished(center, calculate_lp, seconds, doubts)
+    if limit is not None:
+        limit.result = finished
+        raise limit
+    return finished
 
 
 class _Draws:

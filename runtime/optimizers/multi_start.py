@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
@@ -22,19 +22,30 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import numpy as np
 
-from ulam.runtime.errors import ArgumentError, CompileError, DataError, InitializationError, UlamError
+from ulam.runtime.errors import (
+    ArgumentError,
+    CompileError,
+    DataError,
+    InitializationError,
+    Interrupted,
+    TimeLimit,
+    UlamError,
+)
+from ulam.runtime.interrupts import Crew, current_limit, forget_stop, raise_interrupted
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
-    from ulam.runtime.optimizers.quasi_newton import Iteration
 
 SAME_LOG_DENSITY, SAME_LOG_DENSITY_RELATIVE = 1e-4, 1e-7
 SAME_POINT = 1e-2
 """Two starts reached the same mode if their log densities differ by at most 1e-4, or 1e-7 of the value if that is more,
 and each unconstrained parameter by at most 1e-2, or 1 % of its value if that is more."""
+
+LEAST_SECONDS = 1e-3
+"""What a start that begins late is given of a time limit that is over."""
 
 SECONDS_TO_END = 10.0
 """How long an interrupted run waits for starts that are under way to hand back their best points."""
@@ -138,20 +149,6 @@ def _shared_model(pickled: bytes) -> SharedModel:
     return SharedModel(pickle.loads(pickled))
 
 
-class StopFlag:
-    """Tells starts in this process to end with their best points; elsewhere it is never set."""
-
-    def __init__(self) -> None:
-        self.event = threading.Event()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return StopFlag, ()
-
-    def __call__(self, iteration: Iteration, n_gradients: int) -> None:
-        if self.event.is_set():
-            raise KeyboardInterrupt
-
-
 @dataclass
 class Job:
     """What a start needs."""
@@ -161,17 +158,26 @@ class Job:
     seed: int
     init: Any
     arguments: Mapping[str, Any]
-    stop: StopFlag
+    crew: Crew
+    ends: float | None = None
+    """When the time limit is reached, of `time.time`: a start may run in another process."""
 
 
 def run_job(job: Job) -> Start:
     """Runs one start, here or in a worker. Mistakes that all starts share are raised, other errors recorded."""
     from ulam.runtime.optimizers.optimize import optimize
 
+    limit = None if job.ends is None else max(job.ends - time.time(), LEAST_SECONDS)
     try:
-        result = optimize(job.shared.model, seed=job.seed, init=job.init, progress=job.stop, **job.arguments)
-    except KeyboardInterrupt:  # before there was a point
+        result = job.crew.run(
+            lambda: optimize(job.shared.model, seed=job.seed, init=job.init, **job.arguments), limit
+        )
+    except (KeyboardInterrupt, Interrupted):  # before there was a point
         return Start(job.number, job.seed, None, Termination.INTERRUPTED.text)
+    except TimeLimit as error:
+        if error.result is None:
+            return Start(job.number, job.seed, None, Termination.TIME_LIMIT.text)
+        result = error.result
     except (CompileError, DataError, ArgumentError):
         raise
     except UlamError as error:
@@ -214,23 +220,24 @@ def run(
         raise ValueError("progress is a callback of a single run; with n_starts, refresh shows each finished start")
     seed = model.seed if seed is None else seed
     inits = _inits(init, n_starts, model)
-    shared, stop = SharedModel(model), StopFlag()
+    shared, crew, limit = SharedModel(model), Crew(), current_limit()
+    ends = None if limit is None else time.time() + limit.left
     jobs = [
-        Job(shared, number, start_seed(seed, number), inits[number - 1], arguments, stop)
+        Job(shared, number, start_seed(seed, number), inits[number - 1], arguments, crew, ends)
         for number in range(1, n_starts + 1)
     ]
     report = _Report(n_starts, file or sys.stderr) if refresh else None
     if executor is None:
         with ThreadPoolExecutor(default_workers(n_starts)) as own:
-            starts, interrupted = _run_all(own, jobs, stop, report)
+            starts, ended = _run_all(own, jobs, crew, report)
     else:
-        starts, interrupted = _run_all(executor, jobs, stop, report)
+        starts, ended = _run_all(executor, jobs, crew, report)
     for start in starts:
         if start.result is not None:
             start.result.model = model
         if start.failure is not None:
             start.failure.model = model
-    return _gathered(starts, n_starts, seed, interrupted)
+    return _gathered(starts, n_starts, seed, ended)
 
 
 def _inits(init: Any, n_starts: int, model: StanModel) -> list[Any]:
@@ -282,9 +289,9 @@ class _Report:
 
 
 def _run_all(
-    executor: Executor, jobs: Sequence[Job], stop: StopFlag, report: _Report | None
-) -> tuple[list[Start], bool]:
-    """The starts that ended, by number, and whether the run was interrupted."""
+    executor: Executor, jobs: Sequence[Job], crew: Crew, report: _Report | None
+) -> tuple[list[Start], Termination | None]:
+    """The starts that ended, by number, and why the run was ended from outside, if it was."""
     futures: list[tuple[Job, Any]] = []
     starts: list[Start] = []
     try:
@@ -294,14 +301,18 @@ def _run_all(
             starts.append(_ended(job, future))
             if report is not None:
                 report(starts[-1])
-    except KeyboardInterrupt:
-        stop.event.set()
-        return [*starts, *_rescued(futures[len(starts) :])], True
+    except (KeyboardInterrupt, Interrupted):
+        crew.stop()
+        forget_stop()
+        return [*starts, *_rescued(futures[len(starts) :])], Termination.INTERRUPTED
     except BaseException:  # a mistake that all starts share
-        stop.event.set()
+        crew.stop()
         _cancel(futures)
         raise
-    return starts, any(s.result is not None and s.result.termination is Termination.INTERRUPTED for s in starts)
+    for ended in (Termination.INTERRUPTED, Termination.TIME_LIMIT):
+        if any(start.status == ended.label or start.error == ended.text for start in starts):
+            return starts, ended
+    return starts, None
 
 
 def _ended(job: Job, future: Future, timeout: float | None = None) -> Start:
@@ -335,20 +346,27 @@ def _rescued(futures: Sequence[tuple[Job, Any]]) -> list[Start]:
 # ---------------------------------------------------------------- modes
 
 
-def _gathered(starts: list[Start], n_starts: int, seed: int, interrupted: bool) -> MultiStartResult:
+def _gathered(starts: list[Start], n_starts: int, seed: int, ended: Termination | None) -> MultiStartResult:
     """The best start as the result, with all starts and modes. Raises if there is no start with a point."""
     found = [start for start in starts if start.result is not None]
+    limit = current_limit() if ended is Termination.TIME_LIMIT else None
     if not found:
-        if interrupted:
-            raise KeyboardInterrupt
+        if ended is Termination.INTERRUPTED:
+            raise_interrupted()
+        if limit is not None:
+            forget_stop()
+            raise TimeLimit(limit.seconds)
         raise _all_failed(starts)
     modes = find_modes(starts)
     best = modes[0].best
     entries = {entry.name: getattr(best, entry.name) for entry in fields(OptimizationResult)}
     result = MultiStartResult(**entries, run_seed=seed, starts=starts, modes=modes)
     result.notes = [*best.notes, *_notes(starts, modes, n_starts)]
-    if interrupted:
-        result.termination = Termination.INTERRUPTED
+    if ended is not None:
+        result.termination = ended
+    if limit is not None:
+        forget_stop()
+        raise TimeLimit(limit.seconds, result)
     return result
 
 

@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ulam.runtime.errors import Interrupted, TimeLimit
+from ulam.runtime.interrupts import forget_stop, stoppable
 from ulam.runtime.optimizers import diagnosis, newton, quasi_newton
 from ulam.runtime.optimizers.initial_values import Init, init_text, initial_point
 from ulam.runtime.optimizers.line_search import Point
@@ -78,6 +81,7 @@ def optimize(
     progress: ProgressCallback | None = None,
     n_starts: int = 1,
     executor: Executor | None = None,
+    time_limit: float | None = None,
     **options: Any,
 ) -> OptimizationResult:
     """Runs an optimizer on the model.
@@ -96,7 +100,8 @@ def optimize(
     With `n_starts > 1` as many runs begin at different points, in parallel if there is an `executor`, and the best
     result has a table of the modes found: see `multi_start.run`.
 
-    Interrupting (Ctrl-C) ends the run with what it has reached: `result.termination` is then INTERRUPTED.
+    Interrupting (Ctrl-C) ends the run with what it has reached: `result.termination` is then INTERRUPTED. After
+    `time_limit` seconds the run ends with `TimeLimit`, whose `result` is what it has reached (with TIME_LIMIT).
 
     Raises ValueError or TypeError for wrong options, InitializationError if no initial point is found, ArgumentError
     or DataError if `init` does not fit the model, and FatalError from the program.
@@ -105,6 +110,28 @@ def optimize(
     quasi_newton.check_count("n_starts", n_starts)
     if refresh != 0:
         quasi_newton.check_count("refresh", refresh)
+    work = partial(
+        _optimized, model, algorithm, algorithm_settings, bool(jacobian), init, seed, save_iterations, refresh,
+        progress, n_starts, executor, options,
+    )  # fmt: skip
+    return stoppable(work, time_limit)
+
+
+def _optimized(
+    model: StanModel,
+    algorithm: str,
+    algorithm_settings: Any,
+    jacobian: bool,
+    init: Init,
+    seed: int | None,
+    save_iterations: bool,
+    refresh: int,
+    progress: ProgressCallback | None,
+    n_starts: int,
+    executor: Executor | None,
+    options: dict[str, Any],
+) -> OptimizationResult:
+    """What `optimize` does once its arguments are known to be fine."""
     if n_starts > 1:
         from ulam.runtime.optimizers import multi_start
 
@@ -112,7 +139,7 @@ def optimize(
             model, n_starts, executor, algorithm=algorithm, jacobian=jacobian, init=init, seed=seed,
             save_iterations=save_iterations, refresh=refresh, progress=progress, **options,
         )  # fmt: skip
-    run = _Run(model, algorithm, bool(jacobian), init, model.seed if seed is None else seed, save_iterations, options)
+    run = _Run(model, algorithm, jacobian, init, model.seed if seed is None else seed, save_iterations, options)
     if progress is not None or not refresh:
         return run.go(algorithm_settings, progress)
     from ulam.runtime.optimizers.progress import Progress
@@ -149,12 +176,19 @@ class _Run:
 
     def go(self, options: Any, progress: ProgressCallback | None) -> OptimizationResult:
         """Iterates to the end, or to an interruption."""
+        limit: TimeLimit | None = None
         try:
             termination = self._iterate(options, progress) if self.start.x.size else Termination.GRADIENT
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Interrupted):
             termination = Termination.INTERRUPTED
+            forget_stop()
+        except TimeLimit as error:
+            termination, limit = Termination.TIME_LIMIT, error
         self._record(termination)
         self.result.notes += self._notes()
+        if limit is not None:
+            limit.result = self.result
+            raise limit
         return self.result
 
     def _iterate(self, options: Any, progress: ProgressCallback | None) -> Termination:

@@ -36,6 +36,7 @@ class Termination(Enum):
         "Line search failed to achieve a sufficient decrease, no more progress can be made",
     )
     INTERRUPTED = (-2, "interrupted", "Interrupted")
+    TIME_LIMIT = (-4, "time_limit", "Time limit reached")
     STEP_TOO_SMALL = (
         -3,
         "step_too_small",
@@ -51,6 +52,11 @@ class Termination(Enum):
     def converged(self) -> bool:
         """Whether one of the convergence tests holds; not so for the limit of iterations (code 40)."""
         return 0 < self.code < 40
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run was ended from outside."""
+        return self in (Termination.INTERRUPTED, Termination.TIME_LIMIT)
 
     @property
     def failed(self) -> bool:

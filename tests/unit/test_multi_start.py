@@ -17,8 +17,10 @@ import pytest
 
 from ulam import InitializationError, MultiStartResult, StanModel
 from ulam.runtime.errors import FatalError
+from ulam.runtime.interrupts import Crew
 from ulam.runtime.optimizers import multi_start
-from ulam.runtime.optimizers.multi_start import Job, SharedModel, Start, StopFlag, find_modes, run_job, start_seed
+from ulam.runtime.optimizers.multi_start import Job, SharedModel, Start, find_modes, run_job, start_seed
+from ulam.runtime.optimizers.objective import ModelObjective
 from ulam.runtime.optimizers.termination import Termination
 from ulam.tools import ulam
 
@@ -117,7 +119,7 @@ def test_executors_agree(model: StanModel) -> None:
 
 def test_a_model_travels_once_and_is_compiled_once(model: StanModel) -> None:
     shared = SharedModel(model)
-    jobs = [Job(shared, n, n, None, {}, StopFlag()) for n in (1, 2)]
+    jobs = [Job(shared, n, n, None, {}, Crew()) for n in (1, 2)]
     first, second = (pickle.loads(pickle.dumps(job)) for job in jobs)
     assert first.shared is second.shared and first.shared.model is not model
     assert len(pickle.dumps(jobs[0])) < len(TWO_MODES) + 1000
@@ -216,7 +218,7 @@ def test_interrupt_keeps_what_was_finished(model: StanModel) -> None:
 
         def submit(self, fn: Callable[..., Any], /, job: Job) -> Done:
             def make() -> Any:
-                if job.number == 3 and not job.stop.event.is_set():
+                if job.number == 3 and not job.crew.stopped.is_set():
                     raise KeyboardInterrupt
                 return fn(job)
 
@@ -229,8 +231,7 @@ def test_interrupt_keeps_what_was_finished(model: StanModel) -> None:
         kept, whole = fit.starts[k].result, alone.starts[k].result
         assert kept is not None and whole is not None
         np.testing.assert_array_equal(kept.unconstrained, whole.unconstrained)
-    for start in fit.starts[2:]:  # they were told to end: with the points they had
-        assert start.status == "interrupted"
+    assert len(fit.starts) == 2  # those that had not begun did not begin
 
 
 def test_interrupt_before_anything_was_found(model: StanModel) -> None:
@@ -242,12 +243,21 @@ def test_interrupt_before_anything_was_found(model: StanModel) -> None:
         model.optimize(n_starts=2, executor=Nothing())  # pyright: ignore[reportArgumentType]
 
 
-def test_starts_under_way_are_told_to_end(model: StanModel) -> None:
-    stop = StopFlag()
-    stop.event.set()
-    start = run_job(Job(SharedModel(model), 1, 4, None, {}, stop))
+def test_starts_under_way_are_told_to_end(model: StanModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    crew, evaluate = Crew(), ModelObjective.__call__
+
+    def evaluated(self: ModelObjective, theta: Any) -> Any:
+        if self.n_gradients == 4:
+            crew.stop()
+        return evaluate(self, theta)
+
+    monkeypatch.setattr(ModelObjective, "__call__", evaluated)
+    start = run_job(Job(SharedModel(model), 1, 4, None, {}, crew))
     assert start.result is not None and start.result.termination is Termination.INTERRUPTED
-    assert not pickle.loads(pickle.dumps(stop)).event.is_set()
+    assert start.result.n_gradients == 5  # the one that was stopped
+    begun_later = run_job(Job(SharedModel(model), 2, 4, None, {}, crew))
+    assert begun_later.result is None and begun_later.error == "Interrupted"
+    assert not pickle.loads(pickle.dumps(crew)).stopped.is_set()
 
 
 # ---------------------------------------------------------------- clusters, output, command line

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ulam.passes.trace.graph import ROOT, Graph, Item, Place, ValueType
 from ulam.runtime.errors import ArgumentError, FatalError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
-from ulam.runtime.native import Context, library
+from ulam.runtime.native import Context, library, running
 from ulam.runtime.program import compile_errors, load_object
 from ulam.runtime.trace.frame_values import not_kept
 from ulam.runtime.trace.gradients.moves import derived, is_move, move_back, moved, violation
@@ -88,7 +88,7 @@ class _ScalarPullback:
         status = context.run_gradient(context.address, self._entry, table, theta, gradient, 0)
         if context.output_length.value:
             context.take_output()
-        return status
+        return running(status)
 
     def adjoints(self) -> list[Any]:
         found: list[Any] = [None] * self._count
@@ -311,7 +311,7 @@ class OpLibrary:
         try:
             entry = loaded.entry(function.name)
             status = self._memory.ulam_run_bind(context.address, entry, ints.ctypes.data, memory)
-            if status:
+            if running(status):
                 raise self._error(loaded, item, status)
             return _result(function.result, ints, reals, function.first)
         finally:
@@ -345,7 +345,7 @@ class OpLibrary:
             context.address, entry, ints.ctypes.data, theta.ctypes.data, gradient.ctypes.data, 0
         )
         context.take_output()
-        if status:
+        if running(status):
             raise self._error(loaded, item, status)
         found: list[Any] = [None] * len(operands)
         offset = 0

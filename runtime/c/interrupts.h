@@ -1,0 +1,98 @@
+/* Stopping native code from outside: SIGINT, time limits.
+ *
+ * Nothing is polled. Emitted code and kernels hold nothing but memory of the arena, so a signal handler may leave all
+ * their frames at once, by longjmp to the entry (RUN in context.c), wherever they are. What does hold something, a lock
+ * or a half-changed list, does so between `ulam_mask` and `ulam_unmask`; a stop that comes meanwhile is carried out by
+ * the latter. Kernels need neither: they must not allocate, lock, print or have static variables
+ * (tests/unit/test_interrupts.py looks at their symbols).
+ */
+#ifndef ULAM_INTERRUPTS_H
+#define ULAM_INTERRUPTS_H
+
+#include <setjmp.h>
+
+#include "ulam.h"
+
+/* Why a call is to end, as bits. */
+enum { ULAM_STOP_INTERRUPT = 1, ULAM_STOP_TIME = 2 };
+/* Where from `leave` is reached. */
+enum { ULAM_LEFT_FAILED = 1, ULAM_LEFT_STOPPED = 2 };
+
+/* One run of an entry of a compiled program. */
+typedef struct ulam_call {
+  struct ulam_call *outer; /* of the same thread: callbacks may evaluate, too */
+  volatile int32_t masked; /* more than 0: not to be left by a signal */
+  int32_t opened;
+  int32_t lazy;
+  int64_t began;
+  uint64_t float_control; /* of the caller: libm may have changed it for a moment */
+  jmp_buf leave;
+} ulam_call;
+
+/* What is private to a thread, or NULL. Of the initial-exec model where it can be had: then reading it never allocates. */
+#if defined(__GLIBC__)
+#define ULAM_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define ULAM_THREAD_LOCAL _Thread_local
+#endif
+extern ULAM_THREAD_LOCAL ulam_call *ulam_current_call;
+extern ULAM_THREAD_LOCAL struct ulam_thread *ulam_own_thread;
+
+/* What a context remembers: entries whose last run was short. */
+typedef struct {
+  void *entries[4];
+} ulam_short_entries;
+
+/* Around a run, outside of what may be left. `begin` returns whether it can be stopped. */
+int ulam_call_begin(ulam_call *call, ulam_short_entries *known, void *entry);
+void ulam_call_end(ulam_call *call, ulam_short_entries *known, void *entry, int stopped);
+/* From here on, up to `ulam_call_close`, a stop leaves. */
+void ulam_call_stopped(void);
+int32_t ulam_stop_asked(void);
+
+static inline void ulam_call_open(ulam_call *call) {
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  call->masked = 0;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  if (__builtin_expect(ulam_stop_asked(), 0)) ulam_call_stopped();
+}
+
+static inline void ulam_call_close(ulam_call *call) {
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  call->masked = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void ulam_mask(void) {
+  if (ulam_current_call) ++ulam_current_call->masked;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void ulam_unmask(void) {
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  if (ulam_current_call && --ulam_current_call->masked == 0 && __builtin_expect(ulam_stop_asked(), 0))
+    ulam_call_stopped();
+}
+
+void ulam_restore_float_control(const ulam_call *call);
+
+/* A scope is a public call of the host that may make many runs: as long as it lasts SIGINT is ours, and what is to stop
+ * stops at the next run, if there is none now. Scopes of a thread nest; `ulam_scope_leave` leaves those beyond `depth`.
+ * `deadline`: nanoseconds of CLOCK_MONOTONIC, or negative. */
+ULAM_API int32_t ulam_scope_depth(void);
+ULAM_API int32_t ulam_scope_enter(int64_t deadline); /* 0: no memory, or too deep; then nothing was entered */
+ULAM_API void ulam_scope_leave(int32_t depth);
+/* Why the thread is to stop; `take` forgets it, unless a run is still to be left. */
+ULAM_API int32_t ulam_stop_reasons(void);
+ULAM_API int32_t ulam_stop_take(void);
+/* The calling thread, for others that want to stop what it does. */
+ULAM_API void *ulam_thread_handle(void);
+ULAM_API void ulam_thread_stop(void *handle, int32_t reasons);
+/* While this is on the host does not hear of SIGINT; it does when it goes off, and at each `ulam_deliver`. For a thread
+ * that does what must not be interrupted at any place; only the thread that the host interrupts asks for it. */
+ULAM_API int32_t ulam_hold(int32_t on); /* what it was before */
+ULAM_API int32_t ulam_deliver(void);    /* the reasons to stop */
+/* From now on the second SIGINT ends the process, as if there were no handler. */
+ULAM_API void ulam_end_on_second(int32_t on);
+
+#endif
