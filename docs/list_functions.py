@@ -3,8 +3,7 @@
     python docs/list_functions.py            # rewrites the part between the two markers
     python docs/list_functions.py --check    # exit status 1 if it is not current
 
-A function of Stan's library is known if it is defined in `library/*.stan`, is an intrinsic of the lowering (kernels of
-the C runtime included), or a primitive with a derivative. `tests/unit/test_docs.py` compiles a call of each.
+Which they are, `ulam.frontend.support` decides for the type checker. `tests/unit/test_docs.py` compiles a call of each.
 """
 
 from __future__ import annotations
@@ -16,12 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from ulam.frontend import signatures
-from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC, is_variadic
-from ulam.frontend.lowering_library import resolve
-from ulam.library import catalog
-from ulam.library.derivatives import primitive_names
-from ulam.passes.lower import units  # noqa: F401  (registers intrinsics)
-from ulam.passes.lower.kernels import INTRINSICS
+from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC
+from ulam.frontend.support import supported_names
 
 LANGUAGE = Path(__file__).with_name("language.md")
 BEGIN = "<!-- begin: written by docs/list_functions.py -->"
@@ -42,16 +37,7 @@ def stan_functions() -> set[str]:
 @cache
 def supported() -> frozenset[str]:
     """Those that can be compiled, for some types of arguments at least."""
-    in_stan = {name for name in stan_functions() & set(catalog.names()) if _fits_a_signature(name)}
-    return frozenset(in_stan | stan_functions() & {*INTRINSICS, *primitive_names()})
-
-
-def _fits_a_signature(name: str) -> bool:
-    """Whether a definition of the library takes what one of Stan's signatures says."""
-    found = signatures.overloads(name)
-    if is_variadic(name) or (found is not None and found.higher_order()):
-        return True  # the definition leaves out the function, and what is for that function only
-    return found is not None and any(resolve(name, signature.arguments) for signature in found.all())
+    return frozenset(stan_functions() & set(supported_names()))
 
 
 def partly_supported() -> list[str]:

@@ -145,7 +145,12 @@ class ExpressionLowering(Builder):
         return self.value(stan.UNARY_OPERATORS[e.operator], e.span, (values.pop(),), dialect_type(e.type))
 
     def binary(self, span: ast.Span, operator: str, left: SSAValue, right: SSAValue, result: Attribute) -> SSAValue:
-        """An operator; what is int beside something that is not is promoted, so that no op mixes them."""
+        """An operator; what is int beside something that is not is promoted, so that no op mixes them.
+
+        `^` of a matrix raises each of its elements to the power, as `.^` does.
+        """
+        if operator == "^" and left.type == stan.MATRIX:
+            operator = ".^"
         scalars = {stan.scalar_of(left.type), stan.scalar_of(right.type)}
         if operator not in _COMPARISONS:
             scalars.add(stan.scalar_of(result))

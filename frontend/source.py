@@ -137,6 +137,21 @@ class Source:
         file, file_offset = self._origin(offset)
         return file.line(file.position(file_offset)[0])
 
+    def offset(self, file: str, line: int, column: int) -> int | None:
+        """Where the character at a place is in the text, the first time that the file is in it; None if it is not."""
+        for segment, start in enumerate(self._segment_starts):
+            origin = self._segment_files[segment]
+            index = line - origin.first_line
+            if origin.name != file or not 0 <= index < len(origin.line_starts):
+                continue
+            begin = self._segment_offsets[segment]
+            inside = origin.line_starts[index] + column - 1
+            last = segment + 1 == len(self._segment_starts)
+            end = len(origin.text) if last else begin + self._segment_starts[segment + 1] - start
+            if begin <= inside < max(end, begin + 1):
+                return start + inside - begin
+        return None
+
     def inclusions(self, offset: int) -> list[Location]:
         """The `#include` directives that brought the character in, innermost first."""
         file, _ = self._origin(offset)

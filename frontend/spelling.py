@@ -1,21 +1,30 @@
-"""Finds the name that was probably meant: edit distance with insertions, deletions, substitutions and swaps."""
+"""Finds the name that was probably meant: edit distance with insertions, deletions, substitutions and swaps.
+
+Of names that are as near as each other, one that begins alike is taken first, then one of the same length.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
-def nearest(name: str, candidates: Iterable[str], limit: int = 3) -> str | None:
-    """The candidate with the smallest edit distance to `name`, at most `limit` and less than half of its length."""
+def nearest(
+    name: str, candidates: Iterable[str], limit: int = 3, accept: Callable[[str], bool] | None = None
+) -> str | None:
+    """The candidate with the smallest edit distance to `name`, at most `limit` and less than half of its length.
+
+    `accept` is asked, of the nearest first, whether a candidate may be named.
+    """
     limit = min(limit, max(1, len(name) // 2)) if len(name) > 1 else 0
-    best, best_distance = None, limit + 1
-    for candidate in candidates:
-        if abs(len(candidate) - len(name)) >= best_distance or candidate == name:
+    close: list[tuple[int, bool, int, int, str]] = []
+    for number, candidate in enumerate(candidates):
+        difference = abs(len(candidate) - len(name))
+        if difference > limit or candidate == name:
             continue
         distance = edit_distance(name, candidate)
-        if distance < best_distance:
-            best, best_distance = candidate, distance
-    return best
+        if distance <= limit:
+            close.append((distance, candidate[:1] != name[:1], difference, number, candidate))
+    return next((entry[-1] for entry in sorted(close) if accept is None or accept(entry[-1])), None)
 
 
 def edit_distance(first: str, second: str) -> int:

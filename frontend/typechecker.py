@@ -47,6 +47,7 @@ def check_program(program: Program, source: Source) -> list[Diagnostic]:
         from ulam.frontend.typechecker_second_order import check_second_order
 
         check_second_order(checker)
+    checker.report_unsupported()
     return _finish(checker)
 
 
@@ -176,6 +177,8 @@ def _check_function(checker: Checker, definition: FunctionDefinition) -> None:
         for argument in definition.arguments:
             origin = Origin.DATA if argument.data_only else Origin.FUNCTIONS
             checker.declare(argument.name, argument.type, argument.span, origin=origin, read_only=True)
+            checker.check_supported_type(argument.type, argument.span)
+        checker.check_supported_type(definition.result, definition.name_span)
         if definition.body is not None:
             flow = check_block(checker, definition.body.statements)
             if definition.result != VOID and flow is not Flow.RETURNS:

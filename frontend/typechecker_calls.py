@@ -7,6 +7,7 @@ Source: Stan Reference Manual, "Function argument promotion", "Function overload
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ulam.frontend import higher_order, lowering_library, renamed_functions, signatures
@@ -14,6 +15,7 @@ from ulam.frontend.ast import AdLevel, Call, CallKind, Expression, FunctionDefin
 from ulam.frontend.diagnostics import Note
 from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.signatures import Signature
+from ulam.frontend.support import unsupported_call, unsupported_type
 from ulam.frontend.type_codes import arguments_of
 from ulam.frontend.typechecker_context import (
     CONDITIONING_SUFFIXES,
@@ -83,7 +85,7 @@ def resolve_call(checker: Checker, node: Call) -> StanType:
 def _resolve_first_order(checker: Checker, node: Call) -> StanType:
     candidates = cheapest_candidates(checker, node.name, node.arguments)
     if len(candidates) == 1:
-        return apply_candidate(node, candidates[0])
+        return apply_candidate(checker, node, candidates[0])
     if candidates:
         report_ambiguous(checker, node.name, node.arguments, [c.signature for c in candidates], node.span)
     else:
@@ -92,10 +94,14 @@ def _resolve_first_order(checker: Checker, node: Call) -> StanType:
     return node.type
 
 
-def apply_candidate(node: Call, candidate: Candidate) -> StanType:
+def apply_candidate(checker: Checker, node: Call, candidate: Candidate) -> StanType:
     """Writes the chosen function into the call: kind, types, promotions and autodiff level."""
     signature = candidate.signature
     arguments = node.arguments
+    if candidate.definition is not None:
+        checker.called(candidate.definition)
+    elif not checker.library_mode:
+        check_supported_call(checker, signature, [argument.type for argument in arguments], node.name_span)
     for position, formal in enumerate(signature.arguments):
         if arguments[position].type != formal:
             arguments[position] = promote(arguments[position], formal)
@@ -110,6 +116,17 @@ def apply_candidate(node: Call, candidate: Candidate) -> StanType:
     if not is_discrete(signature.result):
         node.ad_level = highest_ad_level(arguments)
     return node.type
+
+
+def check_supported_call(checker: Checker, signature: Signature, actuals: Sequence[StanType], span: Span) -> None:
+    """Reports a call of a library function that cannot be compiled yet.
+
+    An argument of a type that is not supported was reported where it came into the program.
+    """
+    if any(map(unsupported_type, actuals)):
+        return
+    if (problem := unsupported_call(signature.name, signature.arguments, signature.result)) is not None:
+        checker.unsupported(problem[0], span, problem[1])
 
 
 # ---------------------------------------------------------------- candidates

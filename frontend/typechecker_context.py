@@ -11,8 +11,10 @@ from types import TracebackType
 from ulam.frontend import higher_order, signatures
 from ulam.frontend.ast import AdLevel, Call, Expression, FunctionDefinition, Span, Variable
 from ulam.frontend.diagnostics import Diagnostic, Note, Severity
+from ulam.frontend.renamed_functions import DISTRIBUTIONS_OF_OTHER_LANGUAGES, OF_OTHER_LANGUAGES
 from ulam.frontend.source import Source
 from ulam.frontend.spelling import nearest
+from ulam.frontend.support import NOT_SUPPORTED, supports_name, unsupported_type
 from ulam.frontend.types import INT, ArrayType, BasicType, StanType, TupleType
 
 # The type of an expression that was reported already: fits everywhere, so that one mistake gives one message.
@@ -67,6 +69,9 @@ class Checker:
     in_sizes: bool = False  # in a size of a global declaration
     second_order: list[Call] = field(default_factory=list)  # calls that differentiate their callback twice
     scopes: list[list[str]] = field(default_factory=list)
+    # By the function in whose body they stand (None: in a block): what is not supported there, and what it calls.
+    not_supported: dict[FunctionDefinition | None, list[Diagnostic]] = field(default_factory=dict)
+    calls: dict[FunctionDefinition | None, set[FunctionDefinition]] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
 
     # ---------------------------------------------------------------- messages
@@ -78,6 +83,39 @@ class Checker:
     def warning(self, message: str, span: Span, code: str, help: str | None = None) -> None:
         """Records a warning."""
         self.diagnostics.append(Diagnostic(Severity.WARNING, message, span, self.source, code, help))
+
+    # ---------------------------------------------------------------- what is not supported yet
+
+    def unsupported(self, message: str, span: Span, help: str | None) -> None:
+        """Records what the compiler refuses. It is an error if what we are in can be reached from a block."""
+        if self.library_mode:
+            return
+        found = self.not_supported.setdefault(self.function, [])
+        line = self.source.position(span.start)[0]
+        if any(d.message == message and self.source.position(d.span.start)[0] == line for d in found):
+            return
+        found.append(Diagnostic(Severity.ERROR, message, span, self.source, NOT_SUPPORTED, help))
+
+    def check_supported_type(self, type_: StanType, span: Span) -> None:
+        """Reports a type that values cannot have yet, where it comes into the program."""
+        problem = unsupported_type(type_)
+        if problem is not None:
+            self.unsupported(f"{problem[0]} are not supported yet", span, problem[1])
+
+    def called(self, definition: FunctionDefinition) -> None:
+        """Notes that what we are in calls a function of the program."""
+        self.calls.setdefault(self.function, set()).add(definition)
+
+    def report_unsupported(self) -> None:
+        """Makes errors of what is not supported in blocks and in the functions that they call."""
+        reached: set[FunctionDefinition | None] = {None}
+        pending: list[FunctionDefinition | None] = [None]
+        while pending:
+            caller = pending.pop()
+            self.diagnostics += self.not_supported.get(caller, ())
+            new = self.calls.get(caller, set()) - reached
+            reached |= new
+            pending += new
 
     # ---------------------------------------------------------------- scopes
 
@@ -159,8 +197,20 @@ class Checker:
 
     def suggestion(self, name: str, *, functions: bool) -> str | None:
         """ "did you mean 'mu'?", if some name in scope is close."""
-        names = [*self.functions, *signatures.names(), *higher_order.names()] if functions else [*self.symbols]
-        found = nearest(name, names)
+        if not functions:
+            found = nearest(name, self.symbols)
+        else:
+            found = OF_OTHER_LANGUAGES.get(name)
+            if found is None:
+                names = (*self.functions, *signatures.names(), *higher_order.names())
+                found = nearest(name, names, accept=lambda known: known in self.functions or supports_name(known))
+        return f"did you mean '{found}'?" if found else None
+
+    def suggested_distribution(self, name: str) -> str | None:
+        """The same for the name of a distribution."""
+        found = DISTRIBUTIONS_OF_OTHER_LANGUAGES.get(name)
+        if found is None:
+            found = nearest(name, self.distributions())
         return f"did you mean '{found}'?" if found else None
 
 

@@ -31,6 +31,7 @@ def check_declaration(checker: Checker, node: Declaration, *, is_global: bool, f
     sized = node.sized_type
     if first_of_type:
         check_sized_type(checker, sized, is_global=is_global)
+        checker.check_supported_type(sized.type, sized.span)
     if is_global and checker.origin in _SIZED_BY_PARAMETERS and contains_int(sized.type):
         block = "parameters" if checker.origin is Origin.PARAMETERS else "transformed parameters"
         checker.error(
@@ -38,6 +39,11 @@ def check_declaration(checker: Checker, node: Declaration, *, is_global: bool, f
             "declare it in generated quantities, or as a local variable inside braces",
         )  # fmt: skip
     symbol = checker.declare(node.name, sized.type, node.name_span, is_global=is_global)
+    if is_global and checker.origin is Origin.PARAMETERS and isinstance(sized.type, TupleType):
+        checker.unsupported(
+            "parameters of tuple type are not supported yet", sized.span,
+            "declare each element as a parameter, and the tuple in transformed parameters",
+        )  # fmt: skip
     if node.initial is None:
         return
     _warn_of_self_reference(checker, node)

@@ -147,6 +147,7 @@ def _real_literal(checker: Checker, node: RealLiteral) -> StanType:
 
 
 def _imaginary_literal(checker: Checker, node: ImaginaryLiteral) -> StanType:
+    checker.check_supported_type(COMPLEX, node.span)
     node.type = COMPLEX
     return COMPLEX
 
@@ -246,6 +247,8 @@ def _array_literal(checker: Checker, node: ArrayLiteral) -> StanType:
             )
             return set_type(node, ERROR)
         common = joined
+    if isinstance(common, TupleType):
+        checker.check_supported_type(array_of(common), node.span)
     node.elements = [promote(element, common) for element in node.elements]
     return set_type(node, array_of(common), *node.elements)
 

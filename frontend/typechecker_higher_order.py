@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ulam.frontend import higher_order, signatures
 from ulam.frontend.ast import Call, Expression, FunctionDefinition, Variable
 from ulam.frontend.promotion import promote, promotion_cost
+from ulam.frontend.support import unsupported_higher_order
 from ulam.frontend.type_codes import arguments_of, code_of, type_of
 from ulam.frontend.typechecker_calls import check_unnormalized, report_ambiguous, signature_of
 from ulam.frontend.typechecker_context import (
@@ -40,6 +41,8 @@ class Mismatch:
 
 def resolve_higher_order(checker: Checker, node: Call) -> StanType:
     """Checks the callback and the other arguments; fills the node."""
+    if (problem := unsupported_higher_order(node.name)) is not None:
+        checker.unsupported(problem[0], node.name_span, problem[1])
     if node.name in higher_order.LAPLACE:
         from ulam.frontend.typechecker_laplace import resolve_laplace
 
@@ -67,6 +70,7 @@ def resolve_higher_order(checker: Checker, node: Call) -> StanType:
         chosen = choose_overload(checker, node, 0, node.arguments[1:], fitting)
         if chosen is not None:
             _apply(node, *chosen)
+            checker.called(chosen[0])
         return node.type
     assert mismatch is not None
     span = node.arguments[mismatch.argument].span if mismatch.argument < len(node.arguments) else node.span

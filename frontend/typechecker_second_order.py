@@ -48,12 +48,15 @@ def _first_order_call(definition: FunctionDefinition, visited: set[int]) -> Call
 
 def _calls(node: Node) -> Iterator[Call]:
     """All calls below a node of the tree."""
-    if isinstance(node, FunctionDefinition):
-        return
-    if isinstance(node, Call):
-        yield node
-    for field in fields(node):  # pyright: ignore[reportArgumentType]
-        value = getattr(node, field.name)
-        for part in value if isinstance(value, list) else (value,):
-            if isinstance(part, Node):
-                yield from _calls(part)
+    pending = [node]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, FunctionDefinition):
+            continue
+        if isinstance(found, Call):
+            yield found
+        parts: list[Node] = []
+        for field in fields(found):  # pyright: ignore[reportArgumentType]
+            value = getattr(found, field.name)
+            parts += [part for part in (value if isinstance(value, list) else (value,)) if isinstance(part, Node)]
+        pending += reversed(parts)

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from ulam.frontend import higher_order
 from ulam.frontend.ast import Call, Expression, Tilde
-from ulam.frontend.spelling import nearest
+from ulam.frontend.signatures import Signature
 from ulam.frontend.typechecker_calls import (
     Candidate,
     apply_candidate,
     callback_positions,
     cheapest_candidates,
+    check_supported_call,
     list_types,
     report_ambiguous,
     report_no_match,
     resolve_call,
+    signature_of,
 )
 from ulam.frontend.typechecker_context import DENSITY_SUFFIXES, ERROR, Checker
 from ulam.frontend.typechecker_expressions import check_expression, check_scalar
-from ulam.frontend.types import REAL
+from ulam.frontend.types import INT, REAL, scalar_of
 
 _NOT_TILDE = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf", "_cdf", "_ccdf", "_rng", "_log")
 
@@ -78,7 +80,7 @@ def _density_call(checker: Checker, node: Tilde, arguments: list[Expression]) ->
             best = candidates
     if len(best) == 1:
         call = Call(best[0].signature.name, list(arguments), span, has_bar=True, unnormalized=True, span=node.span)
-        apply_candidate(call, best[0])
+        apply_candidate(checker, call, best[0])
         return call
     if best:
         report_ambiguous(checker, node.distribution, arguments, [c.signature for c in best], node.span)
@@ -108,14 +110,39 @@ def _check_truncation(checker: Checker, node: Tilde) -> None:
                     truncation.span, "truncation",
                 )  # fmt: skip
                 return
+    _check_supported_truncation(checker, node)
+
+
+def _check_supported_truncation(checker: Checker, node: Tilde) -> None:
+    """Reports a distribution function that the truncation calls and that cannot be compiled yet.
+
+    With two bounds, each entry of the parameters has a mass of its own (see `lowering_truncation`).
+    """
+    truncation = node.truncation
+    assert truncation is not None
+    assert node.call is not None
+    density, *types = [argument.type for argument in node.call.arguments]
+    variate = INT if scalar_of(density) == INT else REAL
+    name = node.distribution + ("_lcdf" if truncation.upper is not None else "_lccdf")
+    if truncation.lower is not None and truncation.upper is not None:
+        types = [scalar_of(type_) for type_ in types]
+    formals = (variate, *types)
+    if name not in checker.functions:
+        check_supported_call(checker, Signature(name, formals, REAL), formals, truncation.span)
+        return
+    called = [f for f in checker.functions[name] if signature_of(f).arguments == formals]
+    for definition in called:
+        checker.called(definition)
+    if not called:
+        checker.unsupported(
+            f"truncation by '{name}' is not supported yet where its arguments must be converted", truncation.span,
+            f"define '{name}' for {list_types(list(formals))}, too",
+        )  # fmt: skip
 
 
 def _report_unknown(checker: Checker, node: Tilde) -> None:
     name = node.distribution
-    help = None
-    meant = nearest(name, checker.distributions())
-    if meant is not None:
-        help = f"did you mean '{meant}'?"
-    elif checker.is_function(name):
+    help = checker.suggested_distribution(name)
+    if help is None and checker.is_function(name):
         help = f"'{name}' is a function, not a distribution; '~' needs '{name}_lpdf' or '{name}_lpmf'"
     checker.error(f"there is no distribution '{name}'", node.distribution_span, "undeclared-distribution", help)

@@ -80,6 +80,8 @@ int choose(int n, int k) {
 
 int modulus(int a, int b) { return a % b; }
 
+int divide(int a, int b) { return a %/% b; }
+
 int logical_and(real a, real b) { return a != 0 && b != 0; }
 
 int logical_or(real a, real b) { return a != 0 || b != 0; }

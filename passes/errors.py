@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.dialects.builtin import LocationAttr
 
 
 class NotSupportedError(Exception):
-    """The program uses something that a pass does not know yet. `location` is where, if known."""
+    """The program uses something that a pass does not know yet. `location` is where, if known.
+
+    `source` is the program's text (`ulam.frontend.source.Source`), which who runs the passes adds.
+    """
+
+    source: Any = None
 
     def __init__(self, message: str, location: LocationAttr | None = None) -> None:
         super().__init__(message)

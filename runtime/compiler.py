@@ -17,6 +17,7 @@ from ulam.runtime.interrupts import checkpoint
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ulam.frontend.source import Source
     from ulam.passes.known_data import KnownData
     from ulam.passes.lower.units import Program, Unit
 
@@ -71,6 +72,7 @@ class Compiler:
     options: CompileOptions = field(default_factory=CompileOptions)
     _known: KnownData | None = None
     _units: dict[str, CompiledUnit] = field(default_factory=dict)
+    _source: Source | None = None
 
     @cached_property
     def module(self) -> ModuleOp:
@@ -83,15 +85,28 @@ class Compiler:
             from ulam.passes.known_data import specializing_on
             from ulam.passes.pipelines import run_pipeline
 
-            source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
+            source = self._source = Source(
+                self.source_text, self.filename, include_paths=self.options.include_paths
+            )
             program = parse_program(source)
             checkpoint()
             check_program(program, source)
             checkpoint()
             module = lower_program(program, source)
-            with specializing_on(self._known):
+            with specializing_on(self._known), self._with_source():
                 run_pipeline(module, self.options.passes, checkpoint)
             return module
+
+    @contextmanager
+    def _with_source(self) -> Iterator[None]:
+        """Adds the program's text to what a pass says that it does not know."""
+        from ulam.passes.errors import NotSupportedError
+
+        try:
+            yield
+        except NotSupportedError as error:
+            error.source = self._source
+            raise
 
     def specialize(self, known: KnownData) -> None:
         """Units that are compiled from now on are for these data only. Those before, `setup` always, bound them."""
@@ -112,7 +127,9 @@ class Compiler:
         with compiling():
             from ulam.passes.lower.pipeline import to_value_form
 
-            return to_value_form(self.module)
+            module = self.module
+            with self._with_source():
+                return to_value_form(module)
 
     def metadata(self) -> dict[str, Any]:
         """The program's variables, and per compiled unit its sites and number of bound slots."""
@@ -141,7 +158,9 @@ class Compiler:
         with compiling():
             from ulam.passes.lower.pipeline import begin_unit
 
-            return self._emit(begin_unit(self.program, name, self.options.opt_level))
+            program = self.program
+            with self._with_source():
+                return self._emit(begin_unit(program, name, self.options.opt_level))
 
     def _emit(self, unit: Unit) -> tuple[str, list[dict[str, Any]], int]:
         """LLVM IR, sites and number of bound slots of a unit that has begun to be lowered."""

@@ -103,7 +103,7 @@ def as_compile_error(error: Exception) -> Exception:
     if isinstance(error, DiagnosticError):
         return CompileError(str(error), error.diagnostics)
     if isinstance(error, NotSupportedError):
-        return CompileError(f"{_place(error.location)}error: {error} [not-supported]")
+        return _not_supported(error)
     if isinstance(error, (UlamError, ArgumentError, OSError, MemoryError, UnicodeError)):
         return error
     if isinstance(error, LoweringError):
@@ -111,6 +111,23 @@ def as_compile_error(error: Exception) -> Exception:
     else:
         text = f"internal error while the program is compiled: {type(error).__name__}: {error}"
     return InternalCompilerError(f"{text}\n   {INTERNAL_ERROR_HELP}")
+
+
+def _not_supported(error: Any) -> CompileError:
+    """For a `NotSupportedError`: as the type checker would have said it, where the text of the program is known."""
+    from ulam.dialects.places import place_of
+    from ulam.frontend.ast import Span
+    from ulam.frontend.diagnostics import Diagnostic, Severity, render
+    from ulam.frontend.support import NOT_SUPPORTED
+
+    place = place_of(error.location)
+    start = None
+    if place is not None and error.source is not None:
+        start = error.source.offset(place.filename.data, place.line.data, place.column.data)
+    if start is None:
+        return CompileError(f"{_place(error.location)}error: {error} [{NOT_SUPPORTED}]")
+    diagnostic = Diagnostic(Severity.ERROR, str(error), Span(start, start + 1), error.source, NOT_SUPPORTED)
+    return CompileError(render(diagnostic), [diagnostic])
 
 
 @contextmanager

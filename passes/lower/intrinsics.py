@@ -16,7 +16,7 @@ from ulam.passes.builder import BUFFER_INT
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.indexing import Selection, check_index
 from ulam.passes.lower.indexing import select as select_part
-from ulam.passes.lower.lowering import FATAL, Lowering
+from ulam.passes.lower.lowering import FATAL, REJECTION, Lowering
 from ulam.passes.lower.operators import (
     apply_elementwise,
     dot_product,
@@ -45,6 +45,8 @@ from ulam.passes.lower.values import (
 
 Intrinsic = Callable[[Lowering, stan.CallOp, list[Value]], "Value | None"]
 INTRINSICS: dict[str, Intrinsic] = {}
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
 
 def intrinsic(*names: str) -> Callable[[Intrinsic], Intrinsic]:
@@ -231,6 +233,26 @@ def int_predicates(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Va
         return builder.boolean(builder.invert(builder.truth(x)))
     positive = builder.cmpi("sgt", x, builder.i32(0)) if x.type == i32 else builder.cmpf("ogt", x, builder.f64(0.0))
     return builder.boolean(positive)
+
+
+@intrinsic("to_int")
+def to_int(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """A real of the data without its fraction; what no int can be is an error, also in elements that nobody reads."""
+    builder = low.builder
+    assert op.res is not None
+    location = low.error_location()
+
+    def element(x: SSAValue) -> SSAValue:
+        if x.type == i32:
+            return x
+        lowest, highest = builder.f64(float(INT_MIN)), builder.f64(float(INT_MAX))
+        inside = builder.both(builder.cmpf("oge", x, lowest), builder.cmpf("ole", x, highest))
+        message = f"to_int: x is {{0}}, but must be between {INT_MIN} and {INT_MAX}"
+        low.check(inside, REJECTION, message, x, location=location)
+        return builder.value(arith.FPToSIOp, (x,), i32)
+
+    result = apply_elementwise(low, "to_int", op.res.type, arguments, element)
+    return low.own(result)
 
 
 # ---------------------------------------------------------------- building

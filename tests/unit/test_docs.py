@@ -243,13 +243,14 @@ def calls_of(name: str) -> list[str]:
 
 
 def lowers(calls: list[str]) -> bool:
-    from ulam.passes.errors import NotSupportedError
+    from ulam.frontend.diagnostics import DiagnosticError
     from ulam.runtime.compiler import Compiler
 
     statements = "\n".join(f"print({call});" for call in calls)
     try:
         Compiler(f"data {{ {DATA} }} generated quantities {{ {statements} }}").llvm_text("constrain")
-    except NotSupportedError:
+    except DiagnosticError as error:
+        assert {diagnostic.code for diagnostic in error.diagnostics} == {"not-supported"}
         return False
     return True
 
