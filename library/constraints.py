@@ -16,7 +16,7 @@ CONTAINER_FAMILIES = {
     "column_stochastic_matrix": "stochastic_column",
     "row_stochastic_matrix": "stochastic_row",
 }
-"""Constraint of a whole container → family `X` of functions `X_constrain`, `X_unconstrained_size`, ..."""
+"""Constraint of a whole container → family `X` of functions `X_constrain`, `X_unconstrain`, ..."""
 
 
 def scalar_family(*, lower: bool, upper: bool) -> str:
@@ -26,5 +26,4 @@ def scalar_family(*, lower: bool, upper: bool) -> str:
 
 def parameter_functions(family: str) -> list[str]:
     """Names of the functions that a parameter of this family needs."""
-    names = [f"{family}_constrain", f"{family}_log_jacobian", f"{family}_unconstrain"]
-    return [*names, f"{family}_unconstrained_size"] if family in CONTAINER_FAMILIES.values() else names
+    return [f"{family}_constrain", f"{family}_log_jacobian", f"{family}_unconstrain"]

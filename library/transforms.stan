@@ -1,6 +1,5 @@
 /* Constraining transforms. Stan Reference Manual, "Constraint transforms". For each constraint X:
  *
- *   X_unconstrained_size(sizes)   how many unconstrained values make one value (scalars: one each, no function)
  *   X_constrain(u, ...)           the value
  *   X_log_jacobian(u, ...)        log absolute Jacobian determinant of X_constrain at u
  *   X_unconstrain(x, ...)         the inverse of X_constrain
@@ -91,8 +90,6 @@ real offset_multiplier_unconstrain(real x, real mu, real sigma) {
 
 /* ---- ordered: the first as it is, then positive steps */
 
-int ordered_unconstrained_size(int K) { return K; }
-
 vector ordered_constrain(vector u) {
   int K = num_elements(u);
   vector[K] x;
@@ -122,8 +119,6 @@ void ordered_check(vector x) {
 
 /* ---- positive_ordered: positive steps from 0 */
 
-int positive_ordered_unconstrained_size(int K) { return K; }
-
 vector positive_ordered_constrain(vector u) {
   int K = num_elements(u);
   vector[K] x;
@@ -148,8 +143,6 @@ void positive_ordered_check(vector x) {
 }
 
 /* ---- sum_to_zero_vector: an orthonormal basis of the vectors that sum to zero */
-
-int sum_to_zero_unconstrained_size(int K) { return K - 1; }
 
 vector sum_to_zero_constrain(vector u) {
   int K = num_elements(u) + 1;
@@ -218,8 +211,6 @@ vector balanced_unconstrain(vector x) {
   return u;
 }
 
-int sum_to_zero_matrix_unconstrained_size(int N, int M) { return (N - 1) * (M - 1); }
-
 matrix sum_to_zero_matrix_constrain(vector u, int N, int M) {
   matrix[N, M - 1] half;
   matrix[N, M] x;
@@ -247,8 +238,6 @@ void sum_to_zero_matrix_check(matrix x) {
 
 /* ---- simplex: softmax of a vector that sums to zero (isometric log-ratio, since Stan 2.37) */
 
-int simplex_unconstrained_size(int K) { return K - 1; }
-
 vector simplex_constrain(vector u) { return softmax(sum_to_zero_constrain(u)); }
 
 real simplex_log_jacobian(vector u) {
@@ -268,8 +257,6 @@ void simplex_check(vector x) {
 }
 
 /* ---- stochastic matrices: each column, or each row, a simplex; unconstrained values in column-major order */
-
-int stochastic_column_unconstrained_size(int N, int M) { return (N - 1) * M; }
 
 matrix stochastic_column_constrain(vector u, int N, int M) {
   matrix[N, M] x;
@@ -294,8 +281,6 @@ vector stochastic_column_unconstrain(matrix x) {
 void stochastic_column_check(matrix x) {
   for (j in 1:cols(x)) require_simplex(x[, j]);
 }
-
-int stochastic_row_unconstrained_size(int N, int M) { return N * (M - 1); }
 
 matrix stochastic_row_constrain(vector u, int N, int M) {
   matrix[N, M - 1] free = to_matrix(u, N, M - 1);
@@ -325,8 +310,6 @@ void stochastic_row_check(matrix x) {
 
 /* ---- unit_vector: a point scaled to length 1; its density is that of a standard normal point */
 
-int unit_vector_unconstrained_size(int K) { return K; }
-
 vector unit_vector_constrain(vector u) {
   real length_squared = dot_self(u);
   require_positive_finite(length_squared);
@@ -346,8 +329,6 @@ void unit_vector_check(vector x) {
 
 /* ---- cholesky_factor_corr: canonical partial correlations tanh(u), row by row. What is left of a row's unit length
  * shrinks by sqrt(1 - tanh(u)^2) = 1 / cosh(u), which keeps its digits where tanh(u) is nearly 1. */
-
-int cholesky_factor_corr_unconstrained_size(int K) { return (K * (K - 1)) %/% 2; }
 
 matrix cholesky_factor_corr_constrain(vector u, int K) {
   matrix[K, K] L = rep_matrix(0, K, K);
@@ -405,8 +386,6 @@ void cholesky_factor_corr_check(matrix x) {
 
 /* ---- cholesky_factor_cov: row by row, the diagonal through exp */
 
-int cholesky_factor_cov_unconstrained_size(int M, int N) { return (N * (N + 1)) %/% 2 + (M - N) * N; }
-
 matrix cholesky_factor_cov_constrain(vector u, int M, int N) {
   matrix[M, N] L = rep_matrix(0, M, N);
   int position = 0;
@@ -450,8 +429,6 @@ void cholesky_factor_cov_check(matrix x) {
 
 /* ---- corr_matrix: canonical partial correlations tanh(u), column by column, of its Cholesky factor */
 
-int corr_matrix_unconstrained_size(int K) { return (K * (K - 1)) %/% 2; }
-
 matrix corr_matrix_constrain(vector u, int K) {
   return multiply_lower_tri_self_transpose(corr_matrix_cholesky(u, K));
 }
@@ -484,8 +461,9 @@ real corr_matrix_log_jacobian(vector u, int K) {
 }
 
 vector corr_matrix_unconstrain(matrix x) {
-  require_corr_matrix(x);
   int K = rows(x);
+  if (K == 0) return rep_vector(0, 0);
+  require_corr_matrix(x);
   matrix[K, K] L = cholesky_decompose(x);
   vector[(K * (K - 1)) %/% 2] u;
   vector[K] rest = rep_vector(1, K);
@@ -507,8 +485,6 @@ void corr_matrix_check(matrix x) {
 
 /* ---- cov_matrix: L L' of a Cholesky factor read as for cholesky_factor_cov */
 
-int cov_matrix_unconstrained_size(int K) { return (K * (K + 1)) %/% 2; }
-
 matrix cov_matrix_constrain(vector u, int K) {
   return multiply_lower_tri_self_transpose(cholesky_factor_cov_constrain(u, K, K));
 }
@@ -524,6 +500,7 @@ real cov_matrix_log_jacobian(vector u, int K) {
 }
 
 vector cov_matrix_unconstrain(matrix x) {
+  if (rows(x) == 0) return rep_vector(0, 0);
   require_cov_matrix(x);
   return cholesky_factor_cov_unconstrain(cholesky_decompose(x));
 }

@@ -26,6 +26,24 @@ _NO_FASTMATH = arith.FastMathFlagsAttr("none")
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 _FAST: dict[str, Attribute] = {"fastmath": _NO_FASTMATH}
 _REASSOCIATE: dict[str, Attribute] = {"fastmath": REASSOCIATE}
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+"""The ints of Stan."""
+
+Range = tuple[int, int]
+"""The least and the greatest value that an integer may have."""
+
+_I32_RANGE: Range = (INT_MIN, INT_MAX)
+_I64_RANGE: Range = (-(2**63), 2**63 - 1)
+_WIDE: Range = (-(2**40), 2**40)
+"""Sums and products within are computed in 64 bits without a thought of wrapping there."""
+
+_CHECKED: Range = (INT_MIN - 2**20, 2**32 - 1)
+"""Of these an index or size in 64 bits may be checked in place of the int of 32 bits that it stands for.
+
+Above the greatest int it is out of range, and so is the negative int that it wraps to. Below the smallest int it is
+negative, and wraps to an int that only a container of more than 16 GB has as an index.
+"""
+
 WRAPS: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 """Properties of integer ops that may overflow, as all of ours may."""
 
@@ -53,6 +71,29 @@ def _divide_by_zero(x: float, zero: float) -> float:
     return math.copysign(math.inf, x) * math.copysign(1.0, zero)
 
 
+def _contains(outer: Range, inner: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _product_range(a: Range, b: Range) -> Range:
+    corners = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
+    return min(corners), max(corners)
+
+
+_RANGES: dict[type[Operation], Callable[..., Range]] = {
+    arith.AddiOp: lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    arith.SubiOp: lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    arith.MuliOp: _product_range,
+    arith.MinSIOp: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    arith.MaxSIOp: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    arith.SelectOp: lambda _, a, b: (min(a[0], b[0]), max(a[1], b[1])),
+    arith.ExtSIOp: lambda a: a,
+    arith.ExtUIOp: lambda a: a if a[0] >= 0 else (0, 2**32 - 1),
+    arith.TruncIOp: lambda a: a,
+}
+"""The range of an op's result, before it wraps, from those of its operands."""
+
+
 class Builder:
     """One function under construction."""
 
@@ -64,7 +105,9 @@ class Builder:
         self._constants: dict[tuple[Attribute, Any], SSAValue] = {}
         self._bound: dict[int, SSAValue] = {}
         self.known: dict[SSAValue, int | float] = {}
-        self._scopes: list[dict[Any, SSAValue]] = [{}]
+        self._scopes: list[dict[Any, Any]] = [{}]
+        self.new_shape: Callable[[Sequence[SSAValue]], None] | None = None
+        """Called with the sizes of a container before they are multiplied."""
 
     # ------------------------------------------------------------ plumbing
 
@@ -116,9 +159,9 @@ class Builder:
         """Whether ops are written to the function's entry block."""
         return len(self._scopes) == 1
 
-    def remember(self, key: Any, value: SSAValue) -> SSAValue:
-        """Notes a value for `recall`, until the block being written ends; returns it."""
-        self._scopes[-1][key] = value
+    def remember(self, key: Any, value: SSAValue, *, everywhere: bool = False) -> SSAValue:
+        """Notes a value for `recall`, until the block being written ends or for the whole function; returns it."""
+        self._scopes[0 if everywhere else -1][key] = value
         return value
 
     def recall(self, key: Any) -> SSAValue | None:
@@ -172,6 +215,50 @@ class Builder:
             self._prologue.append(op)
             found = self._bound[slot] = op.results[0]
         return found
+
+    # ------------------------------------------------------------ ranges
+
+    def limit(self, a: SSAValue, least: int, greatest: int) -> None:
+        """Notes that an integer is in a range, from here to the end of the block being written."""
+        low, high = self.range_of(a)
+        self._scopes[-1]["range", a] = (max(low, least), min(high, greatest))
+
+    def limit_everywhere(self, a: SSAValue, least: int, greatest: int) -> None:
+        """As `limit`, of what is known at the start of the function."""
+        low, high = self._scopes[0].get(("range", a), (least, greatest))
+        self._scopes[0]["range", a] = (max(low, least), min(high, greatest))
+
+    def limit_size(self, a: SSAValue, least: int) -> None:
+        """Notes that an integer of 64 bits is a size, and what follows for the one that it is computed from."""
+        self.limit(a, least, INT_MAX)
+        greatest, op = INT_MAX, a.owner
+        while isinstance(op, arith.AddiOp | arith.SubiOp):
+            left, right = op.operands
+            if (known := self.known.get(right)) is not None:
+                a, change = left, -int(known) if isinstance(op, arith.AddiOp) else int(known)
+            elif (known := self.known.get(left)) is not None and isinstance(op, arith.AddiOp):
+                a, change = right, -int(known)
+            else:
+                return
+            least, greatest, op = least + change, greatest + change, a.owner
+            self.limit(a, least, greatest)
+
+    def range_of(self, a: SSAValue, depth: int = 16) -> Range:
+        """What is known of an integer's value: of loop variables, sizes, what was noted, and of sums of such."""
+        if (x := self.known.get(a)) is not None:
+            return int(x), int(x)
+        for scope in reversed(self._scopes):
+            if (found := scope.get(("range", a))) is not None:
+                return found
+        full = _I32_RANGE if a.type == i32 else (0, 1) if a.type == i1 else _I64_RANGE
+        op = a.owner
+        if isinstance(op, Block) or not depth or (rule := _RANGES.get(type(op))) is None:
+            return full
+        result = rule(*(self.range_of(operand, depth - 1) for operand in op.operands))
+        if not (full[0] <= result[0] and result[1] <= full[1]):
+            return full  # it may wrap
+        self._scopes[-1]["range", a] = result
+        return result
 
     # ------------------------------------------------------------ arithmetic
 
@@ -303,12 +390,29 @@ class Builder:
         return self.value(arith.TruncIOp, (a,), i32, WRAPS)
 
     def index(self, a: SSAValue) -> SSAValue:
-        """i32 → i64, through sums, differences and products, so that loop indices stay plain to LLVM.
+        """i32 → i64: through sums, differences and products that surely do not wrap, so that loop indices stay plain
+        to LLVM."""
+        return self._extended(a, _I32_RANGE)
 
-        An index that wraps in 32 bits is out of range in 64: the check that precedes every access sees it either way.
-        """
+    def index_to_check(self, a: SSAValue) -> SSAValue:
+        """As `index`, for an index or size that is checked next. It may be beyond the range of ints where the int of
+        32 bits would fail the check, too (`_CHECKED`)."""
+        return self._extended(a, _CHECKED)
+
+    def _extended(self, a: SSAValue, within: Range) -> SSAValue:
         if a.type == i64:
             return a
+        if (x := self.known.get(a)) is not None:
+            return self.i64(int(x))
+        least, greatest = within
+        wide = self._wide(a)
+        low, high = self.range_of(wide)
+        if least <= low and high <= greatest:
+            return wide
+        return self.recall(("extended", a)) or self.remember(("extended", a), self.value(arith.ExtSIOp, (a,), i64))
+
+    def _wide(self, a: SSAValue) -> SSAValue:
+        """A value of 64 bits whose lower half is `a`."""
         if (x := self.known.get(a)) is not None:
             return self.i64(int(x))
         if (found := self.recall(("index", a))) is not None:
@@ -319,12 +423,15 @@ class Builder:
             self._prologue.append(extension)
             self._scopes[0]["index", a] = extension.results[0]
             return extension.results[0]
-        if isinstance(op, arith.TruncIOp):
+        if isinstance(op, arith.TruncIOp) and _contains(_WIDE, self.range_of(op.operands[0])):
             result = op.operands[0]
-        elif isinstance(op, _WRAPPING):
-            left, right = self.index(op.operands[0]), self.index(op.operands[1])
-            fold = {arith.AddiOp: self.add, arith.SubiOp: self.sub, arith.MuliOp: self.mul}[type(op)]
-            result = fold(left, right)
+        elif (rule := _RANGES.get(type(op))) is not None and isinstance(op, _WRAPPING):
+            left, right = self._wide(op.operands[0]), self._wide(op.operands[1])
+            if _contains(_WIDE, rule(self.range_of(left), self.range_of(right))):
+                fold = {arith.AddiOp: self.add, arith.SubiOp: self.sub, arith.MuliOp: self.mul}[type(op)]
+                result = fold(left, right)
+            else:
+                result = self.value(arith.ExtSIOp, (a,), i64)
         else:
             result = self.value(arith.ExtSIOp, (a,), i64)
         return self.remember(("index", a), result)
@@ -397,7 +504,9 @@ class Builder:
         """`for (i = lower; i < upper; ++i)`; `body(i, carried)` returns the values to carry on."""
         types = [v.type for v in initial]
         block = Block(arg_types=[i64, *types])
+        first, end = self.range_of(lower)[0], self.range_of(upper)[1]
         with self.inside(block):
+            self._scopes[-1]["range", block.args[0]] = (first, max(first, end - 1))
             self.emit(scf.YieldOp, tuple(body(block.args[0], block.args[1:])))
         op = self.emit(
             scf.ForOp,

@@ -1,7 +1,8 @@
 """Errors of a compiled program at run time, and of its data.
 
 All derive from RuntimeError, as BridgeStan's do. `Rejection` and `FatalError` come from the program's site table: a
-status of 1 or 2, the number of the site and up to four values (`Site.message` has `{0}`, `{1}`, ... for them).
+status of 1 or 2, the number of the site and up to four values (`Site.message` has `{0}`, `{1}`, ... for them, `{0:int}`
+for one that wraps as ints do).
 """
 
 from __future__ import annotations
@@ -157,6 +158,7 @@ class Site:
             text = self.message
             for position, value in enumerate(values):
                 text = text.replace(f"{{{position}}}", value_text(value))
+                text = text.replace(f"{{{position}:int}}", value_text((value + 2**31) % 2**32 - 2**31))
         kind = Rejection if status == 1 else FatalError
         return kind(text, self.function, self.file, self.line, self.column, values)
 

@@ -41,6 +41,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_context_free": (_NOTHING, (_POINTER,)),
     "ulam_context_bytes": (_I64, (_POINTER,)),
     "ulam_context_stoppable": (_NOTHING, (_POINTER,)),
+    "ulam_machine_bytes": (_I64, ()),
+    "ulam_available_bytes": (_I64, ()),
     "ulam_bound_memory_new": (_POINTER, ()),
     "ulam_bound_memory_free": (_NOTHING, (_POINTER,)),
     "ulam_bound_memory_alloc": (_POINTER, (_POINTER, _I64)),
@@ -126,6 +128,16 @@ def exact_blocks() -> bool:
     """Whether code is to be emitted for a runtime that gives each block pages of its own (c/guard_pages.h)."""
     loaded = library()
     return hasattr(loaded, "ulam_guard_whole_lines") and not loaded.ulam_guard_whole_lines()
+
+
+def machine_bytes() -> int:
+    """Memory and swap space of this machine, or what this process may have of them."""
+    return library().ulam_machine_bytes()
+
+
+def available_bytes() -> int:
+    """What of it is free."""
+    return library().ulam_available_bytes()
 
 
 def symbol_address(name: str) -> int:

@@ -33,6 +33,7 @@ from ulam.runtime.errors import (
     UlamError,
 )
 from ulam.runtime.interrupts import checkpoint, held, stoppable
+from ulam.runtime.memory import check_memory
 from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
 from ulam.runtime.profiler import Profiler, Region
@@ -317,14 +318,18 @@ class BoundProgram:
                 self.profiler.attach(context)
                 self.profiler.enter(context, "data")
 
+            counts: dict[str, int] = {}
+
             def dims_of(variable: GlobalVariable) -> Dims:
                 # Of a parameter, the number of its unconstrained values follows the sizes.
                 rank = variable.n_dims
                 status, sizes = context.run_dims(dims_entry, setup.bound, variable.index, rank + 1)
                 if status:
                     raise ValueProblem(f"has a wrong size: {setup.error(status, context)}")
-                if any(size < 0 for size in sizes[:rank]):
+                if any(size < 0 for size in sizes):
                     raise ValueProblem(negative_size(variable, sizes[:rank]))
+                if variable.block == "parameters":
+                    counts[variable.name] = sizes[rank]
                 return tuple(sizes[:rank])
 
             def store(variable: GlobalVariable, array: Array) -> None:
@@ -336,6 +341,11 @@ class BoundProgram:
                     data.set_int(variable.slot, int(array))
                 else:
                     data.set_real(variable.slot, float(array))
+                if variable.element == "int" and variable.constraint == "bounds":
+                    # At once, and not by `prepare`: sizes of the variables that follow may depend on it.
+                    status, _ = context.run_dims(dims_entry, setup.bound, len(self.variables) + variable.index, 0)
+                    if status:
+                        raise ValueProblem(str(setup.error(status, context)).removeprefix(f"{variable.name} "))
 
             bind_values(self.of_block("data"), source, dims_of, store)
             before = None if rng is None else rng.generator.state
@@ -350,4 +360,5 @@ class BoundProgram:
                         variable.dims = dims_of(variable)
                     except ValueProblem as problem:
                         raise DataError([f"variable '{variable.name}' {problem}"]) from None
+            check_memory(self.variables, counts)
         return data

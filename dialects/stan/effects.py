@@ -121,6 +121,14 @@ class DeclaresVariable(HasEffects):
         return Effect.WRITES_VAR | Effect.THROWS if op.operands else Effect.WRITES_VAR
 
 
+class ChecksSizes(HasEffects):
+    """Throws on sizes that a declared variable cannot have; harmless for a value that no variable declares."""
+
+    @classmethod
+    def stan_effects(cls, op: Operation) -> Effect:
+        return Effect.THROWS if op.operands and "var_name" in op.properties else Effect.NONE
+
+
 class AddsTarget(HasEffects):
     EFFECTS = Effect.ADDS_TARGET
 

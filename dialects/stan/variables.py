@@ -22,7 +22,14 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
-from ulam.dialects.stan.effects import DeclaresVariable, DefinesVariable, ReadsVariable, Throws, WritesVariable
+from ulam.dialects.stan.effects import (
+    ChecksSizes,
+    DeclaresVariable,
+    DefinesVariable,
+    ReadsVariable,
+    Throws,
+    WritesVariable,
+)
 from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed
 
 INDEX_OPERANDS = {"single": 1, "multiple": 1, "between": 2, "from": 1, "to": 1, "all": 0}
@@ -233,12 +240,16 @@ class IndexOp(PlainOperation):
 
 @irdl_op_definition
 class UninitializedOp(PlainOperation):
-    """The value of a variable that is declared but not yet assigned: NaN, or the smallest int. Value form only."""
+    """The value of a variable that is declared but not yet assigned: NaN, or the smallest int. Value form only.
+
+    `var_name`: of the declaration that this is left of; then it throws unless the sizes are such.
+    """
 
     name = "stan.uninitialized"
+    var_name = opt_prop_def(StringAttr)
     sizes = var_operand_def(INT)
     res = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(ChecksSizes())
 
 
 @irdl_op_definition

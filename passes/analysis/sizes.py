@@ -24,6 +24,8 @@ from ulam.passes.analysis.value_sizes import value_sizes
 from ulam.passes.variable_form import LOOPS, Variable, is_global, literal_of
 from ulam.passes.walk import ops_within
 
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in "+-*")
 _NEG = stan.UNARY_OPERATORS["-"]
 _MATRIX_OF_ONE_SIZE = ("cholesky_factor_corr", "cholesky_factor_cov", "corr_matrix", "cov_matrix")
@@ -51,6 +53,7 @@ class SizeFacts:
     _forms: dict[SSAValue, Form] = field(default_factory=dict)
     _of_variables: dict[Hashable, Form | None] = field(default_factory=dict)
     _minima: dict[Hashable, int] = field(default_factory=dict)
+    _maxima: dict[Hashable, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         declarations: list[Variable] = []
@@ -81,23 +84,29 @@ class SizeFacts:
         return uses.declaration if uses is not None else None
 
     def _learn_minima(self, declaration: Variable) -> None:
-        """Bounds of data, and that sizes of global variables are not negative."""
+        """Bounds of data, and that sizes of global variables are not negative: of `N + 1` that it does not wrap."""
         if not is_global(declaration):
             return
         in_data = _kind(declaration) == "data"
-        if in_data and declaration.results[0].type == stan.VarType(stan.INT) and declaration.lower is not None:
-            lower = literal_of(declaration.lower)
-            if isinstance(lower, int):
-                self._at_least(self.key(declaration.results[0]), lower)
+        if in_data and declaration.results[0].type == stan.VarType(stan.INT):
+            key = self.key(declaration.results[0])
+            if declaration.lower is not None and isinstance(lower := literal_of(declaration.lower), int):
+                self._at_least(key, lower)
+            if declaration.upper is not None and isinstance(upper := literal_of(declaration.upper), int):
+                self._at_most(key, upper)
         for size in declaration.sizes:
             form = self.form(size)
-            if form.constant == 0 and len(form.terms) == 1:
+            if form.constant >= 0 and len(form.terms) == 1:
                 ((atom, count),) = form.terms
                 if count == 1:
-                    self._at_least(atom, 0)
+                    self._at_least(atom, -form.constant)
+                    self._at_most(atom, INT_MAX - form.constant)
 
     def _at_least(self, atom: Hashable, value: int) -> None:
         self._minima[atom] = max(value, self._minima.get(atom, value))
+
+    def _at_most(self, atom: Hashable, value: int) -> None:
+        self._maxima[atom] = min(value, self._maxima.get(atom, value))
 
     # ------------------------------------------------------------ ints
 
@@ -178,6 +187,20 @@ class SizeFacts:
             least += count * known
         return least
 
+    def is_exact(self, form: Form) -> bool:
+        """Whether an int of this form surely is the sum that the form says: whether it cannot wrap."""
+        low = high = form.constant
+        for atom, count in form.terms:
+            is_size = isinstance(atom, tuple) and atom[0] == "size"
+            ends = (count * self._minima.get(atom, 0 if is_size else INT_MIN), count * self._maxima.get(atom, INT_MAX))
+            low, high = low + min(ends), high + max(ends)
+        return low >= INT_MIN and high <= INT_MAX
+
+    def gap(self, loop: stan.ForOp) -> Form | None:
+        """`upper - lower`, None where one of them may wrap."""
+        lower, upper = self.form(loop.lower), self.form(loop.upper)
+        return upper.plus(lower, -1) if self.is_exact(lower) and self.is_exact(upper) else None
+
     # ------------------------------------------------------------ sizes
 
     def sizes(self, container: SSAValue) -> list[Form | None]:
@@ -225,13 +248,15 @@ class SizeFacts:
             loop = atom.owner.parent_op() if isinstance(atom, BlockArgument) else None
             if not isinstance(loop, stan.ForOp) or count != 1 or atom is not loop.body.block.args[0]:
                 continue
+            if self.gap(loop) is None:
+                return False
             variable = Form(0, frozenset(((atom, 1),)))
             lowest = lowest.plus(variable, -1).plus(self.form(loop.lower))
             highest = highest.plus(variable, -1).plus(self.form(loop.upper))
         return self.is_at_least(lowest, ONE) and self.is_at_least(size, highest)
 
     def is_at_least(self, form: Form, other: Form) -> bool:
-        """Whether `form >= other` for sure."""
+        """Whether `form >= other` for sure, as sums that do not wrap."""
         least = self.minimum(form.plus(other, -1))
         return least is not None and least >= 0
 

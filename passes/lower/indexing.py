@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.passes.builder import INT_MAX
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.lowering import FATAL, Lowering, Storage, handles, names
 from ulam.passes.lower.values import (
@@ -23,7 +24,7 @@ from ulam.passes.lower.values import (
     write,
 )
 
-_OUT_OF_RANGE = "accessing element out of range. index {0} out of range; expecting index to be between 1 and {1}"
+_OUT_OF_RANGE = "accessing element out of range. index {0:int} out of range; expecting index to be between 1 and {1}"
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Selection:
         """The position in the dimension of the `k`-th selected element."""
         builder = low.builder
         if self.gather is not None:
-            return builder.sub(builder.index(self.gather.at([k])), builder.i64(1))
+            return builder.sub(builder.index_to_check(self.gather.at([k])), builder.i64(1))
         assert self.offset is not None
         return builder.add(self.offset, k)
 
@@ -69,26 +70,28 @@ def _selection(low: Lowering, kind: str, size: SSAValue, operands) -> Selection:
     builder = low.builder
     one = builder.i64(1)
     if kind == "single":
-        return Selection(check_index(low, low.integer(next(operands)), size))
+        return Selection(check_index(low, low.size(next(operands)), size))
     if kind == "multiple":
         indices = low.container(next(operands))
         if not indices.cheap:
             indices = materialize(builder, indices)
 
         def checked(k: SSAValue, element: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            check_index(low, builder.index(element), size)
+            check_index(low, builder.index_to_check(element), size)
             return ()
 
         for_each_element(builder, indices, checked)
         return Selection(None, indices.dims[0], None, indices)
     if kind == "all":
         return Selection(None, size, builder.i64(0))
-    lower = low.integer(next(operands)) if kind in ("between", "from") else one
+    lower = low.size(next(operands)) if kind in ("between", "from") else one
     upper = low.integer(next(operands)) if kind in ("between", "to") else size
     length = builder.add(builder.sub(upper, lower), one)
     if builder.known.get(length, 1) <= 0 or length not in builder.known:
         length = builder.value(arith.MaxSIOp, (length, builder.i64(0)), i64)
     empty = builder.cmpi("sgt", lower, upper)
+    if builder.range_of(lower)[1] > INT_MAX:  # stands for a negative int then
+        empty = builder.both(empty, builder.cmpi("sle", lower, builder.i64(INT_MAX)))
     for bound, message in ((lower, kind != "to"), (upper, kind != "from")):
         if message and not low.in_range(bound, size) and bound is not size:
             inside = builder.cmpi("ult", builder.sub(bound, one), size)

@@ -68,8 +68,8 @@ def _as_container(value: Value) -> Container:
 def _size(low: Lowering, value: Value, what: str = "to_matrix") -> SSAValue:
     """An int argument that is a size: checked not to be negative, i64."""
     assert isinstance(value, SSAValue)
-    size = low.builder.index(value)
-    low.check_size(size, f"{what}: a size")
+    size = low.builder.index_to_check(value)
+    low.check_size(size, f"{low.subject() or what}: a size must not be negative")
     return size
 
 
@@ -522,7 +522,7 @@ def parts(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     elif name == "tail":
         start = builder.sub(size, count)
     else:
-        start = builder.sub(builder.index(arguments[1]), builder.i64(1))  # type: ignore[arg-type]
+        start = builder.sub(builder.index_to_check(arguments[1]), builder.i64(1))  # type: ignore[arg-type]
     end = builder.add(start, count)
     nonnegative = builder.cmpi("sge", start, builder.i64(0))
     low.check(
@@ -540,7 +540,7 @@ def row_or_column(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Val
     value = materialize_unless_cheap(low, _as_container(arguments[0]))
     builder = low.builder
     which = 0 if op.callee.data == "row" else 1
-    n = check_index(low, builder.index(arguments[1]), value.dims[which])  # type: ignore[arg-type]
+    n = check_index(low, builder.index_to_check(arguments[1]), value.dims[which])  # type: ignore[arg-type]
     chosen = [Selection(n)] if which == 0 else [Selection(None, value.dims[0], builder.i64(0)), Selection(n)]
     return _select(low, op, value, chosen)
 
@@ -549,7 +549,7 @@ def row_or_column(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Val
 def block(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
     value = materialize_unless_cheap(low, _as_container(arguments[0]))
-    numbers = [builder.index(a) for a in arguments[1:]]  # type: ignore[arg-type]
+    numbers = [builder.index_to_check(a) for a in arguments[1:]]  # type: ignore[arg-type]
     row, column = numbers[0], numbers[1]
     one = builder.i64(1)
     name = op.callee.data
@@ -558,7 +558,7 @@ def block(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     for start, length, size in zip((row, column), heights, value.dims, strict=True):
         first = builder.sub(start, one)
         if length is not one:
-            low.check_size(length, f"{name}: a length")
+            low.check_size(length, f"{name}: a length must not be negative")
         inside = builder.both(
             builder.cmpi("sge", first, builder.i64(0)), builder.cmpi("sle", builder.add(first, length), size)
         )

@@ -22,7 +22,7 @@ from ulam.passes.lower.kernel_calls import (
     mdivide_left,
     mdivide_right,
 )
-from ulam.passes.lower.lowering import FATAL, Lowering
+from ulam.passes.lower.lowering import Lowering
 from ulam.passes.lower.values import (
     Container,
     Value,
@@ -207,13 +207,9 @@ def _random_container(
             if parameter.element == "f64":
                 scalar = builder.to_real(scalar)
             elif "value*value" in kernel.arguments:
-                n = builder.index(scalar)
-                low.check(
-                    builder.cmpi("sge", n, builder.i64(0)),
-                    FATAL,
-                    f"{name}: the size must not be negative, but is {{0}}",
-                    n,
-                )
+                n = builder.index_to_check(scalar)
+                low.check_size(n, f"{name}: the size must not be negative")
+                low.check_shape(name, [n, n])
                 sizes["value"] = n
             inputs.append(scalar)
     out = call_kernel(low, name, inputs, sizes)[0]

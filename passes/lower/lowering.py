@@ -7,8 +7,10 @@ and `densities`. A handler reads the values of its operands with `low.value(ssa)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from xdsl.dialects import arith
@@ -29,7 +31,7 @@ from ulam.dialects import ad, rt, stan
 from ulam.passes.analysis.call_context import DENSITY_SUFFIXES
 from ulam.passes.analysis.effects_low import viewed
 from ulam.passes.analysis.nesting import ancestor_in, block_of
-from ulam.passes.builder import BUFFER_REAL, Builder
+from ulam.passes.builder import BUFFER_REAL, INT_MAX, Builder
 from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
 
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 REJECTION = 1
 FATAL = 2
+
+MOST_BYTES = 2**47
+"""No container is larger: it is all the memory that a program can have on the processors of today."""
 
 
 @dataclass
@@ -149,8 +154,10 @@ class Lowering:
         self.jacobian: SSAValue | None = None  # i1: whether jacobian adjustments count
         self.deferred: set[SSAValue] = set()  # reals that are written where they are added to the target
         self.ranges: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # loop variable (i64) → its first and last value
+        self.globals_checked = False  # whether sizes of global variables were checked when data were bound
+        self.current: Operation | None = None  # the op that is being lowered
         self._data: dict[SSAValue, bool] = {}
-        self._sizes: set[SSAValue] = set()
+        builder.new_shape = self.check_shape_of_result
 
     # ------------------------------------------------------------ walking
 
@@ -164,8 +171,8 @@ class Lowering:
         handler = HANDLERS.get(type(op))
         if handler is None:
             raise NotSupportedError(f"'{op.name}' cannot be lowered yet", op.location)
-        outer = self.builder.location
-        self.builder.location = self.place(op)
+        outer, outer_op = self.builder.location, self.current
+        self.builder.location, self.current = self.place(op), op
         try:
             handler(self, op)
         except NotSupportedError as error:
@@ -175,7 +182,7 @@ class Lowering:
             raise
         except Exception as error:
             raise LoweringError(error, self.error_location()) from error
-        self.builder.location = outer
+        self.builder.location, self.current = outer, outer_op
 
     def place(self, op: Operation) -> LocationAttr | None:
         """Where what is written for `op` belongs in the user's program: the ops of library functions, to the call."""
@@ -207,8 +214,14 @@ class Lowering:
         """A Stan int as i64."""
         return self.builder.index(self.scalar(ssa))
 
+    def size(self, ssa: SSAValue) -> SSAValue:
+        """A Stan int as i64 that is checked to be a size, or was."""
+        return self.builder.index_to_check(self.scalar(ssa))
+
     def define(self, ssa: SSAValue, value: Value) -> None:
         """Gives the result of an op, deciding whether a container is computed now or where it is used."""
+        if isinstance(value, Container) and len(value.dims) > 1:
+            self.check_shape_of_result(value.dims)
         if isinstance(value, Container) and not self._stays_lazy(ssa, value):
             value = materialize(self.builder, value, copy=bool(value.variables))
         self.env[ssa] = value
@@ -305,14 +318,6 @@ class Lowering:
         same = last is size or (last in known and size in known and known[last] <= known[size])
         return first is not None and first >= 1 and same
 
-    def is_size(self, value: SSAValue) -> bool:
-        """Whether a size (i64) has been checked before not to be negative; from now on it has."""
-        if value in self._sizes:
-            return True
-        if self.builder.at_top_level:
-            self._sizes.add(value)
-        return False
-
     # ------------------------------------------------------------ errors
 
     def check(
@@ -344,12 +349,64 @@ class Lowering:
             location = frame.location
         return location
 
-    def check_size(self, size: SSAValue, what: str) -> None:
-        """Throws if a size (i64) is negative."""
-        if self.builder.known.get(size, -1) >= 0 or self.is_size(size):
+    def check_size(self, size: SSAValue, what: str, expression: str = "", *, least: int = 0) -> None:
+        """Throws unless a size (i64, `size`) is an int that is not less than `least`; `what` says so, and
+        `expression` is how the size is written, if it has a name."""
+        builder = self.builder
+        low, high = builder.range_of(size)
+        if low >= least and high <= INT_MAX:
             return
-        ok = self.builder.cmpi("sge", size, self.builder.i64(0))
-        self.check(ok, FATAL, f"{what} must not be negative, but is {{0}}", size)
+        if high > INT_MAX:  # the int that it stands for is negative then
+            ok = builder.cmpi("ule", builder.sub(size, builder.i64(least)), builder.i64(INT_MAX - least))
+        else:
+            ok = builder.cmpi("sge", size, builder.i64(least))
+        self.check(ok, FATAL, f"{what}, but {expression + ' ' if expression else ''}is {{0:int}}", size)
+        builder.limit_size(size, least)
+
+    def check_shape(self, what: str, dims: Sequence[SSAValue], element_bytes: int = 8) -> None:
+        """Throws if no machine can hold a container of these sizes (i64, not negative)."""
+        builder = self.builder
+        if builder.recall(_shape_key(dims)) is not None:
+            return
+        most = 1
+        for size in dims:
+            most *= max(1, builder.range_of(size)[1])
+        if most > MOST_BYTES // element_bytes:
+            one, count = builder.i64(1), None
+            for size in dims:
+                # A size of 0 counts as 1: products of some of the sizes are loop bounds and offsets, too.
+                positive = size
+                if builder.range_of(size)[0] < 1:
+                    positive = builder.value(arith.MaxSIOp, (size, one), i64)
+                factor = builder.to_real(positive)
+                count = factor if count is None else builder.mulf(count, factor)
+            assert count is not None
+            ok = builder.cmpf("ole", count, builder.f64(float(MOST_BYTES // element_bytes)))
+            shown = [*dims[:3], builder.mulf(count, builder.f64(float(element_bytes)))]
+            sizes = " x ".join(f"{{{n}}}" for n in range(len(shown) - 1)) + (" x ..." if len(dims) > 3 else "")
+            message = f"{what}: sizes {sizes} need {{{len(shown) - 1}}} bytes, more than any machine has"
+            self.check(ok, FATAL, message, *shown)
+        self.note_shape(dims)
+
+    def note_shape(self, dims: Sequence[SSAValue], *, everywhere: bool = False) -> None:
+        """From here to the end of the block, containers of these sizes, or of some of them, need no check."""
+        shapes = [dims] if len(dims) > 5 else [s for r in range(2, len(dims) + 1) for s in combinations(dims, r)]
+        for some in shapes:
+            self.builder.remember(_shape_key(some), some[0], everywhere=everywhere)
+
+    def check_shape_of_result(self, dims: Sequence[SSAValue]) -> None:
+        """As `check_shape`, of what the current op computes."""
+        self.check_shape(self.subject(), dims)
+
+    def subject(self) -> str:
+        """What an error of the current op is about: the function or operator as the program has it."""
+        for frame in self.frames:
+            if frame.function.library is not None:
+                return frame.function.sym_name.data.partition(".")[0]
+        op = self.current
+        if isinstance(op, stan.CallOp):
+            return op.callee.data
+        return getattr(op, "SYMBOL", None) or "a container"
 
     def check_equal_sizes(self, function: str, a: Container, b: Container) -> None:
         """Throws unless two containers have the same shape."""
@@ -447,6 +504,11 @@ class Lowering:
         if isinstance(template, Tuple):
             return Tuple(template.type, [self._rebuild(f, parts) for f in template.fields])
         return next(parts)
+
+
+def _shape_key(dims: Sequence[SSAValue]) -> tuple[str, frozenset[tuple[SSAValue, int]]]:
+    """Names the shapes that have these sizes, in whatever order."""
+    return "shape", frozenset(Counter(dims).items())
 
 
 def _last_user(ssa: SSAValue, block: Block | None) -> Operation | None:

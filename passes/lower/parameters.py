@@ -1,22 +1,26 @@
 """Parameters: from the unconstrained vector to constrained values and back, by library/transforms.stan.
 
-`X_constrain`, `X_log_jacobian`, `X_unconstrain`, `X_check` and, for containers, `X_unconstrained_size`.
+`X_constrain`, `X_log_jacobian`, `X_unconstrain`, `X_check`; how many unconstrained values make one container is a row
+of `UNCONSTRAINED_SIZES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan, trace
 from ulam.library.constraints import CONTAINER_FAMILIES, scalar_family
-from ulam.passes.builder import BUFFER_REAL
+from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.calls import as_formal, holds, inline
 from ulam.passes.lower.lowering import REJECTION, Holder, Lowering, handles
-from ulam.passes.lower.statements import add_jacobian, checked_sizes, declared_dims
+from ulam.passes.lower.sizes import checked_sizes, declared_dims
+from ulam.passes.lower.statements import add_jacobian
 from ulam.passes.lower.values import (
     Container,
     Tuple,
@@ -63,13 +67,46 @@ def transform_of(low: Lowering, op: Declared, dims: Sequence[SSAValue]) -> Trans
     type_ = declared_type(op)
     rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
     written = [low.scalar(s) for s in list(op.sizes)[rank:]]
-    size_function = function_named(low, f"{family}_unconstrained_size", op)
-    sizes = written * (len(size_function.function_type.inputs) // len(written)) if len(written) else []
-    size = inline(low, size_function, sizes, op.location, False, [False] * len(sizes))
-    assert isinstance(size, SSAValue)
-    slice_size = builder.index(size)
+    n_sizes, unconstrained_size = UNCONSTRAINED_SIZES[constraint]
+    written = written * (n_sizes // len(written)) if written else []
+    slice_size = unconstrained_size(builder, *(low.size(size) for size in (list(op.sizes)[rank:] * 2)[:n_sizes]))
     count = builder.mul(total(builder, dims[:rank]), slice_size)
-    return Transform(family, list(sizes), False, count, slice_size)
+    return Transform(family, list(written), False, count, slice_size)
+
+
+def _triangle(builder: Builder, size: SSAValue) -> SSAValue:
+    """size (size - 1) / 2: the elements below a diagonal."""
+    doubled = builder.mul(size, builder.sub(size, builder.i64(1)))
+    if (known := builder.known.get(doubled)) is not None:
+        return builder.i64(int(known) // 2)
+    return builder.value(arith.ShRSIOp, (doubled, builder.i64(1)), i64)
+
+
+def _lower_trapezoid(builder: Builder, rows: SSAValue, columns: SSAValue) -> SSAValue:
+    """The elements of the lower triangle of a matrix with at least as many rows as columns."""
+    below = builder.mul(builder.sub(rows, columns), columns)
+    return builder.add(builder.add(_triangle(builder, columns), columns), below)
+
+
+def _less_one(builder: Builder, size: SSAValue) -> SSAValue:
+    return builder.sub(size, builder.i64(1))
+
+
+UNCONSTRAINED_SIZES: dict[str, tuple[int, Callable[..., SSAValue]]] = {
+    "simplex": (1, _less_one),
+    "ordered": (1, lambda _, size: size),
+    "positive_ordered": (1, lambda _, size: size),
+    "unit_vector": (1, lambda _, size: size),
+    "sum_to_zero_vector": (1, _less_one),
+    "sum_to_zero_matrix": (2, lambda b, rows, columns: b.mul(_less_one(b, rows), _less_one(b, columns))),
+    "cholesky_factor_corr": (1, _triangle),
+    "cholesky_factor_cov": (2, _lower_trapezoid),
+    "corr_matrix": (1, _triangle),
+    "cov_matrix": (1, lambda b, size: b.add(_triangle(b, size), size)),
+    "column_stochastic_matrix": (2, lambda b, rows, columns: b.mul(_less_one(b, rows), columns)),
+    "row_stochastic_matrix": (2, lambda b, rows, columns: b.mul(rows, _less_one(b, columns))),
+}
+"""Constraint of a container → its number of sizes, and how many unconstrained values there are for them (i64)."""
 
 
 def _scalar_family(low: Lowering, op: Declared) -> tuple[str | None, list[Value]]:
@@ -267,7 +304,7 @@ def jacobian(low: Lowering, op: trace.JacobianOp) -> None:
 def _constrainer(
     low: Lowering, op: trace.ConstrainOp | trace.JacobianOp, *, constrains: bool = True, adjusts: bool = True
 ) -> Constrainer:
-    dims = checked_sizes(low, op.var_name.data, op.declared, op.sizes)
+    dims = checked_sizes(low, op.var_name.data, op.declared, op.sizes, op.constraint.data)
     return Constrainer(low, op, dims, constrains=constrains, adjusts=adjusts)
 
 

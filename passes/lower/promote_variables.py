@@ -78,7 +78,10 @@ class _Variable:
         if self.uninitialized is None:
             declaration = self.declaration
             op = stan.UninitializedOp.create(
-                operands=tuple(declaration.sizes), result_types=(self.type,), location=declaration.location
+                operands=tuple(declaration.sizes),
+                result_types=(self.type,),
+                properties={"var_name": StringAttr(declaration.told_name)} if declaration.sizes else {},
+                location=declaration.location,
             )
             op.results[0].name_hint = self.name
             assert declaration.parent is not None

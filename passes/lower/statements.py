@@ -20,10 +20,10 @@ from ulam.passes.lower.shapes import (
     check_shape,
     from_carried_parts,
     refuse_arrays_of_tuples,
-    size_count,
     sizes_vary_as,
     unassigned_value,
 )
+from ulam.passes.lower.sizes import checked_sizes, declared_dims
 from ulam.passes.lower.values import (
     Container,
     Tuple,
@@ -45,23 +45,6 @@ def declare(low: Lowering, op: stan.DeclareOp) -> None:
         raise NotSupportedError("assigning to a part of a field of a tuple is not supported yet", op.location)
     refuse_arrays_of_tuples(type_, op.location)
     low.env[op.res] = low.new_storage(op.told_name, type_, declared_dims(low, op))
-
-
-def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[SSAValue]:
-    """Sizes of a declared variable's dimensions, field by field of a tuple."""
-    return checked_sizes(low, op.told_name, op.res.type.element, op.sizes)
-
-
-def checked_sizes(low: Lowering, name: str, type_: Attribute, sizes: Sequence[SSAValue]) -> list[SSAValue]:
-    """Sizes as i64, checked not to be negative; square types get both sizes."""
-    dims = []
-    for ssa in sizes:
-        size = low.integer(ssa)
-        low.check_size(size, f"{name}: a size")
-        dims.append(size)
-    if len(dims) < size_count(type_, low.builder.location):
-        dims.append(dims[-1])
-    return dims
 
 
 @handles(stan.GlobalOp)
@@ -107,7 +90,12 @@ def _ancestor_in(op: Operation, block: Block | None) -> Operation | None:
 
 @handles(stan.UninitializedOp)
 def uninitialized(low: Lowering, op: stan.UninitializedOp) -> None:
-    low.env[op.res] = unassigned_value(low, op.res.type, [low.integer(s) for s in op.sizes])
+    type_ = op.res.type
+    if op.var_name is None:
+        sizes = [low.size(s) for s in op.sizes]
+    else:
+        sizes = checked_sizes(low, op.var_name.data, type_, op.sizes)
+    low.env[op.res] = unassigned_value(low, type_, sizes)
 
 
 @handles(stan.AssertShapeOp)
@@ -115,7 +103,7 @@ def assert_shape(low: Lowering, op: Operation) -> None:
     """The size check of a whole assignment to a variable that became a value."""
     value = low.value(op.operands[0])
     name = op.properties["var_name"].data  # type: ignore[attr-defined]
-    check_shape(low, name, value, [low.integer(s) for s in op.operands[1:]])
+    check_shape(low, name, value, checked_sizes(low, name, op.results[0].type, op.operands[1:]))
     low.define(op.results[0], value)
 
 

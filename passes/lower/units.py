@@ -28,15 +28,17 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
-from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, Builder
+from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, INT_MAX, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower import callbacks, indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
-from ulam.passes.lower.lowering import Holder, Lowering, ProfileKey, Site, Storage, profile_key
+from ulam.passes.lower.int_ranges import int_ranges
+from ulam.passes.lower.lowering import FATAL, Holder, Lowering, ProfileKey, Site, Storage, profile_key
 from ulam.passes.lower.outlined import Outlined
 from ulam.passes.lower.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
 from ulam.passes.lower.shapes import refuse_arrays_of_tuples, size_count
-from ulam.passes.lower.statements import begin_profile, checked_sizes, declared_dims, end_profile
+from ulam.passes.lower.sizes import checked_sizes, declared_dims
+from ulam.passes.lower.statements import begin_profile, end_profile
 from ulam.passes.lower.thread_target import target_as_value
 from ulam.passes.lower.values import (
     Container,
@@ -93,6 +95,8 @@ class Program:
     """Whether the unit that is being lowered records profiles."""
     outlined: Outlined = field(default_factory=lambda: Outlined({}))
     """The recursive functions of the unit that is being lowered."""
+    is_bound: bool = False
+    """Whether the unit that is being lowered runs with data that were checked, for which all sizes were."""
 
     def add_globals(self, kind: str, op: stan.DeclareOp | stan.ParameterOp) -> None:
         """The variable that `op` declares at the top level of a block."""
@@ -220,6 +224,8 @@ class FunctionWriter:
         self.low = Lowering(self.builder, program.functions, sites, program.outlined)
         self.low.globals = _Globals(self._bound_global)
         self.low.profiles = program.profiles if program.profiled else None
+        self.low.globals_checked = program.is_bound
+        self.ranges = int_ranges(program) if program.is_bound else {}
         self.prepares = prepares
 
     def finish(self, results: Sequence[SSAValue] = (), **attributes: Attribute) -> func.FuncOp:
@@ -244,7 +250,10 @@ class FunctionWriter:
         type_ = variable.type
         n_dims = rank_of(type_)
         if not n_dims:
-            return Holder(name, self.builder.bound(variable.slot, element_type(type_)))
+            scalar = self.builder.bound(variable.slot, element_type(type_))
+            if (known := self.ranges.get(name)) is not None:
+                self.builder.limit_everywhere(scalar, *known)
+            return Holder(name, scalar)
         dims = self._bound_dims(variable, n_dims)
         buffer = self.builder.bound(variable.slot, buffer_type(type_))
         return Holder(name, in_buffer(self.builder, type_, dims, buffer, data_only=True))
@@ -260,6 +269,8 @@ class FunctionWriter:
             else:
                 assert variable.slot is not None
                 result.append(self.builder.bound(variable.slot + 1 + n, i64))
+            self.builder.limit_everywhere(result[-1], 0, INT_MAX)
+        self.low.note_shape(result, everywhere=True)
         return result
 
     def _at_entry(self, size: SSAValue) -> SSAValue:
@@ -425,7 +436,8 @@ def lower_unit(program: Program, name: str, *, whole_terms: bool = False) -> Uni
     """The functions of a unit, before differentiation and hoisting. `whole_terms`: see `target_terms`."""
     sites: list[Site] = []
     profiled = name not in LOCATING_UNITS and not name.startswith("hessian_vector")
-    program = replace(program, outlined=Outlined(program.functions, whole_terms), profiled=profiled)
+    outlined = Outlined(program.functions, whole_terms)
+    program = replace(program, outlined=outlined, profiled=profiled, is_bound=name != "setup")
     if name == "setup":
         functions = [_data_dims(program, sites), _prepare(program, sites)]
     elif name in ("constrain", "locate_constrain"):
@@ -467,34 +479,58 @@ def log_density(
 
 
 def _data_dims(program: Program, sites: list[Site]) -> func.FuncOp:
-    """`data_dims(k, out)`: sizes of global variable number k; for parameters then their unconstrained size."""
+    """`data_dims(k, out)`: sizes of global variable number k; for parameters then their unconstrained size.
+
+    From the number of global variables on: checks the declared bounds of variable k less that number, int data; so
+    that an int that sizes depend on is known to be wrong before they are.
+    """
     writer = FunctionWriter(program, sites, "data_dims", (i64, BUFFER_I64))
     builder, low = writer.builder, writer.low
     number, out = writer.block.args
-    for variable in program.globals.values():
-        n_dims = rank_of(variable.type)
-        is_parameter = variable.block == "parameters"
-        if not n_dims and not is_parameter:
-            continue
 
-        def write_sizes(variable: Global = variable, is_parameter: bool = is_parameter) -> Sequence[SSAValue]:
+    def when(wanted: int, op: Operation, write: Callable[[], None]) -> None:
+        def alone() -> Sequence[SSAValue]:
             outer_env, low.env = low.env, dict(low.env)
-            op = variable.op
-            writer.demand(variable.sizes)
-            dims = checked_sizes(low, variable.name, variable.type, variable.sizes)
-            for n, size in enumerate(dims):
-                builder.store(size, out, builder.i64(n))
-            if is_parameter:
-                # Bounds do not change the count; they may depend on other parameters.
-                count = total(builder, dims)
-                if op.constraint.data not in ("none", "bounds", "offset_multiplier"):
-                    count = transform_of(low, op, dims).unconstrained_size
-                builder.store(count, out, builder.i64(len(dims)))
+            builder.location = op.location
+            write()
             low.env = outer_env
             return ()
 
-        builder.if_else(builder.cmpi("eq", number, builder.i64(variable.number)), write_sizes)
+        builder.if_else(builder.cmpi("eq", number, builder.i64(wanted)), alone)
+
+    for variable in program.globals.values():
+        if rank_of(variable.type) or variable.block == "parameters":
+            when(variable.number, variable.op, lambda variable=variable: _write_sizes(writer, variable, out))
+    for op in writer.ops_of("data"):
+        if isinstance(op, stan.CheckOp) and op.constraint.data == "bounds":
+            checked = program.globals.get(op.var_name.data)
+            if checked is not None and element_type(checked.type) == i32:
+                wanted = len(program.globals) + checked.number
+                when(wanted, op, lambda op=op: (writer.demand(op.operands), low.op(op))[1])
     return writer.finish()
+
+
+def _write_sizes(writer: FunctionWriter, variable: Global, out: SSAValue) -> None:
+    builder, low, op = writer.builder, writer.low, variable.op
+    is_parameter = variable.block == "parameters"
+    constraint = op.constraint.data if is_parameter else "none"
+    writer.demand(variable.sizes)
+    name = variable.name.replace(":", ".")
+    dims = checked_sizes(low, name, variable.type, variable.sizes, constraint)
+    for n, size in enumerate(dims):
+        builder.store(size, out, builder.i64(n))
+    if not is_parameter:
+        return
+    # Bounds do not change the count; they may depend on other parameters.
+    count = total(builder, dims)
+    if constraint not in ("none", "bounds", "offset_multiplier"):
+        transform = transform_of(low, op, dims)
+        count = transform.unconstrained_size
+        assert transform.slice_size is not None
+        few = builder.cmpi("sle", transform.slice_size, builder.i64(INT_MAX))
+        message = f"{name}: a {constraint} of this size has {{0}} unconstrained values, more than an int can count"
+        low.check(few, FATAL, message, transform.slice_size)
+    builder.store(count, out, builder.i64(len(dims)))
 
 
 def _prepare(program: Program, sites: list[Site]) -> func.FuncOp:

@@ -145,7 +145,9 @@ def buffer_type(type_: Attribute) -> rt.BufferType:
 
 
 def total(builder: Builder, dims: Sequence[SSAValue]) -> SSAValue:
-    """Number of elements."""
+    """Number of elements, which surely fits into 64 bits: see `Builder.new_shape`."""
+    if len(dims) > 1 and builder.new_shape is not None:
+        builder.new_shape(dims)
     result = builder.i64(1)
     for size in dims:
         result = builder.mul(result, size)

@@ -55,26 +55,28 @@ class Span:
     @property
     def is_nonempty(self) -> bool:
         """Whether there is an iteration for sure: by the bounds, or since a loop around has one."""
-        zero, gap = Form(0), _gap(self.facts, self.loop)
-        return any(self.facts.is_at_least(gap, known) for known in (zero, *self._gaps_around()))
+        if (gap := self.facts.gap(self.loop)) is None:
+            return False
+        return any(self.facts.is_at_least(gap, known) for known in (Form(0), *self._gaps_around()))
 
     def _gaps_around(self) -> Iterator[Form]:
         parent = self.loop.parent_op()
         while parent is not None:
-            if isinstance(parent, stan.ForOp):
-                yield _gap(self.facts, parent)
+            if isinstance(parent, stan.ForOp) and (gap := self.facts.gap(parent)) is not None:
+                yield gap
             parent = parent.parent_op()
 
     @property
     def is_short(self) -> bool:
         """Whether it has few iterations, and another loop around: better unrolled."""
-        gap = _gap(self.facts, self.loop)
-        return not gap.terms and gap.constant < _SHORT and any(True for _ in self._gaps_around())
+        gap = self.facts.gap(self.loop)
+        return gap is not None and not gap.terms and gap.constant < _SHORT and any(True for _ in self._gaps_around())
 
     @property
     def has_size(self) -> bool:
         """Whether `upper - lower + 1` is not negative for sure."""
-        return self.is_nonempty or self.facts.is_at_least(_gap(self.facts, self.loop).plus(ONE), Form(0))
+        gap = self.facts.gap(self.loop)
+        return self.is_nonempty or (gap is not None and self.facts.is_at_least(gap.plus(ONE), Form(0)))
 
 
 @dataclass(eq=False, repr=False)
@@ -144,8 +146,3 @@ class Covered:
 
 def _has_container(op: Operation) -> bool:
     return any(stan.dimensions(operand.type) for operand in op.operands)
-
-
-def _gap(facts: SizeFacts, loop: stan.ForOp) -> Form:
-    """`upper - lower`."""
-    return facts.form(loop.upper).plus(facts.form(loop.lower), -1)

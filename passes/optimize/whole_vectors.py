@@ -335,7 +335,7 @@ class WholeVectors:
         if size is None:
             return Covered(False, False, index)
         whole = first == ONE and last == size
-        inside = facts.is_at_least(first, ONE) and facts.is_at_least(size, last)
+        inside = facts.gap(loop) is not None and facts.is_at_least(first, ONE) and facts.is_at_least(size, last)
         return Covered(whole, whole or inside, index)
 
     def _is_offset(self, index: SSAValue) -> bool:

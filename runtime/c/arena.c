@@ -7,13 +7,15 @@
 
 #include <stdlib.h>
 
+#include "memory.h"
 #include "services.h"
 
 enum { ALIGNMENT = 64, FIRST_CHUNK = 1 << 16 };
 
 static ulam_chunk *chunk_new(int64_t bytes) {
   /* The header and the slack of aligning are in the same block; so is that behind the end, for reading ahead. */
-  if (bytes > INT64_MAX / 4) return NULL;
+  if (bytes < 0 || bytes > INT64_MAX / 4) return NULL;
+  if (bytes > ULAM_LARGE_BLOCK && bytes > ulam_available_bytes()) return NULL;
   char *block = malloc(sizeof(ulam_chunk) + ALIGNMENT + ULAM_SLACK + (size_t)bytes);
   if (block == NULL) return NULL;
   ulam_chunk *chunk = (ulam_chunk *)block;

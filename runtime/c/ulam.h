@@ -71,7 +71,7 @@ static inline void *ulam_alloc(ulam_context *ctx, int64_t bytes) {
   return block;
 }
 static inline double *ulam_doubles(ulam_context *ctx, int64_t count) {
-  return ulam_alloc(ctx, count * (int64_t)sizeof(double));
+  return ulam_alloc(ctx, count <= INT64_MAX / 16 ? count * (int64_t)sizeof(double) : -1);
 }
 static inline void ulam_release(ulam_context *ctx, char *mark) {
   if (ctx->arena_start <= mark && mark <= ctx->arena_end)

@@ -79,7 +79,7 @@ FATAL: dict[str, tuple[str, str, str]] = {
     "negative-size": (
         "real a;",
         "vector[N - 9] u; u[1] = a; target += u;",
-        "u: a size must not be negative, but is -5",
+        "u: a size must not be negative, but N - 9 is -5",
     ),
     "negative-literal-size": (
         "real a;",
@@ -222,10 +222,11 @@ DATA_ERRORS: dict[str, tuple[str, dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", DATA_ERRORS)
 def test_constraints_of_data(name: str) -> None:
     declaration, data, message = DATA_ERRORS[name]
-    with pytest.raises(Rejection) as caught:
+    # Ints are checked as they are read, since sizes may depend on them; the others when all data are there.
+    with pytest.raises(DataError if "int<" in declaration or " int" in declaration else Rejection) as caught:
         StanModel(f"data {{\n{declaration}\n}}\nparameters {{ real a; }}\nmodel {{ }}\n", data)
     assert message in str(caught.value)
-    assert caught.value.line == 2
+    assert "line 2," in str(caught.value)
 
 
 BLOCKS: dict[str, tuple[str, str, int]] = {

@@ -65,7 +65,7 @@ model {
 }
 // CHECK:       kind = "model"
 // CHECK:       %[[A:.*]] = "stan.uninitialized"() : () -> !stan.real
-// CHECK:       "stan.uninitialized"(%{{.*}}) : (!stan.int) -> !stan.vector
+// CHECK:       "stan.uninitialized"(%{{.*}}) <{var_name = "{{.*}}"}> : (!stan.int) -> !stan.vector
 // CHECK:       "stan.print"(%[[A]])
 // CHECK:       %[[V:.*]] = "stan.assert_shape"
 // CHECK:       "stan.print"(%[[V]])
