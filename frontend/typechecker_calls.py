@@ -30,6 +30,7 @@ from ulam.frontend.typechecker_context import (
     normalized_name,
 )
 from ulam.frontend.types import INT, REAL, VOID, ArrayType, BasicType, StanType, array_of
+from ulam.library.catalog import KEPT_WITH
 from ulam.library.derivatives import has_primitive
 
 _SHOWN_SIGNATURES = 4
@@ -70,6 +71,10 @@ def resolve_call(checker: Checker, node: Call) -> StanType:
     if checker.library_mode and node.name.startswith("require_"):
         node.formal_types = tuple(argument.type for argument in node.arguments)
         return VOID
+    if checker.library_mode and node.name == KEPT_WITH:
+        node.formal_types = tuple(argument.type for argument in node.arguments)
+        node.type, node.ad_level = REAL, highest_ad_level(node.arguments)
+        return REAL
     if not _check_name(checker, node, written):
         return ERROR
     if callback_positions(node.name):

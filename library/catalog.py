@@ -23,6 +23,10 @@ _DECLARATION = re.compile(
 )
 """A function that the compiler provides inside of a library function: see the head of ode.stan."""
 
+KEPT_WITH = "kept_with"
+"""`kept_with(x, a, b)` is x, as a summand of a density that `~` drops unless a or b is a parameter, where Stan keeps
+other summands than those that depend on parameters."""
+
 
 @dataclass(frozen=True, slots=True)
 class LibraryDefinition:

@@ -40,15 +40,15 @@ real wishart_lpdf(matrix W, real nu, matrix S) {
          - 0.5 * nu * log_determinant_spd(S) - nu * K * half_log_two() - lmgamma(K, 0.5 * nu);
 }
 
-/* Inverse Wishart. W and S symmetric and positive definite, nu > K - 1. */
+/* Inverse Wishart. W and S symmetric and positive definite, nu > K - 1. What `~` drops is Stan's choice. */
 real inv_wishart_lpdf(matrix W, real nu, matrix S) {
   int K = rows(W);
   require_same_size(rows(W), cols(S));
   require_greater(nu, K - 1);
   require_symmetric(W);
   require_symmetric(S);
-  return -0.5 * (nu + K + 1) * log_determinant_spd(W) - 0.5 * trace(mdivide_left_spd(W, S))
-         + 0.5 * nu * log_determinant_spd(S) - nu * K * half_log_two() - lmgamma(K, 0.5 * nu);
+  return -0.5 * trace(mdivide_left_spd(W, S)) + 0.5 * nu * log_determinant_spd(S) - lmgamma(K, 0.5 * nu)
+         - kept_with(0.5 * (nu + K + 1) * log_determinant_spd(W), W, nu, S) - kept_with(nu * K * half_log_two(), nu, S);
 }
 
 /* Wishart density of the Cholesky factor of W, by the Cholesky factor of the scale matrix. */

@@ -73,7 +73,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_integrand_finite": _where("must be finite at x = {1}", ("gt", -inf), ("lt", inf)),
     "require_integral_error": _where(
         "must be at most {1}: the error estimate of the integral exceeds the given relative tolerance times norm of "
-        "integral", ("le", _FIRST),
+        "integral",
+        ("le", _FIRST),
     ),
     # parts of the checks of containers (requirements.stan)
     "require_simplex_sum": _where("must be 1: the entries of a simplex sum to 1", ("near", 1.0)),
@@ -84,6 +85,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_zero_above_diagonal": _where("must be 0: the matrix is lower triangular", ("eq", 0.0)),
     "require_positive_diagonal": _where("must be positive, as every entry of the diagonal", ("gt", 0.0)),
     "require_unit_diagonal": _where("must be 1, as every entry of the diagonal", ("near", 1.0)),
+    "require_pivot_at_least": _where("must be at least {1}: the matrix is not positive semidefinite", ("ge", _FIRST)),
     "require_positive_pivot": _where("must be positive: the matrix is not positive definite", ("gt", 0.0), ("lt", inf)),
 }
 """Requirement by the name of its statement. `require_*` functions of containers are Stan functions instead."""

@@ -75,6 +75,21 @@ void require_cov_matrix(matrix x) {
   require_pos_definite(x);
 }
 
+/* Positive semidefinite, by the same pivots; those of a singular matrix are off 0 by rounding. */
+void require_pos_semidefinite(matrix x) {
+  int n = rows(x);
+  require_symmetric(x);
+  matrix[n, n] rest = x;
+  for (j in 1:n) {
+    require_finite(x[j, j]);
+    require_pivot_at_least(rest[j, j], -1e-8 * abs(x[j, j]));
+    for (i in (j + 1):n) {
+      real factor = rest[j, j] > 1e-8 * x[j, j] ? rest[i, j] / rest[j, j] : 0;
+      for (k in (j + 1):i) rest[i, k] -= factor * rest[k, j];
+    }
+  }
+}
+
 /* Positive definite, by the pivots of an LDL' factorisation of the lower triangle. */
 void require_pos_definite(matrix x) {
   int n = rows(x);

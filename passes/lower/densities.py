@@ -3,7 +3,8 @@
 A call expands, in this order, to: the size check of all non-scalar arguments; the `require_*` checks, in argument
 order; guards (`if (outside) return value;`); the summands of the returned expression. A summand is evaluated at the
 granularity of its arguments: those that depend on scalar arguments only are evaluated once and count N times; the
-others share one loop. Where constants may be dropped, a summand without an autodiff argument is left out.
+others share one loop. Where constants may be dropped, a summand without an autodiff argument is left out; a summand
+`kept_with(x, a, b)` is x, and left out if neither a nor b depends on an autodiff argument.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, stan
+from ulam.library.catalog import KEPT_WITH
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.calls import (
@@ -209,7 +211,19 @@ def _kept_summands(expansion: Expansion) -> list[tuple[bool, SSAValue]]:
     if not expansion.unnormalized:
         return summands
     frame = expansion.low.frames[-1]
-    return [(negative, value) for negative, value in summands if depends_on_autodiff(frame, value)]
+    return [
+        (negative, value)
+        for negative, value in summands
+        if any(depends_on_autodiff(frame, decisive) for decisive in _decides(value))
+    ]
+
+
+def _decides(summand: SSAValue) -> Sequence[SSAValue]:
+    """What a summand is kept for: itself, or what its `kept_with` names."""
+    op = summand.owner
+    if isinstance(op, stan.CallOp) and op.callee.data == KEPT_WITH:
+        return op.operands[1:]
+    return (summand,)
 
 
 def _mark_used(expansion: Expansion, values: Sequence[SSAValue]) -> None:

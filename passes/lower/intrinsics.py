@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ulam.dialects import stan
+from ulam.library.catalog import KEPT_WITH
 from ulam.passes.builder import BUFFER_INT
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.indexing import Selection, check_index
@@ -58,6 +59,11 @@ def intrinsic(*names: str) -> Callable[[Intrinsic], Intrinsic]:
         return function
 
     return register
+
+
+@intrinsic(KEPT_WITH)
+def _kept_with(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value | None:
+    return arguments[0]
 
 
 def _as_container(value: Value) -> Container:

@@ -76,20 +76,28 @@ ULAM_API void KERNEL(matrix_exp)(ulam_context *ctx, const number *A, int64_t n, 
   exponential(ctx, A, n, out);
 }
 
-/* The adjoint is the derivative of exp at A' in the direction R: the upper right block of exp([[A', R], [0, A']]). */
+/* The adjoint is the derivative of exp at A' in the direction R: the upper right block of exp([[A', R], [0, A']]). It is
+ * linear in R, which is made small, so that it does not decide how often is squared. */
 ULAM_API void KERNEL(matrix_exp_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out,
                                           number *A_adj, const number *out_adj) {
   (void)out;
   if (A_adj == NULL || out_adj == NULL) return;
   char *mark = ctx->arena_cursor;
   number *block = dense_zeros(ctx, 4 * n * n), *result = dense_numbers(ctx, 4 * n * n);
+  double norm = norm_1(out_adj, n), scale = 1;
+  int exponent = 0;
+  if (norm > 0 && isfinite(norm)) {
+    frexp(norm, &exponent);
+    exponent = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent;
+    scale = ldexp(1.0, exponent);
+  }
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = 0; i < n; ++i) {
       block[i + j * 2 * n] = block[(n + i) + (n + j) * 2 * n] = A[j + i * n];
-      block[i + (n + j) * 2 * n] = out_adj[i + j * n];
+      block[i + (n + j) * 2 * n] = out_adj[i + j * n] / scale;
     }
   exponential(ctx, block, 2 * n, result);
   for (int64_t j = 0; j < n; ++j)
-    for (int64_t i = 0; i < n; ++i) A_adj[i + j * n] += result[i + (n + j) * 2 * n];
+    for (int64_t i = 0; i < n; ++i) A_adj[i + j * n] += scale * result[i + (n + j) * 2 * n];
   ulam_release(ctx, mark);
 }

@@ -164,29 +164,53 @@ ULAM_API void KERNEL(inverse_pullback)(ulam_context *ctx, const number *A, int64
   ulam_release(ctx, mark);
 }
 
+static number product_of_pivots(const factors *f, int64_t n) {
+  number product = f->sign;
+  for (int64_t i = 0; i < n; ++i) product *= f->LU[i + i * n];
+  return product;
+}
+
 ULAM_API void KERNEL(determinant)(ulam_context *ctx, const number *A, int64_t n, number *out) {
   char *mark = ctx->arena_cursor;
   factors f = factored(ctx, A, n);
-  number product = f.sign;
-  for (int64_t i = 0; i < n; ++i) product *= f.LU[i + i * n];
-  *out = product;
+  *out = product_of_pivots(&f, n);
   ulam_release(ctx, mark);
 }
 
 /* A_adj += factor * A'^-1 */
-static void add_transposed_inverse(ulam_context *ctx, const number *A, int64_t n, number factor, number *A_adj) {
+static void add_transposed_inverse(ulam_context *ctx, const factors *f, int64_t n, number factor, number *A_adj) {
   char *mark = ctx->arena_cursor;
-  factors f = factored(ctx, A, n);
   number *inverse = dense_numbers(ctx, n * n);
-  invert(ctx, &f, n, inverse);
+  invert(ctx, f, n, inverse);
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = 0; i < n; ++i) A_adj[i + j * n] += factor * inverse[j + i * n];
   ulam_release(ctx, mark);
 }
 
+/* The cofactors, det(A) A'^-1, of A scaled, so that the determinant neither overflows nor vanishes. Those of a singular
+ * matrix are those of one next to it: a pivot of 0 becomes one that is far below rounding, and cancels. (With dual numbers
+ * they stay NaN.) */
 ULAM_API void KERNEL(determinant_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out,
                                            number *A_adj, const number *out_adj) {
-  if (A_adj && out_adj) add_transposed_inverse(ctx, A, n, out_adj[0] * out[0], A_adj);
+  (void)out;
+  if (A_adj == NULL || out_adj == NULL) return;
+  char *mark = ctx->arena_cursor;
+  number *scaled = dense_copied(ctx, A, n * n);
+  double largest = 0, scale = 1;
+  int exponent;
+  for (int64_t i = 0; i < n * n; ++i) largest = fmax(largest, fabs(value_of(A[i])));
+  if (largest > 0 && isfinite(largest)) {
+    frexp(largest, &exponent);
+    scale = ldexp(1.0, exponent - 1);
+  }
+  for (int64_t i = 0; i < n * n; ++i) scaled[i] /= scale;
+  factors f = factored(ctx, scaled, n);
+#ifndef ULAM_DUAL
+  for (int64_t i = 0; i < n; ++i)
+    if (f.LU[i + i * n] == 0) f.LU[i + i * n] = 0x1p-100;
+#endif
+  add_transposed_inverse(ctx, &f, n, out_adj[0] * product_of_pivots(&f, n) * pow(scale, (double)(n - 1)), A_adj);
+  ulam_release(ctx, mark);
 }
 
 /* log(abs(det(A))) */
@@ -202,5 +226,9 @@ ULAM_API void KERNEL(log_determinant)(ulam_context *ctx, const number *A, int64_
 ULAM_API void KERNEL(log_determinant_pullback)(ulam_context *ctx, const number *A, int64_t n, const number *out,
                                                number *A_adj, const number *out_adj) {
   (void)out;
-  if (A_adj && out_adj) add_transposed_inverse(ctx, A, n, out_adj[0], A_adj);
+  if (A_adj == NULL || out_adj == NULL) return;
+  char *mark = ctx->arena_cursor;
+  factors f = factored(ctx, A, n);
+  add_transposed_inverse(ctx, &f, n, out_adj[0], A_adj);
+  ulam_release(ctx, mark);
 }

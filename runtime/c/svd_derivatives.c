@@ -1,17 +1,30 @@
 /* Derivatives of the singular value decomposition. */
 #include "dense.h"
 
-/* inner += (F o (W' W_adj - W_adj' W)) scaled by s from the left or the right, F_ij = 1 / (s_j^2 - s_i^2). */
-static void add_rotation(ulam_context *ctx, int64_t rows, int64_t k, const number *W, const number *W_adj,
-                         const number *s, int from_left, number *inner) {
+/* W' W_adj - W_adj' W, or zeros without W_adj. */
+static number *turning(ulam_context *ctx, int64_t rows, int64_t k, const number *W, const number *W_adj) {
+  number *skew = dense_zeros(ctx, k * k);
+  if (W_adj == NULL) return skew;
   number *product = dense_zeros(ctx, k * k);
   dense_multiply_add(ctx, k, k, rows, 1.0, dense_transposed(dense_of(W, rows)), dense_of(W_adj, rows),
                      dense_of(product, k));
   for (int64_t j = 0; j < k; ++j)
+    for (int64_t i = 0; i < k; ++i) skew[i + j * k] = product[i + j * k] - product[j + i * k];
+  return skew;
+}
+
+/* x / y, and 0 if x is 0: of what nothing depends on, a rate that does not exist makes no difference. */
+static number rate_of(number x, number y) { return value_of(x) == 0 && value_of(y) == 0 ? 0 : x / y; }
+
+/* inner_ij = (X_ij s_j + Y_ij s_i) / (s_j^2 - s_i^2) off the diagonal, for the turnings X of U and Y of V, by its two
+ * halves: the sum of X and Y is small where singular values are close, and stays exact; their difference counts where
+ * singular values are small. */
+static void add_rotation(int64_t k, const number *X, const number *Y, const number *s, number *inner) {
+  for (int64_t j = 0; j < k; ++j)
     for (int64_t i = 0; i < k; ++i) {
       if (i == j) continue;
-      number skew = (product[i + j * k] - product[j + i * k]) / ((s[j] - s[i]) * (s[j] + s[i]));
-      inner[i + j * k] += skew * (from_left ? s[i] : s[j]);
+      number x = X[i + j * k], y = Y[i + j * k];
+      inner[i + j * k] += 0.5 * (rate_of(x + y, s[j] - s[i]) + rate_of(x - y, s[j] + s[i]));
     }
 }
 
@@ -23,7 +36,7 @@ static void add_outside(ulam_context *ctx, int64_t rows, int64_t k, const number
                      dense_of(inside, k));
   dense_multiply_add(ctx, rows, k, k, -1.0, dense_of(W, rows), dense_of(inside, k), dense_of(part, rows));
   for (int64_t j = 0; j < k; ++j)
-    for (int64_t i = 0; i < rows; ++i) out[i + j * rows] += part[i + j * rows] / s[j];
+    for (int64_t i = 0; i < rows; ++i) out[i + j * rows] += rate_of(part[i + j * rows], s[j]);
 }
 
 /* Townsend (2016), "Differentiating the singular value decomposition". */
@@ -37,8 +50,7 @@ ULAM_API void KERNEL(svd_pullback)(ulam_context *ctx, const number *A, int64_t m
   number *inner = dense_zeros(ctx, k * k), *left = dense_zeros(ctx, m * k), *right = dense_zeros(ctx, n * k);
   if (s_adj)
     for (int64_t i = 0; i < k; ++i) inner[i + i * k] += s_adj[i];
-  if (U_adj) add_rotation(ctx, m, k, U, U_adj, s, 0, inner);
-  if (V_adj) add_rotation(ctx, n, k, V, V_adj, s, 1, inner);
+  if (U_adj || V_adj) add_rotation(k, turning(ctx, m, k, U, U_adj), turning(ctx, n, k, V, V_adj), s, inner);
   dense_multiply_add(ctx, m, k, k, 1.0, dense_of(U, m), dense_of(inner, k), dense_of(left, m));
   if (U_adj && m > k) add_outside(ctx, m, k, U, U_adj, s, left);
   dense_multiply_add(ctx, m, n, k, 1.0, dense_of(left, m), dense_transposed(dense_of(V, n)), dense_of(A_adj, m));
