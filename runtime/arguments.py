@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.passes.pipelines import PROFILING
+from ulam.passes.pipelines import LEVELS, PROFILING
 from ulam.runtime.errors import ArgumentError, CompileError
 from ulam.runtime.named_text import NamedText
 
@@ -48,6 +48,14 @@ def contiguous(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
     if isinstance(values, ctypes.POINTER(ctypes.c_double)):
         return np.ctypeslib.as_array(values, shape=shape)
     raise ArgumentError(f"{name} must be an array of float64, or of C double, found {type(values).__name__}")
+
+
+def optimization_level(opt_level: Any) -> int:
+    """The argument as a key of `LEVELS`, or ArgumentError."""
+    level = int(opt_level) if isinstance(opt_level, int | np.integer) and not isinstance(opt_level, bool) else None
+    if level not in LEVELS:
+        raise ArgumentError(f"opt_level must be an int from {min(LEVELS)} to {max(LEVELS)}, found {opt_level!r}")
+    return level
 
 
 def profiling(profile: bool | str) -> str:

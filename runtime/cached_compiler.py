@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from ulam.passes.pipelines import LOCATING_UNITS
 from ulam.runtime.native import exact_blocks, library
 
 if TYPE_CHECKING:
+    from ulam.frontend import ast
     from ulam.passes.known_data import KnownData
     from ulam.runtime.compiler import CompileOptions, Compiler
     from ulam.runtime.program import CompiledUnit
@@ -48,6 +49,7 @@ class CachedCompiler:
         self._metadata: Mapping[str, Any] | None = None
         self._units: dict[str, CompiledUnit] = {}
         self._known: KnownData | None = None
+        self.inspect: Callable[[ast.Program], None] | None = None
 
     def specialize(self, known: KnownData) -> None:
         """Units that are asked for from now on are for these data only."""
@@ -94,7 +96,7 @@ class CachedCompiler:
     def _compiler(self) -> Compiler:
         from ulam.runtime.compiler import Compiler
 
-        compiler = Compiler(self._text, self._filename, self._options)
+        compiler = Compiler(self._text, self._filename, self._options, inspect=self.inspect)
         if self._known is not None:
             compiler.specialize(self._known)
         return compiler

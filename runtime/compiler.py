@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -17,6 +17,7 @@ from ulam.runtime.interrupts import checkpoint
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ulam.frontend import ast
     from ulam.frontend.source import Source
     from ulam.passes.known_data import KnownData
     from ulam.passes.lower.units import Program, Unit
@@ -70,6 +71,8 @@ class Compiler:
     source_text: str
     filename: str = "model.stan"
     options: CompileOptions = field(default_factory=CompileOptions)
+    inspect: Callable[[ast.Program], None] | None = None
+    """Called with the typed tree before anything is made of it; may raise."""
     _known: KnownData | None = None
     _units: dict[str, CompiledUnit] = field(default_factory=dict)
     _source: Source | None = None
@@ -91,6 +94,8 @@ class Compiler:
             program = parse_program(source)
             checkpoint()
             check_program(program, source)
+            if self.inspect is not None:
+                self.inspect(program)
             checkpoint()
             module = lower_program(program, source)
             with specializing_on(self._known), self._with_source():

@@ -316,14 +316,15 @@ def check_dims(variable: GlobalVariable, array: Array, dims: Dims) -> Array:
 def bind_values(
     variables: Sequence[GlobalVariable],
     source: Values,
-    dims_of: Callable[[GlobalVariable], Dims],
+    dims_of: Callable[[GlobalVariable], Dims | None],
     store: Callable[[GlobalVariable, Array], None],
     stage: str = "data initialization",
 ) -> None:
     """Checks and stores the value of each variable, in order; raises one DataError with all problems found.
 
-    `dims_of` asks the program for the sizes of a variable, given what was stored before. Once an int variable is wrong,
-    sizes can no longer be trusted: later variables are then checked for presence and type only.
+    `dims_of` asks the program for the sizes of a variable, given what was stored before; None: they are not known yet.
+    Once an int variable is wrong, sizes can no longer be trusted: later variables are then checked for presence and
+    type only.
     """
     problems: list[str] = []
     sizes_known = True

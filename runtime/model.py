@@ -12,15 +12,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.arguments import FloatArray, profiling, read_source, vector, writable
+from ulam.runtime.arguments import FloatArray, optimization_level, profiling, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import DataSource, Values, bind_values, read_data
+from ulam.runtime.early_data import check_declared
 from ulam.runtime.errors import ProgramError
 from ulam.runtime.interrupts import limited, stoppable
 from ulam.runtime.named_text import NamedText
@@ -91,7 +92,7 @@ class StanModel(TrackedModel):
             require_lines()
         text, filename = read_source(source)
         paths = tuple(os.fspath(path) for path in include_paths)
-        options = CompileOptions(opt_level, paths, profile=profiling(profile), lines=lines)
+        options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(profile), lines=lines)
         stoppable(
             lambda: self._setup(
                 text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events
@@ -113,6 +114,7 @@ class StanModel(TrackedModel):
         self.seed = seed
         self._capture = capture_stan_prints
         compiler = _compiler(text, filename, options, cache)
+        compiler.inspect = partial(check_declared, values=values)
         # NumPy's generators take a fifth of the time of a cached start: only for a program that may draw.
         rng = Rng(seed) if "_rng" in text or "#include" in text else None
         self._program = BoundProgram(compiler, values, rng, self._show, profile_events=profile_events)

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from ulam.passes.known_data import KnownData
 from ulam.passes.pipelines import HOT_UNITS, UNITS
+from ulam.runtime.compile_notice import compile_notice
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
 from ulam.runtime.errors import (
     INTERNAL_ERROR_HELP,
@@ -133,9 +134,10 @@ def _not_supported(error: Any) -> CompileError:
 
 @contextmanager
 def compile_errors() -> Iterator[None]:
-    """What the compiler's stages raise meanwhile is raised as users are to see it (`as_compile_error`)."""
+    """The compiler is at work: a terminal shows it. What is raised is as users are to see it (`as_compile_error`)."""
     try:
-        yield
+        with compile_notice():
+            yield
     except Exception as error:
         raised = as_compile_error(error)
         if raised is error:

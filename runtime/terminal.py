@@ -25,6 +25,11 @@ def is_coloured(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def is_animated(stream: TextIO) -> bool:
+    """Whether lines that change may be shown: on a terminal only."""
+    return color != "never" and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def console(stream: TextIO) -> Console:
     """Rich's console for a decorated stream."""
     from rich.console import Console

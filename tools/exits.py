@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
+from io import TextIOWrapper
 from pathlib import PurePath
+from typing import TextIO
 
 from ulam.runtime.errors import INTERNAL_ERROR_HELP, InternalCompilerError
 
@@ -20,7 +23,29 @@ class UsageError(Exception):
     """The command line asks for what cannot be: the command ends with EXIT_USAGE."""
 
 
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What writing may end with: full disks, limits, closed streams."""
+
 TRACEBACK_VARIABLE = "ULAM_TRACEBACK"
+
+
+def can_show_all(stream: TextIO) -> None:
+    """Characters that a stream does not have are escaped, as on standard error, instead of being an error."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
+def named(error: OSError) -> OSError:
+    """The error; with the name of standard output if that cannot be written. What writes other files names them."""
+    if error.filename is not None or error.errno not in _CANNOT_WRITE:
+        return error
+    discard_output()
+    return OSError(error.errno, error.strerror, "standard output")
+
+
+def discard_output() -> None:
+    """What is left to be written goes nowhere: Python would try again when it ends, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def internal_error(command: str, error: BaseException) -> int:

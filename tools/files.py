@@ -13,7 +13,8 @@ from ulam.runtime.output_files import check_writable, is_replaced
 from ulam.tools import options
 from ulam.tools.exits import UsageError
 
-STANDARD_INPUT, STANDARD_OUTPUT = "<stdin>", "/dev/stdout"
+STANDARD_INPUT = "<stdin>"
+"""How messages call it."""
 
 
 def checked_files(command: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def _output(name: str, value: Any) -> Any:
     """`-` as the file of an output: the device. JSON has its own way to take the place of a table."""
     option = options.OPTIONS[name]
     stream = option.writes and option.alone is None and str(value) == options.STANDARD_STREAM
-    return Path(STANDARD_OUTPUT) if stream else value
+    return Path(options.STANDARD_OUTPUT) if stream else value
 
 
 def _replaced(name: str, value: Any, text: NamedText) -> Any:

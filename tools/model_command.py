@@ -18,7 +18,7 @@ from ulam.runtime.model import StanModel
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.optimizers.progress import DEFAULT_REFRESH
 from ulam.tools.exits import UsageError
-from ulam.tools.options import STANDARD_STREAM
+from ulam.tools.options import STANDARD_OUTPUT, STANDARD_STREAM
 
 Text = str | NamedText
 """An option's own text, or what standard input had."""
@@ -156,6 +156,6 @@ def shown_refresh(given: int | None) -> int:
     return given
 
 
-def is_standard_output(json: str | None) -> bool:
-    """Whether JSON takes the place of the table."""
-    return json == STANDARD_STREAM
+def is_standard_output(output: str | Path | None) -> bool:
+    """Whether what is written takes the place of the table."""
+    return str(output) in (STANDARD_STREAM, STANDARD_OUTPUT)

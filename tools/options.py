@@ -16,6 +16,8 @@ from typing import Any
 
 STANDARD_STREAM = "-"
 """As a file: standard input, or standard output."""
+STANDARD_OUTPUT = "/dev/stdout"
+"""What `-` is to an output."""
 
 
 SAME: Any = object()

@@ -15,11 +15,21 @@ from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
 from ulam.passes.pipelines import DEFAULT_UNIT, UNITS
+from ulam.runtime import terminal
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import check_writable, write_text
-from ulam.runtime.terminal import is_coloured
-from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, internal_error
-from ulam.tools.options import STANDARD_STREAM, flags
+from ulam.tools.exits import (
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    can_show_all,
+    discard_output,
+    internal_error,
+    named,
+)
+from ulam.tools.messages import show, tell
+from ulam.tools.options import OPTIONS, STANDARD_STREAM, flags
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -65,11 +75,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The console script."""
     from ulam.runtime.compiler import compiling
 
+    can_show_all(sys.stdout)
     try:
         with compiling():
             return _main(argv)
     except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
+        return EXIT_FAILURE
+    except OSError as error:
+        if (file := named(error).filename) is None:
+            return internal_error("stan-opt", error)
+        tell("error", f"{file}: {error.strerror}", "stan-opt")
         return EXIT_FAILURE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -109,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--allow-unregistered-dialect", action="store_true", help="accept ops of unknown dialects")
     add("--generic", "--mlir-print-op-generic", action="store_true", help="print ops in generic syntax")
     add("--locations", "--mlir-print-debuginfo", action="store_true", help="print locations (-t llvm, asm: lines)")
+    add(*flags("color"), choices=OPTIONS["color"].choices, default="auto", help=OPTIONS["color"].help)
     add(*flags("include_path"), action="append", default=[], help="where to look for included Stan files")
     return parser
 
@@ -120,6 +137,7 @@ def _main(argv: Sequence[str] | None) -> int:
         arguments = _parser().parse_args(argv)
     except SystemExit as stop:
         return EXIT_OK if not stop.code else EXIT_USAGE
+    terminal.color = arguments.color
     text = arguments.pipeline if arguments.pipeline is not None else level_pipeline(arguments.level or 0)
     try:
         passes = parse_pipeline(text)
@@ -142,7 +160,7 @@ def _main(argv: Sequence[str] | None) -> int:
             arguments.data = NamedText(sys.stdin.read(), "<stdin>")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        print(f"stan-opt: error: cannot read '{arguments.input}': {reason}", file=sys.stderr)
+        tell("error", f"cannot read '{arguments.input}': {reason}", "stan-opt")
         return EXIT_FAILURE
     is_stan = arguments.format == "stan" or (arguments.format is None and arguments.input.endswith(".stan"))
     run = Run("<stdin>" if is_stdin else arguments.input, is_stan, passes, arguments)
@@ -168,13 +186,13 @@ def _wrong_output(arguments: argparse.Namespace) -> int:
     try:
         check_writable(output)
     except OSError as error:
-        print(f"stan-opt: error: cannot write '{output}': {error.strerror}", file=sys.stderr)
+        tell("error", f"cannot write '{output}': {error.strerror}", "stan-opt")
         return EXIT_FAILURE
     return EXIT_OK
 
 
 def _usage(message: str) -> int:
-    print(f"stan-opt: error: {message}", file=sys.stderr)
+    tell("error", message, "stan-opt")
     return EXIT_USAGE
 
 
@@ -204,7 +222,7 @@ def _print_pieces(run: Run, pieces: list[Piece]) -> int:
             for message in error.messages:
                 where = f"{run.name}:{message.line}: " if message.line is not None else f"{run.name}: "
                 is_rendered = message.text.startswith(f"{run.name}:")
-                print(message.text if is_rendered else f"{where}{message.severity}: {message.text}", file=sys.stderr)
+                show(message.text if is_rendered else f"{where}{message.severity}: {message.text}")
     output = ("" if run.arguments.explain == "json" else "// -----\n").join(results)
     if run.arguments.output == STANDARD_STREAM:
         sys.stdout.write(output)
@@ -227,7 +245,7 @@ def _verify_diagnostics(run: Run, pieces: list[Piece]) -> int:
         for line, problem in differences(expected_messages(piece.text, piece.first_line), reported):
             status = EXIT_FAILURE
             where = f"{run.name}:{line}" if line is not None else run.name
-            print(f"{where}: error: {problem}", file=sys.stderr)
+            show(f"{where}: error: {problem}")
     return status
 
 
@@ -350,7 +368,7 @@ def _stan_module(run: Run, piece: Piece) -> ModuleOp:
         raise InputError(messages) from None
     if not run.arguments.verify_diagnostics:
         for warning in warnings:
-            print(render(warning), file=sys.stderr)
+            show(render(warning))
     return module
 
 
@@ -465,7 +483,7 @@ def _explanation(run: Run, piece: Piece, remarks: list[Remark]) -> str:
         lines = text.splitlines()
         return lines[line - first] if first <= line < first + len(lines) else None
 
-    styled = run.arguments.output == STANDARD_STREAM and is_coloured(sys.stdout)
+    styled = run.arguments.output == STANDARD_STREAM and terminal.is_coloured(sys.stdout)
     return explain(remarks, line_of, form=run.arguments.explain, styled=styled)
 
 

@@ -7,8 +7,8 @@ Everything but typer is imported when a command runs.
 from __future__ import annotations
 
 import inspect
-import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,17 @@ import typer
 from typer.core import TyperCommand
 
 from ulam.tools import options
-from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError, internal_error
+from ulam.tools.exits import (
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    UsageError,
+    can_show_all,
+    discard_output,
+    internal_error,
+    named,
+)
 
 if TYPE_CHECKING:
     from ulam.runtime.errors import InitializationError
@@ -82,12 +92,13 @@ for _name, _command in options.COMMANDS.items():
 
 def execute(name: str, values: dict[str, Any]) -> int:
     """Runs a command with these values of its options; what can be told to be wrong beforehand, is."""
-    from ulam.runtime import terminal
+    from ulam.runtime import compile_notice, terminal
     from ulam.tools.files import checked_files
 
     if wrong := options.wrong_choice(name, values):
         raise UsageError(wrong)
     terminal.color = values.pop("color")
+    compile_notice.shown_on = sys.stderr if terminal.is_animated(sys.stderr) else None
     values = checked_files(name, values)
     module, _, kind = options.COMMANDS[name].runs.partition(":")
     return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
@@ -116,12 +127,15 @@ def _options(  # pyright: ignore[reportUnusedFunction]
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script."""
     words = list(options.with_values(sys.argv[1:] if argv is None else argv))
+    can_show_all(sys.stdout)
     try:
-        status = app(args=words, prog_name="ulam", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = app(args=words, prog_name="ulam", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else EXIT_OK
     except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return EXIT_FAILURE
     except (KeyboardInterrupt, typer.Abort):
         print("ulam: interrupted", file=sys.stderr)
@@ -137,6 +151,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             show()
             return EXIT_USAGE
         return _failure(error)
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    """What the library warns of, as a message of the command."""
+    from ulam.tools.messages import tell
+
+    tell("warning", str(message))
 
 
 def _failure(error: Exception) -> int:
@@ -160,8 +181,8 @@ def _failure(error: Exception) -> int:
         if isinstance(error, InitializationError):
             _explain(error)
     elif isinstance(error, OSError):
-        named = error.filename is not None
-        tell("error", f"{escaped(str(error.filename))}: {error.strerror}" if named else error.strerror or str(error))
+        file = named(error).filename
+        tell("error", f"{escaped(str(file))}: {error.strerror}" if file is not None else error.strerror or str(error))
     else:
         return internal_error("ulam", error)
     return EXIT_FAILURE

@@ -5,6 +5,7 @@ The summary goes to standard output, progress and warnings to standard error.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from ulam.runtime.results import print_laplace
 from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK
 from ulam.tools.messages import tell
-from ulam.tools.model_command import ModelCommand, Text, shown_refresh
+from ulam.tools.model_command import ModelCommand, Text, is_standard_output, shown_refresh
 
 
 @dataclass(kw_only=True)
@@ -44,10 +45,11 @@ class LaplaceCommand(ModelCommand):
                 calculate_lp=self.calculate_lp,
                 refresh=shown_refresh(self.refresh),
             )
-        print_laplace(result, self.rows or None)
+        told = sys.stderr if is_standard_output(self.output) else sys.stdout
+        print_laplace(result, self.rows or None, told)
         for note in result.notes:
             tell("warning", note)
         if self.output is not None:
             result.to_csv(self.output)
-            print(f"{'written':<13}  {escaped(str(self.output))}")
+            print(f"{'written':<13}  {escaped(str(self.output))}", file=told)
         return EXIT_INTERRUPTED if result.interrupted else EXIT_OK

@@ -85,14 +85,13 @@ class OptimizeCommand(PointCommand):
         printed = is_standard_output(self.json)
         if printed:
             sys.stdout.write(result.to_json())
-        else:
-            print_optimization(result, self.rows or None)
-            if self.json is not None:
-                result.to_json(self.json)
-                print(f"{'written':<20}  {escaped(self.json)}")
-        if self.output is not None:
-            result.to_csv(self.output)
-            print(f"{'written':<20}  {escaped(str(self.output))}", file=sys.stderr if printed else sys.stdout)
+        told = sys.stderr if printed or is_standard_output(self.output) else sys.stdout
+        if not printed:
+            print_optimization(result, self.rows or None, told)
+        for path, write in ((self.json, result.to_json), (self.output, result.to_csv)):
+            if path is not None and not (printed and path is self.json):
+                write(path)
+                print(f"{'written':<20}  {escaped(str(path))}", file=told)
         if result.termination is Termination.INTERRUPTED:
             print("ulam: interrupted; the best point so far is shown", file=sys.stderr)
             return EXIT_INTERRUPTED

@@ -95,13 +95,13 @@ class TraceCommand(PointCommand):
 
     def _wrong_usage(self) -> str:
         self.initial()  # one point
-        for path in (self.model, self.diff):
-            if isinstance(path, Path) and not path.exists():
-                raise FileNotFoundError(f"'{path}' does not exist")
         more, args = self.more_args or [], self.args or []
         unknown = [word for word in more if word.startswith("-") and not word[1:2].isdigit()]
         if unknown and unknown[0] != "-Infinity":
             return f"no such option: {unknown[0]}"
+        for path in (self.model, self.diff):
+            if isinstance(path, Path) and not path.exists():
+                raise FileNotFoundError(f"'{path}' does not exist")
         if more and len(args) != 1:
             told = f"unexpected argument '{more[0]}'; those of the function stand after --args: --args {' '.join(more)}"
             return "write --args once" if args else told

@@ -494,3 +494,18 @@ def test_arviz_that_is_missing(fit: OptimizationResult, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ImportError, match=r"pip install 'ulam\[arviz\]'"):
         fit.to_arviz()
+
+
+def test_saved_iterations(model: StanModel, tmp_path: Path) -> None:
+    """The array that the CSV file has."""
+    for saved in (False, True):
+        result = model.optimize(seed=3, iter=5, save_iterations=saved)
+        rows = result.iterations
+        assert rows.shape == (result.n_iterations + 1 if saved else 1, 2 + len(result.names))
+        assert result.iteration_columns == ["lp__", "converged__", *result.names]
+        np.testing.assert_array_equal(rows[-1], [result.log_density, result.code, *result.constrained])
+        assert (rows[:-1, 1] == 0).all()
+        result.to_csv(tmp_path / "fit.csv")
+        content = cmdstan_csv.read(tmp_path / "fit.csv")
+        assert content.names == result.iteration_columns
+        np.testing.assert_array_equal(content.rows, rows)
