@@ -31,6 +31,10 @@ LENGTH_BYTES = 8
 DEFAULT_LIMIT = 512 << 20
 """Bytes that a cache folder may hold before the entries unused for longest go."""
 
+_READ_ONLY = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # not through links; a pipe is not waited for
+    _READ_ONLY |= getattr(os, _flag, 0)
+
 SOURCE_FOLDERS = ("dialects", "emit", "frontend", "library", "passes", "runtime")
 
 
@@ -181,7 +185,7 @@ class ObjectCache:
     @staticmethod
     def _read(path: Path) -> bytes | None:
         """The content of a regular file of ours; None if it is anything else."""
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(path, _READ_ONLY)
         with os.fdopen(descriptor, "rb") as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode) or not _is_private(info):
@@ -206,11 +210,16 @@ def _decode(key: str, data: bytes) -> Entry | None:
     payload = data[start:]
     if data[: len(MAGIC)] != MAGIC or data[len(MAGIC) : start] != _digest(key, payload):
         return None
-    # what follows is as it was written
     position = LENGTH_BYTES + int.from_bytes(payload[:LENGTH_BYTES], "little")
-    header = json.loads(payload[LENGTH_BYTES:position])
+    try:
+        header = json.loads(payload[LENGTH_BYTES:position])
+        metadata, lengths = header["metadata"], {str(name): int(length) for name, length in header["objects"]}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
     objects: dict[str, bytes] = {}
-    for name, length in header["objects"]:
+    for name, length in lengths.items():
         objects[name] = payload[position : position + length]
         position += length
-    return Entry(header["metadata"], objects)
+    if not isinstance(metadata, dict) or min(lengths.values(), default=0) < 0 or position != len(payload):
+        return None
+    return Entry(metadata, objects)

@@ -75,8 +75,8 @@ class CachedCompiler:
         cache = open_cache()
         key = self._key(name) if cache is not None else ""
         entry = cache.get(key) if cache is not None else None
-        if entry is not None:
-            return self._stored(entry)
+        if entry is not None and (stored := self._stored(entry)) is not None:
+            return stored
         metadata = self._compiler.metadata()
         if self._metadata is None:
             self._metadata = {key: metadata[key] for key in ("name", "globals", "profiles")}
@@ -86,11 +86,16 @@ class CachedCompiler:
             cache.put(key, record, {CODE: unit.code})
         return unit
 
-    def _stored(self, entry: Entry) -> CachedUnit:
-        record = entry.metadata
-        if self._metadata is None:
-            self._metadata = record["program"]
-        return CachedUnit(entry.objects[CODE], record["sites"], record["n_slots"])
+    def _stored(self, entry: Entry) -> CachedUnit | None:
+        """The unit of an entry; None if it has other contents than a unit has."""
+        match entry.metadata:
+            case {"program": {"name": str(), "globals": list()}, "sites": list(sites), "n_slots": int(n_slots)}:
+                if CODE not in entry.objects:
+                    return None
+                self._metadata = self._metadata or entry.metadata["program"]
+                return CachedUnit(entry.objects[CODE], sites, n_slots)
+            case _:
+                return None
 
     @cached_property
     def _compiler(self) -> Compiler:

@@ -30,6 +30,11 @@ MATH_FUNCTIONS = "ulam."
 _perf_lock = threading.Lock()
 
 
+def _not_through_links(path: str, flags: int) -> int:
+    """Opens a file in a folder that others may write to: a link there may be theirs."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedFunction:
     """A function of a compiled program, from `start` to before `end`, addresses in the process."""
@@ -85,7 +90,7 @@ class TracedCode:
         else:
             rows = [(f.start, f.end, f.name) for f in self.functions]
         text = "".join(f"{start:x} {end - start:x} {name}\n" for start, end, name in rows)
-        with _perf_lock, open(f"/tmp/perf-{os.getpid()}.map", "a", encoding="utf-8") as file:
+        with _perf_lock, open(f"/tmp/perf-{os.getpid()}.map", "a", encoding="utf-8", opener=_not_through_links) as file:
             file.write(text)
 
     def _rows_of_lines(self) -> list[tuple[int, int, str]]:

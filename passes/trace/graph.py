@@ -16,7 +16,6 @@ Plain data, so that a saved trace can be read without the program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +44,14 @@ class ValueType:
     def __str__(self) -> str:
         return f"array[{',' * (self.array_rank - 1)}] {self.base}" if self.array_rank else self.base
 
+
+BASES = (
+    "int", "real", "bool", "vector", "row_vector", "matrix", "void", "other", "skipped", "function", "string",
+)  # fmt: skip
+"""What `ValueType.base` may be; the last three are of operands only."""
+
+MOST_SLOTS = 1 << 24
+"""A record has no more slots."""
 
 VOID = ValueType("void")
 SKIPPED = ValueType("skipped")
@@ -134,6 +141,8 @@ class Item:
         return bool(self.operands) and self.operands[0].type == FUNCTION
 
 
+KINDS = ("call", "special", "target", "tilde", "constant")
+
 ADDING = ("target", "tilde")
 """Kinds of items that add to the target."""
 
@@ -206,78 +215,3 @@ class Graph:
     tick: float = 0.0
     left_out: bool = False
     opaque: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain lists and dictionaries; `from_json` is the inverse."""
-        return _plain(self)
-
-    @staticmethod
-    def from_json(entry: Mapping[str, Any]) -> Graph:
-        return Graph(
-            entry["symbol"], entry["name"], entry["function"],
-            [_argument(a) for a in entry["parameters"]], _type(entry["result"]),
-            [_block(b) for b in entry["blocks"]], _place(entry["place"]), entry.get("stub", 0), entry.get("tick", 0.0),
-            entry.get("left_out", False), entry.get("opaque", False),
-        )  # fmt: skip
-
-
-# ---------------------------------------------------------------- JSON
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, ValueType):
-        return [value.base, value.array_rank]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return {"real": repr(value)}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    return value
-
-
-def _type(entry: Any) -> ValueType:
-    return ValueType(*entry)
-
-
-def _place(entry: Any) -> Place | None:
-    return None if entry is None else Place(**entry)
-
-
-def _constant(entry: Any) -> Any:
-    return float(entry["real"]) if isinstance(entry, dict) else entry
-
-
-def _operand(entry: Any) -> Operand:
-    return Operand(entry["index"], _constant(entry["constant"]), _type(entry["type"]))
-
-
-def _argument(entry: Any) -> Argument:
-    return Argument(
-        entry["index"], _type(entry["type"]), entry["name"], entry.get("data", False), entry.get("metadata", {})
-    )
-
-
-def _item(entry: Any) -> Item:
-    operands = [_operand(o) for o in entry["operands"]]
-    made = {"operands": operands, "type": _type(entry["type"]), "place": _place(entry["place"])}
-    return Item(**{**entry, **made})
-
-
-def _edge(entry: Any) -> Edge:
-    condition, value = entry["condition"], entry["value"]
-    return Edge(
-        entry["number"], entry["target"], [_operand(o) for o in entry["arguments"]],
-        None if condition is None else _operand(condition), entry["holds"], None if value is None else _operand(value),
-        _place(entry.get("place")), entry.get("metadata", {}),
-    )  # fmt: skip
-
-
-def _block(entry: Any) -> Block:
-    return Block(
-        entry["number"], [_argument(a) for a in entry["arguments"]], [_item(i) for i in entry["items"]],
-        [_edge(e) for e in entry["edges"]], entry["record"], entry["slots"],
-        entry["counter"], entry.get("started", -1), entry.get("ended", -1),
-    )  # fmt: skip

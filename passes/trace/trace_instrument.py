@@ -19,6 +19,7 @@ from ulam.dialects import trace
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.trace.choices import Plan
 from ulam.passes.trace.density import ROOTS, model_function
+from ulam.passes.trace.graph_json import plain
 from ulam.passes.trace.unit import add_clones, find_function
 
 
@@ -42,6 +43,6 @@ class TraceInstrument(ModulePass):
             raise NotSupportedError(f"the program has {len(functions)} functions that are called '{self.function}'")
         clones = add_clones(op, functions[0], Plan(most_depth=self.depth or None, jacobian=self.jacobian))
         for symbol, traced in clones.traced.items():
-            table = json.dumps(traced.graph.to_json(), separators=(",", ":"))
+            table = json.dumps(plain(traced.graph), separators=(",", ":"))
             properties = {"function": StringAttr(symbol), "table": StringAttr(table)}
             op.body.block.add_op(trace.SitesOp.create(properties=properties))

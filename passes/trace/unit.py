@@ -41,6 +41,7 @@ from ulam.passes.trace import lower_trace  # noqa: F401  (registers handlers)
 from ulam.passes.trace.choices import MOST_CLONES, STATIC_DEPTH, Choice, Plan, Question
 from ulam.passes.trace.control_flow import TracedFunction, traced_function
 from ulam.passes.trace.graph import ROOT, Graph, ValueType
+from ulam.passes.trace.graph_json import plain
 from ulam.passes.trace.higher_order import first_order_function, is_higher_order, traced_higher_order
 from ulam.passes.trace.instrument import hook_values, instrument
 from ulam.passes.trace.lower_trace import RECORDER_SLOT
@@ -377,7 +378,7 @@ def instrumented_text(unit: TraceUnit) -> str:
     for symbol, graph in unit.graphs.items():
         properties: dict[str, Attribute] = {
             "function": StringAttr(symbol),
-            "table": StringAttr(json.dumps(graph.to_json(), separators=(",", ":"))),
+            "table": StringAttr(json.dumps(plain(graph), separators=(",", ":"))),
         }
         parts.append(str(trace.SitesOp.create(properties=properties)))
     return "\n".join(parts) + "\n"

@@ -13,8 +13,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ulam.passes.trace.graph import Block, Item
+from ulam.runtime.trace.damage import DamagedTrace
 from ulam.runtime.trace.layout import Batch, Scan, Spot, spot_of
 from ulam.runtime.trace.overlay import SEGMENT, Key
 from ulam.runtime.trace.recorder import CUT, Recorder
@@ -72,6 +74,8 @@ class FrameSteps:
         if not len(blocks):
             self.scan.state = status
             return None
+        if self.recorder.is_saved:
+            self._check_order(number, blocks)
         nodes = self.tape.nodes_of_record[blocks]
         positions = position + np.cumsum(nodes) - nodes
         batch = Batch(first, blocks, places, positions, int(positions[-1] + nodes[-1]))
@@ -90,6 +94,17 @@ class FrameSteps:
             self.scan.batches.pop(next(iter(self.scan.batches)))
         self.scan.batches[number] = batch
         return batch
+
+    def _check_order(self, number: int, blocks: npt.NDArray[np.int32]) -> None:
+        """Raises DamagedTrace if the blocks of a batch do not follow each other in this function."""
+        before = 0
+        if number:
+            previous = self.batch(number - 1)
+            before = int(previous.blocks[-1]) if previous is not None else 0
+        steps = np.concatenate(([before], blocks))
+        pairs = steps[:-1].astype(np.int64) * self.layout.span + steps[1:]
+        if np.any(steps >= self.layout.span) or not np.all(np.isin(pairs, self.layout.successions)):
+            raise DamagedTrace(f"the trace is damaged: '{self.layout.graph.name}' has no such steps")
 
     def _resume(self, end: int) -> None:
         """Goes on behind records that were dropped, if the frame does."""

@@ -6,6 +6,7 @@ from the operands of the call. What an update has changed is looked up first.
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -244,7 +245,7 @@ class Frame(FrameSteps):
                 value = (int(value) + 1 - INT_UNASSIGNED) % 2**32 + INT_UNASSIGNED
                 continue
             operands = [value, *(self.operand(o, where) for o in item.operands[1:])]
-            value = MISSING if any(o is MISSING for o in operands) else replaced(operands, item.symbol.split(","))
+            value = MISSING if any(o is MISSING for o in operands) else self._replaced(operands, item)
         if len(self._known) >= _KNOWN_KEPT:
             self._known.pop(next(iter(self._known)))
         if steps:
@@ -252,6 +253,15 @@ class Frame(FrameSteps):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False  # readers have the same array
         return value
+
+    def _replaced(self, operands: list[Any], item: Item) -> Any:
+        """What an assignment to elements makes; in a damaged trace they may not be there."""
+        if not self.recorder.is_saved:
+            return replaced(operands, item.symbol.split(","))
+        try:
+            return replaced(operands, item.symbol.split(","))
+        except (IndexError, ValueError, TypeError, AttributeError) as error:
+            raise self.recorder.absent(f"an assignment that cannot be: {error}") from error
 
     def stored(self, item: Item, step: int) -> Any:
         """What an op kept in a step that got so far; MISSING for a container that there was no room for."""
@@ -270,6 +280,8 @@ class Frame(FrameSteps):
         at, *sizes = struct.unpack(f"<{1 + type_.rank}q", data)
         if at < 0:
             return MISSING
+        if self.recorder.is_saved and min(sizes) < 0:
+            raise self.recorder.absent(f"a container of sizes {sizes}")
         try:
             is_digest, count = struct.unpack("<2q", self.recorder.side(at, 16))
         except LookupError:  # of a ring
@@ -278,6 +290,8 @@ class Frame(FrameSteps):
             return from_digest(tuple(sizes), self.recorder.side(at + 16, 64))
         kind = np.int32 if type_.is_int else np.float64
         contents = self.recorder.side(at + 16, count * (4 if type_.is_int else 8))
+        if self.recorder.is_saved and math.prod(sizes) != count:
+            raise self.recorder.absent(f"a container of sizes {sizes} with {count} elements")
         return from_elements(type_, tuple(sizes), np.frombuffer(contents, kind))
 
     # ------------------------------------------------------------ calls

@@ -52,6 +52,21 @@ class Layout:
         """What each block keeps, by record number; see `columns`."""
         self.children = {n: [i for i in block.items if i.child] for n, block in self.by_record.items()}
 
+    @property
+    def span(self) -> int:
+        """Numbers of records are below this."""
+        return 1 + max(self.by_record)
+
+    @cached_property
+    def successions(self) -> npt.NDArray[np.int64]:
+        """Which record may follow which, as `before * span + after`; before the first one there is 0."""
+        pairs = [self.graph.blocks[0].record]
+        for number, block in self.by_record.items():
+            header = self.header.get(number)
+            edges = [*block.edges, *(header.edges if header is not None else ())]
+            pairs += [number * self.span + self.graph.blocks[e.target - 1].record for e in edges if e.target]
+        return np.array(pairs, np.int64)
+
     def header_before(self, body: Block) -> Block:
         """The header of the counted loop that a block is the body of."""
         return next(b for b in self.graph.blocks if not b.record and b.edges[1].target == body.number)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.native import Context, Rng, library
+from ulam.runtime.trace.damage import DamagedTrace
 
 MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}
 CHUNK_BYTES = 1 << 20
@@ -124,6 +125,8 @@ class Recorder:
         self._rows: Any = None
         self._kept: list[Any] = []
         self._callback: Any = None
+        self.is_saved = False
+        """Whether the records are from a file: they may be anything then."""
         self.replay: Callable[[], Recorder] | None = None
         """Of a recorder that keeps edges only: runs the program once more, and keeps all."""
         self._replayed: Recorder | None = None
@@ -179,12 +182,20 @@ class Recorder:
             raise OSError(f"there is no room for the trace{where}")
 
     def lend(self, chunks: Sequence[bytes], side: bytes, side_first: int = 0) -> None:
-        """Reads a saved trace: chunks as they were, and the contents of containers, from the place `side_first` on."""
+        """Reads a saved trace: chunks as they were, and the contents of containers, from the place `side_first` on.
+
+        What is not there when it is read was not saved as it was: DamagedTrace.
+        """
+        self.is_saved = True
         for number, data in enumerate(chunks):
             memory = ctypes.create_string_buffer(data, len(data))
             self._kept.append(memory)
             self._library.ulam_trace_lend(self.address, number, ctypes.addressof(memory), len(data))
         self._library.ulam_trace_lend_side(self.address, side, len(side), side_first)
+
+    def absent(self, what: str) -> Exception:
+        """What to raise for records that are not there."""
+        return DamagedTrace(f"the trace is damaged: there is {what}") if self.is_saved else LookupError(what)
 
     def info(self) -> Info:
         """Sizes and counts."""
@@ -219,8 +230,8 @@ class Recorder:
             return other.bytes_at(place, count)
         base, used = self.chunk(place // self.chunk_bytes)
         offset = place % self.chunk_bytes
-        if not base or offset + count > used:
-            raise LookupError(f"no record at {place}")
+        if not base or count < 0 or offset + count > used:
+            raise self.absent(f"no record at {place}")
         return ctypes.string_at(base + offset, count)
 
     def words(self, places: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
@@ -234,11 +245,11 @@ class Recorder:
         slots = np.arange(count)
         for number in np.unique(numbers):
             base, used = self.chunk(int(number))
-            if not base:
-                raise LookupError(f"no record at {int(places[numbers == number][0])}")
-            data = np.frombuffer((ctypes.c_char * used).from_address(base), np.int64)
             here = numbers == number
             first = (places[here] % self.chunk_bytes) // 8 + 1
+            if not base or int(first.max()) + count > used // 8:
+                raise self.absent(f"no record at {int(places[here].max())}")
+            data = np.frombuffer((_I64 * (used // 8)).from_address(base), np.int64)
             found[here] = data[first[:, None] + slots]
         return found
 
@@ -252,7 +263,7 @@ class Recorder:
             here = chunks == number
             offsets = places[here] % self.chunk_bytes
             if not base or int(offsets.max()) + 8 > used:
-                raise LookupError(f"no record at {int(places[here].max())}")
+                raise self.absent(f"no record at {int(places[here].max())}")
             words = np.frombuffer((_I64 * (used // 8)).from_address(base), np.int64)
             found[here] = words[offsets // 8]
         return found
@@ -262,8 +273,8 @@ class Recorder:
         if (other := self.whole()) is not self:
             return other.side(offset, count)
         info = self.info()
-        if not info.side_first <= offset <= info.side_bytes - count:
-            raise LookupError(f"no contents at {offset}")
+        if count < 0 or not info.side_first <= offset <= info.side_bytes - count:
+            raise self.absent(f"no contents at {offset}")
         return ctypes.string_at(info.side + offset - info.side_first, count)
 
     def scan(self, place: int, state: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], int, int]:
@@ -348,8 +359,11 @@ class RecorderPool:
 
 # ---------------------------------------------------------------- draws
 
-_UNIFORM = 2
-"""Kind of a number that was asked for as a real from 0 up to 1 (c/trace_draws.c)."""
+DRAW_KINDS = ("uint64", "uint32", "double", "raw")
+"""Kinds of numbers that a generator is asked for, as in c/trace_draws.c."""
+
+UNIFORM = DRAW_KINDS.index("double")
+"""That of a real from 0 up to 1."""
 
 
 class DrawsExhausted(UlamError):
@@ -492,7 +506,7 @@ class _Generator:
         self._scripted = isinstance(source, Scripted) or isinstance(source, Replay) and source.scripted
         if isinstance(source, Scripted):
             values = np.array(source.uniforms)
-            self._before = Continuation(Draws(values.view(np.uint64), np.full(len(values), _UNIFORM, np.uint8), True))
+            self._before = Continuation(Draws(values.view(np.uint64), np.full(len(values), UNIFORM, np.uint8), True))
             address = self._library.ulam_draws_scripted(context.address, values.ctypes.data, len(values))
         elif isinstance(source, Replay):
             self._given, self._before = source.draws, source.continuation

@@ -17,24 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from ulam.passes.trace.graph import Graph
+from ulam.passes.trace.graph import ROOT, Graph
+from ulam.passes.trace.graph_json import check_graphs, decoded, plain
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.output_files import writing
 from ulam.runtime.trace.contexts import TraceContext
 from ulam.runtime.trace.copying import flat
+from ulam.runtime.trace.damage import DamagedTrace
 from ulam.runtime.trace.overlay import Changes, FrameChanges
 from ulam.runtime.trace.program_text import SourceText
-from ulam.runtime.trace.recorder import Draws, Recorder
+from ulam.runtime.trace.recorder import DRAW_KINDS, UNIFORM, Draws, Recorder
 from ulam.runtime.trace.tape import Tables, Tape
 from ulam.runtime.trace.trace import Trace, TraceError
 
 VERSION = 2
 _MAGIC = b"ULAM-TRACE "
 _DIGEST = hashlib.sha256().digest_size
-
-
-class DamagedTrace(UlamError):
-    """A file that is no saved trace, or that does not have the contents that it was written with."""
 
 
 class SavedError(UlamError):
@@ -64,7 +62,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     kept = info.side_bytes - info.side_first
     side = recorder.side(info.side_first, kept) if kept else b""
     head = {
-        "graphs": {symbol: graph.to_json() for symbol, graph in trace.tape.tables.graphs.items()},
+        "graphs": {symbol: plain(graph) for symbol, graph in trace.tape.tables.graphs.items()},
         "arguments": [_plain(value) for value in trace.tape.arguments],
         "failed": trace.failed,
         "set": [
@@ -117,7 +115,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise DamagedTrace(f"'{name}' is damaged: its checksum is wrong")
     try:
         return _read(rest, length)
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as error:
         raise DamagedTrace(
             f"'{name}' has a right checksum, but is no trace: {type(error).__name__}: {error}"
         ) from error
@@ -129,26 +127,43 @@ def _read(rest: bytes, length: int) -> Any:
 
     def take(count: int) -> bytes:
         nonlocal at
+        if not 0 <= count <= len(rest) - at:
+            raise ValueError(f"{count} bytes are not there")
         at += count
         return rest[at - count : at]
 
     recorder = Recorder(max(head["chunk_bytes"], 4096), "stop", head["chunk_bytes"])
-    tables = Tables({symbol: Graph.from_json(entry) for symbol, entry in head["graphs"].items()})
+    graphs = {symbol: decoded(entry) for symbol, entry in head["graphs"].items()}
+    check_graphs(graphs)
+    tables = Tables(graphs)
     recorder.begin(tables.rows)
     chunks = [take(count) for count in head["chunks"]]
     recorder.lend(chunks, take(head["side"]), head["side_first"])
-    tape = Tape(recorder, tables, [_value(entry) for entry in head["arguments"]], head["failed"])
-    tape.changes = Changes({place: _changes(*entry) for place, *entry in head.get("set", ())})
-    trace = Trace(tape, TraceContext(self_node=head["self_node"]), SourceText(*head["source"]), {})
+    tape = Tape(recorder, tables, _arguments(head["arguments"], graphs[ROOT]), bool(head["failed"]))
+    tape.changes = Changes({int(place): _changes(*entry) for place, *entry in head.get("set", ())})
+    text, filename = map(str, head["source"])
+    trace = Trace(tape, TraceContext(self_node=bool(head["self_node"])), SourceText(text, filename), {})
     count = head["draws"]
     values, kinds = np.frombuffer(take(8 * count), np.uint64), np.frombuffer(take(count), np.uint8)
-    trace.draws = Draws(values, kinds, head["scripted"])
+    if np.any(kinds >= len(DRAW_KINDS)) or not np.isfinite(values[kinds == UNIFORM].view(np.float64)).all():
+        raise ValueError("a random number is none")
+    trace.draws = Draws(values, kinds, bool(head["scripted"]))
     if head["error"] is not None:
         from ulam.runtime.trace.trace import origin
 
-        trace.error = TraceError(SavedError(*head["error"]), None)
+        name, message, short = map(str, head["error"])
+        trace.error = TraceError(SavedError(name, message, short), None)
         trace.error = TraceError(trace.error.exception, origin(trace))
     return trace.root
+
+
+def _arguments(entries: Sequence[Any], root: Graph) -> list[Any]:
+    """Of the traced function: a value for each parameter, of its type."""
+    values = [_value(entry) for entry in entries]
+    for value, parameter in zip(values, root.parameters, strict=True):
+        if np.ndim(value) != parameter.type.rank or not np.issubdtype(np.asarray(value).dtype, np.number):
+            raise ValueError(f"the argument '{parameter.name}' is not of type {parameter.type}")
+    return values
 
 
 def _changes(caller: int, call: Sequence[int], fixed: Sequence[Sequence[Any]]) -> FrameChanges:

@@ -111,6 +111,24 @@ def test_links_and_files_that_others_may_write_are_not_read(cache: ObjectCache, 
     assert cache.get(KEY) is None
 
 
+def test_a_pipe_is_not_waited_for(cache: ObjectCache) -> None:
+    os.mkfifo(cache.folder / f"{KEY}.ulam", 0o600)
+    assert cache.get(KEY) is None
+    assert not (cache.folder / f"{KEY}.ulam").exists(), "what is not ours goes"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"", b"[]", b"{", b'{"metadata": {}}', b'{"metadata": [], "objects": []}', b'{"metadata": {}, "objects": [["a"]]}',
+     b'{"metadata": {}, "objects": [["a", -1]]}', b'{"metadata": {}, "objects": [["a", 1]]}', b"[" * 100_000],
+)  # fmt: skip
+def test_contents_that_no_entry_has_are_absent(cache: ObjectCache, header: bytes) -> None:
+    """Also where the digest is right."""
+    payload = len(header).to_bytes(8, "little") + header
+    (cache.folder / f"{KEY}.ulam").write_bytes(MAGIC + object_cache._digest(KEY, payload) + payload)
+    assert cache.get(KEY) is None
+
+
 def test_keys_cannot_name_other_files(cache: ObjectCache) -> None:
     for key in ("../evil", "", "a/b", "a.b"):
         with pytest.raises(ValueError, match="not a cache key"):

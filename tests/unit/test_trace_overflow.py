@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from ulam.runtime.errors import ArgumentError
 from ulam.runtime.trace.nodes import ItemNode
 from ulam.trace import MISSING, NestedCallNode, Seeded, TraceContext, format_levels, load
 
-from .trace_programs import PROGRAM, H
+from .damaged_traces import verdict
+from .trace_programs import PROGRAM, READING, H
 
 LONG = 1_250_000
 NODES = 10_000_010
@@ -171,6 +173,19 @@ def test_damaged_trace(model: StanModel, tmp_path: Path, damage: str) -> None:
     path.write_bytes(data)
     with pytest.raises(DamagedTrace, match="damaged|no saved trace|version 99|big-endian"):
         load(path)
+
+
+def test_wrong_contents_with_a_right_checksum(model: StanModel, tmp_path: Path) -> None:
+    """Whatever a reader asks of them, the answer is a value or DamagedTrace. More: benchmarks/damaged_traces.py."""
+    model.track("geom_rng", 1, 0.3, rng=Seeded(5)).trace.save(tmp_path / "draws")
+    matrix = np.arange(6.0).reshape(2, 3)
+    StanModel(READING).track("top", np.ones(3), matrix, [1, 2]).trace.save(tmp_path / "containers")
+    verdicts = Counter(
+        verdict(tmp_path / "changed", (tmp_path / name).read_bytes(), seed)
+        for seed in range(40)
+        for name in ("draws", "containers")
+    )
+    assert set(verdicts) == {"read", "damaged"} and verdicts["damaged"] > 10
 
 
 def test_what_can_be_saved(model: StanModel, tmp_path: Path) -> None:

@@ -28,6 +28,21 @@ PROGRAM = """functions {
 }
 """
 
+# Containers that are read, changed and handed on.
+READING = """functions {
+  vector g(vector x, matrix A) {
+    vector[rows(A)] y = A * x;
+    for (i in 1:rows(A)) if (y[i] > 1) y[i] = exp(-y[i]);
+    return y;
+  }
+  real top(vector x, matrix A, array[] int n) {
+    real s = 0;
+    for (k in n) s += sum(g(x, A)) * k;
+    return s;
+  }
+}
+"""
+
 UNIFORMS = [0.7595635877474407, 0.8639835284162187, 0.25]
 
 F = """\

@@ -19,6 +19,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from ulam.passes.trace.graph import Graph, ValueType
+from ulam.passes.trace.graph_json import decoded
+from ulam.passes.trace.graph_json import plain as plain_graph
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import writing
 from ulam.runtime.trace.columns import CONTAINER, REAL, Rows, Slot, batches, calls_of, rows_of, too_deep
@@ -26,7 +28,7 @@ from ulam.runtime.trace.copying import flat
 from ulam.runtime.trace.export.formats import Exports
 from ulam.runtime.trace.export.graph import check_whole, top_of
 from ulam.runtime.trace.frames import Frame
-from ulam.runtime.trace.recorder import Draws
+from ulam.runtime.trace.recorder import DRAW_KINDS, UNIFORM, Draws
 from ulam.runtime.trace.saved import SavedError
 from ulam.runtime.trace.trace import Trace
 from ulam.runtime.trace.values import MISSING, Digest
@@ -37,9 +39,6 @@ MAX_NODES = 1_000_000
 
 ERROR = ("type", "text", "message")
 """Entries of an error; the message is the text without the place."""
-
-DRAW_KINDS = ("uint64", "uint32", "double", "raw")
-"""As in c/trace_draws.c."""
 
 
 def schema() -> dict[str, Any]:
@@ -65,7 +64,7 @@ def to_json(what: Exports, path: str | os.PathLike[str] | None = None, *, max_no
 
 
 def _write(trace: Trace, out: TextIO, max_nodes: int | None) -> None:
-    graphs = {symbol: _graph(graph.to_json()) for symbol, graph in trace.tape.tables.graphs.items()}
+    graphs = {symbol: _graph(plain_graph(graph)) for symbol, graph in trace.tape.tables.graphs.items()}
     error = None
     if trace.error is not None:
         error = dict(zip(ERROR, SavedError.entry(trace.error), strict=True))
@@ -214,7 +213,7 @@ def valued(entry: Any, type_: ValueType) -> Any:
 
 
 def _draw(kind: int, value: np.uint64) -> Any:
-    if DRAW_KINDS[kind] == "double":
+    if kind == UNIFORM:
         return float(np.array([value]).view(np.float64)[0])
     return {DRAW_KINDS[kind]: hex(int(value))}
 
@@ -227,12 +226,12 @@ def drawn(entries: list[Any], scripted: bool) -> Draws:
             ((kind, bits),) = entry.items()
             kinds[n], values[n] = DRAW_KINDS.index(kind), int(bits, 16)
         else:
-            kinds[n], values[n] = DRAW_KINDS.index("double"), np.array([float(entry)]).view(np.uint64)[0]
+            kinds[n], values[n] = UNIFORM, np.array([float(entry)]).view(np.uint64)[0]
     return Draws(values, kinds, scripted)
 
 
 def _graph(entry: Any) -> Any:
-    """A table with its constants as `plain` writes them; `Graph.to_json` has its own form for what is not finite."""
+    """A table with its constants as `plain` writes them; `graph_json.plain` has its own form for what is not finite."""
     if isinstance(entry, dict):
         if set(entry) == {"real"}:
             return plain(float(entry["real"]))
@@ -245,7 +244,7 @@ def _graph(entry: Any) -> Any:
 
 def graph_of(entry: Any) -> Graph:
     """The inverse."""
-    return Graph.from_json(_with_reals(entry))
+    return decoded(_with_reals(entry))
 
 
 def _with_reals(entry: Any) -> Any:

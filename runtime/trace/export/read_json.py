@@ -14,14 +14,16 @@ import numpy as np
 
 from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import ROOT, Block, ValueType
+from ulam.passes.trace.graph_json import check_graphs
 from ulam.runtime.trace.columns import CONTAINER, COUNT, INT, REAL, slots_of
 from ulam.runtime.trace.contexts import TraceContext
+from ulam.runtime.trace.damage import DamagedTrace
 from ulam.runtime.trace.export.json import ERROR, VERSION, drawn, graph_of, valued
 from ulam.runtime.trace.layout import Layout
 from ulam.runtime.trace.overlay import Changes, FrameChanges
 from ulam.runtime.trace.program_text import SourceText
 from ulam.runtime.trace.recorder import CHUNK_BYTES, Recorder
-from ulam.runtime.trace.saved import DamagedTrace, SavedError
+from ulam.runtime.trace.saved import SavedError
 from ulam.runtime.trace.tape import Tables, Tape
 from ulam.runtime.trace.trace import Trace, TraceError, origin
 from ulam.runtime.trace.values import MISSING, Digest
@@ -55,7 +57,9 @@ def from_json(source: str | os.PathLike[str] | Mapping[str, Any]) -> Trace:
 
 
 def _trace(entry: Mapping[str, Any]) -> Trace:
-    tables = Tables({symbol: graph_of(graph) for symbol, graph in entry["functions"].items()})
+    graphs = {symbol: graph_of(graph) for symbol, graph in entry["functions"].items()}
+    check_graphs(graphs)
+    tables = Tables(graphs)
     records = _Records(tables, entry["frames"])
     records.write()
     recorder = Recorder(1 << 62, "stop", records.chunk_bytes)
