@@ -312,7 +312,7 @@ def help_rows(command: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]
     entry = COMMANDS[command]
     arguments = [(_written(name), OPTIONS[name].help) for name in entry.arguments if not OPTIONS[name].hidden]
     options = [name for name in entry.names() if not OPTIONS[name].argument and not OPTIONS[name].hidden]
-    return arguments, [(_written(name), _told(name, command)) for name in options]
+    return arguments, [(_written(name), told(name, command)) for name in options]
 
 
 def _written(name: str) -> str:
@@ -328,7 +328,8 @@ def _written(name: str) -> str:
     return ", ".join(names) + value
 
 
-def _told(name: str, command: str) -> str:
+def told(name: str, command: str = "") -> str:
+    """What an option means, in a command or in general, with its default and limits."""
     option = OPTIONS[name]
     own = option.differs.get(command)
     facts = []

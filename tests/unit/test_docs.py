@@ -70,9 +70,13 @@ def _script(name: str) -> ModuleType:
 @cache
 def run(command: str) -> tuple[int, str]:
     """Exit status and output of a command of ours, from the root of the checkout."""
+    echoed, _, command = command.rpartition(" | ")
     name, *arguments = shlex.split(command)
     invocation = [sys.executable, "-m", COMMANDS[name], *arguments]
-    finished = subprocess.run(invocation, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    given = "\n".join([*shlex.split(echoed)[1:], ""])  # of `echo`
+    finished = subprocess.run(
+        invocation, cwd=ROOT, input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     return finished.returncode, finished.stdout
 
 
@@ -182,24 +186,21 @@ def test_every_pass_of_a_level_has_its_example() -> None:
     assert lists.passes() <= named | {"specialize-data"}
 
 
-def test_tables_of_optimizers_are_current() -> None:
-    lists = _script("list_optimizers")
+@pytest.mark.parametrize("script", ["list_optimizers", "list_commands"])
+def test_tables_are_current(script: str) -> None:
+    lists = _script(script)
     document = lists.DOCUMENT.read_text(encoding="utf-8")
-    assert lists.updated(document) == document, "run python docs/list_optimizers.py"
+    assert lists.updated(document) == document, f"run python docs/{script}.py"
 
 
 def test_defaults_of_the_command_are_those_of_the_optimizers() -> None:
     from dataclasses import fields
 
-    from typer.main import get_command
-
     from ulam.runtime.optimizers.optimize import ALGORITHMS
-    from ulam.tools.ulam import app
+    from ulam.tools.options import OPTIONS
 
-    command = get_command(app).commands["optimize"]  # pyright: ignore[reportAttributeAccessIssue]
-    shown = {option.name: option.show_default for option in command.params}
     for option in fields(ALGORITHMS["lbfgs"].options):
-        assert float(shown[option.name]) == option.default
+        assert float(OPTIONS[option.name].shown) == option.default
 
 
 def test_lists_of_functions_are_current() -> None:

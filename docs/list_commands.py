@@ -1,0 +1,79 @@
+"""Writes the tables of commands and options into `docs/commands.md`, from `tools/options.py`.
+
+python docs/list_commands.py            # rewrites the parts between the markers
+python docs/list_commands.py --check    # exit status 1 if they are not current
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ulam.tools.options import COMMANDS, OPTIONS, help_rows, long_name, told
+
+DOCUMENT = Path(__file__).with_name("commands.md")
+
+
+def commands() -> str:
+    """Each command, what it is given, and what it does."""
+    lines = ["| command | what it does |", "|---|---|"]
+    for name, command in COMMANDS.items():
+        arguments = " ".join(["ulam", name, *(written for written, _ in help_rows(name)[0])])
+        lines.append(f"| `{arguments}` | {command.help.splitlines()[0]} |")
+    return "\n".join(lines)
+
+
+def options() -> str:
+    """Each option, what it means, and which commands take it."""
+    lines = ["| option | meaning | commands |", "|---|---|---|"]
+    for name, option in OPTIONS.items():
+        takers = [command for command, entry in COMMANDS.items() if name in entry.names()]
+        if option.argument:
+            continue
+        everywhere = len(takers) == len(COMMANDS)
+        written = next(written for written, _ in help_rows(takers[0])[1] if long_name(name) in written)
+        own = [
+            f" {command}: {' '.join(filter(None, (differs.help, _default(name, command))))}"
+            for command, differs in option.differs.items()
+        ]
+        shown = written.replace("|", "\\|")
+        lines.append(f"| `{shown}` | {told(name)}{''.join(own)} | {'all' if everywhere else ', '.join(takers)} |")
+    return "\n".join(lines)
+
+
+def _default(name: str, command: str) -> str:
+    """The default that a command has of its own."""
+    own, general = told(name, command).partition("  [")[2], told(name).partition("  [")[2]
+    return f"[{own}" if own != general else ""
+
+
+PARTS: dict[str, Callable[[], str]] = {"commands": commands, "options": options}
+
+
+def updated(document: str) -> str:
+    """The document with the parts between the markers written anew."""
+    for name, write in PARTS.items():
+        begin, end = (f"<!-- {mark}: {name}, written by docs/list_commands.py -->" for mark in ("begin", "end"))
+        before, found, rest = document.partition(begin)
+        _, ended, after = rest.partition(end)
+        if not found or not ended:
+            raise ValueError(f"{DOCUMENT.name} lacks the markers of {name}")
+        document = f"{before}{begin}\n\n{write()}\n\n{end}{after}"
+    return document
+
+
+def main() -> int:
+    """The script."""
+    current = DOCUMENT.read_text(encoding="utf-8")
+    wanted = updated(current)
+    if "--check" in sys.argv[1:]:
+        if current != wanted:
+            print(f"{DOCUMENT.name} is not current; run python docs/list_commands.py", file=sys.stderr)
+        return int(current != wanted)
+    DOCUMENT.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
