@@ -11,6 +11,7 @@ way to mend it:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,6 +19,8 @@ from ulam.frontend.ast import Span
 from ulam.frontend.source import Source
 
 _SHOWN_WORD = 60
+_LONG_WORD = re.compile(rf"[^\s/]{{{2 * _SHOWN_WORD}}}[^\s/]*?('?)(?=\s|/|\Z)")  # paths are longer than their parts
+_SHOWN_INCLUSIONS = 5
 _SHOWN_WIDTH = 140  # longer source lines are cut around the place
 
 
@@ -58,8 +61,8 @@ class Diagnostic:
             "end_column": end_column,
             "severity": str(self.severity),
             "code": self.code,
-            "message": self.message,
-            "fix": self.help,
+            "message": shortened(self.message),
+            "fix": None if self.help is None else shortened(self.help),
         }
 
 
@@ -113,25 +116,33 @@ class DiagnosticCollector:
 
 
 def shortened(text: str) -> str:
-    """A name, number or string of the program as messages show it: what is very long is cut."""
-    return text if len(text) <= _SHOWN_WORD else f"{text[: _SHOWN_WORD - 3]}..."
+    """A message, or a name, number or string of the program that it shows: very long words are cut."""
+    return _LONG_WORD.sub(lambda word: f"{word[0][:_SHOWN_WORD]}...{word[1]}", text)
 
 
 def render(diagnostic: Diagnostic) -> str:
     """The message as text of several lines, without a final line end."""
     source, span = diagnostic.source, diagnostic.span
     location = source.location(span.start)
-    lines = [f"{location}: {diagnostic.severity}: {diagnostic.message} [{diagnostic.code}]"]
+    lines = [f"{location}: {diagnostic.severity}: {shortened(diagnostic.message)} [{diagnostic.code}]"]
     lines += excerpt(source, span)
-    lines += [f"   note: {source.location(note.span.start)}: {note.message}" for note in diagnostic.notes]
-    lines += [f"   note: included from {inclusion}" for inclusion in source.inclusions(span.start)]
+    lines += [f"   note: {source.location(note.span.start)}: {shortened(note.message)}" for note in diagnostic.notes]
+    inclusions = source.inclusions(span.start)
+    lines += [f"   note: included from {inclusion}" for inclusion in inclusions[:_SHOWN_INCLUSIONS]]
+    if len(inclusions) > _SHOWN_INCLUSIONS:
+        lines.append(f"   note: and so on, {len(inclusions)} files deep")
     if diagnostic.help is not None:
-        lines.append(f"   help: {diagnostic.help}")
+        lines.append(f"   help: {shortened(diagnostic.help)}")
     return "\n".join(lines)
 
 
 def excerpt(source: Source, span: Span) -> list[str]:
-    """The source line of a place, and a line with carets under the part of the span that is on it."""
+    """The source line of a place, and a line with carets under the part of the span that is on it.
+
+    Of a file without text there is none.
+    """
+    if not source.text:
+        return []
     line_number, column = source.position(span.start)
     text = source.line_at(span.start)
     begin = column - 1

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ulam.frontend.ast import Span
 from ulam.frontend.diagnostics import DiagnosticCollector
+from ulam.frontend.encoding import NOT_UTF8, REPLACEMENT, SAVE_AS_UTF8
 from ulam.frontend.source import INCLUDE_DIRECTIVE, Source
 
 IDENTIFIER = "identifier"
@@ -93,6 +94,7 @@ def tokenize(source: Source, collector: DiagnosticCollector) -> Tokens:
     texts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
+    unseen: set[str] = set()
     add_kind, add_text, add_start, add_end = kinds.append, texts.append, starts.append, ends.append
     kind_of_word = _KIND_OF_WORD.get
     for match in _TOKEN.finditer(source.text):
@@ -122,7 +124,13 @@ def tokenize(source: Source, collector: DiagnosticCollector) -> Tokens:
             add_end(len(source.text))
             break
         else:
-            _report_invalid(text, match.start(group), collector)
+            start = match.start(group)
+            # One message for a name with several such letters, and for each character that cannot be seen.
+            follows = ends and kinds[-1] == INVALID and start == ends[-1] and text.isalpha()
+            if not follows and text not in unseen:
+                _report_invalid(text, start, collector)
+            if text == REPLACEMENT or not text.isprintable():
+                unseen.add(text)
             if text[0] == "#":
                 continue  # taken for a comment
             kind = INVALID
@@ -157,7 +165,11 @@ def _report_invalid(text: str, start: int, collector: DiagnosticCollector) -> No
     elif first.isalpha():
         message, code = f"'{first}' is not a letter of Stan's names", "invalid-name"
         help = "names are made of a to z, A to Z, 0 to 9 and `_`"
+    elif first == REPLACEMENT:
+        message, code, help = NOT_UTF8, "encoding", SAVE_AS_UTF8.format("ISO-8859-1")
+    elif first.isprintable():
+        message, code, help = f"'{first}' is not a character of Stan's language", "invalid-character", None
     else:
-        shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
-        message, code, help = f"{shown} is not a character of Stan's language", "invalid-character", None
+        message, code = f"U+{ord(first):04X} is not a character of Stan's language", "invalid-character"
+        help = "delete it, and others of the kind; most editors do not show it"
     collector.error(span, message, code, help)

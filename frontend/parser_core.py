@@ -57,7 +57,8 @@ class TokenCursor:
         self.source = source
         self.collector = DiagnosticCollector(source)
         for problem in source.problems:
-            self.collector.error(Span(problem.start, problem.end), problem.message, "include", problem.help)
+            if problem.is_error:  # the type checker reports the others
+                self.collector.error(Span(problem.start, problem.end), problem.message, problem.code, problem.help)
         tokens = tokenize(source, self.collector)
         self.kinds, self.texts, self.starts, self.ends = tokens.kinds, tokens.texts, tokens.starts, tokens.ends
         self.at = 0

@@ -11,8 +11,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from ulam.frontend.encoding import problem_of, read_text
 
 # Also used by the lexer, which skips directives; the groups are the quoted, bracketed and bare file name.
 INCLUDE_DIRECTIVE = r'\#include[ \t\f\r\n]+(?:"[^"\r\n]*"|<[^>\r\n]*>|[^\s"<]\S*)'
@@ -21,6 +24,10 @@ INCLUDE_DIRECTIVE = r'\#include[ \t\f\r\n]+(?:"[^"\r\n]*"|<[^>\r\n]*>|[^\s"<]\S*
 _COMMENT_STRING_OR_INCLUDE = re.compile(
     r'//[^\r\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)|"[^"\r\n]*"|(?P<include>' + INCLUDE_DIRECTIVE + ")"
 )
+MAX_INCLUDE_DEPTH = 200  # files that include one another
+MAX_INCLUSIONS = 10_000
+MAX_INCLUDED_TEXT = 20_000_000  # characters; 24 files that include the next twice would make millions of copies
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -38,12 +45,21 @@ class Location:
 
 @dataclass(slots=True, frozen=True)
 class SourceProblem:
-    """What went wrong while includes were resolved; the parser turns it into a diagnostic."""
+    """What is wrong with a file, or went wrong while includes were resolved; a diagnostic is made of it.
+
+    A warning if `is_error` is not set.
+    """
 
     start: int
     end: int
     message: str
     help: str | None
+    code: str = "include"
+    is_error: bool = True
+
+
+class _TooMuchIncluded(Exception):
+    """A limit of includes was met; it has been noted."""
 
 
 class _File:
@@ -86,16 +102,18 @@ class Source:
     of the first line where the text is an excerpt of a file.
     """
 
-    __slots__ = ("_files", "_search", "_segment_files", "_segment_offsets", "_segment_starts", "included_files", "name",
-                 "problems", "text")  # fmt: skip
+    __slots__ = ("_files", "_search", "_segment_files", "_segment_offsets", "_segment_starts", "_texts",
+                 "included_files", "name", "problems", "text")  # fmt: skip
 
     def __init__(self, text: str, name: str, include_paths: Iterable[str | Path] = (), first_line: int = 1) -> None:
         self.name = name
         self.text = text
         self.problems: list[SourceProblem] = []
         self.included_files: list[Path] = []  # each once, in order of first use: what a cache key must cover
-        main = _File(name, text, first_line, None, 0)
+        main = _File(name, self._readable(text, 0), first_line, None, 0)
+        self.text = text = main.text
         self._files = [main]
+        self._texts: dict[Path, str] = {}
         self._search = [Path(p) for p in include_paths]
         # Parallel lists: from offset `starts[k]` on, the text is that of `files[k]` from its offset `offsets[k]` on.
         self._segment_starts = [0]
@@ -104,13 +122,14 @@ class Source:
         if "#include" in text:
             pieces: list[str] = []
             self._segment_starts, self._segment_files, self._segment_offsets = [], [], []
-            self._expand(main, Path(name).parent, (_absolute(Path(name)),), pieces, 0)
+            with suppress(_TooMuchIncluded):
+                self._expand(main, Path(name).parent, (_absolute(Path(name)),), pieces, 0)
             self.text = "".join(pieces)
 
     @classmethod
     def read(cls, path: str | Path, include_paths: Iterable[str | Path] = ()) -> Source:
         """The source in a file; raises OSError if it cannot be read."""
-        return cls(_read_text(Path(path)), str(path), include_paths)
+        return cls(read_text(path), str(path), include_paths)
 
     # -------------------------------------------------------------- places
 
@@ -168,6 +187,17 @@ class Source:
         inside = offset - self._segment_starts[segment] + self._segment_offsets[segment]
         return file, min(inside, len(file.text))
 
+    def _readable(self, text: str, start: int) -> str:
+        """The text of a file that begins at `start`, without what cannot be read; notes what is wrong with it."""
+        problem = problem_of(text)
+        if problem is None:
+            return text
+        at = start + problem.offset
+        self.problems.append(
+            SourceProblem(at, at + 1, problem.message, problem.help, "encoding", is_error=problem.is_fatal)
+        )
+        return "" if problem.is_fatal else text
+
     # -------------------------------------------------------------- includes
 
     def _expand(self, file: _File, folder: Path, active: tuple[Path, ...], pieces: list[str], length: int) -> int:
@@ -192,12 +222,27 @@ class Source:
             found = self._find(match.group(), folder, active, directive_end - len(match.group()), directive_end)
             if found is not None:
                 path, text = found
+                self._check_limits(len(active), length, directive_end - len(match.group()), directive_end)
+                text = self._readable(text, length)
                 included = _File(str(path), text, 1, file, match.start())
                 self._files.append(included)
                 length = self._expand(included, path.parent, (*active, _absolute(path)), pieces, length)
                 add("\n", done)
         add(file.text[done:], done)
         return length
+
+    def _check_limits(self, depth: int, length: int, start: int, end: int) -> None:
+        """Ends the inclusion of files that include each other without end, or nearly."""
+        limit = None
+        if depth > MAX_INCLUDE_DEPTH:
+            limit = f"files include one another more than {MAX_INCLUDE_DEPTH} deep"
+        elif len(self._files) > MAX_INCLUSIONS:
+            limit = f"the program includes more than {MAX_INCLUSIONS} files, counted as often as they are included"
+        elif length > MAX_INCLUDED_TEXT + len(self._files[0].text):
+            limit = f"the included files have more than {MAX_INCLUDED_TEXT} characters, as often as they are included"
+        if limit is not None:
+            self.problems.append(SourceProblem(start, end, limit, "include each file once"))
+            raise _TooMuchIncluded
 
     def _find(
         self, directive: str, folder: Path, active: tuple[Path, ...], start: int, end: int
@@ -207,14 +252,21 @@ class Source:
         relative = name.lstrip("/")
         absolute = (Path(name),) if Path(name).is_absolute() else ()
         for path in dict.fromkeys((folder / relative, *(p / relative for p in self._search), *absolute)):
-            if not path.is_file():
-                continue
+            try:
+                if not path.is_file():
+                    continue
+            except OSError as error:
+                message = f"the included file '{name}' cannot be read: {error.strerror}"
+                self.problems.append(SourceProblem(start, end, message, None))
+                return None
             if _absolute(path) in active:
                 message = f"'{name}' includes itself, directly or through the files that it includes"
                 self.problems.append(SourceProblem(start, end, message, None))
                 return None
             try:
-                text = _read_text(path)
+                text = self._texts.get(path)
+                if text is None:
+                    text = self._texts[path] = read_text(path)
             except OSError as error:
                 message = f"the included file '{path}' cannot be read: {error.strerror}"
                 self.problems.append(SourceProblem(start, end, message, None))
@@ -230,8 +282,3 @@ class Source:
 
 def _absolute(path: Path) -> Path:
     return path.resolve()
-
-
-def _read_text(path: Path) -> str:
-    # Old models have comments in other encodings; only strings could show the difference.
-    return path.read_text(encoding="utf-8-sig", errors="replace")

@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 
+LONGEST = 200
+"""No name that is longer is compared: that takes the product of the lengths."""
+
+
 def nearest(
     name: str, candidates: Iterable[str], limit: int = 3, accept: Callable[[str], bool] | None = None
 ) -> str | None:
@@ -15,7 +19,7 @@ def nearest(
 
     `accept` is asked, of the nearest first, whether a candidate may be named.
     """
-    limit = min(limit, max(1, len(name) // 2)) if len(name) > 1 else 0
+    limit = min(limit, max(1, len(name) // 2)) if 1 < len(name) <= LONGEST else 0
     close: list[tuple[int, bool, int, int, str]] = []
     for number, candidate in enumerate(candidates):
         difference = abs(len(candidate) - len(name))

@@ -9,7 +9,7 @@ Source: Stan Reference Manual, "Program blocks", "User-defined functions".
 from __future__ import annotations
 
 from ulam.frontend import higher_order, signatures
-from ulam.frontend.ast import Block, FunctionDefinition, Program
+from ulam.frontend.ast import Block, FunctionDefinition, Program, Span
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Note, Severity
 from ulam.frontend.source import Source
 from ulam.frontend.typechecker_calls import signature_of
@@ -28,6 +28,8 @@ from ulam.frontend.types import REAL, VOID
 def check_program(program: Program, source: Source) -> list[Diagnostic]:
     """Fills the tree in place and returns the warnings; raises `DiagnosticError` with all errors found."""
     checker = Checker(source)
+    for problem in source.problems:
+        checker.warning(problem.message, Span(problem.start, problem.end), problem.code, problem.help)
     _warn_if_empty(checker, program)
     _register_functions(checker, program.functions)
     for definition in program.functions:
@@ -55,7 +57,8 @@ def _warn_if_empty(checker: Checker, program: Program) -> None:
     blocks = (program.data, program.transformed_data, program.parameters, program.transformed_parameters)
     if program.functions or any(block is not None for block in (*blocks, program.model, program.generated_quantities)):
         return
-    checker.warning("this program has no block", program.span, "empty-program")
+    what = "this file is empty" if not checker.source.text.strip() else "this program has no block"
+    checker.warning(what, program.span, "empty-program", "a program has blocks, as in `parameters { real x; }`")
 
 
 def check_library_function(definition: FunctionDefinition, source: Source) -> list[Diagnostic]:

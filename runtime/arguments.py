@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.frontend.encoding import read_text
 from ulam.passes.pipelines import LEVELS, PROFILING
-from ulam.runtime.errors import ArgumentError, CompileError
+from ulam.runtime.errors import ArgumentError
 from ulam.runtime.named_text import NamedText
 
 FloatArray = npt.NDArray[np.float64]
@@ -75,7 +76,4 @@ def read_source(source: str | os.PathLike[str] | NamedText) -> tuple[str, str]:
     path = Path(source)
     if not path.is_file():
         raise FileNotFoundError(f"Stan program '{path}' does not exist")
-    try:
-        return path.read_text(encoding="utf-8"), str(path)
-    except UnicodeDecodeError as error:
-        raise CompileError(f"{path}: not a text file in UTF-8: {error.reason} at byte {error.start}") from None
+    return read_text(path), str(path)
