@@ -45,7 +45,7 @@ def problem_of(text: str) -> TextProblem | None:
     sample = text[:_SAMPLE]
     if "\0" in sample and _is_wide(sample.lstrip(REPLACEMENT)):
         return TextProblem("this is UTF-16 text, and Stan programs are UTF-8", SAVE_AS_UTF8.format("UTF-16"), True)
-    if len(_UNPRINTABLE.findall(sample)) > len(sample) // 10:
+    if len(_UNPRINTABLE.findall(sample)) > max(2, len(sample) // 10):
         return TextProblem("this is not text", "is it the file that was meant? A Stan program is UTF-8 text", True)
     if (first := text.find(REPLACEMENT)) >= 0:
         return TextProblem(NOT_UTF8, SAVE_AS_UTF8.format("ISO-8859-1"), False, first)
@@ -54,5 +54,7 @@ def problem_of(text: str) -> TextProblem | None:
 
 def _is_wide(sample: str) -> bool:
     """Whether every second character is NUL, or nearly: two bytes for each letter."""
+    if len(sample) < 8:
+        return False
     shares = sorted(part.count("\0") / max(1, len(part)) for part in (sample[::2], sample[1::2]))
     return shares[0] < 0.1 and shares[1] > 0.4

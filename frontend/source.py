@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import ENAMETOOLONG
 from pathlib import Path
 
 from ulam.frontend.encoding import problem_of, read_text
@@ -25,7 +26,7 @@ _COMMENT_STRING_OR_INCLUDE = re.compile(
     r'//[^\r\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)|"[^"\r\n]*"|(?P<include>' + INCLUDE_DIRECTIVE + ")"
 )
 MAX_INCLUDE_DEPTH = 200  # files that include one another
-MAX_INCLUSIONS = 10_000
+MAX_INCLUSIONS = 2000
 MAX_INCLUDED_TEXT = 20_000_000  # characters; 24 files that include the next twice would make millions of copies
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -56,6 +57,14 @@ class SourceProblem:
     help: str | None
     code: str = "include"
     is_error: bool = True
+
+
+@dataclass(slots=True, frozen=True)
+class _Included:
+    """An included file as it was read."""
+
+    resolved: Path
+    text: str
 
 
 class _TooMuchIncluded(Exception):
@@ -102,7 +111,7 @@ class Source:
     of the first line where the text is an excerpt of a file.
     """
 
-    __slots__ = ("_files", "_search", "_segment_files", "_segment_offsets", "_segment_starts", "_texts",
+    __slots__ = ("_files", "_search", "_segment_files", "_segment_offsets", "_segment_starts", "_included",
                  "included_files", "name", "problems", "text")  # fmt: skip
 
     def __init__(self, text: str, name: str, include_paths: Iterable[str | Path] = (), first_line: int = 1) -> None:
@@ -113,7 +122,7 @@ class Source:
         main = _File(name, self._readable(text, 0), first_line, None, 0)
         self.text = text = main.text
         self._files = [main]
-        self._texts: dict[Path, str] = {}
+        self._included: dict[Path, _Included | None] = {}
         self._search = [Path(p) for p in include_paths]
         # Parallel lists: from offset `starts[k]` on, the text is that of `files[k]` from its offset `offsets[k]` on.
         self._segment_starts = [0]
@@ -187,16 +196,28 @@ class Source:
         inside = offset - self._segment_starts[segment] + self._segment_offsets[segment]
         return file, min(inside, len(file.text))
 
-    def _readable(self, text: str, start: int) -> str:
-        """The text of a file that begins at `start`, without what cannot be read; notes what is wrong with it."""
+    def _readable(self, text: str, start: int, included: tuple[Path, int, int] | None = None) -> str:
+        """The text of a file that begins at `start`, without what cannot be read; notes what is wrong with it.
+
+        `included` is its path and the place of the directive.
+        """
         problem = problem_of(text)
         if problem is None:
             return text
-        at = start + problem.offset
-        self.problems.append(
-            SourceProblem(at, at + 1, problem.message, problem.help, "encoding", is_error=problem.is_fatal)
-        )
+        at, end, message = start + problem.offset, start + problem.offset + 1, problem.message
+        if included is not None and problem.is_fatal:
+            path, at, end = included
+            message = f"the included file '{path}' cannot be read: {message}"
+        self.problems.append(SourceProblem(at, end, message, problem.help, "encoding", is_error=problem.is_fatal))
         return "" if problem.is_fatal else text
+
+    def _read(self, path: Path) -> _Included | None:
+        """A file that may be included, read once; None if it does not exist."""
+        if path not in self._included:
+            self._included[path] = _Included(_absolute(path), read_text(path)) if path.is_file() else None
+            if self._included[path] is not None:
+                self.included_files.append(path)
+        return self._included[path]
 
     # -------------------------------------------------------------- includes
 
@@ -221,12 +242,13 @@ class Source:
             directive_end = length - 1
             found = self._find(match.group(), folder, active, directive_end - len(match.group()), directive_end)
             if found is not None:
-                path, text = found
-                self._check_limits(len(active), length, directive_end - len(match.group()), directive_end)
-                text = self._readable(text, length)
+                path, file_read = found
+                start = directive_end - len(match.group())
+                self._check_limits(len(active), length, start, directive_end)
+                text = self._readable(file_read.text, length, (path, start, directive_end))
                 included = _File(str(path), text, 1, file, match.start())
                 self._files.append(included)
-                length = self._expand(included, path.parent, (*active, _absolute(path)), pieces, length)
+                length = self._expand(included, path.parent, (*active, file_read.resolved), pieces, length)
                 add("\n", done)
         add(file.text[done:], done)
         return length
@@ -246,34 +268,25 @@ class Source:
 
     def _find(
         self, directive: str, folder: Path, active: tuple[Path, ...], start: int, end: int
-    ) -> tuple[Path, str] | None:
+    ) -> tuple[Path, _Included] | None:
         name = directive[len("#include") :].strip().strip('"<>')
         # As in the reference compiler, `/pre/x.stan` is below the folders searched; only then is it an absolute path.
         relative = name.lstrip("/")
         absolute = (Path(name),) if Path(name).is_absolute() else ()
         for path in dict.fromkeys((folder / relative, *(p / relative for p in self._search), *absolute)):
             try:
-                if not path.is_file():
+                if (found := self._read(path)) is None:
                     continue
             except OSError as error:
-                message = f"the included file '{name}' cannot be read: {error.strerror}"
+                where = name if error.errno == ENAMETOOLONG else path
+                message = f"the included file '{where}' cannot be read: {error.strerror}"
                 self.problems.append(SourceProblem(start, end, message, None))
                 return None
-            if _absolute(path) in active:
+            if found.resolved in active:
                 message = f"'{name}' includes itself, directly or through the files that it includes"
                 self.problems.append(SourceProblem(start, end, message, None))
                 return None
-            try:
-                text = self._texts.get(path)
-                if text is None:
-                    text = self._texts[path] = read_text(path)
-            except OSError as error:
-                message = f"the included file '{path}' cannot be read: {error.strerror}"
-                self.problems.append(SourceProblem(start, end, message, None))
-                return None
-            if path not in self.included_files:
-                self.included_files.append(path)
-            return path, text
+            return path, found
         looked = ", ".join(f"'{p}'" for p in dict.fromkeys((folder, *self._search)))
         message = f"the included file '{name}' was not found"
         self.problems.append(SourceProblem(start, end, message, f"folders searched: {looked}"))

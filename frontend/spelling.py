@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-
 LONGEST = 200
 """No name that is longer is compared: that takes the product of the lengths."""
 

@@ -3,7 +3,8 @@
 Rules of Stan's JSON reader (CmdStan guide, "JSON format for CmdStan"): numbers without point and exponent that fit
 32 bits are ints; ints are accepted for reals, not the reverse; `"Inf"`, `"-Inf"`, `"NaN"` and the like stand for
 numbers; nesting is row-major; an empty array fits every shape without elements, and a variable without elements may be
-absent; names that the program does not declare are ignored. All problems of all variables are reported at once.
+absent; names that the program does not declare are ignored, with a warning. All problems of all variables are reported
+at once.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.errors import DataError
+from ulam.frontend.encoding import problem_of, read_text
+from ulam.frontend.spelling import nearest
+from ulam.runtime.errors import DataError, UnusedNameWarning
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import Dims, GlobalVariable
 
@@ -34,8 +37,15 @@ SPECIAL_NUMBERS = {
     "NaN": math.nan,
 }
 # A bare `Inf`, which Stan reads and JSON does not know; strings are matched first so that nothing in them is.
+_SHOWN_PATH = 200
+_LONG_INTEGER = re.compile(r"(?<![\d.eE])\d{600,}")
 BARE_INFINITY = re.compile(r'"(?:[^"\\]|\\.)*"|\bInf\b')
 SHOWN_PROBLEMS = 20
+MAX_DEPTH = 64
+"""No array of NumPy has more dimensions."""
+
+DATA, INITIAL_VALUES, PARAMETER_VALUES = "data", "initial values", "parameter values"
+"""What values are for: how messages call those that do not come from a file."""
 
 
 class ValueProblem(Exception):
@@ -51,27 +61,42 @@ class Values:
     is_json: bool
 
 
-def read_data(source: DataSource) -> Values:
-    """Reads data given as a path, as JSON text or as a mapping; None and an empty text are no data."""
+def read_data(source: DataSource, what: str = DATA) -> Values:
+    """Reads values given as a path, as JSON text or as a mapping; None and an empty text are no values."""
     if source is None:
-        return Values("data", {}, is_json=False)
+        return Values(what, {}, is_json=False)
     if isinstance(source, Mapping):
-        return Values("data", source, is_json=False)
+        return Values(what, source, is_json=False)
     if isinstance(source, NamedText):
         return Values(source.name, parse_json(source.text, source.name), is_json=True)
     text = os.fspath(source)
     if not text.strip():
-        return Values("data", {}, is_json=False)
-    if isinstance(source, str) and text.lstrip()[0] == "{":
-        return Values("data", parse_json(text, "data"), is_json=True)
-    if not os.path.isfile(text):
-        raise FileNotFoundError(f"data file '{text}' does not exist")
+        return Values(what, {}, is_json=False)
+    if isinstance(source, str) and text.lstrip()[0] in "{[":
+        return Values(what, parse_json(text, what), is_json=True)
+    return Values(text, parse_json(_file_text(text, what), text), is_json=True)
+
+
+def _file_text(path: str, what: str) -> str:
+    """The text of a file of values. Raises OSError if there is none, DataError if it is no text."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{what}: '{path}' is a folder, not a file")
     try:
-        with open(text, encoding="utf-8-sig") as file:
-            content = file.read()
-    except UnicodeDecodeError as error:
-        raise DataError([f"{text}: not a text file in UTF-8: {error.reason} at byte {error.start}"]) from None
-    return Values(text, parse_json(content, text), is_json=True)
+        exists = os.path.exists(path)
+    except ValueError:  # a NUL in the name
+        exists = False
+    if not exists:
+        if what == DATA:
+            raise FileNotFoundError(f"data file '{path[:_SHOWN_PATH]}' does not exist")
+        raise FileNotFoundError(f"{what}: '{path[:_SHOWN_PATH]}' is no JSON text, and no file of this name exists")
+    content = read_text(path)
+    problem = problem_of(content)
+    if not content.strip():
+        raise DataError([f'{path}: this file is empty; without values it is {{}}, as in {{"N": 1}} with one'])
+    if problem is not None:
+        message = problem.message.replace("Stan programs are", "JSON is")
+        raise DataError([f"{path}: {message}; {problem.help.replace('A Stan program', 'JSON')}"])
+    return content
 
 
 def parse_json(text: str, name: str) -> dict[str, Any]:
@@ -85,18 +110,54 @@ def parse_json(text: str, name: str) -> dict[str, Any]:
                 raise first
             decoded = _decode(normalized, name)
         except json.JSONDecodeError:
-            message = f"{name}:{first.lineno}:{first.colno}: not valid JSON: {first.msg}"
+            message = f"{name}:{first.lineno}:{first.colno}: not valid JSON: {first.msg}{_json_help(text, first.pos)}"
             raise DataError([message]) from None
         except RecursionError:
             raise DataError([f"{name}: not valid JSON: nested too deeply"]) from None
     except RecursionError:
         raise DataError([f"{name}: not valid JSON: nested too deeply"]) from None
     if not isinstance(decoded, _Object):
-        raise DataError([f'{name}: data must be one JSON object {{"name": value, ...}}, found {_kind_of(decoded)}'])
+        raise DataError([f'{name}: must be one JSON object {{"name": value, ...}}, found {_kind_of(decoded)}'])
     if decoded.repeated:
         names = ", ".join(f"'{key}'" for key in decoded.repeated)
         raise DataError([f"{name}: variable defined more than once: {names}"])
     return decoded
+
+
+# What stands where a value is expected → what to write instead.
+_NOT_JSON = {
+    "NA": "Stan has no missing values: leave them out, and say in the data which there are",
+    "None": "Stan has no missing values: leave them out, and say in the data which there are",
+    "nan": 'write "NaN"',
+    "inf": 'write "Infinity"',
+    "True": "write 1", "TRUE": "write 1", "T": "write 1",
+    "False": "write 0", "FALSE": "write 0", "F": "write 0",
+    "'": 'strings and names are in double quotes, "',
+    "c(": "an array is [1, 2, 3]",
+    "structure(": "this is R's own format; write the data as JSON, as with jsonlite or cmdstanr::write_stan_json",
+    "list(": "this is R's own format; write the data as JSON, as with jsonlite or cmdstanr::write_stan_json",
+    "+": "a number has no plus sign",
+    ".": "a number has a digit before its point, as in 0.5",
+    "//": "JSON has no comments",
+    "#": "JSON has no comments",
+    "/*": "JSON has no comments",
+    "]": "is there a comma too many before it?",
+    "}": "is there a comma too many before it?",
+}  # fmt: skip
+_OTHER_FORMAT = re.compile(r"\s*[A-Za-z.][\w.]*\s*<-")
+
+
+def _json_help(text: str, position: int) -> str:
+    """What may be meant by what is no JSON."""
+    if _OTHER_FORMAT.match(text):
+        return f"; {_NOT_JSON['list(']}"
+    found = text[position : position + 12]
+    if found[:1] == "-":
+        found = found[1:]
+    for wrong, help in _NOT_JSON.items():
+        if found.startswith(wrong) and not (wrong.isalpha() and found[len(wrong) :][:1].isalnum()):
+            return f"; {help}"
+    return "; the text ends here" if not text[position:].strip() else ""
 
 
 class _Object(dict[str, Any]):
@@ -122,8 +183,11 @@ def _decode(text: str, name: str) -> Any:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError:
         raise
-    except ValueError as error:  # an integer with more digits than Python reads
-        raise DataError([f"{name}: not valid JSON: {error}"]) from None
+    except ValueError:  # an integer with more digits than Python reads
+        found = _LONG_INTEGER.search(text)
+        start = 0 if found is None else found.start()
+        place = f"{text.count(chr(10), 0, start) + 1}:{start - text.rfind(chr(10), 0, start)}"
+        raise DataError([f"{name}:{place}: not valid JSON: an integer with more digits than can be read"]) from None
 
 
 # ---------------------------------------------------------------- one value
@@ -141,6 +205,8 @@ def _as_array(variable: GlobalVariable, value: Any, is_json: bool) -> Array:
     """A numeric array (kinds i, u, f) from nested lists, numbers, or anything that numpy understands."""
     if value is None:
         raise ValueProblem("is null (None); Stan has no missing values")
+    if isinstance(value, (list, tuple)) and _is_deep(value):
+        raise ValueProblem(f"must be {_expected(variable)}, found lists more than {MAX_DEPTH} deep in one another")
     if isinstance(value, Mapping):
         raise ValueProblem(f"must be {_expected(variable)}, found a JSON object (that is how tuples are written)")
     try:
@@ -246,6 +312,20 @@ def _leaves(value: Any, index: Dims = ()) -> Iterator[tuple[Dims, Any]]:
         yield index, value
 
 
+def _is_deep(value: Any) -> bool:
+    """Whether lists are in one another more than `MAX_DEPTH` times. A list of numbers is not looked at by element."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner: dict[int, Any] = {}
+        for found in level:
+            if found and not {list, tuple}.isdisjoint(map(type, found)):
+                inner.update((id(item), item) for item in found if isinstance(item, (list, tuple)))
+        if not inner:
+            return False
+        level = [*inner.values()]
+    return True
+
+
 def _may_hold_bool(value: Any) -> bool:
     """Whether a list nest has a bool: decided from its innermost lists at the speed of `in`-like scans."""
     if not isinstance(value, list):
@@ -318,7 +398,6 @@ def bind_values(
     source: Values,
     dims_of: Callable[[GlobalVariable], Dims | None],
     store: Callable[[GlobalVariable, Array], None],
-    stage: str = "data initialization",
 ) -> None:
     """Checks and stores the value of each variable, in order; raises one DataError with all problems found.
 
@@ -336,7 +415,7 @@ def bind_values(
                 variable.dims = dims
                 store(variable, check_dims(variable, array, dims))
         except ValueProblem as problem:
-            problems.append(f"{source.name}: variable '{variable.name}' {_joined(str(problem))} [stage: {stage}]")
+            problems.append(f"{source.name}: variable '{variable.name}' {_joined(str(problem))}")
             sizes_known = sizes_known and variable.element != "int"
     if problems:
         hidden = len(problems) - SHOWN_PROBLEMS
@@ -370,7 +449,10 @@ def _given(source: Values, name: str) -> Any:
         elif isinstance(value, tuple) and int(field) <= len(value):
             value = value[int(field) - 1]
         else:
-            raise ValueProblem(f"is a field of a tuple; found {json.dumps(value, default=repr)[:40]} for '{name}'")
+            found = _kind_of(value)
+            raise ValueProblem(
+                f'is element {field} of a tuple, written {{"1": ..., "2": ...}}; found {found} for \'{name}\''
+            )
     return value
 
 
@@ -379,10 +461,35 @@ def _absence(variable: GlobalVariable, variables: Sequence[GlobalVariable], sour
     text = f"does not exist; declared {variable.declaration()}{shape}"
     declared = {other.name.partition(":")[0] for other in variables}
     unused = [name for name in source.values if name not in declared]
-    close = get_close_matches(variable.name, unused, n=1, cutoff=0.6)
-    if not close:
-        close = [name for name in unused if name.lower() == variable.name.lower()]
-    return f"{text}; did you mean '{close[0]}'?" if close else text
+    close = _similar(variable.name, unused)
+    return f"{text}; did you mean '{close}'?" if close else text
+
+
+def _similar(name: str, others: Iterable[str]) -> str | None:
+    """The one of some names that was probably meant, or is the same but for capitals."""
+    others = [other for other in others if isinstance(other, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+    same = [other for other in others if other.lower() == name.lower() and other != name]
+    return same[0] if same else nearest(name, others)
+
+
+def warn_of_unused(source: Values, known: Iterable[str], where: str, meant: Iterable[str]) -> None:
+    """Warns of names that mean nothing: `known` are those that do, `where` says what has them, `meant` are those that
+    may have been meant."""
+    names = {name.partition(":")[0] for name in known}
+    unused = [str(name) for name in source.values if name not in names]
+    if not unused:
+        return
+    missing = [name for name in dict.fromkeys(m.partition(":")[0] for m in meant) if name not in source.values]
+    told = []
+    for name in unused[:SHOWN_PROBLEMS]:
+        close = _similar(name, missing) if name.isidentifier() else None
+        told.append(f"'{name[:_SHOWN_PATH]}'" + (f" (did you mean '{close}'?)" if close else ""))
+    if len(unused) > SHOWN_PROBLEMS:
+        told.append(f"and {len(unused) - SHOWN_PROBLEMS} more")
+    verb = "is" if len(unused) == 1 else "are"
+    warnings.warn(
+        f"{source.name}: {', '.join(told)} {verb} not {where} and {verb} ignored", UnusedNameWarning, stacklevel=2
+    )
 
 
 def negative_size(variable: GlobalVariable, sizes: Sequence[int]) -> str:
@@ -400,7 +507,8 @@ def _joined(problem: str) -> str:
 def _expected(variable: GlobalVariable) -> str:
     if variable.n_dims == 0:
         return "an integer" if variable.element == "int" else "a number"
-    return f"{variable.type} of {'integers' if variable.element == 'int' else 'numbers'}"
+    article = "an" if variable.type[0] in "aeiou" else "a"
+    return f"{article} {variable.type} of {'integers' if variable.element == 'int' else 'numbers'}"
 
 
 def _kind_of(value: Any) -> str:

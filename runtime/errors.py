@@ -52,6 +52,10 @@ class DataError(UlamError):
         return (type(self), (self.problems,))
 
 
+class UnusedNameWarning(UserWarning):
+    """Data or initial values have a name that means nothing to the program."""
+
+
 class ProgramError(UlamError):
     """A check of the running program failed.
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ulam.runtime.arguments import FloatArray, optimization_level, profiling, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
-from ulam.runtime.data import DataSource, Values, bind_values, read_data
+from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values, read_data
 from ulam.runtime.early_data import check_declared
 from ulam.runtime.errors import ProgramError
 from ulam.runtime.interrupts import limited, stoppable
@@ -198,6 +198,10 @@ class StanModel(TrackedModel):
     def param_unc_names(self) -> list[str]:
         """Names of the unconstrained parameters, in their order."""
         return [name for variable in self._parameters for name in unconstrained_names(variable)]
+
+    def variable_names(self) -> list[str]:
+        """The names of all variables that the program's blocks declare at their top, fields of tuples apart."""
+        return [variable.name for variable in self._program.variables]
 
     def parameter_variables(self) -> list[GlobalVariable]:
         """The declared parameters, with their sizes."""
@@ -514,10 +518,9 @@ class StanModel(TrackedModel):
         parts: list[npt.NDArray[Any]] = []
         bind_values(
             self._parameters,
-            read_data(theta_json),
+            read_data(theta_json, PARAMETER_VALUES),
             lambda variable: variable.dims,
             lambda variable, array: parts.append(to_compiled(variable, array)),
-            stage="parameter values",
         )
         compiled = np.concatenate(parts) if parts else np.empty(0)
         return self._unconstrain(np.ascontiguousarray(compiled, dtype=np.float64), out)

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from ulam.passes.known_data import KnownData
 from ulam.passes.pipelines import HOT_UNITS, UNITS
 from ulam.runtime.compile_notice import compile_notice
-from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size
+from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size, warn_of_unused
 from ulam.runtime.errors import (
     INTERNAL_ERROR_HELP,
     ArgumentError,
@@ -349,6 +349,8 @@ class BoundProgram:
                     if status:
                         raise ValueProblem(str(setup.error(status, context)).removeprefix(f"{variable.name} "))
 
+            declared = [variable.name for variable in self.of_block("data")]
+            warn_of_unused(source, declared, "declared in the data block", declared)
             bind_values(self.of_block("data"), source, dims_of, store)
             before = None if rng is None else rng.generator.state
             status = context.run_bind(setup.loaded.address("prepare"), data)

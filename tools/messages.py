@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from ulam.runtime import terminal
@@ -25,6 +27,18 @@ def tell(severity: str, text: str, command: str = "ulam") -> None:
     """`ulam: error: text`, on each line of the text."""
     for line in text.splitlines() or [""]:
         show(f"{command}: {severity}: {terminal.escaped(line)}")
+
+
+@contextmanager
+def warnings_told(command: str = "ulam") -> Iterator[None]:
+    """Python's warnings are messages of the command meanwhile."""
+
+    def told(message: Warning | str, *_: object, **__: object) -> None:
+        tell("warning", str(message), command)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = told
+        yield
 
 
 def show(text: str, stream: TextIO | None = None) -> None:

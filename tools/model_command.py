@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.data import SPECIAL_NUMBERS, read_data
+from ulam.runtime.data import INITIAL_VALUES, SPECIAL_NUMBERS, read_data
 from ulam.runtime.errors import DataError
 from ulam.runtime.model import StanModel
 from ulam.runtime.named_text import NamedText
@@ -61,7 +61,7 @@ class PointCommand(ModelCommand):
         if self.unconstrained is not None:
             self.points = read_points(self.unconstrained)
         elif not isinstance(initial := initial_values(self.init), float | None):
-            read_data(initial)
+            read_data(initial, INITIAL_VALUES)
 
     def initial(self) -> Vector | Text | float | None:
         """The argument `init` of the functions that look for a point. One point only."""

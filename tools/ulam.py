@@ -94,6 +94,7 @@ def execute(name: str, values: dict[str, Any]) -> int:
     """Runs a command with these values of its options; what can be told to be wrong beforehand, is."""
     from ulam.runtime import compile_notice, terminal
     from ulam.tools.files import checked_files
+    from ulam.tools.messages import warnings_told
 
     if wrong := options.wrong_choice(name, values):
         raise UsageError(wrong)
@@ -101,7 +102,8 @@ def execute(name: str, values: dict[str, Any]) -> int:
     compile_notice.shown_on = sys.stderr if terminal.is_animated(sys.stderr) else None
     values = checked_files(name, values)
     module, _, kind = options.COMMANDS[name].runs.partition(":")
-    return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
+    with warnings_told():
+        return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
 
 
 def _version(value: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.runtime.data import INITIAL_VALUES, bind_values, read_data, warn_of_unused
 from ulam.runtime.data import Values as DataValues
-from ulam.runtime.data import bind_values, read_data
 from ulam.runtime.errors import ArgumentError, DataError, InitializationError, Rejection
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import GlobalVariable
@@ -38,6 +39,8 @@ INIT_STREAM = 0
 """Stream of the run's seed for initial values."""
 
 ADVICE = "Try specifying initial values, reducing ranges of constrained values, or reparameterizing the model."
+_OF_TRANSFORM = re.compile(r"^\w+_unconstrain: \w+(?= is )")
+"""What a transform calls the value that it refuses."""
 JACOBIAN_PREFIX = "with the Jacobian adjustment, "
 
 
@@ -112,7 +115,7 @@ def read_init(model: StanModel, init: Init) -> InitSource:
     if init is None:
         return InitSource()
     if isinstance(init, (str, os.PathLike, NamedText, Mapping)):
-        values = read_data(init)
+        values = read_data(init, INITIAL_VALUES)
         return InitSource(given=GivenValues(model, values)) if values.values else InitSource()
     if _is_number(init):
         radius = float(init)  # pyright: ignore[reportArgumentType]
@@ -210,7 +213,7 @@ class GivenValues:
         self.values: dict[str, npt.NDArray[Any]] = {}
         self._rejected: set[str] = set()
         if not chosen:
-            names = ", ".join(sorted(given.values))
+            names = ", ".join(sorted(map(str, given.values)))
             declared = ", ".join(variable.name for variable in parameters)
             raise DataError(
                 [f"{given.name}: no initial value is for a parameter of the model ({declared}), found {names}"]
@@ -219,7 +222,8 @@ class GivenValues:
         def store(variable: GlobalVariable, array: npt.NDArray[Any]) -> None:
             self.values[variable.name] = array
 
-        bind_values(chosen, given, lambda variable: variable.dims, store, stage="initialization")
+        bind_values(chosen, given, lambda variable: variable.dims, store)
+        warn_of_unused(given, model.variable_names(), "declared by the program", (v.name for v in parameters))
         wrong = [name for name, array in self.values.items() if not np.isfinite(array).all()]
         if wrong:
             raise DataError([f"{given.name}: the initial value of '{name}' is not finite" for name in wrong])
@@ -261,7 +265,8 @@ class GivenValues:
         given = name in self.values
         # The same message for two draws: the bounds do not depend on what is drawn.
         if given and (self.complete or str(rejection) in self._rejected):
-            return DataError([f"{self.source}: the initial value of '{name}' is not in its support: {rejection}"])
+            reason = _OF_TRANSFORM.sub("it", str(rejection))
+            return DataError([f"{self.source}: the initial value of '{name}' is not in its support: {reason}"])
         self._rejected.add(str(rejection))
         whose = f"initial value of '{name}'" if given else f"'{name}', drawn, does not fit the initial values given"
         return Rejection(
