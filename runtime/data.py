@@ -213,6 +213,9 @@ def _as_array(variable: GlobalVariable, value: Any, is_json: bool) -> Array:
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError):
         raise ValueProblem(_raggedness(variable, value)) from None
+    except Exception as error:  # of an object that converts itself
+        told = f"found a {type(value).__name__} that NumPy cannot read: {type(error).__name__}: {error}"
+        raise ValueProblem(f"must be {_expected(variable)}, {told}") from error
     kind = array.dtype.kind
     if is_json and not isinstance(value, (int, float, str)):
         if _may_hold_bool(value):

@@ -1,0 +1,109 @@
+"""Fuzzes the type checker, the whole compiler and the reading of data: nothing may come out but our own errors.
+
+    python benchmarks/fuzz.py checker --count 50000 [--seed 0] [--corpus DIR ...] [--state FILE]
+    python benchmarks/fuzz.py compile --count 2000  [the same]
+    python benchmarks/fuzz.py data    --count 5000  [--seed 0] [--state FILE]
+
+The programs that are mutated are those of this project and of the folders of --corpus, as checkouts of stan-dev/stanc3
+and stan-dev/posteriordb. Cases run in processes of their own, some at a time: a crash is one failure. --state is a file
+with the number of the next case: a run that was ended goes on there. Failures are printed with their number; `--first N
+--count 1 --show` prints the program of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parent.parent / "tests" / "unit"))
+
+IN_A_PROCESS = {"checker": 1000, "compile": 20, "data": 500}
+SECONDS_A_CASE = {"checker": 5, "compile": 120, "data": 10}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("what", choices=IN_A_PROCESS)
+    parser.add_argument("--count", type=int, default=1000, help="cases")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--corpus", type=Path, nargs="*", default=[], help="further folders with programs")
+    parser.add_argument("--state", type=Path, help="file with the number of the next case; read and written")
+    parser.add_argument("--show", action="store_true", help="print the programs")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if arguments.worker or arguments.show:
+        return work(arguments)
+    first, last = arguments.first, arguments.first + arguments.count
+    if arguments.state and arguments.state.exists():
+        first = max(first, int(arguments.state.read_text()))
+    failures, begun = 0, time.monotonic()
+    while first < last:
+        count = min(IN_A_PROCESS[arguments.what], last - first)
+        done, found = batch(arguments, first, count)
+        failures += len(found)
+        first += done
+        for line in found:
+            print(line, flush=True)
+        if arguments.state:
+            arguments.state.write_text(str(first))
+        print(f"{first} of {last}, {failures} failures, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+    print(f"{arguments.what}: {arguments.count} cases, seed {arguments.seed}: {failures} failures")
+    return 1 if failures else 0
+
+
+def batch(arguments: argparse.Namespace, first: int, count: int) -> tuple[int, list[str]]:
+    """Cases in a process of their own: how many were done, and the failures."""
+    command = [sys.executable, str(HERE), arguments.what, "--worker", "--seed", str(arguments.seed)]
+    command += ["--first", str(first), "--count", str(count), "--corpus", *map(str, arguments.corpus)]
+    limit = 60 + count * SECONDS_A_CASE[arguments.what]
+    try:
+        finished = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=limit)
+        output, status = finished.stdout, finished.returncode
+        trouble = finished.stderr.strip().splitlines()[-1:] if status else []
+    except subprocess.TimeoutExpired as error:
+        output, status, trouble = (error.stdout or b"").decode(errors="replace"), "time", [f"more than {limit} s"]
+    lines = output.splitlines()
+    begun = [int(line.split()[1]) for line in lines if line.startswith("case ")]
+    found = [line for line in lines if line.startswith("failure ")]
+    if status == 0:
+        return count, found
+    at = begun[-1] if begun else first
+    return at - first + 1, [*found, f"failure {at}: the process ended with {status}: {' '.join(trouble)[:300]}"]
+
+
+def work(arguments: argparse.Namespace) -> int:
+    """The cases themselves."""
+    from fuzzing import check_mutant, compile_mutant, data_case
+    from program_mutations import corpus_of, mutant, own_corpus
+
+    corpus = corpus_of([*own_corpus(), *arguments.corpus])
+    folder = Path(tempfile.mkdtemp(prefix="fuzz"))
+    cases: dict[str, Callable[[int], str | None]] = {
+        "checker": lambda number: check_mutant(corpus, arguments.seed, number),
+        "compile": lambda number: compile_mutant(corpus, arguments.seed, number),
+        "data": lambda number: data_case(arguments.seed, number, folder),
+    }
+    memory: list[int] = []
+    for number in range(arguments.first, arguments.first + arguments.count):
+        if arguments.show and arguments.what != "data":
+            print(mutant(corpus, arguments.seed, number))
+        print(f"case {number}", flush=True)
+        problem = cases[arguments.what](number)
+        if problem is not None:
+            print(f"failure {number}: {problem}".replace("\n", " | "), flush=True)
+        memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    if arguments.what != "compile" and len(memory) >= 500 and memory[-1] > memory[len(memory) // 2] + 50_000:
+        print(f"failure {arguments.first}: memory grew from {memory[len(memory) // 2]} to {memory[-1]} kB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
