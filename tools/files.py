@@ -42,11 +42,13 @@ def check_outputs(command: str, values: dict[str, Any]) -> None:
     for told, file in options.files(command, values, written=True):
         if file == options.STANDARD_STREAM:
             continue
+        if not file:
+            raise UsageError(f"{told}: give the name of a file")
         check_writable(file)
         if not is_replaced(file):
             continue
         for other, given in inputs:
-            if os.path.samefile(given, file) if os.path.exists(file) else False:
+            if os.path.exists(file) and os.path.samefile(given, file):
                 raise UsageError(f"{told} '{file}' is the file of {other}, which would be lost")
         if (other := seen.setdefault(os.path.realpath(file), told)) is not told:
             raise UsageError(f"{told} and {other} are the same file, '{file}'")
