@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from ulam.frontend.encoding import read_text
 from ulam.runtime.errors import DataError
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.optimizers.optimize import ALGORITHMS
@@ -149,7 +150,7 @@ def read(path: Path | NamedText) -> CsvFile:
     name = str(path)
     settings: dict[str, str] = {}
     table: list[list[str]] = []
-    with StringIO(path.text) if isinstance(path, NamedText) else open(path, encoding="utf-8", errors="replace") as file:
+    with StringIO(path.text if isinstance(path, NamedText) else read_text(path)) as file:
         for line in file:
             if line.startswith("#"):
                 key, equals, value = line.lstrip("# ").partition(" = ")

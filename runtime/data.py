@@ -68,16 +68,16 @@ def read_data(source: DataSource, what: str = DATA) -> Values:
     if isinstance(source, Mapping):
         return Values(what, source, is_json=False)
     if isinstance(source, NamedText):
-        return Values(source.name, parse_json(source.text, source.name), is_json=True)
+        return Values(source.name, parse_json(checked_text(source.text, source.name), source.name), is_json=True)
     text = os.fspath(source)
     if not text.strip():
         return Values(what, {}, is_json=False)
     if isinstance(source, str) and text.lstrip()[0] in "{[":
         return Values(what, parse_json(text, what), is_json=True)
-    return Values(text, parse_json(_file_text(text, what), text), is_json=True)
+    return Values(text, parse_json(file_text(text, what), text), is_json=True)
 
 
-def _file_text(path: str, what: str) -> str:
+def file_text(path: str, what: str) -> str:
     """The text of a file of values. Raises OSError if there is none, DataError if it is no text."""
     if os.path.isdir(path):
         raise IsADirectoryError(f"{what}: '{path}' is a folder, not a file")
@@ -89,14 +89,18 @@ def _file_text(path: str, what: str) -> str:
         if what == DATA:
             raise FileNotFoundError(f"data file '{path[:_SHOWN_PATH]}' does not exist")
         raise FileNotFoundError(f"{what}: '{path[:_SHOWN_PATH]}' is no JSON text, and no file of this name exists")
-    content = read_text(path)
-    problem = problem_of(content)
-    if not content.strip():
-        raise DataError([f'{path}: this file is empty; without values it is {{}}, as in {{"N": 1}} with one'])
+    return checked_text(read_text(path), path)
+
+
+def checked_text(text: str, name: str) -> str:
+    """The text of a file of values. Raises DataError if there is none, or if it is no text."""
+    problem = problem_of(text)
+    if not text.strip():
+        raise DataError([f'{name}: this file is empty; without values it is {{}}, as in {{"N": 1}} with one'])
     if problem is not None:
         message = problem.message.replace("Stan programs are", "JSON is")
-        raise DataError([f"{path}: {message}; {problem.help.replace('A Stan program', 'JSON')}"])
-    return content
+        raise DataError([f"{name}: {message}; {problem.help.replace('A Stan program', 'JSON')}"])
+    return text
 
 
 def parse_json(text: str, name: str) -> dict[str, Any]:

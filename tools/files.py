@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ulam.runtime.errors import DataError
+from ulam.frontend.encoding import decoded
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import check_writable, is_replaced
 from ulam.tools import options
@@ -57,13 +57,7 @@ def check_outputs(command: str, values: dict[str, Any]) -> None:
 def standard_input() -> NamedText:
     """All of standard input."""
     stream = getattr(sys.stdin, "buffer", None)
-    if stream is None:
-        return NamedText(sys.stdin.read(), STANDARD_INPUT)
-    try:
-        return NamedText(stream.read().decode("utf-8-sig"), STANDARD_INPUT)
-    except UnicodeDecodeError as error:
-        problem = f"{STANDARD_INPUT}: not a text file in UTF-8: {error.reason} at byte {error.start}"
-        raise DataError([problem]) from None
+    return NamedText(sys.stdin.read() if stream is None else decoded(stream.read()), STANDARD_INPUT)
 
 
 def _output(name: str, value: Any) -> Any:

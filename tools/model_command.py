@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.data import INITIAL_VALUES, SPECIAL_NUMBERS, read_data
+from ulam.runtime.data import INITIAL_VALUES, SPECIAL_NUMBERS, checked_text, file_text, read_data
 from ulam.runtime.errors import DataError
 from ulam.runtime.model import StanModel
 from ulam.runtime.named_text import NamedText
@@ -89,15 +88,14 @@ def read_points(source: Text) -> list[Vector]:
 
     Numbers with commas between them are one point.
     """
-    name, text = "--unconstrained", source.text if isinstance(source, NamedText) else source
     if isinstance(source, NamedText):
-        name = source.name
+        name, text = source.name, checked_text(source.text, source.name)
+    else:
+        name, text = "--unconstrained", source
     if (numbers := _numbers(text)) is not None:
         return [np.array(numbers)]
     if not isinstance(source, NamedText) and text.lstrip()[:1] not in ("[", "{"):
-        if not os.path.isfile(text):
-            raise FileNotFoundError(f"parameter file '{text}' does not exist")
-        name, text = text, _file_text(text)
+        name, text = text, file_text(text, "unconstrained parameters")
     try:
         values = json.loads(text)
     except ValueError as error:
@@ -115,13 +113,6 @@ def read_points(source: Text) -> list[Vector]:
     if array.ndim not in (1, 2):
         raise DataError([f"{name}: expected an array of numbers, or an array of such arrays"])
     return list(np.atleast_2d(array))
-
-
-def _file_text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError([f"{path}: not a text file in UTF-8: {error.reason} at byte {error.start}"]) from None
 
 
 def _with_numbers(value: Any) -> Any:

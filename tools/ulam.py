@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -131,9 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(options.with_values(sys.argv[1:] if argv is None else argv))
     can_show_all(sys.stdout)
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            status = app(args=words, prog_name="ulam", standalone_mode=False)
+        status = app(args=words, prog_name="ulam", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else EXIT_OK
     except BrokenPipeError:  # the reader of our output has gone
@@ -153,13 +150,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             show()
             return EXIT_USAGE
         return _failure(error)
-
-
-def _show_warning(message: Warning | str, *_: Any) -> None:
-    """What the library warns of, as a message of the command."""
-    from ulam.tools.messages import tell
-
-    tell("warning", str(message))
 
 
 def _failure(error: Exception) -> int:

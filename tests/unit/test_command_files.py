@@ -275,6 +275,19 @@ def test_mistakes_are_told_before_compiling(words: str, status: int, told: str, 
     assert (found, out) == (status, "") and told in err and err.startswith("ulam: error: "), err
 
 
+@pytest.mark.parametrize("command", ["optimize", "profile", "log-density"])
+def test_names_that_mean_nothing(command: str, capsys: Capture) -> None:
+    """Told once, however often the data are bound, and apart from the output."""
+    words = [word.replace('"y"', '"yy": 1, "y"') for word in MINIMAL[command]]
+    status, out, err = run(capsys, command, "m.stan", *words)
+    assert status == 0 and out and "yy" not in out
+    assert err == "ulam: warning: data: 'yy' is not declared in the data block and is ignored\n"
+    if command == "optimize":
+        Path("two.stan").write_text("parameters { real mu; real sigma; } model { target += -mu ^ 2 - sigma ^ 2; }")
+        status, _, err = run(capsys, command, "two.stan", "--init", '{"mu": 0, "sgma": 1}')
+        assert status == 0 and err.startswith("ulam: warning: ") and "'sgma' (did you mean 'sigma'?)" in err
+
+
 # ---------------------------------------------------------------- JSON
 
 
