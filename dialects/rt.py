@@ -65,6 +65,8 @@ class AllocOp(PlainOperation):
     """The storage of a Stan variable: may be written again after it was read. All other memory is written once."""
     stack = opt_prop_def(UnitAttr)
     """`count` is a constant; the memory lives in the function's frame, whichever block the op is in."""
+    site = opt_prop_def(IntegerAttr)
+    """What an error says if there is not so much memory."""
 
 
 @irdl_op_definition
@@ -115,6 +117,7 @@ class AllocBoundOp(PlainOperation):
     name = "rt.alloc_bound"
     count = operand_def(i64)
     res = result_def(BufferType)
+    site = opt_prop_def(IntegerAttr)
 
 
 READ_AHEAD = "ahead"

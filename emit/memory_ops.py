@@ -109,11 +109,12 @@ def byte_count(e: FunctionEmitter, count: str, t: str) -> str:
     return total
 
 
-def allocate(e: FunctionEmitter, result: str, size: str) -> None:
+def allocate(e: FunctionEmitter, result: str, size: str, site: int | None = None) -> None:
     """Takes `size` bytes, a multiple of the alignment, from the arena: a bump of the cursor, and a call where the
     chunk is full or the size absurd.
 
-    The runtime leaves the entry point where there is no more memory; the call does not return then.
+    The runtime leaves the entry point where there is no more memory; the call does not return then. `site`: what the
+    error is about, noted before the call.
     """
     e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
     if e.exact_blocks:
@@ -129,7 +130,9 @@ def allocate(e: FunctionEmitter, result: str, size: str) -> None:
     e.line(f"{fits} = icmp ule i64 {size}, {room}")
     e.line(f"br i1 {fits}, label %{bump}, label %{grow}{e.module.unlikely_else()}")
     e.begin_block(grow)
+    _note_site(e, site)
     e.line(f"{grown} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
+    _note_site(e, None if site is None else -1)
     e.line(f"br label %{done}")
     e.begin_block(bump)
     moved = e.temporary()
@@ -138,6 +141,12 @@ def allocate(e: FunctionEmitter, result: str, size: str) -> None:
     e.line(f"br label %{done}")
     e.begin_block(done)
     e.line(f"{result} = phi ptr [ {cursor}, %{bump} ], [ {grown}, %{grow} ]")
+
+
+def _note_site(e: FunctionEmitter, site: int | None) -> None:
+    """What an error of the call that follows is about; -1: of nothing any more."""
+    if site is not None:
+        e.line(f"store i64 {site}, ptr {context_field(e, ERROR_SITE)}, align 8")
 
 
 def fail_block(e: FunctionEmitter, label: str, site: int, values: list[str], status: str) -> None:
@@ -173,7 +182,8 @@ def _alloc(e: FunctionEmitter, op: Operation) -> None:
     for size in padded[1:]:
         offsets.append(total)
         total = _sum(e, total, size)
-    allocate(e, address, total)
+    sites = [attribute for other in group if isinstance(attribute := other.properties.get("site"), IntegerAttr)]
+    allocate(e, address, total, sites[0].value.data if sites else None)
     for other, offset, size in zip(group, offsets, sizes, strict=True):
         buffer = other.results[0]
         if len(group) > 1:
@@ -317,7 +327,10 @@ def _alloc_bound(e: FunctionEmitter, op: Operation) -> None:
     (result,) = op.results
     size = byte_count(e, e.names[count], element_type(result))
     e.module.declare("ulam_alloc_bound", "declare ptr @ulam_alloc_bound(ptr, i64) #0")
+    site = op.properties.get("site")
+    _note_site(e, site.value.data if isinstance(site, IntegerAttr) else None)
     e.line(f"{e.define(result)} = call ptr @ulam_alloc_bound(ptr %context, i64 {size})")
+    _note_site(e, -1 if isinstance(site, IntegerAttr) else None)
 
 
 # buffers

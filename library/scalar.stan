@@ -46,7 +46,7 @@ real beta(real a, real b) { return exp(lbeta(a, b)); }
 
 /* log of the multivariate gamma function. */
 real lmgamma(int n, real x) {
-  real result = n * (n - 1) * 0.25 * log_pi();
+  real result = 0.25 * log_pi() * n * (n - 1.0);
   for (j in 1:n) result += lgamma(x + (1 - j) * 0.5);
   return result;
 }
@@ -65,17 +65,23 @@ real std_normal_log_qf_tail(real log_p) {
   return x;
 }
 
-/* How many ways there are to choose k of n: Pascal's triangle, whose sums overflow only where the result does. */
+/* How many ways there are to choose k of n: C(a, i) = C(a - 1, i - 1) a / i, without products beyond the result. Few steps
+ * are taken: the result doubles with each. */
 int choose(int n, int k) {
   require_nonnegative(n);
   require_nonnegative(k);
   int m = min(k, n - k);
-  array[max(m, 0) + 1] int ways = rep_array(0, max(m, 0) + 1);
-  ways[1] = m < 0 ? 0 : 1;
-  for (i in 1:n) {
-    for (r in 1:m) ways[m - r + 2] += ways[m - r + 1];
+  int ways = m < 0 ? 0 : 1;
+  real choices = 1;
+  int i = 0;
+  while (i < m && choices < 2147483647.5) {
+    i += 1;
+    int a = n - m + i;
+    choices *= a * 1.0 / i;
+    ways = (ways %/% i) * a + (ways % i) * (a %/% i) + ((ways % i) * (a % i)) %/% i;
   }
-  return ways[max(m, 0) + 1];
+  require_at_most(choices, 2147483647.5);
+  return ways;
 }
 
 int modulus(int a, int b) { return a % b; }

@@ -29,6 +29,9 @@ _REASSOCIATE: dict[str, Attribute] = {"fastmath": REASSOCIATE}
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 """The ints of Stan."""
 
+MOST_SIZE = INT_MAX - 2**20
+"""The greatest size of a global variable. So an int that is such a size may be added to, and surely does not wrap."""
+
 Range = tuple[int, int]
 """The least and the greatest value that an integer may have."""
 
@@ -108,6 +111,8 @@ class Builder:
         self._scopes: list[dict[Any, Any]] = [{}]
         self.new_shape: Callable[[Sequence[SSAValue]], None] | None = None
         """Called with the sizes of a container before they are multiplied."""
+        self.memory_site: Callable[[], int | None] | None = None
+        """Gives the entry of the site table for running out of memory."""
 
     # ------------------------------------------------------------ plumbing
 
@@ -461,6 +466,8 @@ class Builder:
             properties["zero"] = _UNIT
         if variable:
             properties["variable"] = _UNIT
+        if count not in self.known and self.memory_site is not None and (site := self.memory_site()) is not None:
+            properties["site"] = IntegerAttr(site, i64)
         return self.value(rt.AllocOp, (count,), type_, properties)
 
     def load(self, buffer: SSAValue, index: SSAValue) -> SSAValue:

@@ -130,6 +130,10 @@ class TimeLimit(UlamError):
         return (type(self), (self.seconds, self.result))
 
 
+class OutOfMemoryError(UlamError, MemoryError):
+    """There is no room for the values of the program's variables."""
+
+
 class ArgumentError(ctypes.ArgumentError, ValueError):
     """An array argument of the wrong size or type. BridgeStan raises the first base, its manual says the second."""
 
@@ -157,8 +161,11 @@ class Site:
         )
 
     def error(self, status: int, values: Sequence[float], text: str = "") -> ProgramError:
-        """The exception for this site. `text` is the program's own (`reject`, `fatal_error`); it replaces `message`."""
-        if not text:
+        """The exception for this site. `text` is the program's own (`reject`, `fatal_error`) or a kernel's; it
+        replaces `message`, or its `{text}`."""
+        if text:
+            text = self.message.replace("{text}", text) if "{text}" in self.message else text
+        else:
             text = self.message
             for position, value in enumerate(values):
                 text = text.replace(f"{{{position}}}", value_text(value))

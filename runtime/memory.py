@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from ulam.runtime.errors import DataError
+from ulam.runtime.errors import DataError, OutOfMemoryError
 from ulam.runtime.names import GlobalVariable
-from ulam.runtime.native import machine_bytes
+from ulam.runtime.native import available_bytes, machine_bytes
 
 _ELEMENT = 8
 _COPIES = 4
@@ -38,3 +39,18 @@ def check_memory(variables: Sequence[GlobalVariable], unconstrained: Mapping[str
         expected = math.prod(variable.unconstrained_dims)
         if (found := unconstrained.get(variable.name, expected)) != expected:
             raise AssertionError(f"'{variable.name}' has {found} unconstrained values, but {expected} were expected")
+
+
+@contextmanager
+def room_for(variables: Sequence[GlobalVariable], values: int) -> Iterator[None]:
+    """For making an array of as many `values` as the variables have: raises OutOfMemoryError where there is no room."""
+    needed = _ELEMENT * values
+    try:
+        if needed > _SMALL and needed > available_bytes():
+            raise MemoryError
+        yield
+    except MemoryError:
+        largest = max(variables, key=lambda variable: variable.size)
+        sizes = " x ".join(map(str, largest.dims)) or "1"
+        name = f"the largest is '{largest.name}' with sizes {sizes}"
+        raise OutOfMemoryError(f"out of memory: {values} values ({name}) need {needed} bytes") from None

@@ -24,6 +24,7 @@ from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values,
 from ulam.runtime.early_data import check_declared
 from ulam.runtime.errors import ProgramError
 from ulam.runtime.interrupts import limited, stoppable
+from ulam.runtime.memory import room_for
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import (
     GlobalVariable,
@@ -227,7 +228,9 @@ class StanModel(TrackedModel):
         found = self._outputs.get(key)
         if found is None:
             variables = self._written(*key)
-            found = self._outputs[key] = (sum(variable.size for variable in variables), output_order(variables))
+            count = sum(variable.size for variable in variables)
+            with room_for(variables, count):
+                found = self._outputs[key] = (count, output_order(variables))
         return found
 
     # ------------------------------------------------------------ log density
@@ -462,7 +465,8 @@ class StanModel(TrackedModel):
             )
         target = None if out is None else writable(out, (count,))
         unit = self._program.unit("constrain")
-        result = np.full(count, np.nan)
+        with room_for(self._written(include_tp, include_gq), count):
+            result = np.full(count, np.nan)
         space = self._take()
         context = space.context
         try:
@@ -591,7 +595,8 @@ class StanModel(TrackedModel):
         try:
             space = self._idle.pop()
         except IndexError:
-            space = _Workspace(self._size)
+            with room_for(self._parameters, self._size):
+                space = _Workspace(self._size)
             if self._profiler is not None:
                 self._profiler.attach(space.context)
         if self._profiler is not None:

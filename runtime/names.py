@@ -152,15 +152,14 @@ def output_order(variables: Sequence[GlobalVariable]) -> npt.NDArray[np.intp] | 
     """`order` such that `compiled[order]` is in BridgeStan's order; None if the two are the same."""
     import numpy as np
 
+    if not any(variable.array_rank and variable.n_dims > 1 for variable in variables):
+        return None
     parts: list[npt.NDArray[np.intp]] = []
-    start, same = 0, True
+    start = 0
     for variable in variables:
-        own = compiled_positions(variable).ravel(order="F") + start
-        if variable.array_rank and variable.n_dims > 1:
-            same = False
-        parts.append(own)
+        parts.append(compiled_positions(variable).ravel(order="F") + start)
         start += variable.size
-    return None if same else np.concatenate(parts)
+    return np.concatenate(parts)
 
 
 def to_compiled(variable: GlobalVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -21,10 +21,9 @@ from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.linear_forms import ONE, Form, atom_of
 from ulam.passes.analysis.nesting import enclosing
 from ulam.passes.analysis.value_sizes import value_sizes
+from ulam.passes.builder import INT_MAX, INT_MIN, MOST_SIZE
 from ulam.passes.variable_form import LOOPS, Variable, is_global, literal_of
 from ulam.passes.walk import ops_within
-
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in "+-*")
 _NEG = stan.UNARY_OPERATORS["-"]
@@ -100,7 +99,7 @@ class SizeFacts:
                 ((atom, count),) = form.terms
                 if count == 1:
                     self._at_least(atom, -form.constant)
-                    self._at_most(atom, INT_MAX - form.constant)
+                    self._at_most(atom, MOST_SIZE - form.constant)
 
     def _at_least(self, atom: Hashable, value: int) -> None:
         self._minima[atom] = max(value, self._minima.get(atom, value))

@@ -14,7 +14,10 @@ from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import Derivatives, ForwardCall, call_forward
 from ulam.passes.rewriting import rebuild
 
-_ZERO = {"zero": UnitAttr()}
+
+def _shadow(op: rt.AllocOp) -> dict[str, Attribute]:
+    """The properties of a shadow's allocation."""
+    return {"zero": UnitAttr()} if op.site is None else {"zero": UnitAttr(), "site": op.site}
 
 
 class Shadows:
@@ -34,7 +37,7 @@ class Shadows:
             if isinstance(op, rt.AllocOp):
                 if self._is_active(op.res):
                     self._beside(
-                        op, rt.AllocOp.create(operands=(op.count,), result_types=(op.res.type,), properties=_ZERO)
+                        op, rt.AllocOp.create(operands=(op.count,), result_types=(op.res.type,), properties=_shadow(op))
                     )
             elif isinstance(op, rt.ViewOp):
                 if self._is_active(op.res):

@@ -186,7 +186,10 @@ class _Mover:
         owner = value.owner
         if isinstance(owner, rt.AllocOp):
             persistent = rt.AllocBoundOp.create(
-                operands=(owner.count,), result_types=(value.type,), location=owner.location
+                operands=(owner.count,),
+                result_types=(value.type,),
+                properties={} if owner.site is None else {"site": owner.site},
+                location=owner.location,
             )
             self.bind.insert_op_before(persistent, owner)
             if owner.zero is not None:

@@ -2,7 +2,7 @@
 
     data { int<lower=0> N; int K; }  transformed parameters { matrix[N + 1, K - 1] x; }
 
-Then N is from 0 to the greatest int less 1, and K - 1 is not negative. Every size of a global variable is checked when
+Then N is from 0 to `MOST_SIZE` less 1, and K - 1 is not negative. Every size of a global variable is checked when
 data are bound, before anything else of the program runs, so indices like `n + 1` in a loop up to N cannot wrap.
 """
 
@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.builder import INT_MAX, INT_MIN, Range
+from ulam.passes.builder import INT_MAX, INT_MIN, MOST_SIZE, Range
 
 if TYPE_CHECKING:
     from ulam.passes.lower.units import Global, Program
@@ -61,4 +61,4 @@ def _limit(ranges: dict[str, Range], size: SSAValue) -> None:
         return
     least, greatest = known_range
     if INT_MIN <= least + offset:  # else the least one might wrap to a size
-        ranges[name] = (max(least, -offset), min(greatest, INT_MAX - offset))
+        ranges[name] = (max(least, -offset), min(greatest, MOST_SIZE - offset))

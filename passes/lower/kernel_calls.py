@@ -35,7 +35,10 @@ def call_kernel(
         elif parameter.kind in ("out", "kept"):
             count = buffer_size(builder, parameter.size, sizes)
             type_ = rt.BufferType(_ELEMENT[parameter.element])
-            buffer = builder.value(rt.AllocOp, (count,), type_, {"stack": _UNIT} if scratch else None)
+            if scratch:
+                buffer = builder.value(rt.AllocOp, (count,), type_, {"stack": _UNIT})
+            else:
+                buffer = builder.alloc(count, type_)
             arguments.append(buffer)
             filled.append(buffer)
         else:

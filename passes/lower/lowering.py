@@ -33,6 +33,7 @@ from ulam.passes.analysis.effects_low import viewed
 from ulam.passes.analysis.nesting import ancestor_in, block_of
 from ulam.passes.builder import BUFFER_REAL, INT_MAX, Builder
 from ulam.passes.errors import LoweringError, NotSupportedError
+from ulam.passes.lower.size_text import name_of_size
 from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
 
 if TYPE_CHECKING:
@@ -157,7 +158,9 @@ class Lowering:
         self.globals_checked = False  # whether sizes of global variables were checked when data were bound
         self.current: Operation | None = None  # the op that is being lowered
         self._data: dict[SSAValue, bool] = {}
+        self._memory_sites: dict[tuple[str, LocationAttr | None], int] = {}
         builder.new_shape = self.check_shape_of_result
+        builder.memory_site = self.memory_site
 
     # ------------------------------------------------------------ walking
 
@@ -398,12 +401,29 @@ class Lowering:
         """As `check_shape`, of what the current op computes."""
         self.check_shape(self.subject(), dims)
 
+    def memory_site(self) -> int | None:
+        """The entry of the site table that is told when there is no memory for what the current op computes."""
+        if self.current is None:
+            return None
+        name = self.subject()
+        if isinstance(self.current, stan.DeclareOp) and not self.frames:
+            sizes = [name_of_size(size) or "" for size in self.current.sizes]
+            name += f" of sizes {' x '.join(sizes)}" if all(sizes) else ""
+        key = name, self.error_location()
+        if (found := self._memory_sites.get(key)) is None:
+            found = self._memory_sites[key] = self.new_site(FATAL, f"{name}: {{text}}")
+        return found
+
     def subject(self) -> str:
         """What an error of the current op is about: the function or operator as the program has it."""
         for frame in self.frames:
             if frame.function.library is not None:
                 return frame.function.sym_name.data.partition(".")[0]
         op = self.current
+        if isinstance(op, stan.DeclareOp | stan.ParameterOp):
+            return op.told_name
+        if op is not None and isinstance(name := op.properties.get("var_name"), StringAttr):
+            return name.data
         if isinstance(op, stan.CallOp):
             return op.callee.data
         return getattr(op, "SYMBOL", None) or "a container"

@@ -12,18 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import IntegerAttr, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.builder import INT_MAX
+from ulam.passes.builder import INT_MAX, MOST_SIZE
 from ulam.passes.lower.lowering import FATAL, Lowering
 from ulam.passes.lower.shapes import size_count
+from ulam.passes.lower.size_text import name_of_size
 from ulam.passes.lower.values import buffer_type
 from ulam.passes.variable_form import is_global
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import StringAttr
+    pass
 
 _LEAST_SIZES: dict[str, tuple[int, ...]] = {
     "simplex": (1,),
@@ -37,7 +38,6 @@ _LEAST_SIZES: dict[str, tuple[int, ...]] = {
 
 _PLACES = {"column_stochastic_matrix": "rows", "row_stochastic_matrix": "columns"}
 
-_BINARY = {stan.BINARY_OPERATORS[symbol]: symbol for symbol in ("+", "-", "*", "%/%", "%", "/")}
 
 
 def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[SSAValue]:
@@ -46,24 +46,30 @@ def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[
     constraint = op.constraint.data if isinstance(op, stan.ParameterOp) else "none"
     if low.globals_checked and is_global(op) and not isinstance(type_, stan.TupleType):
         return known_sizes(low, type_, op.sizes)
-    return checked_sizes(low, op.told_name, type_, op.sizes, constraint)
+    return checked_sizes(low, op.told_name, type_, op.sizes, constraint, most=MOST_SIZE if is_global(op) else INT_MAX)
 
 
 def known_sizes(low: Lowering, type_: Attribute, sizes: Sequence[SSAValue]) -> list[SSAValue]:
     """Sizes as i64 that were checked when the data were bound."""
     dims = [low.size(ssa) for ssa in sizes]
     for size in dims:
-        low.builder.limit(size, 0, INT_MAX)
+        low.builder.limit(size, 0, MOST_SIZE)
     dims += dims[-1:] * (size_count(type_, low.builder.location) - len(dims))
     low.note_shape(dims)
     return dims
 
 
 def checked_sizes(
-    low: Lowering, name: str, type_: Attribute, sizes: Sequence[SSAValue], constraint: str = "none"
+    low: Lowering,
+    name: str,
+    type_: Attribute,
+    sizes: Sequence[SSAValue],
+    constraint: str = "none",
+    *,
+    most: int = INT_MAX,
 ) -> list[SSAValue]:
-    """Sizes as i64, checked to be what a variable of the type, and a parameter of the constraint, needs; square types
-    get both sizes."""
+    """Sizes as i64, checked to be what a variable of the type, and a parameter of the constraint, needs, and not to be
+    above `most`; square types get both sizes."""
     count = size_count(type_, low.builder.location)
     least = (0,) * len(sizes)
     if (special := _LEAST_SIZES.get(constraint)) is not None:
@@ -72,7 +78,12 @@ def checked_sizes(
     dims = []
     for ssa, minimum in zip(sizes, least, strict=True):
         size = low.size(ssa)
-        low.check_size(size, _demand(subject, constraint, minimum), _named(ssa), least=minimum)
+        low.check_size(size, _demand(subject, constraint, minimum), name_of_size(ssa), least=minimum)
+        if low.builder.range_of(size)[1] > most:
+            few = low.builder.cmpi("sle", size, low.builder.i64(most))
+            written = name_of_size(ssa) or "it"
+            low.check(few, FATAL, f"{subject}: a size must be at most {most}, but {written} is {{0}}", size)
+            low.builder.limit(size, 0, most)
         dims.append(size)
     if constraint == "cholesky_factor_cov" and len(sizes) >= 2 and count == len(sizes):
         _check_rows(low, subject, sizes[-2:], dims[-2:])
@@ -121,38 +132,6 @@ def _check_rows(low: Lowering, name: str, sizes: Sequence[SSAValue], dims: Seque
         return
     said = []
     for n, (ssa, text) in enumerate(zip(sizes, ("rows", "columns"), strict=True)):
-        said.append(f"{_named(ssa) or f'the number of {text}'} is {{{n}}}")
+        said.append(f"{name_of_size(ssa) or f'the number of {text}'} is {{{n}}}")
     message = f"{name}: a cholesky_factor_cov must have at least as many rows as columns, but {' and '.join(said)}"
     low.check(low.builder.cmpi("sge", rows, columns), FATAL, message, rows, columns)
-
-
-# ---------------------------------------------------------------- size expressions as text
-
-
-def _named(size: SSAValue) -> str:
-    """A size as Stan text; empty for a literal, and for what is not an expression of variables and literals."""
-    return "" if isinstance(size.owner, stan.ConstantOp) else _text(size, 0) or ""
-
-
-def _text(value: SSAValue, depth: int) -> str | None:
-    op = value.owner
-    if value.name_hint is not None or not isinstance(op, Operation) or depth > 8:
-        return value.name_hint
-    if isinstance(op, stan.ConstantOp):
-        return str(op.value.value.data) if isinstance(op.value, IntegerAttr) else None
-    if isinstance(op, stan.ReadOp):
-        name: StringAttr = op.var.owner.var_name  # type: ignore[union-attr]
-        return name.data
-    if (symbol := _BINARY.get(type(op))) is not None:
-        left, right = (_text(operand, depth + 1) for operand in op.operands)
-        if left is None or right is None:
-            return None
-        text = f"{left} {symbol} {right}"
-        return f"({text})" if depth else text
-    if isinstance(op, stan.CallOp) and op.callback is None:
-        parts = [_text(operand, depth + 1) for operand in op.operands]
-        return None if None in parts else f"{op.callee.data}({', '.join(p for p in parts if p)})"
-    if isinstance(op, stan.IndexOp) and all(kind.data == "single" for kind in op.kinds):
-        parts = [_text(operand, depth + 1) for operand in op.operands]
-        return None if None in parts else f"{parts[0]}[{', '.join(p for p in parts[1:] if p)}]"
-    return None

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, f64, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1, i64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.passes.builder import WRAPS
+from ulam.passes.builder import CMPF, WRAPS
 
 Loops = tuple[scf.ForOp, ...]
 """Of a nest, outermost first. No bound depends on the iteration of an outer one."""
 
+_MOST = 2**56
+"""Entries that no memory holds."""
+_FAST = {"fastmath": arith.FastMathFlagsAttr("none")}
 _CHEAP_MATH = frozenset("square abs fabs fma value_of fixed_value_of floor ceil round trunc step fmin fmax".split())
 
 
@@ -42,6 +45,9 @@ class Table:
             self.ops += [span, trip]
             self._trips.append(trip.result)
             self.count = trip.result if self.count is None else _product(self.count, trip.result, self.ops)
+        if len(loops) > 1:
+            assert self.count is not None
+            self.count = _bounded(self.count, self._trips, self.ops)
 
     def allocate(self, like: Operation) -> rt.AllocOp:
         """Memory for the values of an expression; it goes behind `ops`."""
@@ -79,6 +85,30 @@ class Table:
         op.results[0].replace_all_uses_with(load.res)
         op.detach()
         op.erase()
+
+
+def _bounded(count: SSAValue, factors: Sequence[SSAValue], ops: list[Operation]) -> SSAValue:
+    """`count`, the product of `factors`; more than any memory holds where it does not fit into 64 bits."""
+    product: SSAValue | None = None
+    for factor in factors:
+        real = arith.SIToFPOp.create(operands=(factor,), result_types=(f64,))
+        ops.append(real)
+        product = real.result if product is None else _real_product(product, real.result, ops)
+    assert product is not None
+    most = arith.ConstantOp.create(result_types=(f64,), properties={"value": FloatAttr(float(_MOST), f64)})
+    too_many = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(2 * _MOST, i64)})
+    fits = arith.CmpfOp.create(
+        operands=(product, most.result), result_types=(i1,), properties={"predicate": CMPF["ole"], **_FAST}
+    )
+    bounded = arith.SelectOp.create(operands=(fits.result, count, too_many.result), result_types=(i64,))
+    ops += [most, too_many, fits, bounded]
+    return bounded.result
+
+
+def _real_product(a: SSAValue, b: SSAValue, ops: list[Operation]) -> SSAValue:
+    product = arith.MulfOp.create(operands=(a, b), result_types=(f64,), properties=_FAST)
+    ops.append(product)
+    return product.result
 
 
 def _product(a: SSAValue, b: SSAValue, ops: list[Operation]) -> SSAValue:

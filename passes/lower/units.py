@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
-from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, INT_MAX, Builder
+from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, INT_MAX, MOST_SIZE, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower import callbacks, indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
@@ -269,7 +269,7 @@ class FunctionWriter:
             else:
                 assert variable.slot is not None
                 result.append(self.builder.bound(variable.slot + 1 + n, i64))
-            self.builder.limit_everywhere(result[-1], 0, INT_MAX)
+            self.builder.limit_everywhere(result[-1], 0, MOST_SIZE)
         self.low.note_shape(result, everywhere=True)
         return result
 
@@ -516,7 +516,7 @@ def _write_sizes(writer: FunctionWriter, variable: Global, out: SSAValue) -> Non
     constraint = op.constraint.data if is_parameter else "none"
     writer.demand(variable.sizes)
     name = variable.name.replace(":", ".")
-    dims = checked_sizes(low, name, variable.type, variable.sizes, constraint)
+    dims = checked_sizes(low, name, variable.type, variable.sizes, constraint, most=MOST_SIZE)
     for n, size in enumerate(dims):
         builder.store(size, out, builder.i64(n))
     if not is_parameter:

@@ -14,7 +14,7 @@ model {
 }
 
 // CHECK-LABEL: func.func @evaluate
-// CHECK: "rt.alloc"(%{{.*}}) <{variable}>
+// CHECK: "rt.alloc"(%{{.*}}) <{variable{{.*}}}>
 // CHECK: "ad.keep"
 // CHECK: "ad.take"
 // CHECK: "ad.kept"

@@ -7,9 +7,9 @@ model {
   u[2:4] = u[1:3];
   target += sum(u);
 }
-// CHECK:      %[[U:.*]] = "rt.alloc"(%{{.*}}) <{variable}>
+// CHECK:      %[[U:.*]] = "rt.alloc"(%{{.*}}) <{variable{{.*}}}>
 // CHECK:      "rt.copy"(%[[U]], %{{.*}}, %{{.*}}) :
-// CHECK-NEXT: %[[T:.*]] = "rt.alloc"(%[[N:.*]]) :
+// CHECK-NEXT: %[[T:.*]] = "rt.alloc"(%[[N:[0-9]+]])
 // CHECK-NEXT: "rt.copy"(%[[T]], %[[U]], %[[N]]) <{initial}>
 // CHECK-NEXT: %[[PART:.*]] = "rt.view"(%[[U]], %{{.*}})
 // CHECK-NEXT: "rt.copy"(%[[PART]], %[[T]], %[[N]]) :

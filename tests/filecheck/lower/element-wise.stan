@@ -18,7 +18,7 @@ model {
 // CHECK-NEXT:   %[[T:.*]] = arith.addf %[[E]], %[[AV]] : f64
 // CHECK-NEXT:   %[[R:.*]] = arith.addf %[[S]], %[[T]] fastmath<reassoc> : f64
 // CHECK-NEXT:   scf.yield %[[R]] : f64
-// CHECK:      %[[U:.*]] = "rt.alloc"(%{{.*}}) :
+// CHECK:      %[[U:.*]] = "rt.alloc"(%{{.*}}) <{site
 // CHECK-NEXT: scf.for
 // CHECK:        "rt.math"(%{{.*}}) <{function = "exp"}>
 // CHECK-NEXT:   "rt.store"(%{{.*}}, %[[U]], %{{.*}}) <{initial}>
