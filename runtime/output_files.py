@@ -228,8 +228,10 @@ def _named(name: str) -> Iterator[None]:
 
 def _folder_error(error: OSError, folder: str, name: str) -> OSError:
     """What is wrong with the folder of a file, said of the file."""
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        reason = "does not exist" if not os.path.exists(folder) else "is no folder"
+    if not os.path.exists(folder):
+        reason = "does not exist"
+    elif not os.path.isdir(folder):
+        reason = "is no folder"
     else:
         reason = f"cannot be written to: {error.strerror}"
     return OSError(error.errno, f"the folder '{os.path.dirname(name) or folder}' {reason}", name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -370,6 +371,15 @@ def with_values(arguments: Sequence[str]) -> Iterator[str]:
                 value = rest.pop(0)
             word = f"{word}={value}"
         yield word
+
+
+def hint(arguments: Sequence[str]) -> str:
+    """What may be meant by a command line that cannot be read, or ''."""
+    for word, following in pairwise(arguments):
+        if any(option.alone and word == long_name(name) for name, option in OPTIONS.items()):
+            if not following.startswith("-") and list(with_values([word, following])) != [f"{word}={following}"]:
+                return f"write {word}={following} if that is the file to be written"
+    return ""
 
 
 def wrong_choice(command: str, values: Mapping[str, Any]) -> str:

@@ -127,7 +127,8 @@ def _options(  # pyright: ignore[reportUnusedFunction]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script."""
-    words = list(options.with_values(sys.argv[1:] if argv is None else argv))
+    given = sys.argv[1:] if argv is None else argv
+    words = list(options.with_values(given))
     can_show_all(sys.stdout)
     try:
         status = app(args=words, prog_name="ulam", standalone_mode=False)
@@ -148,6 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         show = getattr(error, "show", None)
         if show is not None and hasattr(error, "exit_code"):  # typer's own: wrong usage
             show()
+            if told := options.hint(given):
+                print(f"Help: {told}", file=sys.stderr)
             return EXIT_USAGE
         return _failure(error)
 

@@ -145,6 +145,13 @@ def test_a_program_is_never_taken_for_an_output(tmp_path: Path, capsys: Capture)
     capsys.readouterr()
 
 
+def test_a_file_behind_json(capsys: Capture) -> None:
+    assert ulam.main(["optimize", "m.stan", "--json", "fit.txt"]) == 2
+    assert "write --json=fit.txt if that is the file to be written" in capsys.readouterr().err
+    for other in (["--json", "fit.json"], ["--json", "-"], ["--json", "--seed", "1"], ["--json=x", "y"]):
+        assert options.hint(["optimize", "m.stan", *other]) == ""
+
+
 def test_stan_opt_shares_its_options(capsys: Capture) -> None:
     assert stan_opt.main(["--help"]) == 0
     shown = capsys.readouterr().out
