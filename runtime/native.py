@@ -248,13 +248,14 @@ class Context:
         "run_value", "run_gradient",
     )  # fmt: skip
 
-    def __init__(self, keep_bytes: int = KEEP_BYTES) -> None:
+    def __init__(self, keep_bytes: int = KEEP_BYTES, *, stoppable: bool = True) -> None:
         self._library = library()
         address = self._library.ulam_context_new(keep_bytes)
         if not address:
             raise MemoryError("no memory for a context of the C runtime")
         self.address: int = address
-        self._library.ulam_context_stoppable(address)
+        if stoppable:  # by SIGINT and time limits, as all that Python calls
+            self._library.ulam_context_stoppable(address)
         self.value = ctypes.c_double.from_address(address + _VALUE)
         self.output_length = ctypes.c_int64.from_address(address + _OUTPUT_LENGTH)
         self._error_site = ctypes.c_int64.from_address(address + _ERROR_SITE)

@@ -10,7 +10,7 @@
 #endif
 
 ULAM_THREAD_LOCAL ulam_call *ulam_current_call = NULL;
-ULAM_THREAD_LOCAL struct ulam_thread *ulam_own_thread = NULL;
+ULAM_THREAD_LOCAL ulam_thread_state *ulam_own_thread = NULL;
 
 /* ------------------------------------------------------------ rounding mode and flags */
 
@@ -53,14 +53,12 @@ enum { STOP_SIGNAL = SIGURG, SCOPES = 64 };
 enum { SHORT_NS = 1000000, TICK_NS = 10000000, IDLE_TICKS = 5 };
 
 typedef struct ulam_thread {
+  ulam_thread_state state;
   struct ulam_thread *next; /* of all that ever were; a node is used again, but never taken out */
   pthread_t thread;
   int32_t in_use;
   int32_t pins;  /* how many others are about to send it a signal */
-  int32_t stop;  /* the reasons */
   int32_t open;  /* it may be stopped, and has a share of the handlers */
-  int32_t depth; /* nested runs */
-  int32_t scopes;
   int32_t hold;
   uint32_t calls; /* runs that were begun or ended without taking a share of the handlers: odd while one goes on */
   uint32_t seen;  /* by the watcher */
@@ -101,9 +99,7 @@ static int64_t now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-int32_t ulam_stop_asked(void) {
-  return ulam_own_thread ? __atomic_load_n(&ulam_own_thread->stop, __ATOMIC_RELAXED) : 0;
-}
+static ulam_thread *own(void) { return (ulam_thread *)ulam_own_thread; }
 
 void ulam_call_stopped(void) {
   ulam_call *call = ulam_current_call;
@@ -153,9 +149,9 @@ static void note_mask(ulam_thread *self, const ucontext_t *at) {
 
 static void on_stop_signal(int number, siginfo_t *info, void *context) {
   int saved = errno;
-  ulam_thread *self = ulam_own_thread;
+  ulam_thread *self = own();
   if (self != NULL && __atomic_exchange_n(&self->asked, 0, __ATOMIC_SEQ_CST)) note_mask(self, context);
-  if (self != NULL && __atomic_load_n(&self->stop, __ATOMIC_SEQ_CST))
+  if (self != NULL && __atomic_load_n(&self->state.stop, __ATOMIC_SEQ_CST))
     leave_run(self, context);
   else
     call_host(&host_stop_action, number, info, context);
@@ -190,8 +186,8 @@ static void take_stop_signal(void) {
 static void stop_thread(ulam_thread *thread, int32_t reasons) {
   __atomic_add_fetch(&thread->pins, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&thread->open, __ATOMIC_SEQ_CST)) {
-    __atomic_or_fetch(&thread->stop, reasons, __ATOMIC_SEQ_CST);
-    if (thread != ulam_own_thread) {
+    __atomic_or_fetch(&thread->state.stop, reasons, __ATOMIC_SEQ_CST);
+    if (thread != own()) {
       take_stop_signal();
       pthread_kill(thread->thread, STOP_SIGNAL);
     }
@@ -207,7 +203,7 @@ static int is_held(void) {
 
 static void on_interrupt(int number, siginfo_t *info, void *context) {
   int saved = errno;
-  ulam_thread *self = ulam_own_thread;
+  ulam_thread *self = own();
   __atomic_add_fetch(&handling, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&end_on_second, __ATOMIC_RELAXED) && __atomic_add_fetch(&received, 1, __ATOMIC_SEQ_CST) > 1) {
     struct sigaction action;
@@ -226,7 +222,7 @@ static void on_interrupt(int number, siginfo_t *info, void *context) {
     call_host(&host_action, number, info, context);
   for (ulam_thread *t = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); t; t = t->next)
     stop_thread(t, ULAM_STOP_INTERRUPT);
-  if (self != NULL && __atomic_load_n(&self->stop, __ATOMIC_SEQ_CST)) {
+  if (self != NULL && __atomic_load_n(&self->state.stop, __ATOMIC_SEQ_CST)) {
     if (in_other_handler(self, context)) take_stop_signal();
     __atomic_sub_fetch(&handling, 1, __ATOMIC_SEQ_CST);
     leave_run(self, context);
@@ -385,7 +381,7 @@ static void at_exit(void *thread) {
   pthread_mutex_lock(&lock);
   if (__atomic_load_n(&self->open, __ATOMIC_SEQ_CST)) give_up_share(self);
   self->deadline = INT64_MAX;
-  self->scopes = self->depth = self->hold = self->stop = self->promoted = 0;
+  self->state.scopes = self->state.depth = self->hold = self->state.stop = self->promoted = 0;
   self->calls = self->seen = 0;
   self->in_use = 0;
   pthread_mutex_unlock(&lock);
@@ -399,11 +395,11 @@ static void in_child(void) {
   open_count = 0;
   for (ulam_thread *t = threads; t; t = t->next) {
     t->pins = 0;
-    if (t == ulam_own_thread) {
+    if (t == own()) {
       t->thread = pthread_self();
       open_count += t->open;
     } else {
-      t->open = t->stop = t->scopes = t->depth = t->hold = t->promoted = 0;
+      t->open = t->state.stop = t->state.scopes = t->state.depth = t->hold = t->promoted = 0;
       t->calls = t->seen = 0;
       t->deadline = INT64_MAX;
       t->in_use = 0;
@@ -430,7 +426,7 @@ static void prepare(void) {
 }
 
 static ulam_thread *own_thread(void) {
-  if (ulam_own_thread) return ulam_own_thread;
+  if (ulam_own_thread) return own();
   pthread_once(&once, prepare);
   if (!usable) return NULL;
   pthread_mutex_lock(&lock);
@@ -445,10 +441,10 @@ static ulam_thread *own_thread(void) {
     found->deadline = INT64_MAX;
     pthread_sigmask(SIG_SETMASK, NULL, &found->mask);
     found->in_use = 1;
-    ulam_own_thread = found;
+    ulam_own_thread = &found->state;
   }
   pthread_mutex_unlock(&lock);
-  return ulam_own_thread;
+  return own();
 }
 
 /* Takes a share of the handlers for the calling thread. */
@@ -462,7 +458,7 @@ static void open_thread(ulam_thread *self) {
     sigdelset(&self->mask, STOP_SIGNAL);
     pthread_sigmask(SIG_UNBLOCK, &only, NULL);
   }
-  __atomic_store_n(&self->stop, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&self->state.stop, 0, __ATOMIC_SEQ_CST);
   pthread_mutex_lock(&lock);
   take_share(self);
   pthread_mutex_unlock(&lock);
@@ -501,15 +497,14 @@ static void remember(ulam_short_entries *known, void *entry, int is_now_short) {
 
 /* Handlers take system calls, which a short run would feel. So a run whose like was short begins without; the watcher
  * takes them if it turns out to be long. */
-int ulam_call_begin(ulam_call *call, ulam_short_entries *known, void *entry) {
-  ulam_thread *self = ulam_own_thread ? ulam_own_thread : own_thread();
+int ulam_outer_call_begin(ulam_call *call, ulam_short_entries *known, void *entry) {
+  ulam_thread *self = own_thread();
   if (self == NULL) return 0;
-  call->float_control = float_control();
-  call->opened = call->lazy = 0;
-  if (self->depth++ > 0 || self->scopes > 0) return 1;
+  call->float_control = self->state.float_control = float_control();
+  self->state.depth = 1;
   if (is_short(known, entry)) {
-    call->lazy = 1;
-    __atomic_store_n(&self->stop, 0, __ATOMIC_RELAXED);
+    call->share = ULAM_IF_LONG;
+    __atomic_store_n(&self->state.stop, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&self->calls, self->calls + 1, __ATOMIC_RELEASE);
     if (__builtin_expect(__atomic_load_n(&watching, __ATOMIC_RELAXED) == NULL, 0)) {
       pthread_mutex_lock(&lock);
@@ -517,24 +512,23 @@ int ulam_call_begin(ulam_call *call, ulam_short_entries *known, void *entry) {
       pthread_mutex_unlock(&lock);
     }
   } else {
-    call->opened = 1;
+    call->share = ULAM_AT_ONCE;
     call->began = now_ns();
     open_thread(self);
   }
   return 1;
 }
 
-void ulam_call_end(ulam_call *call, ulam_short_entries *known, void *entry, int stopped) {
-  ulam_thread *self = ulam_own_thread;
-  --self->depth;
-  if (call->lazy) {
+void ulam_outer_call_end(ulam_call *call, ulam_short_entries *known, void *entry, int stopped) {
+  ulam_thread *self = own();
+  if (call->share == ULAM_IF_LONG) {
     __atomic_store_n(&self->calls, self->calls + 1, __ATOMIC_RELEASE);
     if (__builtin_expect(__atomic_load_n(&self->promoted, __ATOMIC_RELAXED), 0) &&
         __atomic_exchange_n(&self->promoted, 0, __ATOMIC_SEQ_CST)) {
       close_thread(self);
       remember(known, entry, 0);
     }
-  } else if (call->opened) {
+  } else {
     close_thread(self);
     remember(known, entry, !stopped && now_ns() - call->began < SHORT_NS);
   }
@@ -546,9 +540,10 @@ int32_t ulam_scope_depth(void) { return ulam_own_thread ? ulam_own_thread->scope
 
 int32_t ulam_scope_enter(int64_t deadline) {
   ulam_thread *self = own_thread();
-  if (self == NULL || self->scopes == SCOPES) return 0;
-  if (self->scopes == 0 && self->depth == 0) open_thread(self);
-  self->deadlines[self->scopes++] = self->deadline;
+  if (self == NULL || self->state.scopes == SCOPES) return 0;
+  if (self->state.depth == 0) self->state.float_control = float_control();
+  if (self->state.scopes == 0 && self->state.depth == 0) open_thread(self);
+  self->deadlines[self->state.scopes++] = self->deadline;
   if (deadline >= 0 && deadline < self->deadline) {
     pthread_mutex_lock(&lock);
     __atomic_store_n(&self->deadline, deadline, __ATOMIC_SEQ_CST);
@@ -559,22 +554,22 @@ int32_t ulam_scope_enter(int64_t deadline) {
 }
 
 void ulam_scope_leave(int32_t depth) {
-  ulam_thread *self = ulam_own_thread;
-  if (self == NULL || self->scopes <= depth) return;
+  ulam_thread *self = own();
+  if (self == NULL || self->state.scopes <= depth) return;
   pthread_mutex_lock(&lock);
   __atomic_store_n(&self->deadline, self->deadlines[depth], __ATOMIC_SEQ_CST);
-  self->scopes = depth;
+  self->state.scopes = depth;
   pthread_mutex_unlock(&lock);
-  if (depth == 0 && self->depth == 0) close_thread(self);
+  if (depth == 0 && self->state.depth == 0) close_thread(self);
 }
 
 int32_t ulam_stop_reasons(void) { return ulam_stop_asked(); }
 
 int32_t ulam_stop_take(void) {
-  ulam_thread *self = ulam_own_thread;
+  ulam_thread *self = own();
   if (self == NULL) return 0;
-  if (self->depth > 0) return __atomic_load_n(&self->stop, __ATOMIC_SEQ_CST);
-  return __atomic_exchange_n(&self->stop, 0, __ATOMIC_SEQ_CST);
+  if (self->state.depth > 0) return __atomic_load_n(&self->state.stop, __ATOMIC_SEQ_CST);
+  return __atomic_exchange_n(&self->state.stop, 0, __ATOMIC_SEQ_CST);
 }
 
 void *ulam_thread_handle(void) { return own_thread(); }
@@ -605,20 +600,22 @@ void ulam_end_on_second(int32_t on) {
 
 /* Without signals nothing is stopped that runs; what is asked for is seen by the next run. */
 
-static int32_t asked = 0;
+static ulam_thread_state state = {0, 0, 0, 0}; /* of all threads */
 
-int32_t ulam_stop_asked(void) { return __atomic_load_n(&asked, __ATOMIC_RELAXED); }
 void ulam_call_stopped(void) {
   ulam_call *call = ulam_current_call;
   call->masked = 1;
   longjmp(call->leave, ULAM_LEFT_STOPPED);
 }
-int ulam_call_begin(ulam_call *call, ulam_short_entries *known, void *entry) {
+int ulam_outer_call_begin(ulam_call *call, ulam_short_entries *known, void *entry) {
   (void)known, (void)entry;
-  call->float_control = float_control();
+  ulam_own_thread = &state;
+  call->float_control = state.float_control = float_control();
+  call->share = ULAM_NESTED;
+  ++state.depth;
   return 1;
 }
-void ulam_call_end(ulam_call *call, ulam_short_entries *known, void *entry, int stopped) {
+void ulam_outer_call_end(ulam_call *call, ulam_short_entries *known, void *entry, int stopped) {
   (void)call, (void)known, (void)entry, (void)stopped;
 }
 int32_t ulam_scope_depth(void) { return 0; }
@@ -628,11 +625,11 @@ int32_t ulam_scope_enter(int64_t deadline) {
 }
 void ulam_scope_leave(int32_t depth) { (void)depth; }
 int32_t ulam_stop_reasons(void) { return ulam_stop_asked(); }
-int32_t ulam_stop_take(void) { return __atomic_exchange_n(&asked, 0, __ATOMIC_SEQ_CST); }
-void *ulam_thread_handle(void) { return &asked; }
+int32_t ulam_stop_take(void) { return __atomic_exchange_n(&state.stop, 0, __ATOMIC_SEQ_CST); }
+void *ulam_thread_handle(void) { return &state; }
 void ulam_thread_stop(void *handle, int32_t reasons) {
   (void)handle;
-  __atomic_or_fetch(&asked, reasons, __ATOMIC_SEQ_CST);
+  __atomic_or_fetch(&state.stop, reasons, __ATOMIC_SEQ_CST);
 }
 int32_t ulam_hold(int32_t on) {
   (void)on;

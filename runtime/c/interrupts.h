@@ -22,8 +22,7 @@ enum { ULAM_LEFT_FAILED = 1, ULAM_LEFT_STOPPED = 2 };
 typedef struct ulam_call {
   struct ulam_call *outer; /* of the same thread: callbacks may evaluate, too */
   volatile int32_t masked; /* more than 0: not to be left by a signal */
-  int32_t opened;
-  int32_t lazy;
+  int32_t share; /* of the handlers: ULAM_NESTED, ... */
   int64_t began;
   uint64_t float_control; /* of the caller: libm may have changed it for a moment */
   jmp_buf leave;
@@ -35,21 +34,49 @@ typedef struct ulam_call {
 #else
 #define ULAM_THREAD_LOCAL _Thread_local
 #endif
+/* What is known of a thread that has run something; the rest is in interrupts.c. */
+typedef struct {
+  int32_t stop;   /* the reasons, as bits */
+  int32_t depth;  /* of nested runs */
+  int32_t scopes; /* of nested public calls */
+  uint64_t float_control;
+} ulam_thread_state;
+
 extern ULAM_THREAD_LOCAL ulam_call *ulam_current_call;
-extern ULAM_THREAD_LOCAL struct ulam_thread *ulam_own_thread;
+extern ULAM_THREAD_LOCAL ulam_thread_state *ulam_own_thread;
 
 /* What a context remembers: entries whose last run was short. */
 typedef struct {
   void *entries[4];
 } ulam_short_entries;
 
-/* Around a run, outside of what may be left. `begin` returns whether it can be stopped. */
-int ulam_call_begin(ulam_call *call, ulam_short_entries *known, void *entry);
-void ulam_call_end(ulam_call *call, ulam_short_entries *known, void *entry, int stopped);
-/* From here on, up to `ulam_call_close`, a stop leaves. */
-void ulam_call_stopped(void);
-int32_t ulam_stop_asked(void);
+/* A run within another one, or in a scope, uses what that has; others take a share of the handlers: at once, or when they
+ * turn out to be long. */
+enum { ULAM_NESTED = 0, ULAM_AT_ONCE = 1, ULAM_IF_LONG = 2 };
+int ulam_outer_call_begin(ulam_call *call, ulam_short_entries *known, void *entry);
+void ulam_outer_call_end(ulam_call *call, ulam_short_entries *known, void *entry, int stopped);
 
+/* Around a run, outside of what may be left. `begin` returns whether it can be stopped. */
+static inline int ulam_call_begin(ulam_call *call, ulam_short_entries *known, void *entry) {
+  ulam_thread_state *self = ulam_own_thread;
+  if (self == NULL || (self->depth == 0 && self->scopes == 0)) return ulam_outer_call_begin(call, known, entry);
+  ++self->depth;
+  call->share = ULAM_NESTED;
+  call->float_control = self->float_control;
+  return 1;
+}
+
+static inline void ulam_call_end(ulam_call *call, ulam_short_entries *known, void *entry, int stopped) {
+  --ulam_own_thread->depth;
+  if (call->share != ULAM_NESTED) ulam_outer_call_end(call, known, entry, stopped);
+}
+
+void ulam_call_stopped(void);
+static inline int32_t ulam_stop_asked(void) {
+  return ulam_own_thread ? __atomic_load_n(&ulam_own_thread->stop, __ATOMIC_RELAXED) : 0;
+}
+
+/* From here on, up to `ulam_call_close`, a stop leaves. */
 static inline void ulam_call_open(ulam_call *call) {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   call->masked = 0;
