@@ -4,8 +4,8 @@
 
 Both sides run the same code in the same process by turns: in a context that SIGINT and time limits may stop, as
 `StanModel` has them, and in one that they may not, as it is when ulam is called from C. CPU time of the thread, best of
-the rounds. `in a row`: gradients in a loop in C, as samplers written in C and `ulam bench` call them. `from Python`: one
-`ctypes` call for each, the least that Python can do; `StanModel.log_density_gradient` does more around it.
+the rounds. `in a row`: gradients in a loop in C, as `ulam bench` times them. `from Python`: one `ctypes` call for each;
+the difference counts against the time of `StanModel.log_density_gradient`, which does more around it.
 """
 
 from __future__ import annotations

@@ -85,6 +85,16 @@ def limited(time_limit: float, call: Callable[_P, _T], *args: _P.args, **options
     return stoppable(lambda: call(*args, **options), time_limit)
 
 
+def as_command(work: Callable[[], _T], time_limit: float | None = None) -> _T:
+    """Runs what a command of the shell does: a second SIGINT ends the process at once."""
+    native = library()
+    try:
+        native.ulam_end_on_second(1)
+        return stoppable(work, time_limit)
+    finally:
+        native.ulam_end_on_second(0)
+
+
 def forget_stop() -> None:
     """The call goes on to its end: what asked it to stop has been heard."""
     library().ulam_stop_take()

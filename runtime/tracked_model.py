@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ulam.runtime.arguments import FloatArray, vector
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.interrupts import stoppable
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
@@ -35,6 +36,7 @@ class TrackedModel:
 
     `rng` is `ulam.trace.Seeded`, `Scripted` or `Replay`, or an `Rng`, for what draws. With `on_error` "keep" a run that
     fails gives what was recorded until then, with `node.trace.error` set; with "raise" the exception has it as `trace`.
+    `time_limit`: seconds after which the call ends with `TimeLimit`.
     """
 
     if TYPE_CHECKING:
@@ -75,12 +77,13 @@ class TrackedModel:
         context: TraceContext | None = None,
         rng: Source | None = None,
         on_error: str = "keep",
+        time_limit: float | None = None,
     ) -> ItemNode:
         """Runs a function of the program and records what it does; returns the node of the call.
 
         The target of functions that add to it starts at 0.
         """
-        return self.traced_program.track(name, arguments, context, rng, on_error)
+        return stoppable(lambda: self.traced_program.track(name, arguments, context, rng, on_error), time_limit)
 
     def track_density(
         self,
@@ -90,6 +93,7 @@ class TrackedModel:
         jacobian: bool = True,
         context: TraceContext | None = None,
         on_error: str = "keep",
+        time_limit: float | None = None,
     ) -> NestedCallNode:
         """Evaluates the log density and records every op, `~`, `target +=` and transform; returns the node `log_prob`.
 
@@ -99,7 +103,7 @@ class TrackedModel:
         from ulam.runtime.trace.gradients.gradient_check import Density
         from ulam.runtime.trace.session import ModelRoot
 
-        node = self._track_root(ModelRoot("log_prob", propto, jacobian), theta, context, None, on_error)
+        node = self._track_root(ModelRoot("log_prob", propto, jacobian), theta, context, None, on_error, time_limit)
         node.trace.density = Density(self, propto, jacobian)
         return node
 
@@ -111,6 +115,7 @@ class TrackedModel:
         jacobian: bool = True,
         rtol: float = 1e-12,
         differences: bool = True,
+        time_limit: float | None = None,
     ) -> GradientCheck:
         """Traces the log density and compares the gradient on the tape, the compiled ones and central differences.
 
@@ -118,39 +123,67 @@ class TrackedModel:
         """
         from ulam.runtime.trace.contexts import TraceContext
 
-        node = self.track_density(
-            theta, propto=propto, jacobian=jacobian, context=TraceContext(containers="copy"), on_error="raise"
-        )
-        return node.trace.check_gradient(rtol, differences=differences)
+        def check() -> GradientCheck:
+            context = TraceContext(containers="copy")
+            node = self.track_density(theta, propto=propto, jacobian=jacobian, context=context, on_error="raise")
+            return node.trace.check_gradient(rtol, differences=differences)
+
+        return stoppable(check, time_limit)
 
     def track_transformed_parameters(
-        self, theta: Point, *, context: TraceContext | None = None, on_error: str = "keep"
+        self,
+        theta: Point,
+        *,
+        context: TraceContext | None = None,
+        on_error: str = "keep",
+        time_limit: float | None = None,
     ) -> NestedCallNode:
         """Records the transforms of the parameters and the block `transformed parameters`."""
         from ulam.runtime.trace.session import ModelRoot
 
-        return self._track_root(ModelRoot("transformed_parameters", jacobian=False), theta, context, None, on_error)
+        root = ModelRoot("transformed_parameters", jacobian=False)
+        return self._track_root(root, theta, context, None, on_error, time_limit)
 
     def track_generated_quantities(
-        self, theta: Point, *, rng: Source | None = None, context: TraceContext | None = None, on_error: str = "keep"
+        self,
+        theta: Point,
+        *,
+        rng: Source | None = None,
+        context: TraceContext | None = None,
+        on_error: str = "keep",
+        time_limit: float | None = None,
     ) -> NestedCallNode:
         """Records the block `generated quantities`, after transformed parameters."""
         from ulam.runtime.trace.session import ModelRoot
 
-        return self._track_root(ModelRoot("generated_quantities", jacobian=False), theta, context, rng, on_error)
+        root = ModelRoot("generated_quantities", jacobian=False)
+        return self._track_root(root, theta, context, rng, on_error, time_limit)
 
     def track_transformed_data(
-        self, *, rng: Source | None = None, context: TraceContext | None = None, on_error: str = "keep"
+        self,
+        *,
+        rng: Source | None = None,
+        context: TraceContext | None = None,
+        on_error: str = "keep",
+        time_limit: float | None = None,
     ) -> NestedCallNode:
         """Records the block `transformed data`, run once more; without `rng`, with the draws that the model has."""
         from ulam.runtime.native import Rng
         from ulam.runtime.trace.session import ModelRoot
 
         rng = rng if rng is not None else Rng(self.seed)
-        return self._track_root(ModelRoot("transformed_data", jacobian=False), None, context, rng, on_error)
+        root = ModelRoot("transformed_data", jacobian=False)
+        return self._track_root(root, None, context, rng, on_error, time_limit)
 
     def explain(
-        self, theta: Any = None, *, propto: bool = False, jacobian: bool = True, tries: int = 1, seed: int | None = None
+        self,
+        theta: Any = None,
+        *,
+        propto: bool = False,
+        jacobian: bool = True,
+        tries: int = 1,
+        seed: int | None = None,
+        time_limit: float | None = None,
     ) -> Explanation:
         """Why the log density at a point is NaN or infinite, or a check fails there; the terms, if all is well.
 
@@ -160,9 +193,17 @@ class TrackedModel:
         """
         from ulam.runtime.explain.explainer import explain
 
-        return explain(self, theta, propto=propto, jacobian=jacobian, tries=tries, seed=seed)
+        return stoppable(
+            lambda: explain(self, theta, propto=propto, jacobian=jacobian, tries=tries, seed=seed), time_limit
+        )
 
     def _track_root(
+        self, root: ModelRoot, theta: Point | None, context: TraceContext | None, rng: Source | None, on_error: str,
+        time_limit: float | None,
+    ) -> NestedCallNode:  # fmt: skip
+        return stoppable(lambda: self._tracked_root(root, theta, context, rng, on_error), time_limit)
+
+    def _tracked_root(
         self, root: ModelRoot, theta: Point | None, context: TraceContext | None, rng: Source | None, on_error: str
     ) -> NestedCallNode:
         from ulam.runtime.trace.nodes import NestedCallNode

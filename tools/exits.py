@@ -16,6 +16,7 @@ EXIT_OK = 0
 EXIT_FAILURE = 1  # the program, the data or the run failed
 EXIT_USAGE = 2
 EXIT_INTERNAL = 70
+EXIT_TIME_LIMIT = 124  # as of `timeout`
 EXIT_INTERRUPTED = 130
 
 

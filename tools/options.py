@@ -79,6 +79,10 @@ OPTIONS: dict[str, Option] = {
     # Compiling.
     "opt_level": Option("Optimization level.", int, "LEVEL", 3, short="-O", least=0, most=4),
     "cache": Option("Use the cache of compiled code.", bool, default=True, negatable=True),
+    "time_limit": Option(
+        "Stop after so many seconds, and exit with status 124; the best result so far is shown and written.", float,
+        "SECONDS", shown="none",
+    ),
     # Points, densities, random numbers.
     "init": Option(
         "Constrained values of some or all parameters, a JSON file or text; or a radius of random ones.",
@@ -211,7 +215,7 @@ class Command:
         return (*self.arguments, *self.options, "color")
 
 
-_COMPILING = ("opt_level", "include_path", "cache")
+_COMPILING = ("opt_level", "include_path", "cache", "time_limit")
 _POINT = ("init", "unconstrained", "seed")
 _STOPPING = (
     "iter", "init_alpha", "tol_obj", "tol_rel_obj", "tol_grad", "tol_rel_grad", "tol_param", "history_size",
@@ -248,7 +252,7 @@ COMMANDS: dict[str, Command] = {
         ("model",),
         (
             "data", "vs", "vs_data", "vs_opt_level", "gradients", "rounds", *_POINT, "json", "opt_level",
-            "include_path",
+            "include_path", "time_limit",
         ),
     ),
     "log-density": Command(

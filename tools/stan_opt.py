@@ -9,7 +9,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import TYPE_CHECKING, TextIO
@@ -71,14 +71,20 @@ class Run:
     dumps: TextIO = field(default_factory=lambda: sys.stderr)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script."""
-    from ulam.runtime.compiler import compiling
-
+def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = None) -> int:
+    """The command. `begin` is called first, where an interrupt is already a message."""
     can_show_all(sys.stdout)
     try:
-        with compiling():
-            return _main(argv)
+        if begin is not None:
+            begin()
+        from ulam.runtime.compiler import compiling
+        from ulam.runtime.interrupts import as_command
+
+        def run() -> int:
+            with compiling():
+                return _main(argv)
+
+        return as_command(run)
     except BrokenPipeError:  # the reader of our output has gone
         discard_output()
         return EXIT_FAILURE

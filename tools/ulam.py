@@ -1,6 +1,7 @@
 """The command `ulam`: parses arguments by the tables of `options`, runs a command, turns errors into messages.
 
-Exit status: 0 done; 1 the program, the data or the run failed; 2 wrong usage; 70 an error inside ulam; 130 interrupted.
+Exit status: 0 done; 1 the program, the data or the run failed; 2 wrong usage; 70 an error inside ulam; 124 the time
+limit was reached; 130 interrupted.
 Everything but typer is imported when a command runs.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ from ulam.tools.exits import (
     EXIT_FAILURE,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    EXIT_TIME_LIMIT,
     EXIT_USAGE,
     UsageError,
     can_show_all,
@@ -98,11 +100,21 @@ def execute(name: str, values: dict[str, Any]) -> int:
     if wrong := options.wrong_choice(name, values):
         raise UsageError(wrong)
     terminal.color = values.pop("color")
+    if (limit := values.pop("time_limit", None)) is not None and not limit > 0:
+        raise UsageError(f"--time-limit: give a positive number of seconds, found {limit:g}")
     compile_notice.shown_on = sys.stderr if terminal.is_animated(sys.stderr) else None
     values = checked_files(name, values)
     module, _, kind = options.COMMANDS[name].runs.partition(":")
-    with warnings_told():
-        return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
+
+    def run() -> int:
+        with warnings_told():
+            return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
+
+    if "time_limit" not in options.COMMANDS[name].names():
+        return run()
+    from ulam.runtime.interrupts import as_command
+
+    return as_command(run, limit)
 
 
 def _version(value: bool) -> None:
@@ -125,12 +137,14 @@ def _options(  # pyright: ignore[reportUnusedFunction]
 # ---------------------------------------------------------------- running
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script."""
+def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = None) -> int:
+    """The command. `begin` is called first, where an interrupt is already a message."""
     given = sys.argv[1:] if argv is None else argv
-    words = list(options.with_values(given))
-    can_show_all(sys.stdout)
     try:
+        if begin is not None:
+            begin()
+        words = list(options.with_values(given))
+        can_show_all(sys.stdout)
         status = app(args=words, prog_name="ulam", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else EXIT_OK
@@ -138,8 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         discard_output()
         return EXIT_FAILURE
     except (KeyboardInterrupt, typer.Abort):
-        print("ulam: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return _interrupted()
     except UsageError as error:
         from ulam.tools.messages import tell
 
@@ -155,6 +168,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failure(error)
 
 
+def _interrupted() -> int:
+    print("ulam: interrupted", file=sys.stderr)
+    return EXIT_INTERRUPTED
+
+
 def _failure(error: Exception) -> int:
     """A user's mistake is a message; anything else is a mistake of ours."""
     from ulam.runtime.errors import (
@@ -162,11 +180,18 @@ def _failure(error: Exception) -> int:
         CompileError,
         InitializationError,
         InternalCompilerError,
+        Interrupted,
+        TimeLimit,
         UlamError,
     )
     from ulam.runtime.terminal import escaped
     from ulam.tools.messages import show, tell
 
+    if isinstance(error, Interrupted):
+        return _interrupted()
+    if isinstance(error, TimeLimit):
+        tell("error", str(error))
+        return EXIT_TIME_LIMIT
     if isinstance(error, InternalCompilerError):
         return internal_error("ulam", error)
     if isinstance(error, CompileError):

@@ -10,10 +10,11 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from ulam.runtime.optimizers.laplace import ModeWarning, check_mode, laplace
+from ulam.runtime.errors import TimeLimit
+from ulam.runtime.optimizers.laplace import LaplaceResult, ModeWarning, check_mode, laplace
 from ulam.runtime.results import print_laplace
 from ulam.runtime.terminal import escaped
-from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK
+from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_TIME_LIMIT
 from ulam.tools.messages import tell
 from ulam.tools.model_command import ModelCommand, Text, is_standard_output, shown_refresh
 
@@ -33,18 +34,24 @@ class LaplaceCommand(ModelCommand):
     def run(self) -> int:
         if isinstance(self.mode, str):
             check_mode(self.mode)  # before anything is compiled
+        limit: TimeLimit | None = None
         model = self.loaded()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModeWarning)  # the notes say the same
-            result = laplace(
-                model,
-                self.mode,
-                jacobian=self.jacobian,
-                draws=self.draws,
-                seed=self.seed,
-                calculate_lp=self.calculate_lp,
-                refresh=shown_refresh(self.refresh),
-            )
+            try:
+                result = laplace(
+                    model,
+                    self.mode,
+                    jacobian=self.jacobian,
+                    draws=self.draws,
+                    seed=self.seed,
+                    calculate_lp=self.calculate_lp,
+                    refresh=shown_refresh(self.refresh),
+                )
+            except TimeLimit as error:
+                if not isinstance(error.result, LaplaceResult):
+                    raise
+                result, limit = error.result, error
         told = sys.stderr if is_standard_output(self.output) else sys.stdout
         print_laplace(result, self.rows or None, told)
         for note in result.notes:
@@ -52,4 +59,7 @@ class LaplaceCommand(ModelCommand):
         if self.output is not None:
             result.to_csv(self.output)
             print(f"{'written':<13}  {escaped(str(self.output))}", file=told)
+        if limit is not None:
+            tell("error", str(limit))
+            return EXIT_TIME_LIMIT
         return EXIT_INTERRUPTED if result.interrupted else EXIT_OK

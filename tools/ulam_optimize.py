@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ulam.runtime.errors import TimeLimit
 from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.optimize import checked_options
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import print_optimization
 from ulam.runtime.terminal import escaped
-from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, UsageError
+from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIME_LIMIT, UsageError
 from ulam.tools.messages import tell
 from ulam.tools.model_command import PointCommand, is_standard_output, shown_refresh
 from ulam.tools.options import OPTIMIZER_OPTIONS
@@ -61,6 +62,12 @@ class OptimizeCommand(PointCommand):
         try:
             checked_options(self.algorithm, options)  # before anything is compiled
             result = self._optimized(self.loaded(), arguments)
+        except TimeLimit as error:
+            if error.result is None:
+                raise
+            self._report(error.result)
+            tell("error", f"{error}; the best point so far is shown")
+            return EXIT_TIME_LIMIT
         except (ValueError, TypeError) as error:
             if isinstance(error, RuntimeError):
                 raise
@@ -98,7 +105,7 @@ class OptimizeCommand(PointCommand):
         if result.termination.failed:
             tell("error", result.message)
             return EXIT_FAILURE
-        if not result.converged:
+        if not result.converged and not result.termination.stopped:
             tell("warning", result.message)
         return status
 

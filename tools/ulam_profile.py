@@ -11,13 +11,15 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from threading import Barrier, Event, Thread
+from threading import Barrier, BrokenBarrierError, Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.comparison import Timing, Vector, first_points, gradient_timer, interleaved
 from ulam.runtime.errors import ArgumentError, Rejection
+from ulam.runtime.interrupts import Crew, current_limit, raise_interrupted
 from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.multi_start import start_seed
+from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.profile_check import RecordedGradient, recorded_gradient
 from ulam.runtime.profile_report import print_profile, profile_record, time_text
 from ulam.runtime.profiler import Overhead, Profiler
@@ -118,9 +120,9 @@ class ProfileCommand(PointCommand):
     # ------------------------------------------------------------ the run
 
     def _run_threads(self, model: StanModel, points: list[Vector]) -> None:
-        stop = Event()
+        crew, limit = Crew(), current_limit()
         if len(points) == 1:
-            self._run(model, points[0], 1, stop)
+            self._run(model, points[0], 1, crew.stopped)
             return
         # Threads, not a pool: a thread of a pool may take the next job when it has done one.
         begin = Barrier(len(points))
@@ -128,11 +130,13 @@ class ProfileCommand(PointCommand):
 
         def run(point: Vector, number: int) -> None:
             try:
-                begin.wait()
-                self._run(model, point, number, stop)
+                crew.run(lambda: self._run(model, point, number, crew.stopped, begin), limit)
+            except BrokenBarrierError:
+                pass  # whose thread has broken it says why
             except BaseException as error:
                 errors.append(error)
-                stop.set()
+                crew.stop()
+                begin.abort()
 
         threads = [Thread(target=run, args=(point, k)) for k, point in enumerate(points, 1)]
         for thread in threads:
@@ -140,16 +144,25 @@ class ProfileCommand(PointCommand):
         try:
             for thread in threads:
                 thread.join()
-        except KeyboardInterrupt:
-            stop.set()
+        except BaseException:
+            crew.stop()
+            begin.abort()
+            for thread in threads:
+                thread.join()
             raise
         if errors:
             raise errors[0]
 
-    def _run(self, model: StanModel, point: Vector, number: int, stop: Event) -> None:
+    def _run(
+        self, model: StanModel, point: Vector, number: int, stop: Event, begin: Barrier | None = None
+    ) -> None:
         """What one thread does: gradients or an optimisation, then generated quantities."""
+        if begin is not None:
+            begin.wait()
         if self.optimize:
             result = model.optimize(self.algorithm, init=point, seed=start_seed(self.seed, number))
+            if result.termination is Termination.INTERRUPTED:
+                raise_interrupted()
             if not result.converged:
                 self.notes.append(f"start {number}: {result.message}")
             point = result.unconstrained

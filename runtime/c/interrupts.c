@@ -51,6 +51,8 @@ void ulam_restore_float_control(const ulam_call *call) {
  * for SIGINT, are there only as long as a thread is `open`. */
 enum { STOP_SIGNAL = SIGURG, SCOPES = 64 };
 enum { SHORT_NS = 1000000, TICK_NS = 10000000, IDLE_TICKS = 5 };
+/* What follows a SIGINT that soon is the same one: `timeout` sends it to its child, and to the group that it is in. */
+enum { SAME_NS = 100000000 };
 
 typedef struct ulam_thread {
   ulam_thread_state state;
@@ -88,7 +90,8 @@ static struct sigaction host_stop_action;
 static int32_t stop_state = 0; /* of STOP_SIGNAL: 0 the host's, 1 about to be ours, 2 ours */
 static int32_t handling = 0;   /* how many threads are in the handler of SIGINT */
 static int32_t undelivered = 0; /* SIGINTs that the host was not told of */
-static int32_t end_on_second = 0, received = 0;
+static int32_t end_on_second = 0;
+static int64_t first_received; /* when; 0: not yet */
 
 static pthread_cond_t wake;
 static watcher *watching = NULL;
@@ -205,7 +208,10 @@ static void on_interrupt(int number, siginfo_t *info, void *context) {
   int saved = errno;
   ulam_thread *self = own();
   __atomic_add_fetch(&handling, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&end_on_second, __ATOMIC_RELAXED) && __atomic_add_fetch(&received, 1, __ATOMIC_SEQ_CST) > 1) {
+  int64_t first = 0, now = now_ns();
+  if (__atomic_load_n(&end_on_second, __ATOMIC_RELAXED) &&
+      !__atomic_compare_exchange_n(&first_received, &first, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+      now - first > SAME_NS) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = SIG_DFL;
@@ -592,7 +598,7 @@ int32_t ulam_deliver(void) {
 }
 
 void ulam_end_on_second(int32_t on) {
-  received = 0;
+  first_received = 0;
   end_on_second = on;
 }
 

@@ -119,7 +119,7 @@ ULAM_API void ulam_thread_stop(void *handle, int32_t reasons);
  * that does what must not be interrupted at any place; only the thread that the host interrupts asks for it. */
 ULAM_API int32_t ulam_hold(int32_t on); /* what it was before */
 ULAM_API int32_t ulam_deliver(void);    /* the reasons to stop */
-/* From now on the second SIGINT ends the process, as if there were no handler. */
+/* From now on the second SIGINT ends the process, as if there were no handler: for commands of the shell. */
 ULAM_API void ulam_end_on_second(int32_t on);
 
 #endif

@@ -18,7 +18,7 @@ import numpy as np
 
 from ulam.runtime.data import parse_json, read_data
 from ulam.runtime.errors import DataError, Interrupted, Rejection, TimeLimit
-from ulam.runtime.interrupts import forget_stop, stoppable
+from ulam.runtime.interrupts import forget_stop, raise_interrupted, stoppable
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
@@ -27,6 +27,7 @@ from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.quantities import constrained_or_nan
 from ulam.runtime.optimizers.quasi_newton import check_count
 from ulam.runtime.optimizers.result import QUANTITIES_STREAM, OptimizationResult
+from ulam.runtime.optimizers.termination import Termination
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
@@ -278,6 +279,8 @@ def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) ->
     """What the argument `mode` of `laplace` means."""
     if mode is None:
         mode = model.optimize(jacobian=jacobian, seed=seed)
+        if mode.termination is Termination.INTERRUPTED:
+            raise_interrupted()  # the point is no mode
     if isinstance(mode, OptimizationResult):
         return ModePoint(mode.unconstrained, mode.jacobian, "optimized", tuple(mode.notes))
     if isinstance(mode, Mapping):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ulam.passes.trace.graph import ROOT, ValueType
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
+from ulam.runtime.interrupts import checkpoint, held
 from ulam.runtime.native import BoundData, ContextPool, library
 from ulam.runtime.program import compile_errors, load_object
 from ulam.runtime.trace.argument_values import argument_value, count_of, store_arguments
@@ -214,6 +215,7 @@ class TracedProgram:
         """
         key = (symbol, context.compiled_key, entry)
         with self._lock:
+            checkpoint()
             if key not in self._compiled:  # the context is kept: the key may have its address
                 self._compiled[key] = (context, self._compile(symbol, context, entry))
             return self._compiled[key][1]
@@ -221,8 +223,11 @@ class TracedProgram:
     def _compile(self, symbol: str | ModelRoot, context: TraceContext, entry: str) -> _Compiled:
         from ulam.runtime.compiler import compiling
 
-        with compile_errors(), compiling():
-            return self._lower(symbol, context, entry)
+        def lowered() -> _Compiled:
+            with compile_errors(), compiling():
+                return self._lower(symbol, context, entry)
+
+        return held(lowered)
 
     def _lower(self, symbol: str | ModelRoot, context: TraceContext, entry: str) -> _Compiled:
         from ulam.emit import jit
@@ -242,7 +247,8 @@ class TracedProgram:
             function = functions[symbol]
         unit = trace_unit(module, function, plan, entry)
         text = emit_module(unit.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
-        loaded = load_object(jit.compile_object(text, jit.ONCE))
+        checkpoint()
+        loaded = load_object(jit.compile_object(text, jit.ONCE, checkpoint))
         add_metadata(unit.graphs, unit.states)
         if context.timing:
             unit.graphs[ROOT].tick = library().ulam_seconds_per_tick()

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from ulam.passes.trace.graph import ROOT, Graph, Item, Place, ValueType
 from ulam.runtime.errors import ArgumentError, FatalError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
+from ulam.runtime.interrupts import held
 from ulam.runtime.native import Context, library, running
 from ulam.runtime.program import compile_errors, load_object
 from ulam.runtime.trace.frame_values import not_kept
@@ -373,8 +374,11 @@ class OpLibrary:
 def _compiled(make: Callable[[], Any]) -> Any:
     from ulam.runtime.compiler import compiling
 
-    with compile_errors(), compiling():
-        return make()
+    def compiled() -> Any:
+        with compile_errors(), compiling():
+            return make()
+
+    return held(compiled)
 
 
 def _item(node: ItemNode | Item) -> Item:
