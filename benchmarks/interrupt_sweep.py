@@ -169,16 +169,18 @@ def interrupted(process: subprocess.Popen[str], delay: float, second: float | No
     return sent
 
 
-def run(argv: list[str], folder: Path, waits: bool, rng: random.Random, second: bool) -> tuple[str, float, str, int]:
-    """How a process ended, how long after SIGINT, what it wrote to standard error, and its status."""
+def run(argv: list[str], folder: Path, is_call: bool, rng: random.Random, second: bool) -> tuple[str, float, str, int]:
+    """How a process ended, how long after SIGINT, what it wrote to standard error, and its status.
+
+    SIGINT is not sent before the first line of the script: what Python does then is its own.
+    """
     errors = (folder / "errors").open("w+")
     process = subprocess.Popen(
         argv, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True, env=ENVIRONMENT, start_new_session=True
     )
     assert process.stdout is not None
-    if waits:
-        process.stdout.readline()
-    sent = interrupted(process, rng.uniform(0, 1.0 if waits else 3.0), rng.uniform(0.15, 0.4) if second else None)
+    process.stdout.readline()
+    sent = interrupted(process, rng.uniform(0, 1.0 if is_call else 3.0), rng.uniform(0.15, 0.4) if second else None)
     try:
         printed, _ = process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
@@ -202,19 +204,19 @@ def left_over(before: set[str], folder: Path, temporary: Path) -> list[str]:
     return [name for name in found if name != "out.csv"] + [p.name for p in temporary.iterdir()]
 
 
-def sweep(name: str, argv: list[str], waits: bool, arguments: argparse.Namespace, folder: Path) -> Tally:
+def sweep(name: str, argv: list[str], is_call: bool, arguments: argparse.Namespace, folder: Path) -> Tally:
     tally, rng = Tally(name), random.Random(f"{arguments.seed} {name}")
     temporary = Path(ENVIRONMENT["TMPDIR"])
     for _ in range(arguments.times):
         before = {str(p.relative_to(folder)) for p in folder.rglob("*")} | {"out.csv"}
-        second = not waits and rng.random() < 0.2
-        end, seconds, errors, status = run(argv, folder, waits, rng, second)
+        second = not is_call and rng.random() < 0.2
+        end, seconds, errors, status = run(argv, folder, is_call, rng, second)
         tally.ends[end] = tally.ends.get(end, 0) + 1
         tally.latencies.append(seconds)
         problems = [f"left: {left}" for left in left_over(before, folder, temporary)]
         if "Traceback" in errors:
             problems.append(f"traceback: {errors[-600:]}")
-        if status not in ((0,) if waits else (130, -signal.SIGINT)):
+        if status not in ((0,) if is_call else (130, -signal.SIGINT)):
             problems.append(f"status {status}: {errors[-600:]}")
         if seconds > arguments.within:
             problems.append(f"took {seconds:.3f} s")
@@ -247,12 +249,13 @@ def main() -> int:
         ENVIRONMENT.update(os.environ, TMPDIR=str(temporary), ULAM_CACHE_DIR=str(cache))
         for name, text in PROGRAMS.items():
             (folder / f"{name}.stan").write_text(text)
-        command = [sys.executable, "-c", "from ulam.tools.entry import ulam; raise SystemExit(ulam())"]
+        begin = "print('begin', flush=True); from ulam.tools.entry import ulam; raise SystemExit(ulam())"
+        command = [sys.executable, "-c", begin]
         cases = [(name, [sys.executable, "-c", TIDY + code], True) for name, code in CALLS.items()]
         cases += [(name, [*command, *words], False) for name, words in COMMANDS.items()]
-        for name, argv, waits in cases:
+        for name, argv, is_call in cases:
             if arguments.only in name:
-                tallies.append(sweep(name, argv, waits, arguments, folder))
+                tallies.append(sweep(name, argv, is_call, arguments, folder))
                 print(tallies[-1].line(), flush=True)
                 for problem in tallies[-1].problems[:5]:
                     print(f"    {problem}", flush=True)
