@@ -234,5 +234,10 @@ def _op_names(module: ModuleOp) -> frozenset[str]:
 
 
 def pipeline_text(passes: list[ModulePass]) -> str:
-    """What `parse_pipeline` reads back."""
-    return ",".join(str(entry.spec()) for entry in passes)
+    """What `parse_pipeline` reads back; names of options have hyphens, as those of passes have."""
+    from xdsl.utils.arg_spec import ArgSpec
+
+    specs = (entry.spec() for entry in passes)
+    return ",".join(
+        str(ArgSpec(spec.name, {name.replace("_", "-"): value for name, value in spec.parameters.items()})) for spec in specs
+    )

@@ -30,7 +30,7 @@ _HARMLESS = Effect.READS_VAR | Effect.WRITES_VAR | Effect.READS_TARGET | Effect.
 class NeededOps:
     """The analysis; `needed` holds the ops, but for declarations, which always stay.
 
-    `fits` tells of whole assignments whether the value surely has the variable's sizes: others may be an error.
+    `succeeds` tells of assignments whether they surely are no error of sizes or indices.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class NeededOps:
         graph: FlowGraph,
         variables: Variables,
         calls: CallEffects,
-        fits: Callable[[stan.AssignOp], bool] = lambda assignment: False,
+        succeeds: Callable[[stan.AssignOp], bool] = lambda assignment: False,
     ) -> None:
-        self._fits = fits
+        self._succeeds = succeeds
         self.needed: set[Operation] = set()
         self.variables = variables
         self._exits: dict[Operation, list[Operation]] = {}  # loop or body → break, continue, return that leave it
@@ -60,15 +60,15 @@ class NeededOps:
                 cls = type(op)
                 if cls is stan.WhileOp or (cls in DECLARATIONS and op.operands):
                     self._need(op)
-                elif cls not in _NEVER and calls.of(op) & ~_HARMLESS and not self._surely_fits(op):
+                elif cls not in _NEVER and calls.of(op) & ~_HARMLESS and not self._surely_succeeds(op):
                     self._need_statement(op)
         if isinstance(graph.root, stan.FuncOp):
             for op in self._exits.get(graph.root, ()):
                 self._need(op)
 
-    def _surely_fits(self, op: Operation) -> bool:
-        """Whether an op is an assignment whose check of sizes never fails."""
-        return isinstance(op, stan.AssignOp) and not op.kinds.data and self._fits(op)
+    def _surely_succeeds(self, op: Operation) -> bool:
+        """Whether an op is an assignment whose checks of sizes and indices never fail."""
+        return isinstance(op, stan.AssignOp) and self._succeeds(op)
 
     def _need_statement(self, op: Operation) -> None:
         """Marks an op with effects and the statement that it is part of: an expression does not stand alone."""

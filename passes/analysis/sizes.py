@@ -225,6 +225,16 @@ class SizeFacts:
         sizes = self.sizes(assignment.value)
         return all(one is not None and one == other for one, other in zip(declared, sizes, strict=True))
 
+    def has_element(self, assignment: stan.AssignOp) -> bool:
+        """Whether an assignment is to one element, a scalar, that the variable surely has."""
+        sizes = self.declared_sizes(assignment.var)
+        kinds = [kind.data for kind in assignment.kinds.data]
+        return (
+            kinds == ["single"] * len(sizes)
+            and stan.dimensions(assignment.value.type) == 0
+            and all(self.in_range(index, size) for index, size in zip(assignment.indices, sizes, strict=True))
+        )
+
     def declared_sizes(self, variable: SSAValue) -> list[Form | None]:
         """The sizes of a variable, as declared."""
         assert isinstance(variable.type, stan.VarType)
@@ -273,7 +283,7 @@ def _once(declaration: Operation, assigned: stan.AssignOp) -> bool:
 
 
 class SizeFactsOnDemand:
-    """`SizeFacts.fits`, with the facts collected when first asked."""
+    """What assignments surely do, by `SizeFacts` that are collected when first asked for."""
 
     def __init__(self, root: Operation) -> None:
         self._root = root
@@ -283,6 +293,13 @@ class SizeFactsOnDemand:
         """Whether a whole assignment surely finds the sizes that the variable has."""
         if takes_any_size(assignment.var) or stan.dimensions(assignment.value.type) == 0:
             return not isinstance(stan.scalar_of(assignment.value.type), stan.TupleType)
+        return self._known().fits(assignment)
+
+    def succeeds(self, assignment: stan.AssignOp) -> bool:
+        """Whether an assignment, whole or to an element, surely is no error."""
+        return self._known().has_element(assignment) if assignment.kinds.data else self.fits(assignment)
+
+    def _known(self) -> SizeFacts:
         if self._facts is None:
             self._facts = SizeFacts(self._root)
-        return self._facts.fits(assignment)
+        return self._facts

@@ -31,6 +31,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.analysis.bodies import Body
+from ulam.passes.optimize.memory_patterns import UNUSED
 from ulam.passes.optimize.scopes import call_effects, own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.variable_form import is_global
@@ -152,7 +153,8 @@ def _mark(body: Body, gradients: _Gradients) -> None:
         origin = gradients.origins.get(op.results[0])
         if origin is None:
             op.properties["data_only"] = _MARK
-            remark(AdLevelOptimization.name, op.location, subject, "needs no gradient", done=True)
+            reason = "needs no gradient" if op.results[0].first_use is not None or is_global(op) else UNUSED
+            remark(AdLevelOptimization.name, op.location, subject, reason, done=True)
         else:
             if is_global(op):
                 gradients.declared[name] = origin.name

@@ -44,7 +44,7 @@ class DeadCodeElimination(ModulePass):
         facts = SizeFactsOnDemand(op)
         for graph in graphs(op):
             variables = Variables(graph)
-            needed = NeededOps(graph, variables, calls, facts.fits).needed
+            needed = NeededOps(graph, variables, calls, facts.succeeds).needed
             _remove(graph, variables, needed)
 
 

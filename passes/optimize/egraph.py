@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes.analysis.literals import Literal as Number
-from ulam.passes.analysis.literals import evaluate_operator
+from ulam.passes.analysis.literals import evaluate_function, evaluate_operator
 from ulam.passes.optimize.rewrite_table import Apply, Literal, Name, Rule, Term
 
 LEAF, LITERAL = "leaf", "literal"
@@ -132,9 +132,15 @@ class EGraph:
         values = [self.literals[child] for child in node.children if child in self.literals]
         if len(values) < len(node.children):
             return number
-        symbol = _SYMBOLS.get(node.head, node.head)
-        result = float(values[0]) if node.head == "promote" else evaluate_operator(symbol, values)
+        result = self._value(node, values)
         return number if result is None else self.union(number, self.add_literal(result))
+
+    @staticmethod
+    def _value(node: Node, values: Sequence[Number]) -> Number | None:
+        if node.head == "promote":
+            return float(values[0])
+        result = evaluate_operator(_SYMBOLS.get(node.head, node.head), values)
+        return evaluate_function(node.head, values) if result is None and node.type == stan.REAL else result
 
     def union(self, first: int, second: int) -> int:
         """Notes that two classes are equal."""

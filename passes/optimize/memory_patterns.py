@@ -43,10 +43,13 @@ from ulam.passes.lower.promote_variables import is_promotable
 from ulam.passes.optimize.loop_copies import int_literal
 from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.remarks import remark
-from ulam.passes.variable_form import LOOPS, Variable, assign, erase_unused, errors_are_retold
+from ulam.passes.variable_form import LOOPS, Variable, assign, erase_unused, errors_are_retold, is_global
 from ulam.passes.walk import ops_within
 
 STATIC, DYNAMIC = MEMORY_PATTERNS
+
+UNUSED = "nothing uses it, as the program is now"
+"""Told of variables that other passes may have made needless."""
 
 _GIVEN = {"data": "it is data", "parameters": "it is a parameter"}
 
@@ -130,8 +133,10 @@ def _pattern(declaration: Variable, given: str | None, in_part: Sequence[stan.As
         if len(in_part) > 1:
             reason += f" and {len(in_part) - 1} more"
         return MemoryPattern(name, DYNAMIC, reason, first.location, declaration)
-    is_assigned = any(isinstance(use.operation, stan.AssignOp) for use in declaration.results[0].uses)
-    reason = given or ("only assigned whole" if is_assigned else "never assigned")
+    uses = [use.operation for use in declaration.results[0].uses]
+    is_assigned = any(isinstance(use, stan.AssignOp) for use in uses)
+    unassigned = "never assigned" if uses or is_global(declaration) else UNUSED
+    reason = given or ("only assigned whole" if is_assigned else unassigned)
     return MemoryPattern(name, STATIC, reason, declaration.location, declaration)
 
 

@@ -161,8 +161,8 @@ class _Propagation:
         added = self._move(candidate, op) if moves else self._copy(candidate, op)
         count = len(added)
         for inner in added:
-            if isinstance(inner, stan.ReadOp):
-                count += self._substitute(inner, held, place, limit - count)
+            if isinstance(inner, stan.ReadOp) and (more := self._substitute(inner, held, place, limit - count + 1)):
+                count += more - 1  # in the place of the read
         return count
 
     def _copy(self, candidate: Candidate, op: stan.ReadOp) -> list[Operation]:

@@ -42,6 +42,11 @@ transformed parameters {
   for (n in 1 : N) { real scale = 2; e[1, n] = 3; }
   while (b > 3) A[ : , 2] = p;
 }
+model {
+  vector[N] unused;
+  vector[N] unassigned;
+  target += sum(unassigned);
+}
 """
     module = module_of(text)
     found = memory_patterns(module)
@@ -52,9 +57,11 @@ transformed parameters {
         ("A", DYNAMIC, "assigned in part: A[1:2, ] = ... and 1 more"),
         ("C", STATIC, "only assigned whole"),
         ("e", DYNAMIC, "assigned in part in the loop over n: e[1, n] = 3"),
+        ("unused", STATIC, "nothing uses it, as the program is now"),
+        ("unassigned", STATIC, "never assigned"),
     ]
     lines = [m.location.line.data for m in found if isinstance(m.location, FileLineColLoc)]
-    assert lines == [1, 2, 4, 8, 7, 10]
+    assert lines == [1, 2, 4, 8, 7, 10, 14, 15]
 
 
 def test_marks_are_read_back() -> None:

@@ -111,3 +111,21 @@ generated quantities {
 // CHECK:         t = inner;
 // CHECK-LABEL: generated quantities {
 // CHECK-NEXT:    real u = t;
+
+
+// -----
+// A chain of copies, in one run.
+data {
+  int n;
+}
+generated quantities {
+  int i = n;
+  int j = i;
+  int k = j;
+  print(k);
+}
+// CHECK-LABEL: generated quantities {
+// CHECK-NEXT:    int i = n;
+// CHECK-NEXT:    int j = n;
+// CHECK-NEXT:    int k = n;
+// CHECK-NEXT:    print(n);

@@ -153,3 +153,32 @@ model {
 // CHECK-NEXT:    profile("empty") {
 // CHECK-NEXT:      real x;
 // CHECK-NEXT:    }
+
+
+// -----
+// Elements of what is never read: they go where they surely are there.
+data {
+  int<lower=0> N;
+  int i;
+}
+parameters {
+  real p;
+}
+model {
+  vector[3] v;
+  v[2] = exp(p);
+  vector[N] w;
+  for (n in 1 : N) {
+    w[n] = p;
+  }
+  matrix[2, N] M;
+  M[i, 1] = p;
+  v[4] = p;
+}
+// CHECK-LABEL: model {
+// CHECK-NEXT:    vector[3] v;
+// CHECK-NEXT:    vector[N] w;
+// CHECK-NEXT:    matrix[2, N] M;
+// CHECK-NEXT:    M[i, 1] = p;
+// CHECK-NEXT:    v[4] = p;
+// CHECK-NEXT:  }

@@ -127,7 +127,6 @@ generated quantities {
   int c = v[1:2][i];
   int d = v[k][i];
   matrix[2, 2] e = A * log(A);
-  real f = x + 0;
   real g = x - x;
   real h = x * 0;
   real j = exp(log(x));
@@ -140,10 +139,29 @@ generated quantities {
 // CHECK-NEXT:  int c = v[1:2][i];
 // CHECK-NEXT:  int d = v[k][i];
 // CHECK-NEXT:  matrix[2, 2] e = A * log(A);
-// CHECK-NEXT:  real f = x + 0;
 // CHECK-NEXT:  real g = x - x;
 // CHECK-NEXT:  real h = x * 0;
 // CHECK-NEXT:  real j = exp(log(x));
 // CHECK-NEXT:  real l = x * log(x);
 // CHECK-NEXT:  int m = i %/% 0;
 // CHECK-NEXT:  real n = bernoulli_rng(inv_logit(x));
+
+
+// -----
+// Neutral elements, and functions where their value is exact.
+data {
+  real x;
+  int n;
+}
+generated quantities {
+  real a = x + 0;
+  real b = log(1) + exp(0) + sqrt(4) + pow(2, 3);
+  real c = x * x + 0;
+  real d = exp(2);
+  real e = x - log(1);
+}
+// CHECK:       a = x;
+// CHECK-NEXT:  b = 11;
+// CHECK-NEXT:  c = square(x);
+// CHECK-NEXT:  d = exp(2);
+// CHECK-NEXT:  e = x;
