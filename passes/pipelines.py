@@ -237,7 +237,8 @@ def pipeline_text(passes: list[ModulePass]) -> str:
     """What `parse_pipeline` reads back; names of options have hyphens, as those of passes have."""
     from xdsl.utils.arg_spec import ArgSpec
 
-    specs = (entry.spec() for entry in passes)
-    return ",".join(
-        str(ArgSpec(spec.name, {name.replace("_", "-"): value for name, value in spec.parameters.items()})) for spec in specs
-    )
+    def text(entry: ModulePass) -> str:
+        spec = entry.spec()
+        return str(ArgSpec(spec.name, {name.replace("_", "-"): value for name, value in spec.parameters.items()}))
+
+    return ",".join(map(text, passes))

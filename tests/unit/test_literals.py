@@ -20,8 +20,8 @@ def test_functions() -> None:
     calls += [f"sqrt(r[{n}])" for n in range(1, len(ROOTS) + 1)]
     calls += [f"pow(b[{n}], e[{n}])" for n in range(1, len(POWERS) + 1)]
     model = StanModel(
-        "data { vector[%d] x; vector[%d] r; vector[%d] b; vector[%d] e; } generated quantities { array[%d] real y = {%s}; }"
-        % (len(names), len(ROOTS), len(POWERS), len(POWERS), len(calls), ", ".join(calls)),
+        f"""data {{ vector[{len(names)}] x; vector[{len(ROOTS)}] r; vector[{len(POWERS)}] b; vector[{len(POWERS)}] e; }}
+        generated quantities {{ array[{len(calls)}] real y = {{{", ".join(calls)}}}; }}""",
         {
             "x": [_EXACT[name][0] for name in names],
             "r": ROOTS,
@@ -41,7 +41,8 @@ def test_functions() -> None:
 
 @pytest.mark.parametrize(
     ("name", "operands"),
-    [("log", [2.0]), ("exp", [-0.0]), ("sqrt", [-1.0]), ("sqrt", [2.0]), ("sqrt", [0.25]), ("pow", [2.0, 60.0]), ("pow", [2.0, -1.0]), ("lgamma", [1.0]),
+    [("log", [2.0]), ("exp", [-0.0]), ("sqrt", [-1.0]), ("sqrt", [2.0]), ("sqrt", [0.25]),
+     ("pow", [2.0, 60.0]), ("pow", [2.0, -1.0]), ("lgamma", [1.0]),
      ("sin", [-0.0]), ("fma", [1.0, 1.0, 1.0])],
 )  # fmt: skip
 def test_what_is_left_to_the_program(name: str, operands: list[float]) -> None:
