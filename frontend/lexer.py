@@ -26,6 +26,7 @@ INVALID = "invalid"  # reported by the lexer
 END = "end of file"
 
 UNCLOSED_COMMENT = "unclosed-comment"  # code of the error that ends the tokens early
+UNCLOSED_STRING = "unclosed-string"
 
 BLOCK_KEYWORDS = (
     "functions", "data", "transformed data", "parameters", "transformed parameters", "model", "generated quantities",
@@ -63,7 +64,7 @@ _TOKEN = re.compile(
 # First character of what begins no token → message, code, help.
 _INVALID_BEGINNINGS = {
     "#": ("a comment begins with `//`, not with `#`", "old-comment", "write `//` in place of `#`"),
-    '"': ("this string is not closed on its line", "unclosed", 'close it with `"`'),
+    '"': ("this string is not closed on its line", UNCLOSED_STRING, 'close it with `"`'),
     "_": ("the name '{}' begins with `_`", "invalid-name", "begin names with a letter"),
     "&": ("`&` is not an operator", "invalid-character", "the logical operator is `&&`"),
     ".": ("a `.` stands alone here", "invalid-character",

@@ -25,6 +25,7 @@ from ulam.frontend.lexer import (
     STRING,
     TYPE_KEYWORDS,
     UNCLOSED_COMMENT,
+    UNCLOSED_STRING,
     tokenize,
 )
 from ulam.frontend.source import Source
@@ -65,7 +66,8 @@ class TokenCursor:
         self.depth = 0  # expressions and statements that are being read
         # Lines with lexical errors: what the parser says about them is a consequence.
         self._invalid_lines = {source.text.count("\n", 0, d.span.start) for d in self.collector.diagnostics}
-        self._ends_early = any(d.code == UNCLOSED_COMMENT for d in self.collector.diagnostics)
+        # What is not closed swallows braces: what is said of the end of the text is a consequence.
+        self._ends_early = any(d.code in (UNCLOSED_COMMENT, UNCLOSED_STRING) for d in self.collector.diagnostics)
         self._last_reported = -1
 
     # -------------------------------------------------------------- tokens

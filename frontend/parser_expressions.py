@@ -249,6 +249,10 @@ class ExpressionParser(TokenCursor):
         before = self.kinds[self.at - 1] if self.at > 0 else ""
         if kind == STRING:
             self.fail("a string is allowed only in print, reject, fatal_error and profile")
+        if kind == "'":
+            text = self.source.text[self.ends[self.at] :].partition("\n")[0]
+            if "'" in text:
+                self.fail_expected("an expression", f'strings are in double quotes: "{text.partition(chr(39))[0]}"')
         if kind == "=" and before in ("=", "!", "<", ">"):
             self.fail_expected("an expression")
         if kind == ";" and before in ("+", "-") and self.kinds[self.at - 2] == before:

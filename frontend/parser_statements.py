@@ -37,7 +37,7 @@ from ulam.frontend.ast import (
     Variable,
     While,
 )
-from ulam.frontend.diagnostics import Note
+from ulam.frontend.diagnostics import Note, shortened
 from ulam.frontend.lexer import BLOCK_KEYWORDS, END, IDENTIFIER, STRING, TYPE_KEYWORDS
 from ulam.frontend.parser_core import MAX_NESTING, SyntaxProblem
 from ulam.frontend.parser_expressions import INFIX_POWERS
@@ -84,11 +84,35 @@ class StatementParser(TypeParser):
             if self.at != self._last_reported:
                 self._last_reported = self.at
                 note = Note(f"{what} begins here", Span(self.starts[opening], self.ends[opening]))
-                self.report(
-                    self.token_span(), f"expected '}}' to close {what}, found {self.found()}", "unclosed", None, (note,)
-                )
+                help = None
+                if (inner := self._unclosed_inside(opening)) is not None:
+                    start = self.starts[inner]
+                    written = shortened(self.source.line_at(start).strip())
+                    help = f"by its indentation, line {self.source.position(start)[0]} is not closed: `{written}`"
+                message = f"expected '}}' to close {what}, found {self.found()}"
+                self.report(self.token_span(), message, "unclosed", help, (note,))
             return True
         return False
+
+    def _unclosed_inside(self, opening: int) -> int | None:
+        """The brace inside of a block that is not closed, by the looks of it.
+
+        That is the first one whose closing brace begins a line further left than the line of the opening one.
+        """
+        open_braces: list[int] = []
+        for at in range(opening + 1, self.at):
+            if self.kinds[at] == "{":
+                open_braces.append(at)
+            elif self.kinds[at] == "}" and open_braces:
+                inner = open_braces.pop()
+                if self.starts_line(at) and self._indentation(at) < self._indentation(inner):
+                    return inner
+        return open_braces[-1] if open_braces else None
+
+    def _indentation(self, at: int) -> int:
+        """How many blanks the line of a token begins with; a tab counts as eight."""
+        line = self.source.line_at(self.starts[at]).expandtabs()
+        return len(line) - len(line.lstrip())
 
     def statement(self) -> Statement:
         self.depth += 1

@@ -29,6 +29,11 @@ MAX_INCLUDE_DEPTH = 200  # files that include one another
 MAX_INCLUSIONS = 2000
 MAX_INCLUDED_TEXT = 20_000_000  # characters; 24 files that include the next twice would make millions of copies
 
+_NAME = re.compile(r"[A-Za-z]\w*")
+_NEXT_PART = re.compile(r"\s*[\[(]")
+_BRACKET = re.compile(r"[\[\](){}]")
+_LONGEST_INDEXED = 80
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -179,6 +184,24 @@ class Source:
             if begin <= inside < max(end, begin + 1):
                 return start + inside - begin
         return None
+
+    def indexed_at(self, file: str, line: int, column: int) -> str | None:
+        """`y[n + 1]`, if what is written at a place is a variable with indices, or a call; None for anything else."""
+        start = self.offset(file, line, column)
+        name = None if start is None else _NAME.match(self.text, start)
+        if name is None:
+            return None
+        end = name.end()
+        while end - name.start() < _LONGEST_INDEXED and (part := _NEXT_PART.match(self.text, end)) is not None:
+            depth = 0
+            for bracket in _BRACKET.finditer(self.text, part.end() - 1, name.start() + _LONGEST_INDEXED):
+                depth += 1 if bracket[0] in "[({" else -1
+                if depth == 0:
+                    end = bracket.end()
+                    break
+            else:
+                return None
+        return " ".join(self.text[name.start() : end].split()) if end > name.end() else None
 
     def inclusions(self, offset: int) -> list[Location]:
         """The `#include` directives that brought the character in, innermost first."""

@@ -68,7 +68,7 @@ def _binary(checker: Checker, node: Binary) -> StanType:
             f"operator '{node.operator}' is not defined for {article(left)} and {article(right)}",
             node.span,
             "operator-type",
-            _operator_help(node, left, right),
+            _operator_help(checker, node, left, right),
         )
         return set_type(node, ERROR)
     _warn_of_operator(checker, node, left, right)
@@ -79,7 +79,7 @@ def _binary(checker: Checker, node: Binary) -> StanType:
     return set_type(node, found[2], node.left, node.right)
 
 
-def _operator_help(node: Binary, left: StanType, right: StanType) -> str | None:
+def _operator_help(checker: Checker, node: Binary, left: StanType, right: StanType) -> str | None:
     """What was probably meant by an operator that its operands do not have."""
     operator = node.operator
     if operator == "*" and left == right and left in (VECTOR, ROW_VECTOR):
@@ -92,21 +92,31 @@ def _operator_help(node: Binary, left: StanType, right: StanType) -> str | None:
         return "both sides must be ints"
     if isinstance(left, ArrayType) or isinstance(right, ArrayType):
         return "arithmetic is not defined for arrays; to_vector makes a vector of an array of reals"
-    return _transposition_help(operator, left, right)
+    return _transposition_help(checker, node, left, right)
 
 
+_SHOWN_OPERAND = 40
 _TRANSPOSED = {VECTOR: ROW_VECTOR, ROW_VECTOR: VECTOR}
 
 
-def _transposition_help(operator: str, left: StanType, right: StanType) -> str | None:
+def _transposition_help(checker: Checker, node: Binary, left: StanType, right: StanType) -> str | None:
     """Vectors and row vectors that were taken for one another: `X * b` with a row_vector `b`."""
+    operator = node.operator
+    first, second = (_transposed(checker, side) for side in (node.left, node.right))
     turned = _TRANSPOSED.get(right)
     if turned is not None and signatures.binary_operator(operator, left, turned) is not None:
-        return f"transpose the right side, as in `{operator} b'`, or declare it as {article(turned)}"
+        return f"transpose the right side, `{operator} {second}`, or declare it as {article(turned)}"
     turned = _TRANSPOSED.get(left)
     if turned is not None and signatures.binary_operator(operator, turned, right) is not None:
-        return f"transpose the left side, as in `a' {operator}`, or declare it as {article(turned)}"
+        return f"transpose the left side, `{first} {operator}`, or declare it as {article(turned)}"
     return None
+
+
+def _transposed(checker: Checker, side: Expression) -> str:
+    """What is written there, transposed."""
+    text = " ".join(checker.source.text[side.span.start : side.span.end].split())
+    text = text if len(text) < _SHOWN_OPERAND else "..."
+    return f"({text})'" if isinstance(side, Unary | Binary) else f"{text}'"
 
 
 def _warn_of_operator(checker: Checker, node: Binary, left: StanType, right: StanType) -> None:

@@ -143,6 +143,8 @@ def _check_supported_truncation(checker: Checker, node: Tilde) -> None:
 def _report_unknown(checker: Checker, node: Tilde) -> None:
     name = node.distribution
     help = checker.suggested_distribution(name)
-    if help is None and checker.is_function(name):
+    if f"{name}_log" in checker.functions:
+        help = f"the suffix _log is gone: rename '{name}_log' to '{name}_lpdf', or '{name}_lpmf' for ints"
+    elif help is None and checker.is_function(name):
         help = f"'{name}' is a function, not a distribution; '~' needs '{name}_lpdf' or '{name}_lpmf'"
     checker.error(f"there is no distribution '{name}'", node.distribution_span, "undeclared-distribution", help)

@@ -184,7 +184,17 @@ class Compiler:
             exact_blocks=exact_blocks(),
         )
         text = emit_module(unit.module, options)
-        return text, [asdict(site) for site in unit.sites], unit.n_slots
+        return text, [self._described(asdict(site)) for site in unit.sites], unit.n_slots
+
+    def _described(self, site: dict[str, Any]) -> dict[str, Any]:
+        """A place where a check may fail; an index that is out of range says of what, as it is written there."""
+        from ulam.passes.lower.indexing import OUT_OF_RANGE
+
+        if site["message"] == OUT_OF_RANGE and self._source is not None:
+            indexed = self._source.indexed_at(site["file"], site["line"], site["column"])
+            if indexed is not None:
+                site["message"] += f", in `{indexed}`"
+        return site
 
     def _compile(self, name: str) -> CompiledUnit:
         from ulam.emit import jit

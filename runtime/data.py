@@ -387,7 +387,7 @@ def check_dims(variable: GlobalVariable, array: Array, dims: Dims) -> Array:
     if found == dims:
         return array
     if array.size == 0 and math.prod(dims) == 0:
-        return array.reshape(dims)
+        return _without_elements(array, dims)
     declared = f"declared {variable.declaration()}"
     shapes = f"dims declared={_dims_text(dims)}; dims found={_dims_text(found)}"
     if len(found) != len(dims):
@@ -398,6 +398,15 @@ def check_dims(variable: GlobalVariable, array: Array, dims: Dims) -> Array:
     position = next(i for i, (want, have) in enumerate(zip(dims, found, strict=True)) if want != have)
     hint = "; the value looks transposed" if len(dims) == 2 and found == dims[::-1] else ""
     raise ValueProblem(f"mismatch in dimension declared and found; {declared}; position={position}; {shapes}{hint}")
+
+
+def _without_elements(array: Array, dims: Dims) -> Array:
+    """The array, which has no elements, in a shape with a size of 0."""
+    try:
+        return array.reshape(dims)
+    except ValueError:  # NumPy multiplies the other sizes all the same
+        message = f"has sizes whose product is too large, though one of them is 0: {_dims_text(dims)}"
+        raise ValueProblem(message) from None
 
 
 def bind_values(
@@ -439,7 +448,7 @@ def _value_of(
     except KeyError:
         dtype = np.int32 if variable.element == "int" else np.float64
         if dims is not None and math.prod(dims) == 0:
-            return np.empty(dims, dtype=dtype)
+            return _without_elements(np.empty(0, dtype=dtype), dims)
         if dims is None and variable.n_dims:
             return None  # may be without elements; cannot be told
         raise ValueProblem(_absence(variable, variables, source, dims)) from None

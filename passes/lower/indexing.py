@@ -24,7 +24,7 @@ from ulam.passes.lower.values import (
     write,
 )
 
-_OUT_OF_RANGE = "accessing element out of range. index {0:int} out of range; expecting index to be between 1 and {1}"
+OUT_OF_RANGE = "accessing element out of range. index {0:int} out of range; expecting index to be between 1 and {1}"
 
 
 @dataclass
@@ -54,7 +54,7 @@ def check_index(low: Lowering, index: SSAValue, size: SSAValue) -> SSAValue:
         return zero_based
     if low.in_range(index, size):
         return zero_based
-    low.check(builder.cmpi("ult", zero_based, size), FATAL, _OUT_OF_RANGE, index, size)
+    low.check(builder.cmpi("ult", zero_based, size), FATAL, OUT_OF_RANGE, index, size)
     return zero_based
 
 
@@ -95,7 +95,7 @@ def _selection(low: Lowering, kind: str, size: SSAValue, operands) -> Selection:
     for bound, message in ((lower, kind != "to"), (upper, kind != "from")):
         if message and not low.in_range(bound, size) and bound is not size:
             inside = builder.cmpi("ult", builder.sub(bound, one), size)
-            low.check(builder.either(inside, empty), FATAL, _OUT_OF_RANGE, bound, size)
+            low.check(builder.either(inside, empty), FATAL, OUT_OF_RANGE, bound, size)
     return Selection(None, length, builder.sub(lower, one))
 
 

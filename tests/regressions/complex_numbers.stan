@@ -1,5 +1,5 @@
 // Complex vectors ended in an IndexError, complex scalars were taken for reals.
-// error: complex_numbers.stan:8:11: error: complex numbers are not supported yet [not-supported]
+// error: complex_numbers.stan:8:3: error: complex numbers are not supported yet [not-supported]
 parameters {
   real x;
 }

@@ -96,7 +96,7 @@ def test_data_errors() -> None:
     program = (
         "data {\n  int<lower=1> N;\n  vector<upper=10>[N] y;\n}\nparameters { real x; }\nmodel { y ~ normal(x, 1); }\n"
     )
-    with pytest.raises(ulam.UlamError, match=r"N is 0.*\(in 'model.stan', line 2, column"):
+    with pytest.raises(ulam.UlamError, match=r"'N' is 0.*\(in 'model.stan', line 2, column"):
         ulam.StanModel(program, {"N": 0, "y": []})
     with pytest.raises(ulam.UlamError, match=r"y\[2\] is 11.*\(in 'model.stan', line 3, column"):
         ulam.StanModel(program, {"N": 2, "y": [1, 11]})

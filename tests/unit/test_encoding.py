@@ -247,3 +247,9 @@ def test_initial_values_out_of_their_support() -> None:
         ulam.DataError, match="initial values: the initial value of 'sigma' is not in its support: it is"
     ):
         model.optimize(init={"sigma": -1})
+
+
+@pytest.mark.parametrize("data", [{"N": 2**31 - 1}, {"N": 2**31 - 1, "x": []}])
+def test_sizes_that_numpy_cannot_multiply(data: dict[str, object]) -> None:
+    with pytest.raises(ulam.DataError, match="variable 'x' has sizes whose product is too large"):
+        ulam.StanModel("data { int N; array[N, N, N, 0] int x; } parameters { real a; } model { }", data)

@@ -88,7 +88,7 @@ def test_sequences(text: str, kinds: list[str]) -> None:
     ("text", "code", "kinds"),
     [
         ("a # old\nb", "old-comment", [IDENTIFIER, IDENTIFIER]),
-        ('a "open\nb', "unclosed", [IDENTIFIER, INVALID, IDENTIFIER]),
+        ('a "open\nb', "unclosed-string", [IDENTIFIER, INVALID, IDENTIFIER]),
         ("a /* open\nb", "unclosed-comment", [IDENTIFIER]),
         ("_a", "invalid-name", [INVALID]),
         ("a & b", "invalid-character", [IDENTIFIER, INVALID, IDENTIFIER]),

@@ -194,3 +194,26 @@ def test_the_command_line_reports_a_mistake_of_its_own(
     written = capsys.readouterr().err
     assert written.startswith("ulam: internal error") and "KeyError" in written
     assert "Traceback" not in written and "please report" in written
+
+
+# ---------------------------------------------------------------- what is out of range
+
+
+@pytest.mark.parametrize("opt_level", [0, 3])
+@pytest.mark.parametrize(
+    ("statement", "written"),
+    [
+        ("for (n in 1:4) target += y[n];", "y[n]"),
+        ("for (n in 1:3) target += m[n, n + 1];", "m[n, n + 1]"),
+        ("target += sum(y[k]) ;", "y[k]"),
+        ("target += sum(y[2:\n 7]);", "y[2: 7]"),
+        ("vector[2] z; z[size(k)] = 1; target += z[1];", "z[size(k)]"),
+        ("target += col(m, 5)[1];", "col(m, 5)[1]"),
+    ],
+)
+def test_an_index_out_of_range_names_the_array(statement: str, written: str, opt_level: int) -> None:
+    text = "data { vector[3] y; matrix[3, 3] m; array[4] int k; } parameters { real a; } model { " + statement + " }"
+    data = {"y": [1, 2, 3], "m": [[1, 2, 3]] * 3, "k": [1, 2, 3, 4]}
+    with pytest.raises(ulam.FatalError) as caught:
+        ulam.StanModel(text, data, opt_level=opt_level).log_density([0.5])
+    assert f"expecting index to be between 1 and {caught.value.values[1]:g}, in `{written}` (in" in str(caught.value)

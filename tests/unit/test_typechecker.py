@@ -663,3 +663,55 @@ def test_operators_in_a_row_take_linear_work_and_no_stack(row: str) -> None:
 
     work(1)
     assert work(1000) < 2.3 * work(500)
+
+
+# ---------------------------------------------------------------- what was probably meant
+
+
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        ("data { matrix[2, 2] X; row_vector[2] b; } model { print(X * b); }", "transpose the right side, `* b'`"),
+        ("data { matrix[2, 2] X; vector[2] b; } model { print((b + b) * X); }", "the left side, `(b + b)' *`"),
+        ("data { vector[2] v; row_vector[2] w; } model { print(v + w); }", "transpose the right side, `+ w'`"),
+        ("model { print('mu', 1); }", 'strings are in double quotes: "mu"'),
+        ("model { print(sqr(2)); }", "did you mean 'square'?"),
+        ("model { print(ln(2)); }", "did you mean 'log'?"),
+        ("model { print(sqt(2)); }", "did you mean 'sqrt'?"),
+        ("parameters { real x; } model { x ~ gaussian(0, 1); }", "did you mean 'normal'?"),
+        (
+            "functions { real foo_log(real y, real m) { return 0; } } parameters { real x; } model { x ~ foo(0); }",
+            "rename 'foo_log' to 'foo_lpdf'",
+        ),
+        ("data { real x; } model { print(x % 2); }", "fmod"),
+    ],
+)  # fmt: skip
+def test_helps(text: str, help: str) -> None:
+    source = Source(text, "test.stan")
+    with pytest.raises(DiagnosticError) as caught:
+        check_program(parse_program(source), source)
+    (diagnostic,) = caught.value.diagnostics
+    assert help in (diagnostic.help or "")
+
+
+def test_the_statement_whose_brace_is_missing_is_named() -> None:
+    text = """model {
+  real x;
+  for (n in 1:3) {
+    if (n > 1) {
+      x = n;
+    }
+    x = 2;
+}
+generated quantities {
+}
+"""
+    source = Source(text, "test.stan")
+    with pytest.raises(DiagnosticError) as caught:
+        parse_program(source)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.help == "by its indentation, line 3 is not closed: `for (n in 1:3) {`"
+    source = Source('model { print("not closed); }\n', "test.stan")
+    with pytest.raises(DiagnosticError) as caught:
+        parse_program(source)
+    assert [d.code for d in caught.value.diagnostics] == ["unclosed-string"]
