@@ -81,14 +81,16 @@ static int32_t draw_poisson(bitgen_t *rng, double rate) {
 
 ULAM_API int32_t ulam_poisson_rng(ulam_context *ctx, double rate, int32_t *out) {
   BEGIN_RNG("poisson_rng");
-  REQUIRE(rate >= 0 && rate < largest_rate, "Rate parameter", rate, "nonnegative and less than 2^30");
+  REQUIRE_POSITIVE("Rate parameter", rate);
+  REQUIRE(rate < largest_rate, "Rate parameter", rate, "less than 2^30");
   *out = draw_poisson(rng, rate);
   return ULAM_OK;
 }
 
 ULAM_API int32_t ulam_poisson_log_rng(ulam_context *ctx, double log_rate, int32_t *out) {
   BEGIN_RNG("poisson_log_rng");
-  REQUIRE(exp(log_rate) < largest_rate, "Log rate parameter", log_rate, "not nan and less than 30 * log(2)");
+  REQUIRE_FINITE("Log rate parameter", log_rate);
+  REQUIRE(exp(log_rate) < largest_rate, "Log rate parameter", log_rate, "less than 30 * log(2)");
   *out = draw_poisson(rng, exp(log_rate));
   return ULAM_OK;
 }
@@ -125,6 +127,7 @@ ULAM_API int32_t ulam_neg_binomial_2_rng(ulam_context *ctx, double mu, double ph
   BEGIN_RNG("neg_binomial_2_rng");
   REQUIRE_POSITIVE_FINITE("Location parameter", mu);
   REQUIRE_POSITIVE_FINITE("Precision parameter", phi);
+  REQUIRE_POSITIVE_FINITE("Location parameter divided by the precision parameter", mu / phi);
   return draw_neg_binomial(ctx, name, phi, mu / phi, out);
 }
 
@@ -132,6 +135,7 @@ ULAM_API int32_t ulam_neg_binomial_2_log_rng(ulam_context *ctx, double eta, doub
   BEGIN_RNG("neg_binomial_2_log_rng");
   REQUIRE_FINITE("Log-location parameter", eta);
   REQUIRE_POSITIVE_FINITE("Inverse dispersion parameter", phi);
+  REQUIRE_POSITIVE_FINITE("Exponential of the log-location parameter divided by the inverse dispersion", exp(eta) / phi);
   return draw_neg_binomial(ctx, name, phi, exp(eta) / phi, out);
 }
 

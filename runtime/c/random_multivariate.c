@@ -26,6 +26,18 @@ static int32_t require_finite_elements(ulam_context *ctx, const char *name, cons
   return ULAM_OK;
 }
 
+/* Lower triangular with a positive diagonal. */
+static int32_t require_cholesky_factor(ulam_context *ctx, const char *name, const double *L, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    if (!(L[j + j * n] > 0)) return ulam_bad_element(ctx, name, "diagonal of the Cholesky factor", j, L[j + j * n], "positive");
+    for (int64_t i = 0; i < j; ++i)
+      if (L[i + j * n] != 0)
+        return ulam_fail(ctx, ULAM_REJECT, "%s: the Cholesky factor is not lower triangular: entry [%lld,%lld] is %g", name,
+                         (long long)(i + 1), (long long)(j + 1), L[i + j * n]);
+  }
+  return ULAM_OK;
+}
+
 #define TRY(call)                    \
   do {                               \
     int32_t status_ = (call);        \
@@ -93,7 +105,7 @@ static void draw_multinomial(bitgen_t *rng, const double *theta, double total, i
 ULAM_API int32_t ulam_multinomial_rng(ulam_context *ctx, const double *theta, int64_t n, int32_t count, int32_t *out) {
   BEGIN_RNG("multinomial_rng");
   TRY(require_simplex(ctx, name, theta, n));
-  REQUIRE_POSITIVE("number of trials variable", count);
+  REQUIRE_NONNEGATIVE("number of trials variable", count);
   draw_multinomial(rng, theta, 1.0, n, count, out);
   return ULAM_OK;
 }
@@ -103,7 +115,7 @@ ULAM_API int32_t ulam_multinomial_logit_rng(ulam_context *ctx, const double *bet
   BEGIN_RNG("multinomial_logit_rng");
   REQUIRE_POSITIVE("Number of categories", n);
   TRY(require_finite_elements(ctx, name, "log-probabilities parameter", beta, n));
-  REQUIRE_POSITIVE("number of trials variable", count);
+  REQUIRE_NONNEGATIVE("number of trials variable", count);
   char *mark = ctx->arena_cursor;
   double *weights;
   double total = exponentiate(ctx, beta, n, &weights);
@@ -129,12 +141,14 @@ static int32_t draw_ordered(ulam_context *ctx, const char *name, double latent, 
 ULAM_API int32_t ulam_ordered_logistic_rng(ulam_context *ctx, double eta, const double *cut, int64_t n, int32_t *out) {
   BEGIN_RNG("ordered_logistic_rng");
   REQUIRE_FINITE("Location parameter", eta);
+  REQUIRE_POSITIVE("Size of cut points parameter", n);
   return draw_ordered(ctx, name, draw_logistic(rng, eta, 1), cut, n, out);
 }
 
 ULAM_API int32_t ulam_ordered_probit_rng(ulam_context *ctx, double eta, const double *cut, int64_t n, int32_t *out) {
   BEGIN_RNG("ordered_probit_rng");
   REQUIRE_FINITE("Location parameter", eta);
+  REQUIRE_POSITIVE("Size of cut points parameter", n);
   return draw_ordered(ctx, name, eta + draw_standard_normal(rng), cut, n, out);
 }
 
@@ -185,6 +199,7 @@ ULAM_API int32_t ulam_multi_normal_cholesky_rng(ulam_context *ctx, const double 
   BEGIN_RNG("multi_normal_cholesky_rng");
   (void)rng;
   TRY(require_finite_elements(ctx, name, "Location parameter", mu, n));
+  TRY(require_cholesky_factor(ctx, name, L, n));
   draw_normal(ctx, mu, L, n, 1.0, out);
   return ULAM_OK;
 }
@@ -221,6 +236,7 @@ ULAM_API int32_t ulam_multi_student_t_cholesky_rng(ulam_context *ctx, double nu,
                                                    int64_t n, double *out) {
   BEGIN_RNG("multi_student_t_cholesky_rng");
   (void)rng;
+  TRY(require_cholesky_factor(ctx, name, L, n));
   return draw_student_t(ctx, name, nu, mu, L, n, out);
 }
 
@@ -300,6 +316,7 @@ static int32_t draw_wishart_factor(ulam_context *ctx, const char *name, double n
 ULAM_API int32_t ulam_wishart_cholesky_rng(ulam_context *ctx, double nu, const double *L, int64_t n, double *out) {
   BEGIN_RNG("wishart_cholesky_rng");
   (void)rng;
+  TRY(require_cholesky_factor(ctx, name, L, n));
   char *mark = ctx->arena_cursor;
   int32_t status = draw_wishart_factor(ctx, name, nu, L, n, out);
   ulam_release(ctx, mark);

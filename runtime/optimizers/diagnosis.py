@@ -34,6 +34,15 @@ LEVEL = 0.01
 
 FLAT = 1e-3
 
+BESIDE = 1e-3
+"""How far beside the last point a parameter without gradient is tried, relative to its value or 1."""
+
+UPWARD = 1e-6
+"""A Hessian with an eigenvalue above this part of its largest in size is not that of a maximum."""
+
+PROBES = 10
+"""Distances 1, 10, 100, ... at which a density is tried that a line search did not see the end of."""
+
 CHECKPOINTS = 64
 """How many points of the path are kept, at most, evenly spread."""
 
@@ -72,6 +81,8 @@ class Run:
     termination: Termination
     failures: FailureTally
     infinite_at: Vector | None
+    exact_hessian: bool = False
+    """Whether the optimizer worked with the Hessian: then it is looked at where the run ended."""
 
     @property
     def start(self) -> Vector:
@@ -89,6 +100,10 @@ def notes(run: Run) -> list[str]:
                 "The log density is +infinity at a trial point, where unconstrained "
                 f"'{run.model.param_unc_names()[farthest]}' is {run.infinite_at[farthest]:.4g}: it has no maximum."
             )
+    if run.termination.failed and not found:
+        found += _rises_for_ever(run)
+    if run.termination.converged and run.exact_hessian and not found:
+        found += _upward_curvature(run)
     if run.termination.failed and run.failures.count:
         found.append(_failures(run.failures))
     return found
@@ -102,8 +117,53 @@ def _without_effect(run: Run) -> list[str]:
     still = (run.start_gradient == 0) & (run.end_gradient == 0) & (run.start == run.end)
     if not still.any() or np.array_equal(run.start, run.end):
         return []
-    names = _names(run.model, np.flatnonzero(still))
-    return [f"The log density does not seem to depend on {names}: the estimate is the initial value."]
+    slopes = _slopes_beside(run, still)
+    if slopes is None:
+        return []
+    found: list[str] = []
+    unused = still & (slopes == 0)
+    if unused.any():
+        names = _names(run.model, np.flatnonzero(unused))
+        found.append(f"The log density does not seem to depend on {names}: the estimate is the initial value.")
+    if (still & (slopes > 0)).any():
+        found.append(_saddle(_names(run.model, np.flatnonzero(still & (slopes > 0)))))
+    return found
+
+
+def _slopes_beside(run: Run, still: np.ndarray) -> Vector | None:
+    """The gradient where the parameters `still` lie a little above their last values (or below, if it cannot be
+    evaluated there), in the direction away from these. A gradient that is 0 at one point says nothing of the rest."""
+    for sign in (1.0, -1.0):
+        beside = np.where(still, run.end + sign * BESIDE * np.maximum(1.0, np.abs(run.end)), run.end)
+        try:
+            _, gradient = run.model.log_density_gradient(beside, propto=True, jacobian=run.jacobian)
+        except ProgramError:
+            continue
+        if np.isfinite(gradient).all():
+            return sign * gradient
+    return None
+
+
+def _saddle(names: str) -> str:
+    return (
+        f"The run ended at a saddle point: the log density rises away from it along {names}. "
+        "Other initial values lead to a maximum, if there is one."
+    )
+
+
+def _upward_curvature(run: Run) -> list[str]:
+    """A point that Newton's method took for a maximum, and where the Hessian is not negative."""
+    try:
+        _, _, hessian = run.model.log_density_hessian(run.end, propto=True, jacobian=run.jacobian)
+    except ProgramError:
+        return []
+    if not np.isfinite(hessian).all():
+        return []
+    eigenvalues, vectors = np.linalg.eigh(hessian)
+    if not eigenvalues[-1] > UPWARD * np.max(np.abs(eigenvalues)):
+        return []
+    along = np.abs(vectors[:, -1])
+    return [_saddle(_names(run.model, np.flatnonzero(along > 0.5 * along.max())))]
 
 
 def _runaways(run: Run) -> list[str]:
@@ -128,6 +188,37 @@ def _runaways(run: Run) -> list[str]:
             "the support, or is arbitrary."
         )
     return found
+
+
+def _rises_for_ever(run: Run) -> list[str]:
+    """Whether the log density rises on and on along the gradient at the point where the line search failed."""
+    length = float(np.linalg.norm(run.end_gradient))
+    if not math.isfinite(length) or length == 0:
+        return []
+    direction = run.end_gradient / length
+    far = np.where(_constrained_mask(run.model), FAR, FAR_FREE)
+    value, slope, reached = run.end_value, length, 0.0
+    for distance in 10.0 ** np.arange(PROBES):
+        try:
+            point = run.end + distance * direction
+            next_value, gradient = run.model.log_density_gradient(point, propto=True, jacobian=run.jacobian)
+        except ProgramError:
+            break
+        if not math.isfinite(next_value):
+            break
+        slope = float(gradient @ direction)
+        if not (next_value > value and slope > LEVEL * (next_value - run.end_value) / distance):
+            return []
+        value, reached = next_value, distance
+    moved = np.flatnonzero(np.abs(reached * direction) > far)
+    if not moved.size:
+        return []
+    names = run.model.param_unc_names()
+    shown = ", ".join(f"'{names[i]}'" for i in moved[:SHOWN_NAMES])
+    return [
+        f"The log density seems to grow without bound: it is {value - run.end_value:.6g} higher where unconstrained "
+        f"{shown} went on by {reached:.4g} along the gradient. There may be no maximum."
+    ]
 
 
 def _grows(run: Run, position: int) -> bool:

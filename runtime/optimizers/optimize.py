@@ -233,5 +233,6 @@ class _Run:
                 result.termination,
                 self.objective.failures,
                 self.objective.infinite_at,
+                exact_hessian=result.algorithm == "newton",
             )
         )

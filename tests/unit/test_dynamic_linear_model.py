@@ -146,6 +146,6 @@ def test_covariances_that_are_none() -> None:
         matrix[2, 2] I = identity_matrix(2);
         target += gaussian_dlm_obs_lpdf(I | I, I, ones_vector(2), W, ones_vector(2), I);
       }"""
-    assert np.isfinite(ulam.StanModel(program, data={"W": [[1, 2], [2, 4]]}).log_density([]))
+    assert np.isfinite(ulam.StanModel(program, data={"W": [[1, 2], [2, 4]]}).log_density(np.zeros(0)))
     with pytest.raises(ulam.Rejection, match="positive semidefinite"):
-        ulam.StanModel(program, data={"W": [[1, 2], [2, 3]]}).log_density([])
+        ulam.StanModel(program, data={"W": [[1, 2], [2, 3]]}).log_density(np.zeros(0))

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from test_kernels import Floats, column_major, matrix, positive_definite, pull_back, random, run  # noqa: E402
+from test_kernels import column_major, matrix, positive_definite, pull_back, random, run  # noqa: E402
+
+Floats = NDArray[Any]
 
 
 def smooth_kernel(n: int, jitter: float) -> Floats:

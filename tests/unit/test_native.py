@@ -425,7 +425,12 @@ def test_skew_double_exponential() -> None:
         ("binomial_rng", (-1, 0.5), "Population size parameter is -1"),
         ("poisson_rng", (np.nan,), "Rate parameter is nan"),
         ("poisson_rng", (2.0**30,), "less than"),
+        ("poisson_rng", (0.0,), "Rate parameter is 0, but must be positive!"),
         ("poisson_log_rng", (np.nan,), "Log rate parameter is nan"),
+        ("poisson_log_rng", (-np.inf,), "Log rate parameter is -inf, but must be finite!"),
+        ("poisson_log_rng", (21.0,), "less than 30"),
+        ("neg_binomial_2_rng", (1e-300, 1e300), "divided by the precision parameter is 0"),
+        ("neg_binomial_2_log_rng", (800.0, 1.0), "divided by the inverse dispersion is inf"),
         ("neg_binomial_2_rng", (1e30, 1), "came from gamma distribution"),
         ("hypergeometric_rng", (20, 3, 4), "at most the population size"),
     ],
@@ -465,6 +470,25 @@ def test_categorical(context: Context) -> None:
         np.testing.assert_allclose(np.bincount(draws, minlength=5)[1:] / 4000, theta, atol=0.03)
     with pytest.raises(ValueError, match="not a valid simplex"):
         draw_container(context, "categorical_rng", [np.array([0.5, 0.6]), 2], np.zeros(1, np.int32))
+
+
+def test_containers_are_checked_as_in_stan(context: Context) -> None:
+    """Cut points are needed, no trials are fine, factors are lower triangular with a positive diagonal."""
+    for name in ("ordered_logistic_rng", "ordered_probit_rng"):
+        with pytest.raises(ValueError, match="Size of cut points parameter is 0, but must be positive!"):
+            draw_container(context, name, [0.3, np.zeros(0), 0], np.zeros(1, np.int32))
+    for name in ("multinomial_rng", "multinomial_logit_rng", "dirichlet_multinomial_rng"):
+        drawn = draw_container(context, name, [np.array([0.4, 0.6]), 2, 0], np.ones(2, np.int32))
+        np.testing.assert_array_equal(drawn, 0)
+    for factor, message in (([1.0, 0.5, 0.0, 0.0], "positive"), ([1.0, 0.5, 0.3, 1.0], "not lower triangular")):
+        columns, mu, out = np.array(factor), np.zeros(2), np.zeros(2)
+        for name, arguments, result in (
+            ("multi_normal_cholesky_rng", [mu, columns, 2], out),
+            ("multi_student_t_cholesky_rng", [3.0, mu, columns, 2], out),
+            ("wishart_cholesky_rng", [3.0, columns, 2], np.zeros(4)),
+        ):
+            with pytest.raises(ValueError, match=f"{name}: .*{message}"):
+                draw_container(context, name, arguments, result)
 
 
 def test_multinomial(context: Context) -> None:

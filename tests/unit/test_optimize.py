@@ -273,6 +273,36 @@ def test_a_parameter_without_effect() -> None:
     ]
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_saddle_point_is_called_one(algorithm: str) -> None:
+    """A gradient of 0 at one point does not say that nothing depends on the parameter."""
+    text = "parameters { real x; real y; } model { target += -x^2 + y^2 - y^4; }"
+    fit = model(text).optimize(algorithm, init=[0.3, 0])
+    (note,) = fit.notes
+    assert note.startswith("The run ended at a saddle point: the log density rises away from it along 'y'.")
+
+
+def test_newton_sees_a_saddle_point_between_the_axes() -> None:
+    """No gradient is exactly 0 on the way."""
+    text = "parameters { real x; real y; } model { target += -(x + y - 0.3)^2 + (x - y)^2 - (x - y)^4; }"
+    fit = model(text).optimize("newton", init=[1.0, 1.0])
+    (note,) = fit.notes
+    assert "saddle point" in note and "'x', 'y'" in note
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_maximum_in_a_symmetric_parameter_needs_no_note(algorithm: str) -> None:
+    fit = model("parameters { real x; real y; } model { target += -(x - 1)^2 - y^2; }").optimize(algorithm, init=0)
+    assert fit.converged and not fit.notes
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "bfgs"])
+@pytest.mark.parametrize("body", ["target += mu;", "target += mu + 2 * b; b ~ normal(0, 1);", "target += square(mu);"])
+def test_a_log_density_without_bound_at_once(algorithm: str, body: str) -> None:
+    fit = model(f"parameters {{ real mu; real b; }} model {{ {body} }}").optimize(algorithm, init=0.5)
+    assert any("seems to grow without bound" in note and "'mu'" in note for note in fit.notes), fit.notes
+
+
 def test_failures_of_the_line_search_say_why() -> None:
     text = """
     parameters { real a; }
