@@ -54,6 +54,11 @@ def check_outputs(command: str, values: dict[str, Any]) -> None:
             raise UsageError(f"{told} and {other} are the same file, '{file}'")
 
 
+def is_standard_output(output: str | Path | None) -> bool:
+    """Whether what is written takes the place of text."""
+    return str(output) in (options.STANDARD_STREAM, options.STANDARD_OUTPUT)
+
+
 def standard_input() -> NamedText:
     """All of standard input."""
     stream = getattr(sys.stdin, "buffer", None)

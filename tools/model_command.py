@@ -17,7 +17,6 @@ from ulam.runtime.model import StanModel
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.optimizers.progress import DEFAULT_REFRESH
 from ulam.tools.exits import UsageError
-from ulam.tools.options import STANDARD_OUTPUT, STANDARD_STREAM
 
 Text = str | NamedText
 """An option's own text, or what standard input had."""
@@ -145,8 +144,3 @@ def shown_refresh(given: int | None) -> int:
     if given is None:
         return DEFAULT_REFRESH if sys.stderr.isatty() else 0
     return given
-
-
-def is_standard_output(output: str | Path | None) -> bool:
-    """Whether what is written takes the place of the table."""
-    return str(output) in (STANDARD_STREAM, STANDARD_OUTPUT)

@@ -28,8 +28,9 @@ from ulam.runtime.named_text import NamedText
 from ulam.runtime.profile_report import time_text
 from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, number_text, print_table, seconds_text
 from ulam.tools.exits import EXIT_OK, UsageError
+from ulam.tools.files import is_standard_output
 from ulam.tools.messages import tell
-from ulam.tools.model_command import PointCommand, Text, is_standard_output
+from ulam.tools.model_command import PointCommand, Text
 
 PLACEMENT = 0.03
 """How much faster one of two equal versions may be, by where its code and memory happen to be: 0.025 was seen."""

@@ -16,8 +16,8 @@ from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import write_text
 from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK
+from ulam.tools.files import is_standard_output
 from ulam.tools.messages import show
-from ulam.tools.model_command import is_standard_output
 
 if TYPE_CHECKING:
     from ulam.frontend import ast

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ulam.runtime.errors import ArgumentError
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, UsageError
-from ulam.tools.model_command import PointCommand, is_standard_output
+from ulam.tools.files import is_standard_output
+from ulam.tools.model_command import PointCommand
 
 
 @dataclass(kw_only=True)

@@ -15,8 +15,9 @@ from ulam.runtime.optimizers.laplace import LaplaceResult, ModeWarning, check_mo
 from ulam.runtime.results import print_laplace
 from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_TIME_LIMIT
+from ulam.tools.files import is_standard_output
 from ulam.tools.messages import tell
-from ulam.tools.model_command import ModelCommand, Text, is_standard_output, shown_refresh
+from ulam.tools.model_command import ModelCommand, Text, shown_refresh
 
 
 @dataclass(kw_only=True)

@@ -18,8 +18,9 @@ from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import print_optimization
 from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIME_LIMIT, UsageError
+from ulam.tools.files import is_standard_output
 from ulam.tools.messages import tell
-from ulam.tools.model_command import PointCommand, is_standard_output, shown_refresh
+from ulam.tools.model_command import PointCommand, shown_refresh
 from ulam.tools.options import OPTIMIZER_OPTIONS
 
 

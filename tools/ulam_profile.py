@@ -26,8 +26,9 @@ from ulam.runtime.profiler import Overhead, Profiler
 from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, seconds_text
 from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_OK
+from ulam.tools.files import is_standard_output
 from ulam.tools.messages import tell
-from ulam.tools.model_command import PointCommand, is_standard_output
+from ulam.tools.model_command import PointCommand
 from ulam.tools.options import OPTIONS
 
 if TYPE_CHECKING:

@@ -35,6 +35,7 @@ from ulam.runtime.interrupts import Crew, current_limit, forget_stop, raise_inte
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
+from ulam.runtime.terminal import is_animated
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
@@ -270,7 +271,7 @@ class _Report:
     def __init__(self, n_starts: int, file: TextIO) -> None:
         self.n_starts = n_starts
         self.file = file
-        self.is_terminal = file.isatty()
+        self.is_terminal = is_animated(file)
 
     def __call__(self, start: Start) -> None:
         if start.result is None:

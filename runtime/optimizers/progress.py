@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 from ulam.runtime.optimizers.termination import Termination
+from ulam.runtime.terminal import is_animated
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -72,7 +73,7 @@ class Progress:
             raise ValueError(f"refresh must be at least 1 to show progress, found {refresh}")
         self.refresh = refresh
         self.file: TextIO = file if file is not None else _standard_stream()
-        self._is_terminal = self.file.isatty()
+        self._is_terminal = is_animated(self.file)
         self._live: Live | None = None
         self._updated = 0.0
 

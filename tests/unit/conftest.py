@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,10 @@ import pytest
 from ulam.emit import jit
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# What terminals are shown must not depend on the one where the tests run.
+os.environ["TERM"] = "xterm-256color"
+os.environ.pop("NO_COLOR", None)
 
 QUICK = jit.Pipeline(speed=0, vectorize=False)
 
