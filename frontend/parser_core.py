@@ -104,7 +104,9 @@ class TokenCursor:
         kind = self.kinds[at]
         if kind != IDENTIFIER:
             if kind in KEYWORDS:
-                self.fail(f"'{kind}' is a reserved word of Stan and cannot be the name of {what}", "reserved-word")
+                help = f"choose another name, as `{kind.replace(' ', '_')}_`"
+                message = f"'{kind}' is a reserved word of Stan and cannot be the name of {what}"
+                self.fail(message, "reserved-word", help)
             help = None
             if at > 0 and self.kinds[at - 1] == ">" and kind != END:
                 help = "`>` ends a constraint; in its expressions, put comparisons in parentheses"

@@ -96,7 +96,7 @@ def _check_variable(checker: Checker, target: Variable) -> None:
     elif symbol.is_global and symbol.origin is not checker.origin:
         checker.error(
             f"'{target.name}' belongs to {symbol.origin.value} and cannot be assigned to here",
-            target.span, "read-only", None, notes,
+            target.span, "read-only", "declare a local variable for the new value", notes,
         )  # fmt: skip
 
 

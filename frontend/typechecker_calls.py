@@ -262,6 +262,7 @@ def _check_special_suffix(checker: Checker, node: Call, written: str) -> None:
                 "random numbers can be drawn only in transformed data, generated quantities and functions whose name "
                 "ends in _rng",
                 node.name_span, "rng-not-allowed",
+                "the model block says how likely values are, by '~' or 'target +='; declare a parameter for the value",
             )  # fmt: skip
     elif written.endswith("_lp"):
         if checker.origin is Origin.TRANSFORMED_PARAMETERS:

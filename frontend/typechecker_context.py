@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from types import TracebackType
@@ -153,10 +153,21 @@ class Checker:
                 f"the name of a variable cannot end in '{name[-6:]}'", span, "unnormalized-suffix",
                 "this suffix calls a density without its constant terms",
             )  # fmt: skip
+        if name in self._reported:
+            self._say_declared_below(symbol)
         self.symbols[name] = symbol
         if self.scopes:
             self.scopes[-1].append(name)
         return symbol
+
+    def _say_declared_below(self, symbol: Symbol) -> None:
+        """Adds to the report of a name that was not declared there that it is declared later."""
+        message = f"'{symbol.name}' is not declared here"
+        for number, found in enumerate(self.diagnostics):
+            if found.message == message and found.span.start < symbol.span.start:
+                line = self.source.position(symbol.span.start)[0]
+                help = f"it is declared below, in line {line}; declare it before it is used"
+                self.diagnostics[number] = replace(found, help=help)
 
     def check_identifier(self, name: str, span: Span) -> None:
         """Reports names that Stan reserves."""

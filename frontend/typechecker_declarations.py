@@ -8,7 +8,7 @@ from __future__ import annotations
 from ulam.frontend.ast import Constraint, ConstraintKind, Declaration, Expression, SizedType, Variable
 from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.typechecker_context import ERROR, Checker, Origin, article, contains_int
-from ulam.frontend.typechecker_expressions import check_expression, check_int
+from ulam.frontend.typechecker_expressions import REAL_TO_INT, check_expression, check_int
 from ulam.frontend.types import COMPLEX, INT, REAL, ArrayType, StanType, TupleType, scalar_of
 
 _SIZE_NAMES = {
@@ -62,7 +62,7 @@ def check_declaration(checker: Checker, node: Declaration, *, is_global: bool, f
 def conversion_help(target: StanType, value: StanType) -> str | None:
     """How to make a value of the type of the target, where Stan has a function for it."""
     if target == INT and value == REAL:
-        return "a real is not converted to an int; to_int converts data, floor and round give reals"
+        return REAL_TO_INT
     if isinstance(value, ArrayType) and value.rank == 1 and scalar_of(value) in (INT, REAL):
         name = f"to_{target}"
         if name in ("to_vector", "to_row_vector") and value.element in (INT, REAL):

@@ -69,6 +69,7 @@ from ulam.frontend.types import (
 )
 
 _LARGEST_INT = 2**31 - 1
+REAL_TO_INT = "a real is not converted to an int; to_int converts data, floor and round give reals"
 _OPERANDS_OF_CONTROL = "an int (0 is false, anything else is true)"
 
 # What one index of a vector-like or matrix-like type gives: (row index, column index) → type, with True for a multiple
@@ -118,7 +119,8 @@ def check_scalar(checker: Checker, expression: Expression, what: str) -> None:
 def _require(checker: Checker, expression: Expression, allowed: tuple[StanType, ...], what: str, expected: str) -> None:
     type_ = check_expression(checker, expression)
     if type_ not in allowed and type_ is not ERROR:
-        checker.error(f"{what} must be {expected}, but this is {article(type_)}", expression.span, "wrong-type")
+        help = REAL_TO_INT if type_ == REAL and allowed == (INT,) and expected == "an int" else None
+        checker.error(f"{what} must be {expected}, but this is {article(type_)}", expression.span, "wrong-type", help)
 
 
 # ---------------------------------------------------------------- literals and variables

@@ -168,6 +168,8 @@ def require_target_allowed(checker: Checker, node: Statement, what: str) -> None
         checker.error(
             f"'{what}' is allowed only in the model block and in functions whose name ends in _lp",
             node.span, "target-not-allowed",
+            "draw with a function whose name ends in _rng, or compute a density with one in _lpdf or _lpmf"
+            if checker.origin is Origin.GENERATED_QUANTITIES else None,
         )  # fmt: skip
 
 

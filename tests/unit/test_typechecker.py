@@ -684,6 +684,12 @@ def test_operators_in_a_row_take_linear_work_and_no_stack(row: str) -> None:
             "rename 'foo_log' to 'foo_lpdf'",
         ),
         ("data { real x; } model { print(x % 2); }", "fmod"),
+        ("parameters { real m; } model { m ~ normal(s, 1); real s = m; }", "declared below, in line 1"),
+        ("data { int n; } model { for (i in 1:n / 2.0) print(i); }", "to_int"),
+        ("data { int lower; } model { }", "as `lower_`"),
+        ("data { int n; } model { n = 2; }", "a local variable"),
+        ("parameters { real m; } generated quantities { m ~ normal(0, 1); }", "_rng"),
+        ("model { real x = normal_rng(0, 1); }", "declare a parameter"),
     ],
 )  # fmt: skip
 def test_helps(text: str, help: str) -> None:
