@@ -392,7 +392,7 @@ class Builder:
         """i64 → i32."""
         if (x := self.known.get(a)) is not None:
             return self._integer(int(x), i32)
-        return self.value(arith.TruncIOp, (a,), i32, WRAPS)
+        return self.value(arith.TruncIOp, (a,), i32)
 
     def index(self, a: SSAValue) -> SSAValue:
         """i32 → i64: through sums, differences and products that surely do not wrap, so that loop indices stay plain

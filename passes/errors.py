@@ -21,6 +21,13 @@ class NotSupportedError(Exception):
         self.location = location
 
 
+class WrongFormError(Exception):
+    """A pass was given a module that is not in the form that it works on; the message names the pass that makes it."""
+
+    def __init__(self, pass_name: str, found: str, first: str) -> None:
+        super().__init__(f"{pass_name}: {found}; run {first} first")
+
+
 class LoweringError(Exception):
     """A pass failed, which is a mistake of ours; `location` is the place in the program, `__cause__` what it raised."""
 

@@ -396,8 +396,10 @@ def _known_data(run: Run, piece: Piece) -> KnownData | None:
 def _mlir_module(run: Run, piece: Piece, context: Context) -> ModuleOp:
     from xdsl.parser import Parser
 
+    from ulam.tools.mlir_aliases import with_aliases_first
+
     with _Messages(run, piece):
-        return Parser(context, piece.text, run.name).parse_module()
+        return Parser(context, with_aliases_first(piece.text), run.name).parse_module()
 
 
 class _Messages:
@@ -432,11 +434,11 @@ class _Messages:
 
 
 def _is_unsupported(error: Exception) -> bool:
-    """Whether a pass or the emitter says that it does not know something yet, or cannot do it on this machine."""
+    """Whether a pass or the emitter says that it cannot do this: yet, on this machine, with a module of this form."""
     from ulam.emit.errors import CodeGenerationError, EmissionError, TargetError
-    from ulam.passes.errors import NotSupportedError
+    from ulam.passes.errors import NotSupportedError, WrongFormError
 
-    return isinstance(error, (EmissionError, CodeGenerationError, NotSupportedError, TargetError))
+    return isinstance(error, (EmissionError, CodeGenerationError, NotSupportedError, TargetError, WrongFormError))
 
 
 # ---------------------------------------------------------------- printing

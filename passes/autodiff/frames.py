@@ -18,7 +18,7 @@ from ulam.dialects import ad, rt
 from ulam.passes.analysis.effects_low import PURE, viewed, written_buffers
 from ulam.passes.analysis.nesting import ancestor_in, block_of, terminator
 from ulam.passes.autodiff.activity import Activity
-from ulam.passes.builder import WRAPS, Builder
+from ulam.passes.builder import Builder
 
 _RECOMPUTED = PURE - {arith.DivfOp, rt.MathOp, ad.PopOp}
 """Pure ops that cost less than keeping their result. A record is popped once."""
@@ -214,7 +214,7 @@ class Keeper:
     def _restored(self, stored: SSAValue, type_: Attribute, block: Block) -> SSAValue:
         if type_ != i1:
             return stored
-        narrow = arith.TruncIOp.create(operands=(stored,), result_types=(i1,), properties=WRAPS)
+        narrow = arith.TruncIOp.create(operands=(stored,), result_types=(i1,))
         block.add_op(narrow)
         return narrow.results[0]
 

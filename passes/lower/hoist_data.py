@@ -23,11 +23,10 @@ _COSTLY = (rt.KernelOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITE
 _MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, *_WRITES)
 
 
-def hoist_data(module: ModuleOp, n_slots: int) -> int:
+def hoist_data(evaluate: func.FuncOp, n_slots: int) -> int:
     """Splits `evaluate` of a unit; adds the function `bind`. Returns the number of slots then needed."""
-    evaluate = next(
-        op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate"
-    )
+    module = evaluate.parent_op()
+    assert isinstance(module, ModuleOp)
     block = evaluate.body.block
     moved = _data_only(block)
     bind_block = _earlier_bind(module)

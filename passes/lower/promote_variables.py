@@ -29,6 +29,8 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import Body, bodies
+from ulam.passes.errors import WrongFormError
+from ulam.passes.lower.structure_exits import StructureExits
 from ulam.passes.rewriting import discard, replace_uses
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
@@ -58,6 +60,9 @@ def run_on(op: Operation) -> None:
             _Promoter(sees_globals=False).run(body)
         elif body.kind.data not in _KEPT_BLOCKS:
             _Promoter(sees_globals=body.kind.data not in _LOCAL_BLOCKS).run(body)
+
+
+_JUMPS = frozenset[type]((stan.BreakOp, stan.ContinueOp))
 
 
 @dataclass(slots=True)
@@ -157,6 +162,8 @@ class _Promoter:
 
     def _event(self, op: Operation) -> _Event | None:
         cls = type(op)
+        if cls in _JUMPS:
+            raise WrongFormError(PromoteVariables.name, f"there is a {op.name}", StructureExits.name)
         if cls is stan.ReadOp:
             if (number := self.number.get(op.operands[0])) is None:
                 return None
@@ -179,7 +186,7 @@ class _Promoter:
 
     def _region_event(self, op: Operation) -> _Event | None:
         if isinstance(op, stan.ScopeOp):
-            raise ValueError("promote-variables: there is a stan.scope; run structure-exits first")
+            raise WrongFormError(PromoteVariables.name, "there is a stan.scope", StructureExits.name)
         sets = [self._collect(region.block) for region in op.regions]
         if not any(region.block in self.events for region in op.regions):
             return None

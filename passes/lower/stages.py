@@ -17,6 +17,7 @@ from ulam.dialects import stan
 from ulam.passes.autodiff.forward_mode import ForwardModePass
 from ulam.passes.autodiff.profile_entries import CountProfileEntries
 from ulam.passes.autodiff.reverse_mode import ReverseModePass
+from ulam.passes.errors import WrongFormError
 from ulam.passes.lower import (
     cse,
     dead_code_elimination,
@@ -31,11 +32,13 @@ from ulam.passes.lower.hoist_data import hoist_data
 from ulam.passes.lower.release_arena import ReleaseArena
 from ulam.passes.lower.split_scatters import SplitScatters
 from ulam.passes.lower.stack_buffers import StackBuffers
+from ulam.passes.lower.structure_exits import StructureExits
 from ulam.passes.lower.tabulate_data import tabulate_data
 from ulam.passes.lower.tabulate_invariants import tabulate_invariants
 from ulam.passes.lower.thread_target import ThreadTarget
 from ulam.passes.lower.units import lower_unit, take_apart
 from ulam.passes.pipelines import DEFAULT_UNIT, DIFFERENTIATED_UNITS, HOT_UNITS
+from ulam.passes.walk import ops_within
 
 _HOISTED = (*HOT_UNITS, "constrain")
 REASSOCIATING_LEVEL = 3
@@ -77,9 +80,12 @@ def set_slots(module: ModuleOp, count: int) -> None:
     module.attributes["n_slots"] = IntegerAttr(count, i64)
 
 
-def evaluate_of(module: ModuleOp) -> func.FuncOp:
-    """The function that is called for every evaluation."""
-    return next(op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate")
+def evaluate_of(module: ModuleOp, pass_name: str) -> func.FuncOp:
+    """The function that is called for every evaluation. Raises WrongFormError if the module is no lowered unit."""
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == "evaluate":
+            return op
+    raise WrongFormError(pass_name, "there is no function 'evaluate'", ConvertStanToLoops.name)
 
 
 @dataclass(frozen=True)
@@ -92,12 +98,18 @@ class ConvertStanToLoops(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in [o for o in op.body.block.ops if isinstance(o, stan.ProgramOp)]:
+            self._require_value_form(program)
             unit = lower_unit(take_apart(program), self.unit)
             program.detach()
             for function in list(unit.module.body.block.ops):
                 function.detach()
                 op.body.block.add_op(function)
             set_slots(op, unit.n_slots)
+
+    def _require_value_form(self, program: stan.ProgramOp) -> None:
+        for op in ops_within(program):
+            if isinstance(op, stan.BreakOp | stan.ContinueOp | stan.ScopeOp):
+                raise WrongFormError(self.name, f"there is a {op.name}", StructureExits.name)
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,7 @@ class HoistData(ModulePass):
     name = "hoist-data"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        set_slots(op, hoist_data(op, slots_of(op)))
+        set_slots(op, hoist_data(evaluate_of(op, self.name), slots_of(op)))
 
 
 @dataclass(frozen=True)
@@ -134,12 +146,12 @@ class LightenLoops(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if must_be_precise(op):
             return
-        evaluate = evaluate_of(op)
+        evaluate = evaluate_of(op, self.name)
         loop_invariant_code_motion.run_on(evaluate, guarded=True)
         separated = separate_data_checks(evaluate)
         if tabulate_data(evaluate) or separated:
             dead_code_elimination.run_on(op)
-            set_slots(op, hoist_data(op, slots_of(op)))
+            set_slots(op, hoist_data(evaluate, slots_of(op)))
         defer_checks(evaluate)
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp):
@@ -159,10 +171,10 @@ class FuseLoops(ModulePass):
     reassociate: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.before_reverse_mode and unroll_small.run_on(evaluate_of(op)):
+        if self.before_reverse_mode and unroll_small.run_on(evaluate_of(op, self.name)):
             fold.run_on(op)
             cse.run_on(op)
-        if loop_fusion.run_on(evaluate_of(op), self.before_reverse_mode, self.reassociate):
+        if loop_fusion.run_on(evaluate_of(op, self.name), self.before_reverse_mode, self.reassociate):
             cse.run_on(op)
             if self.before_reverse_mode:  # else what is dead by now goes in the end
                 dead_code_elimination.run_on(op)
