@@ -29,7 +29,6 @@ from ulam.passes.analysis.effects_low import (
     Effect,
     Root,
     functions,
-    may_overlap,
     root,
     written_roots,
 )
@@ -68,15 +67,53 @@ def run_on(op: Operation) -> None:
         _Eliminator().function(function)
 
 
+class _Loads:
+    """What elements of buffers are known to hold, in a block; what it does not say, the block around it does.
+
+    Kept by root, so that a write forgets what it may touch without a look at all the rest.
+    """
+
+    def __init__(self, outer: _Loads | None = None) -> None:
+        self._outer = outer
+        self._of: dict[Root, dict[tuple[int, int], SSAValue]] = {}
+        self._forgotten: set[Root] = set()  # roots of which nothing from outside is known any more
+        self._all_forgotten = False
+
+    def find(self, source: Root, element: tuple[int, int]) -> SSAValue | None:
+        """The value of the element (buffer and index) of a buffer with the root `source`, if it is known."""
+        scope: _Loads | None = self
+        while scope is not None:
+            if (found := scope._of.get(source, {}).get(element)) is not None:
+                return found
+            if scope._all_forgotten or source in scope._forgotten:
+                return None
+            scope = scope._outer
+        return None
+
+    def add(self, source: Root, element: tuple[int, int], value: SSAValue) -> None:
+        """The element now holds `value`."""
+        self._of.setdefault(source, {})[element] = value
+
+    def forget(self, written: set[Root]) -> None:
+        """Drops what may have changed when buffers with these roots were written."""
+        if not written:
+            return
+        if UNKNOWN in written:
+            self._of.clear()
+            self._all_forgotten = True
+            return
+        for source in (*written, UNKNOWN):
+            self._of.pop(source, None)
+            self._forgotten.add(source)
+
+
 @dataclass
 class _Eliminator:
     """The tables for one function."""
 
     known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
     scope: list[Key] = field(default_factory=list[Key])  # keys of `known`, in the order in which they came
-    loads: dict[tuple[int, int], tuple[SSAValue, Root]] = field(
-        default_factory=dict[tuple[int, int], tuple[SSAValue, Root]]
-    )
+    loads: _Loads = field(default_factory=lambda: _Loads())
     writes: dict[Operation, set[Root]] = field(default_factory=dict[Operation, set[Root]])  # of ops with regions
     numbers: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
     number_by_id: dict[int, tuple[int, Attribute]] = field(default_factory=dict[int, tuple[int, Attribute]])
@@ -148,45 +185,34 @@ class _Eliminator:
 
     def _load(self, op: Operation) -> None:
         buffer, index = op.operands
-        key = (id(buffer), id(index))
-        found = self.loads.get(key)
+        source = root(buffer)
+        found = self.loads.find(source, (id(buffer), id(index)))
         if found is None:
-            self.loads[key] = (op.results[0], root(buffer))
+            self.loads.add(source, (id(buffer), id(index)), op.results[0])
         else:
-            replace_uses(op.results[0], found[0])
+            replace_uses(op.results[0], found)
             discard(op)
 
     def _write(self, op: Operation) -> None:
-        self._forget(written_roots(op))
+        self.loads.forget(written_roots(op))
         if isinstance(op, rt.StoreOp):
             value, buffer, index = op.operands
-            self.loads[id(buffer), id(index)] = (value, root(buffer))
+            self.loads.add(root(buffer), (id(buffer), id(index)), value)
         elif isinstance(op, ad.KeepOp):
             buffer, index, value = op.operands
-            self.loads[id(buffer), id(index)] = (value, root(buffer))
+            self.loads.add(root(buffer), (id(buffer), id(index)), value)
 
     def _regions(self, op: Operation) -> None:
         written = self.writes[op]
         if not isinstance(op, scf.IfOp):
-            self._forget(written)
+            self.loads.forget(written)
         before = self.loads
         for region in op.regions:
             for block in region.blocks:
-                self.loads = dict(before)
+                self.loads = _Loads(before)
                 self._block(block)
         self.loads = before
-        self._forget(written)
-
-    def _forget(self, written: set[Root]) -> None:
-        """Drops the loads that may read what was written."""
-        if not written or not self.loads:
-            return
-        if UNKNOWN in written:
-            self.loads.clear()
-            return
-        stale = [key for key, (_, source) in self.loads.items() if any(may_overlap(source, w) for w in written)]
-        for key in stale:
-            del self.loads[key]
+        self.loads.forget(written)
 
     # ------------------------------------------------------------ keys
 

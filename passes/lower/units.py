@@ -227,6 +227,7 @@ class FunctionWriter:
         self.low.globals_checked = program.is_bound
         self.ranges = int_ranges(program) if program.is_bound else {}
         self.prepares = prepares
+        self._positions: dict[Operation, int] = {}
 
     def finish(self, results: Sequence[SSAValue] = (), **attributes: Attribute) -> func.FuncOp:
         self.builder.emit(func.ReturnOp, results)
@@ -308,13 +309,20 @@ class FunctionWriter:
             needed.add(op)
             for inner in op.walk():
                 work.extend(inner.operands)
-        for block in self.program.blocks.values():
-            for op in block.ops:
-                if op in needed:
-                    if isinstance(op, stan.DeclareOp | stan.ParameterOp):
-                        self.low.env[op.res] = self.low.globals[op.var_name.data]
-                    else:
-                        self.low.op(op)
+        if not needed:
+            return
+        for op in sorted(needed, key=self._position):
+            if isinstance(op, stan.DeclareOp | stan.ParameterOp):
+                self.low.env[op.res] = self.low.globals[op.var_name.data]
+            else:
+                self.low.op(op)
+
+    def _position(self, op: Operation) -> int:
+        """Where a top-level op of a block stands in the program."""
+        if not self._positions:
+            ops = (op for block in self.program.blocks.values() for op in block.ops)
+            self._positions.update((op, n) for n, op in enumerate(ops))
+        return self._positions[op]
 
     # ------------------------------------------------------------ blocks
 
