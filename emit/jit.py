@@ -53,6 +53,16 @@ HOT = Pipeline()
 """For log density and gradient."""
 ONCE = Pipeline(speed=1, vectorize=False)
 """For what runs once: transformed data, generated quantities."""
+VAST = Pipeline(speed=0, vectorize=False)
+"""For modules with a function so long that passes of LLVM whose time grows with the square of it would never end: those
+of this pipeline, and of code generation for it, take time in proportion. Nothing is fused, widened or inlined."""
+
+BLOCK_LIMIT = 4_000
+"""Instructions in one basic block up to which its code is generated with care (half a second). Beyond, twice as many
+take five times as long, in the selection of instructions."""
+FUNCTION_LIMIT = 25_000
+"""Instructions of a function up to which it is optimised (2 seconds); from there on a few passes (combining
+instructions, threading jumps) are slower than linear."""
 
 
 @cache
@@ -151,8 +161,27 @@ def _go_on() -> None:
     pass
 
 
+def _in_proportion(text: str, pipeline: Pipeline) -> Pipeline:
+    """`pipeline`, or `VAST` if a block or function is too long for it."""
+    if len(text) < 20 * BLOCK_LIMIT:  # no instruction is shorter
+        return pipeline
+    of_block = of_function = 0
+    for line in text.splitlines():
+        if line.startswith(" "):
+            of_block += 1
+            of_function += 1
+            if of_block > BLOCK_LIMIT or of_function > FUNCTION_LIMIT:
+                return VAST
+        else:
+            of_block = 0
+            if line.startswith("define"):
+                of_function = 0
+    return pipeline
+
+
 def compile_object(text: str, pipeline: Pipeline = HOT, between: Callable[[], None] = _go_on) -> bytes:
     """The module as an object file. `between` is called between steps, and may end this by an exception."""
+    pipeline = _in_proportion(text, pipeline)
     machine = _target_machine(pipeline.speed)
     with _options():
         return machine.emit_object(_optimize(text, pipeline, machine, between))
@@ -160,6 +189,7 @@ def compile_object(text: str, pipeline: Pipeline = HOT, between: Callable[[], No
 
 def compile_assembly(text: str, pipeline: Pipeline = HOT) -> str:
     """The module as assembly."""
+    pipeline = _in_proportion(text, pipeline)
     machine = _target_machine(pipeline.speed)
     with _options():
         return machine.emit_assembly(_optimize(text, pipeline, machine, _go_on))
@@ -167,6 +197,7 @@ def compile_assembly(text: str, pipeline: Pipeline = HOT) -> str:
 
 def optimized_text(text: str, pipeline: Pipeline = HOT) -> str:
     """The module as LLVM IR text, optimised."""
+    pipeline = _in_proportion(text, pipeline)
     machine = _target_machine(pipeline.speed)
     with _options():
         return str(_optimize(text, pipeline, machine, _go_on))

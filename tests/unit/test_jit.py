@@ -115,3 +115,29 @@ def test_work_of_emission_is_linear() -> None:
 
     work(1)
     assert work(400) < 2.05 * work(200)
+
+
+def straight_line(length: int) -> str:
+    """A function of one block: `length` stores of values of their own."""
+    lines = ["define i32 @f(ptr noalias %context, ptr noalias %out) {"]
+    for k in range(length):
+        lines += [f"  %p{k} = getelementptr double, ptr %out, i64 {k}", f"  store double {k}.5, ptr %p{k}, align 8"]
+    return "\n".join([*lines, "  ret i32 0", "}", ""])
+
+
+def test_long_functions_get_passes_of_linear_time() -> None:
+    chosen = jit._in_proportion  # pyright: ignore[reportPrivateUsage]
+    assert chosen(straight_line(jit.BLOCK_LIMIT // 2 - 1), jit.HOT) is jit.HOT
+    assert chosen(straight_line(jit.BLOCK_LIMIT // 2), jit.HOT) is jit.VAST
+    short = "".join(f"b{k}:\n" + "  %x = add i32 1, 1\n" * 100 for k in range(jit.FUNCTION_LIMIT // 100))
+    assert chosen(f"define void @f() {{\n{short}}}\n", jit.ONCE) is jit.ONCE
+    assert chosen(f"define void @f() {{\n{short}}}\ndefine void @g() {{\n{short}}}\n", jit.ONCE) is jit.ONCE
+    assert chosen(f"define void @f() {{\n{short}  ret void\n}}\n", jit.ONCE) is jit.VAST
+
+
+def test_code_of_long_functions_does_the_same() -> None:
+    count = jit.BLOCK_LIMIT
+    out = (ctypes.c_double * count)()
+    loaded = jit.load_object(jit.compile_object(straight_line(count)))
+    assert loaded.function("f", ctypes.c_void_p, ctypes.c_void_p)(None, ctypes.addressof(out)) == 0
+    assert list(out) == [k + 0.5 for k in range(count)]
