@@ -62,7 +62,7 @@ def current_limit() -> Limit | None:
 
 def stoppable(work: Callable[[], _T], limit: float | Limit | None = None) -> _T:
     """Runs `work` as a public call that SIGINT and the limit, in seconds, can end."""
-    begun = Limit.of(limit) if isinstance(limit, (int, float)) else limit
+    begun = limit if limit is None or isinstance(limit, Limit) else Limit.of(limit)
     deadline = -1 if begun is None or math.isinf(begun.deadline) else max(0, int(begun.deadline * 1e9))
     native, stack = library(), _limits.stack
     depth = native.ulam_scope_depth()

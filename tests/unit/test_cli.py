@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnknownLo
 from ulam.passes.remarks import Remark
 from ulam.runtime import model as model_module
 from ulam.runtime import program as program_module
+from ulam.runtime.trace import session as _session  # noqa: F401 - not for the first time while the loader is another
 from ulam.tools import stan_opt, ulam
 from ulam.tools.stan_opt_explain import explain
 from ulam.tools.verify_diagnostics import Message, differences, expected_messages

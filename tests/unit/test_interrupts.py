@@ -1,0 +1,392 @@
+"""SIGINT and time limits: what is stopped, what is raised, and that nothing is left changed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ulam
+from ulam.emit import primitives
+from ulam.runtime.interrupts import Limit, checkpoint, held, stoppable
+from ulam.runtime.native import Context, library
+from ulam.runtime.optimizers.termination import Termination
+from ulam.tools import ulam as command
+
+pytestmark = [
+    pytest.mark.usefixtures("quick_code"),
+    pytest.mark.skipif(sys.platform == "win32", reason="there is nothing to stop by"),
+]
+
+LOOP = "parameters { real x; } model { real s = x; while (s > -10) { s += 1e-300; } target += s; }"
+RECURSIVE = """
+functions { void f(real x) { f(x * 0.5); } }
+parameters { real x; }
+model { f(x); x ~ normal(0, 1); }
+"""
+ENDLESS_DATA = """
+data { real y; }
+transformed data { real s = y; while (s < 1) { s = s * 0.5; } }
+parameters { real x; }
+model { x ~ normal(s, 1); }
+"""
+KERNELS = """
+data { int n; }
+parameters { real<lower=0> a; }
+model {
+  matrix[n, n] m = diag_matrix(rep_vector(n + a, n)) + 0.5;
+  for (i in 1:60) target += sum(cholesky_decompose(add_diag(m, i * a)));
+}
+"""
+BUSY = """
+parameters { real x; }
+model {
+  for (n in 1:30) {
+    profile("inner") {
+      vector[100 * n] v = rep_vector(x, 100 * n);
+      matrix[10, 10] m = diag_matrix(rep_vector(1 + square(x), 10));
+      print("v ", v[1], " ", m[1, 1]);
+      target += -sum(square(v)) - log_determinant_spd(m);
+    }
+  }
+}
+generated quantities { real z = normal_rng(x, 1); }
+"""
+SOON = 0.15
+
+
+class Signal(ctypes.Structure):
+    """A part of `struct sigaction`: its beginning is the handler."""
+
+    _fields_ = [("handler", ctypes.c_void_p), ("rest", ctypes.c_char * 248)]
+
+
+def handlers() -> list[int | None]:
+    """The handlers of SIGINT and SIGURG, as the system has them."""
+    found: list[int | None] = []
+    for number in (signal.SIGINT, signal.SIGURG):
+        action = Signal()
+        ctypes.CDLL(None).sigaction(int(number), None, ctypes.byref(action))
+        found.append(action.handler)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def tidy() -> Iterator[None]:
+    """Each test leaves the handlers and the number of threads as they were."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    before, threads = handlers(), threading.active_count()
+    yield
+    assert handlers() == before
+    assert threading.active_count() == threads
+    assert library().ulam_scope_depth() == 0
+
+
+def interrupt(after: float = SOON) -> threading.Timer:
+    """SIGINT for this process, later."""
+    timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def raised(call: Callable[[], Any], kind: type[BaseException] = KeyboardInterrupt) -> Any:
+    """What a call that is interrupted raises."""
+    timer = interrupt()
+    try:
+        with pytest.raises(kind) as found:
+            call()
+        return found.value
+    finally:
+        timer.join()
+
+
+@pytest.fixture(scope="module")
+def loop(_quick_cache: str) -> ulam.StanModel:
+    return ulam.StanModel(LOOP)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("program", [LOOP, RECURSIVE])
+def test_endless_programs_are_interrupted(program: str, level: int) -> None:
+    if program == RECURSIVE and level == 3:
+        return  # the call has no effect, and is not there
+    model = ulam.StanModel(program, opt_level=level)
+    raised(lambda: model.log_density([0.3]))
+    raised(lambda: model.log_density_gradient([0.3]))
+
+
+def test_kernels_are_interrupted_and_the_context_is_as_it_was() -> None:
+    long, short = (ulam.StanModel(KERNELS, {"n": n}) for n in (400, 20))
+    expected = short.log_density_gradient([0.3])
+    raised(lambda: long.log_density_gradient([0.3]))
+    with pytest.raises(ulam.TimeLimit):
+        long.log_density_gradient([0.3], time_limit=SOON)
+    value, gradient = short.log_density_gradient([0.3])
+    assert value == expected[0] and np.array_equal(gradient, expected[1])
+
+
+def test_binding_is_interrupted() -> None:
+    raised(lambda: ulam.StanModel(ENDLESS_DATA, {"y": 0.5}))
+    with pytest.raises(ulam.TimeLimit):
+        ulam.StanModel(ENDLESS_DATA, {"y": 0.5}, time_limit=SOON)
+    assert ulam.StanModel(ENDLESS_DATA, {"y": 2.0}).log_density([2.0]) == 0
+
+
+def test_time_limits(loop: ulam.StanModel) -> None:
+    def limited(call: Callable[[], Any]) -> ulam.TimeLimit:
+        begun = time.monotonic()
+        with pytest.raises(ulam.TimeLimit, match="0.1") as found:
+            call()
+        assert time.monotonic() - begun >= 0.1
+        return found.value
+
+    limited(lambda: loop.log_density([0.3], time_limit=0.1))
+    limited(lambda: loop.log_density_gradient([0.3], time_limit=0.1))
+    limited(lambda: loop.laplace(time_limit=0.1))
+    limited(lambda: loop.track_density([0.3], time_limit=0.1))
+    assert limited(lambda: loop.optimize(init=[0.0], time_limit=0.1)).result is None
+    assert loop.log_density([-20.0], time_limit=100) == -20
+    for wrong in (0, -1, float("nan"), True, "1"):
+        with pytest.raises(ValueError, match="positive number of seconds"):
+            loop.log_density([-20.0], time_limit=wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_limit_that_ends_first_is_told() -> None:
+    def inner() -> None:
+        stoppable(lambda: time.sleep(0.05) or checkpoint(), Limit.of(100))
+
+    with pytest.raises(ulam.TimeLimit, match=r"0\.01 s"):
+        stoppable(inner, 0.01)
+
+
+def test_the_best_result_is_kept() -> None:
+    model = ulam.StanModel("parameters { vector[2] x; } model { x ~ normal(0, 1); }")
+    assert model.optimize(init=[3.0, 4.0]).converged  # compiles
+    count = [0]
+
+    def progress(*_: Any) -> None:
+        count[0] += 1
+        time.sleep(0.2)
+
+    with pytest.raises(ulam.TimeLimit) as found:
+        model.optimize(init=[3.0, 4.0], time_limit=0.1, progress=progress)
+    best = found.value.result
+    assert best.termination is Termination.TIME_LIMIT and best.n_iterations == count[0] == 1
+    timer = interrupt(0.05)
+    fit = model.optimize(init=[3.0, 4.0], progress=progress)
+    timer.join()
+    assert fit.termination is Termination.INTERRUPTED and fit.n_iterations == 1
+    assert model.optimize(init=[3.0, 4.0]).converged
+
+
+def test_many_starts_end_and_keep_what_they_have(loop: ulam.StanModel) -> None:
+    inits = [[-20.0], [0.3], [-30.0], [0.5]]  # the second and the fourth never get anywhere
+    with pytest.raises(ulam.TimeLimit) as found:
+        loop.optimize(n_starts=4, init=inits, iter=3, time_limit=0.3)
+    assert len(found.value.result.starts) == 4 and found.value.result.log_density <= -20
+    timer = interrupt(0.3)
+    fit = loop.optimize(n_starts=4, init=inits, iter=3)
+    timer.join()
+    assert fit.termination is Termination.INTERRUPTED and fit.log_density <= -20
+
+
+def test_calls_of_other_threads_end_with_interrupted(loop: ulam.StanModel) -> None:
+    ends: list[BaseException] = []
+
+    def call(work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            ends.append(error)
+
+    works = [lambda: loop.log_density([0.3]), lambda: loop.optimize(init=[0.3])]
+    threads = [threading.Thread(target=call, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    raised(lambda: time.sleep(60))
+    for thread in threads:
+        thread.join()
+    assert [type(end) for end in ends] == [ulam.Interrupted] * 2
+
+
+def test_a_handler_that_raises_nothing(loop: ulam.StanModel) -> None:
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    raised(lambda: loop.log_density([0.3]), ulam.Interrupted)
+    assert heard == [signal.SIGINT]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_a_short_entry_that_turns_out_to_be_long(loop: ulam.StanModel) -> None:
+    """Short runs take no share of the handlers; one that is long after all is found by the watcher."""
+    assert [loop.log_density([-20.0]) for _ in range(5)] == [-20.0] * 5
+    raised(lambda: loop.log_density([0.3]))
+
+
+def test_the_host_keeps_default_and_ignored_signals(loop: ulam.StanModel) -> None:
+    for action in (signal.SIG_IGN, signal.SIG_DFL):
+        signal.signal(signal.SIGINT, action)
+        seen: list[list[int | None]] = []
+        stoppable(lambda seen=seen: seen.append(handlers()))
+        assert (seen[0][0] or 0) == int(action)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_contexts_of_c_touch_no_handler(loop: ulam.StanModel) -> None:
+    before = handlers()
+    loop.log_density([-20.0])
+    unit = next(unit for unit in loop.loaded_units() if unit.name == "value_propto")
+    context, theta, seen = Context(stoppable=False), np.array([0.3]), []
+
+    def run() -> None:
+        context.run_value(context.address, unit.entry, unit.bound, theta.ctypes.data, 1)
+
+    theta[0] = -11 + 1e-15  # ends at once
+    run()
+    seen.append(handlers())
+    assert seen == [before] and context.value.value < -10
+
+
+def test_steps_that_are_held_are_interrupted_at_checkpoints() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append("not interrupted here")
+        checkpoint()
+        done.append("but here")
+
+    with pytest.raises(KeyboardInterrupt):
+        stoppable(lambda: held(work))
+    assert done == ["not interrupted here"]
+
+
+def test_stops_at_random_moments_leave_everything_usable(capfd: pytest.CaptureFixture[str]) -> None:
+    """Of a program that allocates, prints and has profile regions; what it computes afterwards has the same bits."""
+    model, rng = ulam.StanModel(BUSY, capture_stan_prints=False), random.Random(1)
+    expected, constrained = model.log_density_gradient([0.3]), model.new_rng(1)
+    stopped = 0
+    for _ in range(150):
+        limit = rng.uniform(1e-5, 6e-4)
+        try:
+            model.log_density_gradient([0.3], time_limit=limit)
+            model.param_constrain([0.3], include_gq=True, rng=constrained, time_limit=limit)
+        except ulam.TimeLimit:
+            stopped += 1
+    assert stopped > 10
+    value, gradient = model.log_density_gradient([0.3])
+    assert value == expected[0] and np.array_equal(gradient, expected[1])
+    assert np.isfinite(model.param_constrain([0.3], include_gq=True, rng=constrained)).all()
+    assert model.profiler is not None and model.profiler.overhead().inside >= 0
+    capfd.readouterr()
+
+
+def test_rounding_of_the_caller_is_restored(loop: ulam.StanModel) -> None:
+    libm = ctypes.CDLL("libm.so.6") if sys.platform == "linux" else None
+    if libm is None:
+        pytest.skip("fesetround is looked for on Linux")
+    upward = {"x86_64": 0x800, "aarch64": 0x400000}.get(os.uname().machine)
+    if upward is None:
+        pytest.skip("the number of the rounding mode is not known here")
+    libm.fesetround(upward)
+    try:
+        with pytest.raises(ulam.TimeLimit):
+            loop.log_density([0.3], time_limit=0.05)
+        assert libm.fegetround() == upward
+    finally:
+        libm.fesetround(0)
+
+
+def test_a_child_of_fork_has_the_handlers_of_the_host() -> None:
+    before = handlers()
+
+    def child() -> int:
+        pid = os.fork()
+        if pid == 0:
+            library().ulam_scope_leave(0)
+            os._exit(handlers() != before)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    assert stoppable(child) == 0
+
+
+@pytest.mark.parametrize("words", [["optimize"], ["log-density", "--unconstrained", "0.3"], ["profile", "--threads=2"]])
+def test_commands_have_a_time_limit(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, output = tmp_path / "loop.stan", tmp_path / "out.csv"
+    path.write_text(LOOP.replace("target += s;", 'profile("a") { target += s; }'))
+    arguments = [words[0], str(path), *words[1:], "--time-limit", "0.5", "--output", str(output)]
+    assert command.main([*arguments, *(["--init", '{"x": 0.3}'] if words[0] != "log-density" else [])]) == 124
+    assert "the time limit of 0.5 s was reached" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [path]
+    assert command.main(["optimize", str(path), "--time-limit", "0"]) == 2
+    assert "--time-limit" in capsys.readouterr().err
+
+
+def test_the_second_interrupt_ends_a_command(tmp_path: Path) -> None:
+    """As where the first has to wait for LLVM, for which a loop stands here."""
+    code = (
+        "import signal, time; from ulam.runtime.interrupts import as_command, held\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "as_command(lambda: held(lambda: print('on', flush=True) or [sum(range(1000)) for _ in range(10**9)]))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == -signal.SIGINT
+
+
+# ---------------------------------------------------------------- what may be left at any place
+
+MASKED = {
+    "arena", "context", "debugger", "guard_pages", "interrupts", "memory", "print", "profile", "profile_times",
+    "sampler", "trace", "trace_contents", "trace_draws", "trace_find",
+}  # fmt: skip
+"""Files of the C runtime that allocate, lock or print: between `ulam_mask` and `ulam_unmask`, or outside of runs."""
+
+LEFT_ANYWHERE = re.compile(
+    r"ulam_\w+|random_\w+|legacy_\w+|mem(cpy|move|set|cmp)|bcmp|c?(exp|log|sin|cos|tan|sqrt|pow|abs)f?|fabs|f(ma|max|min|mod)"
+    r"|expm1|log1pf?|log(2|10)|exp(2|10)|cbrt|a(cos|sin|tan)h?|atan2|(sin|cos|tan)h|erfc?|[lt]gamma|lgamma_r|hypot|frexp|ldexp"
+    r"|round|floor|ceil|trunc|rint|nearbyint|lround|logb|scalbn|copysign|_GLOBAL_OFFSET_TABLE_|__tls_get_addr"
+    r"|__(mul|div)dc3|c(real|imag|arg)|__cpu_(indicator_init|model)"
+)
+"""Functions that hold nothing, and take nothing: a signal may leave them."""
+
+
+@pytest.mark.skipif(not (shutil.which("cc") and shutil.which("nm")), reason="there is no C compiler")
+def test_kernels_hold_nothing(tmp_path: Path) -> None:
+    """A kernel that allocates, locks, prints, or has variables of its own could not be left by a signal."""
+    folder = Path(__file__).parents[2] / "runtime" / "c"
+    kernels = [path for path in sorted(folder.rglob("*.c")) if path.stem not in MASKED]
+    assert len(kernels) > 20
+    flags = ["-std=gnu11", "-O0", "-fPIC", f"-I{folder}", f"-I{np.get_include()}"]
+    symbols: list[tuple[str, str, str]] = []
+    for path in kernels:
+        target = tmp_path / f"{path.parent.name}_{path.stem}.o"
+        subprocess.run(["cc", *flags, "-c", str(path), "-o", str(target)], check=True)
+        listed = subprocess.run(["nm", str(target)], capture_output=True, text=True, check=True).stdout.splitlines()
+        symbols += [(path.name, *line.split()[-2:]) for line in listed]  # pyright: ignore[reportArgumentType]
+    defined = {name for _, kind, name in symbols if kind in "TW"}
+    for file, kind, name in symbols:
+        assert kind != "U" or name in defined or LEFT_ANYWHERE.fullmatch(name), f"{file} uses {name}"
+        assert kind not in "bBdDC", f"{file} has the variable {name}"
+
+
+def test_emitted_code_calls_nothing_else() -> None:
+    for name in primitives.LIBM:
+        assert LEFT_ANYWHERE.fullmatch(name), name
