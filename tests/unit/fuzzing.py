@@ -285,7 +285,7 @@ def data_case(seed: int, number: int, folder: Path) -> str | None:
         with within(SECONDS), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = ulam.StanModel(DATA_PROGRAM, data)
-            model.log_density_gradient([0.5])
+            model.log_density_gradient(np.array([0.5]))
     except InternalCompilerError as error:
         return _told(error)
     except (UlamError, ArgumentError, MemoryError, OSError):

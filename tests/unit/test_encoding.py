@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ulam
@@ -189,7 +190,7 @@ def test_very_long_words_of_messages_are_cut() -> None:
 
 def test_real_literals_beyond_the_largest_are_infinite() -> None:
     model = ulam.StanModel("parameters { real a; } model { target += a > 1e400 ? 0 : a; }")
-    assert model.log_density([2.0]) == 2.0
+    assert model.log_density(np.array([2.0])) == 2.0
 
 
 # ---------------------------------------------------------------- nested data, unused names

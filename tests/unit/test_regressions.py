@@ -215,5 +215,5 @@ def test_an_index_out_of_range_names_the_array(statement: str, written: str, opt
     text = "data { vector[3] y; matrix[3, 3] m; array[4] int k; } parameters { real a; } model { " + statement + " }"
     data = {"y": [1, 2, 3], "m": [[1, 2, 3]] * 3, "k": [1, 2, 3, 4]}
     with pytest.raises(ulam.FatalError) as caught:
-        ulam.StanModel(text, data, opt_level=opt_level).log_density([0.5])
+        ulam.StanModel(text, data, opt_level=opt_level).log_density(np.array([0.5]))
     assert f"expecting index to be between 1 and {caught.value.values[1]:g}, in `{written}` (in" in str(caught.value)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 import pytest
 
 import ulam
@@ -188,7 +189,7 @@ def test_what_only_a_pass_refuses_has_an_excerpt_too(monkeypatch: pytest.MonkeyP
     file = tmp_path / "model.stan"
     file.write_text("parameters { real x; }\nmodel {\n#include part.stan\n}\n")
     with pytest.raises(ulam.CompileError) as caught:
-        ulam.StanModel(str(file), cache=False).log_density([0.5])
+        ulam.StanModel(str(file), cache=False).log_density(np.array([0.5]))
     lines = str(caught.value).splitlines()
     assert lines[0] == f"{tmp_path}/part.stan:3:3: error: this is not supported yet [not-supported]"
     assert lines[1:3] == ["    3 |   target += x;", "      |   ^"]
@@ -216,7 +217,7 @@ def _data(**changed: object) -> str:
 def test_to_int_truncates_and_refuses(opt_level: int) -> None:
     def evaluate(**changed: object) -> float:
         model = ulam.StanModel(TO_INT, _data(**changed), opt_level=opt_level)
-        return model.log_density_gradient([1.0])[0]
+        return model.log_density_gradient(np.array([1.0]))[0]
 
     assert evaluate() == 2 - 10 + 300 + 0 + 5 + 7
     assert evaluate(x=-2147483648.0) == -2147483648 + 302
