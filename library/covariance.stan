@@ -37,7 +37,7 @@ real wishart_lpdf(matrix W, real nu, matrix S) {
   require_symmetric(W);
   require_symmetric(S);
   return 0.5 * (nu - K - 1) * log_determinant_spd(W) - 0.5 * trace(mdivide_left_spd(S, W))
-         - 0.5 * nu * log_determinant_spd(S) - nu * K * half_log_two() - lmgamma(K, 0.5 * nu);
+         - 0.5 * nu * log_determinant_spd(S) - nu * K * half_log_two() - lmgamma_by_terms(K, 0.5 * nu);
 }
 
 /* Inverse Wishart. W and S symmetric and positive definite, nu > K - 1. What `~` drops is Stan's choice. */
@@ -47,7 +47,7 @@ real inv_wishart_lpdf(matrix W, real nu, matrix S) {
   require_greater(nu, K - 1);
   require_symmetric(W);
   require_symmetric(S);
-  return -0.5 * trace(mdivide_left_spd(W, S)) + 0.5 * nu * log_determinant_spd(S) - lmgamma(K, 0.5 * nu)
+  return -0.5 * trace(mdivide_left_spd(W, S)) + 0.5 * nu * log_determinant_spd(S) - lmgamma_by_terms(K, 0.5 * nu)
          - kept_with(0.5 * (nu + K + 1) * log_determinant_spd(W), W, nu, S) - kept_with(nu * K * half_log_two(), nu, S);
 }
 
@@ -67,7 +67,7 @@ real wishart_cholesky_log_kernel(matrix L_W, real nu, matrix L_S) {
 }
 
 real wishart_cholesky_log_normalizer(real nu, int K) {
-  return K * (1 - 0.5 * nu) * log_two() - lmgamma(K, 0.5 * nu);
+  return K * (1 - 0.5 * nu) * log_two() - lmgamma_by_terms(K, 0.5 * nu);
 }
 
 /* Inverse Wishart density of the Cholesky factor of W, by the Cholesky factor of the scale matrix. */

@@ -44,11 +44,37 @@ real log_rising_factorial(real x, real n) { return lgamma(x + n) - lgamma(x); }
 
 real beta(real a, real b) { return exp(lbeta(a, b)); }
 
-/* log of the multivariate gamma function. */
-real lmgamma(int n, real x) {
+/* log of the multivariate gamma function: by its terms, or if they are many by their integral. */
+real lmgamma(int n, real x) { return n > 1000 ? lmgamma_of_many(n, x) : lmgamma_by_terms(n, x); }
+
+real lmgamma_by_terms(int n, real x) {
   real result = 0.25 * log_pi() * n * (n - 1.0);
   for (j in 1:n) result += lgamma(x + (1 - j) * 0.5);
   return result;
+}
+
+/* The sum over lgamma by the formula of Euler and Maclaurin for midpoints, from 20 on, where Stirling's series has all
+ * digits; its integral from a to b as one expression, which loses none where b is close to a. x > (n - 1) / 2, else NaN. */
+real lmgamma_of_many(int n, real x) {
+  real low = x - 0.5 * (n - 1.0);
+  if (!(low > 0)) return not_a_number();
+  real result = 0.25 * log_pi() * n * (n - 1.0);
+  int few = 0;
+  for (j in 0:39) {
+    if (low + 0.5 * j < 20) {
+      result += lgamma(low + 0.5 * j);
+      few = j + 1;
+    }
+  }
+  real a = low + 0.5 * few - 0.25;
+  real width = 0.5 * (n - few);
+  real b = a + width;
+  real log_ratio = log1p(width / a);
+  real integral = 0.5 * (width * (a + b - 1) * log(a) + b * (b - 1) * log_ratio) - 0.75 * width * (a + b)
+                  + width * (0.5 + log_sqrt_two_pi()) + log_ratio / 12 + (inv_square(b) - inv_square(a)) / 720
+                  - (inv_square(square(b)) - inv_square(square(a))) / 5040;
+  return result + 2 * integral - (digamma(b) - digamma(a)) / 48
+         - 7.0 / 46080 * (inv_square(b) * (1 + inv(b)) - inv_square(a) * (1 + inv(a)));
 }
 
 /* The normal quantile of exp(log_p). Far down the tail by Newton's method on log_Phi. */

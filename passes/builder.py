@@ -430,9 +430,9 @@ class Builder:
             return extension.results[0]
         if isinstance(op, arith.TruncIOp) and _contains(_WIDE, self.range_of(op.operands[0])):
             result = op.operands[0]
-        elif (rule := _RANGES.get(type(op))) is not None and isinstance(op, _WRAPPING):
+        elif isinstance(op, _WRAPPING):
             left, right = self._wide(op.operands[0]), self._wide(op.operands[1])
-            if _contains(_WIDE, rule(self.range_of(left), self.range_of(right))):
+            if _contains(_WIDE, _RANGES[type(op)](self.range_of(left), self.range_of(right))):
                 fold = {arith.AddiOp: self.add, arith.SubiOp: self.sub, arith.MuliOp: self.mul}[type(op)]
                 result = fold(left, right)
             else:

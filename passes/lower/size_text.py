@@ -12,7 +12,8 @@ from ulam.dialects import stan
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import StringAttr
 
-_BINARY = {stan.BINARY_OPERATORS[symbol]: symbol for symbol in ("+", "-", "*", "%/%", "%", "/")}
+_SYMBOLS = ("+", "-", "*", "%/%", "%", "/")
+_BINARY: dict[type[Operation], str] = {stan.BINARY_OPERATORS[symbol]: symbol for symbol in _SYMBOLS}
 
 
 def name_of_size(size: SSAValue) -> str:

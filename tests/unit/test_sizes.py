@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from size_programs import INT_MAX, KINDS, MOST_BYTES, MOST_SIZE, PARAMETERS, PROGRAMS, RESULTS, count
+from size_programs import INT_MAX, KINDS, MOST_BYTES, MOST_SIZE, PARAMETERS, PROGRAMS, RESULTS, count, wrapped
+
+import ulam
 
 WORKER = Path(__file__).parent / "size_programs.py"
 SIZES = (-1, 0, 1, 3, 46341, 65537, 2**30, INT_MAX - 1, INT_MAX)
@@ -107,3 +109,57 @@ def test_sizes_of_containers() -> None:
 def test_sizes_of_containers_in_all_blocks(block: str, level: int) -> None:
     for case, outcome in _outcomes(_cases(block, level, SIZES)):
         _check(case, outcome)
+
+
+INTS = """
+data { int N; int M; array[3] int z; }
+parameters { real p; }
+model { array[4] real x = {1, 2, 3, 4}; target += x[N * N - 131069] * p; }
+generated quantities {
+  array[14] int o;
+  o[1:8] = {N * N, N + M, N - M - M, -(-M - 1), (-M - 1) %/% -1, (-M - 1) % -1, abs(-M - 1), sum(z)};
+  o[9] = 0;
+  for (i in (M - 2):(M + 3)) o[9] += 1;
+  o[10] = 0;
+  for (i in (M - 2):M) o[10] += i;
+  o[11] = size(rep_vector(1, N * N));
+  o[12] = 2147483647 + 1;
+  o[13] = (N + 1) * (N - 1) - N * N;
+  o[14] = choose(65536, 2);
+}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_ints_wrap(level: int) -> None:
+    n, most = 65537, INT_MAX
+    model = ulam.StanModel(INTS, data={"N": n, "M": most, "z": [most, 2, 3]}, opt_level=level)
+    found = model.param_constrain([0.3], include_gq=True, rng=model.new_rng(1))[1:]
+    least = -most - 1
+    square = wrapped(n * n)
+    by_operators = [square, wrapped(n + most), wrapped(n - 2 * most), least, least, 0, least, wrapped(most + 5)]
+    # The loop from M - 2 to M + 3 has no iteration: its upper bound wraps.
+    assert list(found) == [*by_operators, 0, wrapped(3 * most - 3), square, least, -1, 2147450880]
+    # An index that wraps is one like any other.
+    assert model.log_density([0.3]) == pytest.approx(0.3 * 4)
+    with pytest.raises(ulam.FatalError, match="index -131069 out of range"):
+        ulam.StanModel(INTS, data={"N": 0, "M": 1, "z": [0, 0, 0]}, opt_level=level).log_density([0.3])
+
+
+@pytest.mark.parametrize(("n", "x"), [(1000, 700.3), (1001, 501.0), (1001, 1e9), (5000, 2500.2)])
+def test_many_terms_of_the_multivariate_gamma_function(n: int, x: float) -> None:
+    model = ulam.StanModel("data { int n; } parameters { real x; } model { target += lmgamma(n, x); }", {"n": n})
+    terms = [math.lgamma(x + (1 - j) / 2) for j in range(1, n + 1)]
+    expected = math.fsum([0.25 * math.log(math.pi) * n * (n - 1), *terms])
+    assert model.log_density([x]) == pytest.approx(expected, rel=1e-14)
+    step = 1e-4 * x
+    slope = (model.log_density([x + step]) - model.log_density([x - step])) / (2 * step)
+    assert model.log_density_gradient([x])[1][0] == pytest.approx(slope, rel=1e-4)
+
+
+def test_wrong_int_data_are_the_one_error() -> None:
+    program = "data { int<lower=0> N; vector[N] y; matrix[N, 2] g; } parameters { real a; } model { }"
+    with pytest.raises(ulam.DataError) as caught:
+        ulam.StanModel(program, data={"N": -3, "y": [1], "g": [[1, 2]]})
+    (problem,) = caught.value.problems
+    assert "'N' is -3, but must be greater than or equal to 0" in problem
