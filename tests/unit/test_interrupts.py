@@ -95,6 +95,11 @@ def tidy() -> Iterator[None]:
     assert library().ulam_scope_depth() == 0
 
 
+def at(x: float) -> Any:
+    """The point of a program with one parameter."""
+    return np.array([x])
+
+
 def interrupt(after: float = SOON) -> threading.Timer:
     """SIGINT for this process, later."""
     timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
@@ -124,17 +129,17 @@ def test_endless_programs_are_interrupted(program: str, level: int) -> None:
     if program == RECURSIVE and level == 3:
         return  # the call has no effect, and is not there
     model = ulam.StanModel(program, opt_level=level)
-    raised(lambda: model.log_density([0.3]))
-    raised(lambda: model.log_density_gradient([0.3]))
+    raised(lambda: model.log_density(at(0.3)))
+    raised(lambda: model.log_density_gradient(at(0.3)))
 
 
 def test_kernels_are_interrupted_and_the_context_is_as_it_was() -> None:
     long, short = (ulam.StanModel(KERNELS, {"n": n}) for n in (400, 20))
-    expected = short.log_density_gradient([0.3])
-    raised(lambda: long.log_density_gradient([0.3]))
+    expected = short.log_density_gradient(at(0.3))
+    raised(lambda: long.log_density_gradient(at(0.3)))
     with pytest.raises(ulam.TimeLimit):
-        long.log_density_gradient([0.3], time_limit=SOON)
-    value, gradient = short.log_density_gradient([0.3])
+        long.log_density_gradient(at(0.3), time_limit=SOON)
+    value, gradient = short.log_density_gradient(at(0.3))
     assert value == expected[0] and np.array_equal(gradient, expected[1])
 
 
@@ -142,7 +147,7 @@ def test_binding_is_interrupted() -> None:
     raised(lambda: ulam.StanModel(ENDLESS_DATA, {"y": 0.5}))
     with pytest.raises(ulam.TimeLimit):
         ulam.StanModel(ENDLESS_DATA, {"y": 0.5}, time_limit=SOON)
-    assert ulam.StanModel(ENDLESS_DATA, {"y": 2.0}).log_density([2.0]) == 0
+    assert ulam.StanModel(ENDLESS_DATA, {"y": 2.0}).log_density(at(2.0)) == 0
 
 
 def test_time_limits(loop: ulam.StanModel) -> None:
@@ -153,15 +158,15 @@ def test_time_limits(loop: ulam.StanModel) -> None:
         assert time.monotonic() - begun >= 0.1
         return found.value
 
-    limited(lambda: loop.log_density([0.3], time_limit=0.1))
-    limited(lambda: loop.log_density_gradient([0.3], time_limit=0.1))
+    limited(lambda: loop.log_density(at(0.3), time_limit=0.1))
+    limited(lambda: loop.log_density_gradient(at(0.3), time_limit=0.1))
     limited(lambda: loop.laplace(time_limit=0.1))
-    limited(lambda: loop.track_density([0.3], time_limit=0.1))
+    limited(lambda: loop.track_density(at(0.3), time_limit=0.1))
     assert limited(lambda: loop.optimize(init=[0.0], time_limit=0.1)).result is None
-    assert loop.log_density([-20.0], time_limit=100) == -20
+    assert loop.log_density(at(-20.0), time_limit=100) == -20
     for wrong in (0, -1, float("nan"), True, "1"):
         with pytest.raises(ValueError, match="positive number of seconds"):
-            loop.log_density([-20.0], time_limit=wrong)  # pyright: ignore[reportArgumentType]
+            loop.log_density(at(-20.0), time_limit=wrong)  # pyright: ignore[reportArgumentType]
 
 
 def test_the_limit_that_ends_first_is_told() -> None:
@@ -212,7 +217,7 @@ def test_calls_of_other_threads_end_with_interrupted(loop: ulam.StanModel) -> No
         except BaseException as error:
             ends.append(error)
 
-    works = [lambda: loop.log_density([0.3]), lambda: loop.optimize(init=[0.3])]
+    works = [lambda: loop.log_density(at(0.3)), lambda: loop.optimize(init=[0.3])]
     threads = [threading.Thread(target=call, args=(work,)) for work in works]
     for thread in threads:
         thread.start()
@@ -225,15 +230,15 @@ def test_calls_of_other_threads_end_with_interrupted(loop: ulam.StanModel) -> No
 def test_a_handler_that_raises_nothing(loop: ulam.StanModel) -> None:
     heard: list[int] = []
     signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
-    raised(lambda: loop.log_density([0.3]), ulam.Interrupted)
+    raised(lambda: loop.log_density(at(0.3)), ulam.Interrupted)
     assert heard == [signal.SIGINT]
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def test_a_short_entry_that_turns_out_to_be_long(loop: ulam.StanModel) -> None:
     """Short runs take no share of the handlers; one that is long after all is found by the watcher."""
-    assert [loop.log_density([-20.0]) for _ in range(5)] == [-20.0] * 5
-    raised(lambda: loop.log_density([0.3]))
+    assert [loop.log_density(at(-20.0)) for _ in range(5)] == [-20.0] * 5
+    raised(lambda: loop.log_density(at(0.3)))
 
 
 def test_the_host_keeps_default_and_ignored_signals(loop: ulam.StanModel) -> None:
@@ -247,7 +252,7 @@ def test_the_host_keeps_default_and_ignored_signals(loop: ulam.StanModel) -> Non
 
 def test_contexts_of_c_touch_no_handler(loop: ulam.StanModel) -> None:
     before = handlers()
-    loop.log_density([-20.0])
+    loop.log_density(at(-20.0))
     unit = next(unit for unit in loop.loaded_units() if unit.name == "value_propto")
     context, theta, seen = Context(stoppable=False), np.array([0.3]), []
 
@@ -277,19 +282,19 @@ def test_steps_that_are_held_are_interrupted_at_checkpoints() -> None:
 def test_stops_at_random_moments_leave_everything_usable(capfd: pytest.CaptureFixture[str]) -> None:
     """Of a program that allocates, prints and has profile regions; what it computes afterwards has the same bits."""
     model, rng = ulam.StanModel(BUSY, capture_stan_prints=False), random.Random(1)
-    expected, constrained = model.log_density_gradient([0.3]), model.new_rng(1)
+    expected, constrained = model.log_density_gradient(at(0.3)), model.new_rng(1)
     stopped = 0
     for _ in range(150):
         limit = rng.uniform(1e-5, 6e-4)
         try:
-            model.log_density_gradient([0.3], time_limit=limit)
-            model.param_constrain([0.3], include_gq=True, rng=constrained, time_limit=limit)
+            model.log_density_gradient(at(0.3), time_limit=limit)
+            model.param_constrain(at(0.3), include_gq=True, rng=constrained, time_limit=limit)
         except ulam.TimeLimit:
             stopped += 1
     assert stopped > 10
-    value, gradient = model.log_density_gradient([0.3])
+    value, gradient = model.log_density_gradient(at(0.3))
     assert value == expected[0] and np.array_equal(gradient, expected[1])
-    assert np.isfinite(model.param_constrain([0.3], include_gq=True, rng=constrained)).all()
+    assert np.isfinite(model.param_constrain(at(0.3), include_gq=True, rng=constrained)).all()
     assert model.profiler is not None and model.profiler.overhead().inside >= 0
     capfd.readouterr()
 
@@ -304,7 +309,7 @@ def test_rounding_of_the_caller_is_restored(loop: ulam.StanModel) -> None:
     libm.fesetround(upward)
     try:
         with pytest.raises(ulam.TimeLimit):
-            loop.log_density([0.3], time_limit=0.05)
+            loop.log_density(at(0.3), time_limit=0.05)
         assert libm.fegetround() == upward
     finally:
         libm.fesetround(0)
@@ -380,7 +385,7 @@ def test_kernels_hold_nothing(tmp_path: Path) -> None:
         target = tmp_path / f"{path.parent.name}_{path.stem}.o"
         subprocess.run(["cc", *flags, "-c", str(path), "-o", str(target)], check=True)
         listed = subprocess.run(["nm", str(target)], capture_output=True, text=True, check=True).stdout.splitlines()
-        symbols += [(path.name, *line.split()[-2:]) for line in listed]  # pyright: ignore[reportArgumentType]
+        symbols += [(path.name, line.split()[-2], line.split()[-1]) for line in listed]
     defined = {name for _, kind, name in symbols if kind in "TW"}
     for file, kind, name in symbols:
         assert kind != "U" or name in defined or LEFT_ANYWHERE.fullmatch(name), f"{file} uses {name}"
