@@ -45,10 +45,19 @@ def c_compiler() -> str | None:
     return shutil.which(os.environ.get("CC", "cc"))
 
 
-def build_runtime(flags: Sequence[str] = (), *, folder: Path = BUILDS) -> Path:
-    """The shared library of the runtime, compiled with setup.py's flags and then these."""
+def build_runtime(
+    flags: Sequence[str] = (),
+    *,
+    folder: Path = BUILDS,
+    compiler: str | None = None,
+    library_dirs: Sequence[str | Path] | None = None,
+) -> Path:
+    """The shared library of the runtime, compiled with setup.py's flags and then these.
+
+    For another processor: its compiler, and where its build of NumPy's library of distributions is.
+    """
     settings = extension()
-    compiler = c_compiler()
+    compiler = compiler or c_compiler()
     if compiler is None:
         raise RuntimeError("there is no C compiler")
     sources = [ROOT / source for source in settings["sources"]]
@@ -70,7 +79,8 @@ def build_runtime(flags: Sequence[str] = (), *, folder: Path = BUILDS) -> Path:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_one, sources, objects))
         linked = Path(scratch) / "runtime.so"
-        libraries = [f"-L{path}" for path in settings["library_dirs"]] + [f"-l{name}" for name in settings["libraries"]]
+        folders = settings["library_dirs"] if library_dirs is None else library_dirs
+        libraries = [f"-L{path}" for path in folders] + [f"-l{name}" for name in settings["libraries"]]
         # `-shared` behind the flags: sanitizers are named again when linking
         subprocess.run([compiler, *flags, "-shared", *map(str, objects), *libraries, "-o", str(linked)], check=True)
         linked.replace(library)

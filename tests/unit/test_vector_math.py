@@ -53,6 +53,14 @@ REFERENCE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 # largest error allowed, in units in the last place
 LIMITS = {"exp": 0.8, "log": 0.85, "log1p": 0.9, "log1m": 0.9, "expm1": 1.2, "inv_logit": 1.5, "tanh": 1.6}
 DEFAULT_LIMIT = 1.8
+# Without a fused multiply-add, products round before they are added: up to half a unit in the sum of the last two terms,
+# and half of that from the one before.
+UNFUSED = 0.75
+
+
+def limit(name: str) -> float:
+    return LIMITS.get(name, DEFAULT_LIMIT) + (0.0 if jit.host().fused else UNFUSED)
+
 
 TINY = np.finfo(float).smallest_subnormal
 SPECIAL = np.array([
@@ -97,7 +105,7 @@ def test_accuracy(name: str) -> None:
     with np.errstate(all="ignore"):
         error = errors_in_ulp(emission.elementwise(name)(x), REFERENCE[name](x.astype(L)))
     worst = int(np.argmax(error))
-    assert error[worst] <= LIMITS.get(name, DEFAULT_LIMIT), f"{name}({x[worst]!r}): {error[worst]} ulp"
+    assert error[worst] <= limit(name), f"{name}({x[worst]!r}): {error[worst]} ulp"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
