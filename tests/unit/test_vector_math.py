@@ -53,8 +53,7 @@ REFERENCE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 # largest error allowed, in units in the last place
 LIMITS = {"exp": 0.8, "log": 0.85, "log1p": 0.9, "log1m": 0.9, "expm1": 1.2, "inv_logit": 1.5, "tanh": 1.6}
 DEFAULT_LIMIT = 1.8
-# Without a fused multiply-add, products round before they are added: up to half a unit in the sum of the last two terms,
-# and half of that from the one before.
+# Without a fused multiply-add, products round before they are added: half a unit in the last sum, a quarter before it.
 UNFUSED = 0.75
 
 
