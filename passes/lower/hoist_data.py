@@ -13,9 +13,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.library.kernels import KERNELS
+from ulam.passes.analysis.constants import constant_integer
 from ulam.passes.analysis.effects_low import viewed, written_buffers
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import is_inside, terminator
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp)
@@ -61,9 +62,12 @@ def _data_only(block: Block) -> list[Operation]:
     candidates: dict[Operation, bool] = {}
     inputs: dict[Operation, list[Operation]] = {}
     writers: dict[SSAValue, list[Operation]] = {}
+    is_reached = True
     for op in block.ops:
-        makers = _inputs(op, block) if _may_move(op) else None
+        makers = _inputs(op, block) if is_reached and _may_move(op) else None
         candidates[op] = makers is not None
+        # What stands behind a check that fails surely may rely on it, such as on a size that fits.
+        is_reached = is_reached and not (isinstance(op, rt.CheckOp) and constant_integer(op.ok) == 0)
         inputs[op] = makers or []
         for inner in op.walk():
             for buffer in written_buffers(inner):
@@ -182,20 +186,8 @@ class _Mover:
     def _through_slot(self, value: SSAValue) -> None:
         slot = IntegerAttr(self.n_slots, i64)
         self.n_slots += 1
+        value = self._lasting(value)
         owner = value.owner
-        if isinstance(owner, rt.AllocOp):
-            persistent = rt.AllocBoundOp.create(
-                operands=(owner.count,),
-                result_types=(value.type,),
-                properties={} if owner.site is None else {"site": owner.site},
-                location=owner.location,
-            )
-            self.bind.insert_op_before(persistent, owner)
-            if owner.zero is not None:
-                self._zero(persistent.results[0], owner)
-            value.replace_all_uses_with(persistent.results[0])
-            owner.detach()
-            value, owner = persistent.results[0], persistent
         assert isinstance(owner, Operation)
         self.bind.insert_op_after(rt.SetBoundOp.create(operands=(value,), properties={"slot": slot}), owner)
         read = rt.BoundOp.create(result_types=(value.type,), properties={"slot": slot})
@@ -205,7 +197,45 @@ class _Mover:
             if self._is_outside(use.operation):
                 use.operation.operands[use.index] = read.results[0]
 
+    def _lasting(self, value: SSAValue) -> SSAValue:
+        """`value`; if it is a buffer, it and all that it may be part of are from now on in memory that outlives `bind`.
+
+        Of a buffer that an op with regions gives, that may be any that is allocated within it or handed to it.
+        """
+        if not isinstance(value.type, rt.BufferType):
+            return value
+        owner = viewed(value).owner
+        if isinstance(owner, rt.AllocOp):
+            lasting = self._make_lasting(owner)
+            return lasting if value is owner.res else value
+        assert isinstance(owner, Operation)
+        for inner in list(owner.walk()):
+            if isinstance(inner, rt.AllocOp):
+                self._make_lasting(inner)
+        for inner in owner.walk():
+            for operand in inner.operands:
+                if not is_inside(operand, owner):
+                    self._lasting(operand)
+        return value
+
+    def _make_lasting(self, owner: rt.AllocOp) -> SSAValue:
+        """Puts an allocation of memory of bound data in the place of one from the arena; the new buffer."""
+        persistent = rt.AllocBoundOp.create(
+            operands=(owner.count,),
+            result_types=(owner.res.type,),
+            properties={} if owner.site is None else {"site": owner.site},
+            location=owner.location,
+        )
+        assert owner.parent is not None
+        owner.parent.insert_op_before(persistent, owner)
+        if owner.zero is not None:
+            self._zero(persistent.results[0], owner)
+        owner.res.replace_all_uses_with(persistent.results[0])
+        owner.detach()
+        return persistent.results[0]
+
     def _zero(self, buffer: SSAValue, owner: rt.AllocOp) -> None:
         zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": FloatAttr(0.0, f64)})
         fill = rt.FillOp.create(operands=(buffer, zero.results[0], owner.count), properties={"initial": UnitAttr()})
-        self.bind.insert_ops_before([zero, fill], owner)
+        assert owner.parent is not None
+        owner.parent.insert_ops_before([zero, fill], owner)
