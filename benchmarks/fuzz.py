@@ -6,13 +6,15 @@
 
 The programs that are mutated are those of this project and of the folders of --corpus, as checkouts of stan-dev/stanc3
 and stan-dev/posteriordb. Cases run in processes of their own, some at a time: a crash is one failure. --state is a file
-with the number of the next case: a run that was ended goes on there. Failures are printed with their number; `--first N
---count 1 --show` prints the program of one.
+with the number of the next case: a run that was ended goes on there. Failures are printed with their number, and what a
+time limit of ulam's ended, which may be an endless program, as slow; `--first N --count 1 --show` prints the program of
+one.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import resource
 import subprocess
 import sys
@@ -26,6 +28,8 @@ sys.path.insert(0, str(HERE.parent.parent / "tests" / "unit"))
 
 IN_A_PROCESS = {"checker": 1000, "compile": 20, "data": 500}
 SECONDS_A_CASE = {"checker": 5, "compile": 120, "data": 10}
+HARD_LIMIT = 600
+"""Seconds after which a case ends its process: its own limits have not ended it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     while first < last:
         count = min(IN_A_PROCESS[arguments.what], last - first)
         done, found = batch(arguments, first, count)
-        failures += len(found)
+        failures += sum(line.startswith("failure ") for line in found)
         first += done
         for line in found:
             print(line, flush=True)
@@ -67,12 +71,14 @@ def batch(arguments: argparse.Namespace, first: int, count: int) -> tuple[int, l
     try:
         finished = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=limit)
         output, status = finished.stdout, finished.returncode
-        trouble = finished.stderr.strip().splitlines()[-1:] if status else []
+        errors = finished.stderr.strip().splitlines()
+        dumped = any(line.startswith(("Timeout (", "Fatal Python error")) for line in errors)
+        trouble = (errors[:5] if dumped else errors[-1:]) if status else []
     except subprocess.TimeoutExpired as error:
         output, status, trouble = (error.stdout or b"").decode(errors="replace"), "time", [f"more than {limit} s"]
     lines = output.splitlines()
     begun = [int(line.split()[1]) for line in lines if line.startswith("case ")]
-    found = [line for line in lines if line.startswith("failure ")]
+    found = [line for line in lines if line.startswith(("failure ", "slow "))]
     if status == 0:
         return count, found
     at = begun[-1] if begun else first
@@ -81,7 +87,7 @@ def batch(arguments: argparse.Namespace, first: int, count: int) -> tuple[int, l
 
 def work(arguments: argparse.Namespace) -> int:
     """The cases themselves."""
-    from fuzzing import check_mutant, compile_mutant, data_case
+    from fuzzing import SLOW, check_mutant, compile_mutant, data_case
     from program_mutations import corpus_of, mutant, own_corpus
 
     corpus = corpus_of([*own_corpus(), *arguments.corpus])
@@ -96,12 +102,16 @@ def work(arguments: argparse.Namespace) -> int:
         if arguments.show and arguments.what != "data":
             print(mutant(corpus, arguments.seed, number))
         print(f"case {number}", flush=True)
+        faulthandler.dump_traceback_later(HARD_LIMIT, exit=True)  # whatever holds it, native code too
         problem = cases[arguments.what](number)
-        if problem is not None:
+        if problem is not None and problem.startswith(SLOW):
+            print(f"slow {number}: {problem[len(SLOW) :]}", flush=True)
+        elif problem is not None:
             print(f"failure {number}: {problem}".replace("\n", " | "), flush=True)
         memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     if arguments.what != "compile" and len(memory) >= 500 and memory[-1] > memory[len(memory) // 2] + 50_000:
         print(f"failure {arguments.first}: memory grew from {memory[len(memory) // 2]} to {memory[-1]} kB")
+    faulthandler.cancel_dump_traceback_later()
     return 0
 
 

@@ -33,6 +33,10 @@ from ulam.runtime.errors import ArgumentError, InternalCompilerError, UlamError
 
 SECONDS = 60
 """The longest that one case may take, on a busy machine."""
+RUN_SECONDS = 20
+"""The longest that a call of a mutated program may take, which may be endless; the constructor runs a part of it."""
+SLOW = "slow: "
+"""How results begin that are no failures, but were ended."""
 
 
 class TooLong(BaseException):
@@ -148,29 +152,33 @@ def compile_mutant(corpus: Sequence[str], seed: int, number: int) -> str | None:
             with within(4 * SECONDS), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 data = random_data(text, random.Random(f"data {seed}:{number}"))
-                results.append(_run(text, data, level))
+                results.append(run(text, data, level))
         except (InternalCompilerError, TooLong) as error:
             return f"level {level}: {_told(error)}"
         except (UlamError, ArgumentError, MemoryError) as error:
             results.append(type(error).__name__)
         except Exception as error:
             return f"level {level}: {_told(error)}"
-    if "TimeLimit" in results or "MemoryError" in results:
-        return None  # a level may be so much slower
+    if "TimeLimit" in results:
+        return f"{SLOW}{', '.join(results)}"
+    if "MemoryError" in results:
+        return None  # a level may need so much more
     return None if results[0] == results[1] else f"levels 0 and 3 differ: {results[0]}, {results[1]}"
 
 
-def _run(text: str, data: dict[str, Any], level: int) -> str:
-    model = ulam.StanModel(text, data, opt_level=level, cache=False, capture_stan_prints=True)
+def run(text: str, data: dict[str, Any], level: int, seconds: float = RUN_SECONDS) -> str:
+    """What a program came to: "value", or the name of the error of its gradient. Other errors are raised."""
+    # SIGALRM, as in `within`, does not leave native code: only a limit does.
+    model = ulam.StanModel(text, data, opt_level=level, cache=False, capture_stan_prints=True, time_limit=3 * seconds)
     theta = np.linspace(-0.7, 0.9, model.param_unc_num())
     outcome = "value"
     try:
-        model.log_density_gradient(theta, time_limit=20)
+        model.log_density_gradient(theta, time_limit=seconds)
     except InternalCompilerError:
         raise
     except UlamError as error:
         outcome = type(error).__name__
-    model.param_constrain(theta, include_tp=True, include_gq=True, rng=model.new_rng(1), time_limit=20)
+    model.param_constrain(theta, include_tp=True, include_gq=True, rng=model.new_rng(1), time_limit=seconds)
     return outcome
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ulam.runtime.errors import TimeLimit
+
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fuzzing import TooLong, check, check_mutant, compile_mutant, data_case, within  # noqa: E402
+from fuzzing import SLOW, TooLong, check, check_mutant, compile_mutant, data_case, run, within  # noqa: E402
 from program_mutations import corpus_of, mutant, own_corpus  # noqa: E402
 
 CORPUS = corpus_of(own_corpus())
@@ -30,7 +32,18 @@ def test_mutants_are_reproducible_and_of_both_kinds() -> None:
 
 @pytest.mark.usefixtures("quick_code")
 def test_mutants_that_are_taken_run_or_are_rejected() -> None:
-    assert {n: problem for n in range(12) if (problem := compile_mutant(CORPUS, SEED, n)) is not None} == {}
+    found = {n: compile_mutant(CORPUS, SEED, n) for n in range(12)}
+    assert {n: problem for n, problem in found.items() if problem is not None and not problem.startswith(SLOW)} == {}
+
+
+@pytest.mark.usefixtures("quick_code")
+@pytest.mark.parametrize("block", ["transformed data", "model"])
+def test_programs_without_end_are_ended(block: str) -> None:
+    try:
+        outcome = run(f"{block} {{ while (1) continue; }}", {}, 0, seconds=0.2)
+    except TimeLimit:  # by the constructor
+        outcome = "TimeLimit"
+    assert outcome == "TimeLimit"
 
 
 def test_odd_data_are_taken_or_reported(tmp_path: Path) -> None:
