@@ -246,7 +246,7 @@ class StanModel(TrackedModel):
             return limited(time_limit, self.log_density, theta_unc, propto=propto, jacobian=jacobian)
         unit = self._values.get(propto)
         if unit is None:  # compiling and the run are one call: what stops the one also stops the other
-            again = partial(self.log_density, theta_unc, propto=bool(propto), jacobian=jacobian)
+            again = partial(StanModel.log_density, self, theta_unc, propto=bool(propto), jacobian=jacobian)
             return stoppable(lambda: self._density_unit("value", propto, theta_unc, jacobian) and again())
         space = self._take()
         try:
@@ -276,7 +276,8 @@ class StanModel(TrackedModel):
             return limited(time_limit, call, theta_unc, propto=propto, jacobian=jacobian, out=out)
         unit = self._gradients.get(propto)
         if unit is None:
-            again = partial(self.log_density_gradient, theta_unc, propto=bool(propto), jacobian=jacobian, out=out)
+            options = {"propto": bool(propto), "jacobian": jacobian, "out": out}
+            again = partial(StanModel.log_density_gradient, self, theta_unc, **options)
             return stoppable(lambda: self._density_unit("gradient", propto, theta_unc, jacobian) and again())
         target = None if out is None else writable(out, self._shape)
         space = self._take()

@@ -182,7 +182,7 @@ void ulam_profile_enter(ulam_profile *profile) {
   profile->depth = 0;
   profile->current = tree_of(profile, thread);
   if (profile->clock.thread != thread) ulam_thread_clock_watch(&profile->clock, thread);
-  profile->start = ulam_begin_ticks(&profile->clock, &profile->lost);
+  profile->start = ulam_moment(&profile->clock, &profile->lost);
 }
 
 static ulam_sweep_times *sweep_of(node *n, int32_t kind) {
@@ -190,7 +190,7 @@ static ulam_sweep_times *sweep_of(node *n, int32_t kind) {
 }
 
 void ulam_profile_leave(ulam_profile *profile, int32_t status) {
-  int64_t now = ulam_read_ticks(), lost = ulam_lost_ticks(&profile->clock, now);
+  int64_t lost, now = ulam_moment(&profile->clock, &lost);
   if (profile->current) {
     ++profile->current->root.passes;
     ulam_count_pass(&profile->current->root.forward, now - profile->start, lost - profile->lost);
@@ -274,7 +274,7 @@ static int32_t begin(ulam_context *ctx, int32_t region, int32_t named, int32_t k
   f->node = n;
   f->named = named;
   f->kind = kind;
-  f->start = ulam_begin_ticks(&profile->clock, &f->lost);
+  f->start = ulam_moment(&profile->clock, &f->lost);
   return 1;
 }
 
@@ -287,13 +287,14 @@ int32_t ulam_profile_begin(ulam_context *ctx, int32_t region, int32_t named, int
   return fine;
 }
 
-static void end(ulam_profile *profile, int32_t named, int32_t kind, int64_t now) {
+static void end(ulam_profile *profile, int32_t named, int32_t kind) {
+  int64_t lost, now = ulam_moment(&profile->clock, &lost);
   activity *a = &profile->active[named];
   count_pass(profile, a->node, kind);
   if (--a->depth > 0) return;
   frame *f = &profile->frames[--profile->depth];
   int64_t elapsed = now - f->start;
-  ulam_count_pass(sweep_of(f->node, kind), elapsed, ulam_lost_ticks(&profile->clock, now) - f->lost);
+  ulam_count_pass(sweep_of(f->node, kind), elapsed, lost - f->lost);
   if (profile->event_capacity) {
     ulam_profile_event *event = &profile->events[profile->event_count++ % profile->event_capacity];
     event->thread = profile->current->thread;
@@ -306,12 +307,11 @@ static void end(ulam_profile *profile, int32_t named, int32_t kind, int64_t now)
 }
 
 void ulam_profile_end(ulam_context *ctx, int32_t region, int32_t named, int32_t kind) {
-  int64_t now = ulam_read_ticks();
   ulam_profile *profile = ctx->services->profile;
   (void)region;
   if (profile == NULL || profile->depth == 0) return;
   ulam_mask();
-  end(profile, named, kind, now);
+  end(profile, named, kind);
   ulam_unmask();
 }
 
@@ -323,14 +323,37 @@ void ulam_profile_entries(ulam_context *ctx, int64_t kept, int64_t others) {
   n->others += others;
 }
 
+/* Ticks of a node's sweeps without outliers: its own, and those of what is nested, which it contains. Never less than
+ * what is nested in it. The root has both sweeps in its forward time. */
+static void usual_ticks(const node *n, int64_t *outliers, int64_t *forward, int64_t *reverse) {
+  int64_t reverse_outliers, forward_excess, reverse_excess;
+  ulam_outliers(&n->forward, outliers, &forward_excess);
+  ulam_outliers(&n->reverse, &reverse_outliers, &reverse_excess);
+  *outliers += reverse_outliers;
+  int64_t nested[2] = {0, 0}, nested_excess[2] = {0, 0};
+  for (const node *child = n->child; child; child = child->sibling) {
+    int64_t ignored, usual[2];
+    usual_ticks(child, &ignored, &usual[0], &usual[1]);
+    int64_t all[2] = {child->forward.ticks, child->reverse.ticks};
+    for (int sweep = 0; sweep < 2; ++sweep) {
+      int into = n->parent == NULL ? 0 : sweep;
+      nested[into] += usual[sweep];
+      nested_excess[into] += all[sweep] - usual[sweep];
+    }
+  }
+  int64_t taken = forward_excess > nested_excess[0] ? forward_excess : nested_excess[0];
+  *forward = n->forward.ticks - taken > nested[0] ? n->forward.ticks - taken : nested[0];
+  taken = reverse_excess > nested_excess[1] ? reverse_excess : nested_excess[1];
+  *reverse = n->reverse.ticks - taken > nested[1] ? n->reverse.ticks - taken : nested[1];
+}
+
 /* A node, and behind it all below it. */
 static int64_t write_rows(const tree *t, const node *n, int64_t parent_row, ulam_profile_row *rows, int64_t count,
                           int64_t capacity) {
   int64_t row = count++;
   if (row < capacity) {
-    int64_t forward_outliers, reverse_outliers, forward_excess, reverse_excess;
-    ulam_outliers(&n->forward, &forward_outliers, &forward_excess);
-    ulam_outliers(&n->reverse, &reverse_outliers, &reverse_excess);
+    int64_t outliers, forward, reverse;
+    usual_ticks(n, &outliers, &forward, &reverse);
     rows[row] = (ulam_profile_row){
         .thread = t->thread,
         .phase = t->phase,
@@ -338,11 +361,11 @@ static int64_t write_rows(const tree *t, const node *n, int64_t parent_row, ulam
         .region = n->region,
         .passes = n->passes,
         .gradient_passes = n->gradient_passes,
-        .forward_ticks = n->forward.ticks - forward_excess,
-        .reverse_ticks = n->reverse.ticks - reverse_excess,
+        .forward_ticks = forward,
+        .reverse_ticks = reverse,
         .wall_ticks = n->forward.wall + n->reverse.wall,
-        .outlier_passes = forward_outliers + reverse_outliers,
-        .outlier_ticks = forward_excess + reverse_excess,
+        .outlier_passes = outliers,
+        .outlier_ticks = n->forward.ticks - forward + n->reverse.ticks - reverse,
         .kept = n->kept,
         .others = n->others,
     };

@@ -26,13 +26,14 @@ void ulam_thread_clock_watch(ulam_thread_clock *clock, int64_t thread) {
   clock->thread = thread;
   clock->slice = slice_ticks();
   clock->lost = 0;
-  clock->wall = nanoseconds(CLOCK_MONOTONIC);
   clock->processor = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  clock->wall = nanoseconds(CLOCK_MONOTONIC);
   clock->ticks = ulam_read_ticks();
 }
 
 void ulam_thread_clock_read(ulam_thread_clock *clock) {
-  int64_t wall = nanoseconds(CLOCK_MONOTONIC), processor = nanoseconds(CLOCK_THREAD_CPUTIME_ID), ticks = ulam_read_ticks();
+  int64_t processor = nanoseconds(CLOCK_THREAD_CPUTIME_ID), wall = nanoseconds(CLOCK_MONOTONIC);
+  int64_t ticks = ulam_read_ticks();
   int64_t passed = wall - clock->wall, waited = passed - (processor - clock->processor);
   if (waited > SHORTEST_WAIT && passed > 0)
     clock->lost += (int64_t)((double)waited * ((double)(ticks - clock->ticks) / (double)passed));

@@ -49,17 +49,16 @@ typedef struct {
 void ulam_thread_clock_watch(ulam_thread_clock *clock, int64_t thread);
 void ulam_thread_clock_read(ulam_thread_clock *clock);
 
-/* What was lost up to now. */
-static inline int64_t ulam_lost_ticks(ulam_thread_clock *clock, int64_t now) {
-  if (now - clock->ticks > clock->slice) ulam_thread_clock_read(clock);
-  return clock->lost;
-}
-
-/* When something begins, and what was lost by then. */
-static inline int64_t ulam_begin_ticks(ulam_thread_clock *clock, int64_t *lost) {
+/* The time, and what was lost by then. A thread that waits often begins to as it asks for its clock; so the time is that
+ * after the answer, and the wait is in both. */
+static inline int64_t ulam_moment(ulam_thread_clock *clock, int64_t *lost) {
   int64_t now = ulam_read_ticks();
-  *lost = ulam_lost_ticks(clock, now);
-  return clock->ticks > now ? clock->ticks : now; /* the clock was read just now, which took a while */
+  if (now - clock->ticks > clock->slice) {
+    ulam_thread_clock_read(clock);
+    now = clock->ticks;
+  }
+  *lost = clock->lost;
+  return now;
 }
 
 static inline int ulam_length_class(int64_t ticks) {

@@ -21,8 +21,12 @@ def busy(seconds: float) -> Callable[[], None]:
     return run
 
 
-def recorded(passes: Sequence[Callable[[], None]]) -> tuple[ProfileRow, ProfileRow]:
-    """Evaluations of one pass through a region each, which does what is given: the rows of both."""
+CURRENT: list[int] = []
+"""Addresses of the contexts in which passes run."""
+
+
+def recorded(passes: Sequence[Callable[[], None]]) -> list[ProfileRow]:
+    """Evaluations of one pass through a region each, which does what is given: the rows of both, and of others."""
     context = Context()
     context.attach_profile(0)
     runtime = library()
@@ -33,15 +37,17 @@ def recorded(passes: Sequence[Callable[[], None]]) -> tuple[ProfileRow, ProfileR
         @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
         def evaluation(address: int, bound: int, work: Callable[[], None] = work) -> int:
             begin(address, 0, 0, 0)
+            CURRENT.append(address)
             work()
+            CURRENT.pop()
             end(address, 0, 0, 0)
             return 0
 
         entry = ctypes.cast(evaluation, ctypes.c_void_p).value
         assert entry and context.run_plain(entry, 0) == 0
-    whole, region = context.profile_rows()
-    assert (whole.region, region.region, region.passes) == (-1, 0, len(passes))
-    return whole, region
+    rows = context.profile_rows()
+    assert [row.region for row in rows[:2]] == [-1, 0] and rows[1].passes == len(passes)
+    return rows
 
 
 def seconds(ticks: int) -> float:
@@ -74,6 +80,26 @@ def test_many_long_passes_do() -> None:
     """Work that is not the same in every pass is no outlier."""
     for row in recorded(([busy(0.0001)] * 9 + [busy(0.004)]) * 5):
         assert seconds(row.forward_ticks) > 0.02 and row.outlier_passes == 0
+
+
+def test_what_is_taken_off_a_region_is_taken_off_what_is_around_it() -> None:
+    """Also where it is no outlier there: a whole is never less than its parts, nor much more."""
+
+    def evaluation(region: float) -> Callable[[], None]:
+        return lambda: (busy(0.001)(), begin_region(), busy(region)(), end_region())[0]
+
+    runtime = library()
+
+    def begin_region() -> None:
+        runtime.ulam_profile_begin(CURRENT[-1], 1, 1, 0)
+
+    def end_region() -> None:
+        runtime.ulam_profile_end(CURRENT[-1], 1, 1, 0)
+
+    rows = recorded([evaluation(0.0001)] * 60 + [evaluation(0.005)] + [evaluation(0.0001)] * 60)
+    outer, inner = rows[1], rows[2]
+    assert inner.outlier_passes == 1 and outer.outlier_passes == 0
+    assert seconds(outer.outlier_ticks) > 0.003 and outer.forward_ticks > inner.forward_ticks
 
 
 @pytest.mark.parametrize("passes", [1, 9])
