@@ -10,9 +10,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from written_parts import main, with_parts
+
 from ulam.tools.options import COMMANDS, OPTIONS, help_rows, long_name, told
 
 DOCUMENT = Path(__file__).with_name("commands.md")
+SCRIPT = Path(__file__).name
 
 
 def commands() -> str:
@@ -53,27 +56,8 @@ PARTS: dict[str, Callable[[], str]] = {"commands": commands, "options": options}
 
 def updated(document: str) -> str:
     """The document with the parts between the markers written anew."""
-    for name, write in PARTS.items():
-        begin, end = (f"<!-- {mark}: {name}, written by docs/list_commands.py -->" for mark in ("begin", "end"))
-        before, found, rest = document.partition(begin)
-        _, ended, after = rest.partition(end)
-        if not found or not ended:
-            raise ValueError(f"{DOCUMENT.name} lacks the markers of {name}")
-        document = f"{before}{begin}\n\n{write()}\n\n{end}{after}"
-    return document
-
-
-def main() -> int:
-    """The script."""
-    current = DOCUMENT.read_text(encoding="utf-8")
-    wanted = updated(current)
-    if "--check" in sys.argv[1:]:
-        if current != wanted:
-            print(f"{DOCUMENT.name} is not current; run python docs/list_commands.py", file=sys.stderr)
-        return int(current != wanted)
-    DOCUMENT.write_text(wanted, encoding="utf-8")
-    return 0
+    return with_parts(document, SCRIPT, PARTS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(DOCUMENT, SCRIPT, updated))

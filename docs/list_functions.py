@@ -14,13 +14,14 @@ from collections.abc import Iterable, Set
 from functools import cache
 from pathlib import Path
 
+from written_parts import main, with_parts
+
 from ulam.frontend import signatures
 from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC
 from ulam.frontend.support import supported_names
 
 LANGUAGE = Path(__file__).with_name("language.md")
-BEGIN = "<!-- begin: written by docs/list_functions.py -->"
-END = "<!-- end: written by docs/list_functions.py -->"
+SCRIPT = Path(__file__).name
 NOT_SUPPORTED = Path(__file__).parent.parent / "tests" / "reference" / "not_supported.txt"
 
 DENSITIES = ("_lpdf", "_lpmf")
@@ -103,23 +104,8 @@ def text() -> str:
 
 def updated(document: str) -> str:
     """The document with the part between the markers written anew."""
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{LANGUAGE.name} lacks the markers")
-    return f"{before}{BEGIN}\n\n{text()}\n\n{END}{after}"
-
-
-def main() -> int:
-    document = LANGUAGE.read_text(encoding="utf-8")
-    new = updated(document)
-    if "--check" in sys.argv[1:]:
-        if new != document:
-            print(f"{LANGUAGE.name} is not current; run python docs/list_functions.py", file=sys.stderr)
-        return int(new != document)
-    LANGUAGE.write_text(new, encoding="utf-8")
-    return 0
+    return with_parts(document, SCRIPT, {"functions": text})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(LANGUAGE, SCRIPT, updated))

@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from written_parts import main, with_parts
+
 from ulam.passes.pipelines import LEVELS, level_pipeline, parse_pipeline, pipeline_text
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 DOCUMENT = Path(__file__).with_name("optimization.md")
-BEGIN = "<!-- begin: written by docs/list_levels.py -->"
-END = "<!-- end: written by docs/list_levels.py -->"
+SCRIPT = Path(__file__).name
 
 
 def _single_passes(pipeline: str) -> Iterator[ModulePass]:
@@ -73,23 +74,8 @@ def text() -> str:
 
 def updated(document: str) -> str:
     """The document with the part between the markers written anew."""
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{DOCUMENT.name} lacks the markers")
-    return f"{before}{BEGIN}\n\n{text()}\n\n{END}{after}"
-
-
-def main() -> int:
-    document = DOCUMENT.read_text(encoding="utf-8")
-    new = updated(document)
-    if "--check" in sys.argv[1:]:
-        if new != document:
-            print(f"{DOCUMENT.name} is not current; run python docs/list_levels.py", file=sys.stderr)
-        return int(new != document)
-    DOCUMENT.write_text(new, encoding="utf-8")
-    return 0
+    return with_parts(document, SCRIPT, {"levels": text})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(DOCUMENT, SCRIPT, updated))

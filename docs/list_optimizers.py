@@ -12,11 +12,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from written_parts import main, with_parts
+
 from ulam.runtime.cmdstan_csv import setting_text
 from ulam.runtime.optimizers.optimize import ALGORITHMS
 from ulam.runtime.optimizers.termination import Termination
 
 DOCUMENT = Path(__file__).with_name("optimizers.md")
+SCRIPT = Path(__file__).name
 
 # The tests in the order in which they are made, with what has to be small. f: log density, g: gradient, x: point.
 TESTS = [
@@ -71,27 +74,8 @@ PARTS: dict[str, Callable[[], str]] = {"options": options, "tests": tests, "ends
 
 def updated(document: str) -> str:
     """The document with the parts between the markers written anew."""
-    for name, write in PARTS.items():
-        begin, end = (f"<!-- {mark}: {name}, written by docs/list_optimizers.py -->" for mark in ("begin", "end"))
-        before, found, rest = document.partition(begin)
-        _, ended, after = rest.partition(end)
-        if not found or not ended:
-            raise ValueError(f"{DOCUMENT.name} lacks the markers of {name}")
-        document = f"{before}{begin}\n\n{write()}\n\n{end}{after}"
-    return document
-
-
-def main() -> int:
-    """The script."""
-    current = DOCUMENT.read_text(encoding="utf-8")
-    wanted = updated(current)
-    if "--check" in sys.argv[1:]:
-        if current != wanted:
-            print(f"{DOCUMENT.name} is not current; run python docs/list_optimizers.py", file=sys.stderr)
-        return int(current != wanted)
-    DOCUMENT.write_text(wanted, encoding="utf-8")
-    return 0
+    return with_parts(document, SCRIPT, PARTS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(DOCUMENT, SCRIPT, updated))

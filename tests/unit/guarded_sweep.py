@@ -6,9 +6,9 @@ import argparse
 import json
 import sys
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import guard_pages
@@ -38,15 +38,8 @@ def program_cases() -> Iterator[tuple[Case, RunOptions]]:
 
 def posterior_cases(folder: Path) -> Iterator[tuple[Case, RunOptions]]:
     """The posteriors of a checkout of posteriordb."""
-    base = folder / "posterior_database"
-    for path in sorted((base / "posteriors").glob("*.json")):
-        info = json.loads(path.read_text(encoding="utf-8"))
-        archive = base / "data" / "data" / f"{info['data_name']}.json.zip"
-        if archive.exists():
-            with zipfile.ZipFile(archive) as z:
-                data = z.read(z.namelist()[0]).decode()
-            model = base / "models" / "stan" / f"{info['model_name']}.stan"
-            yield Case(path.stem, str(model), (data,)), RunOptions(seconds=240)
+    for posterior in import_module("posteriordb").posteriors(folder):  # of benchmarks/, from where this is run
+        yield Case(posterior.name, str(posterior.model), (posterior.data,)), RunOptions(seconds=240)
 
 
 def cases(arguments: argparse.Namespace) -> Iterator[tuple[Case, RunOptions]]:

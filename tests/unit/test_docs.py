@@ -57,10 +57,13 @@ def list_functions() -> ModuleType:
 
 
 def _script(name: str) -> ModuleType:
+    """A script of docs/, which finds its neighbours as if it were run."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        spec.loader.exec_module(module)
     return module
 
 
