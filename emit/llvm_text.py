@@ -123,6 +123,7 @@ class ModuleEmitter:
         parts = [*self._strings_text(), "\n".join(self._declarations.values()), *bodies, *math]
         attributes = "attributes #0 = { nounwind }\nattributes #1 = { nounwind willreturn memory(none) }\n"
         attributes += "attributes #2 = { nounwind cold }\nattributes #3 = { nounwind minsize optsize }\n"
+        attributes += "attributes #4 = { nounwind noinline optnone }\n"
         parts += [attributes, self.flags_text()]
         parts += ["\n".join(self.metadata.lines)]
         return "\n\n".join(part for part in parts if part) + "\n"
@@ -349,13 +350,17 @@ class FunctionEmitter:
         self.line("ret i32 0")
         linkage = "" if entry else "internal "
         name = symbol(function.sym_name.data)
-        head = f"define {linkage}i32 {name}({', '.join(parameters)}) {self.attributes_text()} {{"
+        attributes = "#4" if function.sym_name.data in CHECKS_ONLY else self.attributes_text()
+        head = f"define {linkage}i32 {name}({', '.join(parameters)}) {attributes} {{"
         return "\n".join([head, "entry:", *self.allocas, *self.lines, *self.cold, "}"])
 
     def attributes_text(self) -> str:
         """What follows the parameters of the function."""
         return "#0" if self.bound_is_constant else "#3"  # what binds data runs once
 
+
+CHECKS_ONLY = frozenset({"data_dims"})
+"""Functions of which each part runs once, and computes next to nothing: what LLVM would make of them does not pay."""
 
 _table: dict[type[Operation], Emit] = {}
 
