@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import guard_pages
+import numpy as np
 from guarded_runs import Case, Outcome, RunOptions, run_case
 from indexing_programs import indexing_program
 from runtime_builds import ROOT
@@ -66,7 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             entry = json.loads(line)
             done[entry["name"]] = Outcome(**{**entry, "results": Counter(entry["results"])})
     guard_pages.use_guarded_runtime()
-    ulam.StanModel("parameters { real x; } model { x ~ normal(0, 1); }", cache=False).log_density_gradient([0.5])
+    smallest = ulam.StanModel("parameters { real x; } model { x ~ normal(0, 1); }", cache=False)
+    smallest.log_density_gradient(np.array([0.5]))
     started, outcomes = time.monotonic(), list(done.values())
     for case, options in cases(arguments):
         if case.name in done:
@@ -76,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         outcome = run_case(case, options)
         outcomes.append(outcome)
         if arguments.results is not None:
-            with arguments.results.open("a", encoding="utf-8") as file:
+            with open(arguments.results, "a", encoding="utf-8") as file:
                 file.write(outcome.to_json() + "\n")
         if not outcome.is_good:
             print(outcome.to_json(), flush=True)

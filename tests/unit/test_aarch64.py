@@ -165,7 +165,8 @@ LIBM = {"log_determinant", "log_determinant_spd", "svd", "singular_values", "eig
 def test_kernels_and_pullbacks(here: Remote, there: Remote, case: tuple[str, list[Any], dict[str, int]]) -> None:
     name, inputs, sizes = case
     tolerance = 1e-13 if name in LIBM else 0.0
-    compare(*(call_kernel(side, name, inputs, sizes, [], True) for side in (here, there)), tolerance)
+    one, other = (call_kernel(side, name, inputs, sizes, [], True) for side in (here, there))
+    compare(one, other, tolerance)
 
 
 SIMPLEX = np.array([0.1, 0.2, 0.3, 0.4])  # also ordered, positive
@@ -194,13 +195,14 @@ def test_draws(here: Remote, there: Remote, name: str) -> None:
     inputs, values = random_arguments(name)
     results = [call_kernel(side, name, inputs, {"n": 4}, values, False) for side in (here, there)]
     assert results[0][0] == 0, "the arguments are outside of the domain"
-    compare(*results, 1e-12)
+    compare(results[0], results[1], 1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if name.startswith("sort_")])
 def test_sorting(here: Remote, there: Remote, name: str) -> None:
     x = np.random.default_rng(1).integers(-9, 9, 200)  # with ties
-    compare(*(call_kernel(side, name, [x], {"n": x.size}, [], False) for side in (here, there)), 0.0)
+    one, other = (call_kernel(side, name, [x], {"n": x.size}, [], False) for side in (here, there))
+    compare(one, other, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------ special functions

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from runtime_builds import c_compiler
 from xdsl.dialects import func
@@ -52,7 +53,7 @@ def test_nothing_behind_a_check_that_surely_fails_runs_ahead_of_it() -> None:
         model { array[2] int by = sort_desc(segment(append_array(at, at), 4, 2)); target += by[1]; }"""
     assert not [op for op in lowered(text) if isinstance(op, rt.KernelOp) and _function(op) == "bind"]
     with pytest.raises(ulam.FatalError, match="segment: elements up to 5 asked for, but there are 4"):
-        ulam.StanModel(text, {"at": [1, 2]}, cache=False, opt_level=0).log_density_gradient([])
+        ulam.StanModel(text, {"at": [1, 2]}, cache=False, opt_level=0).log_density_gradient(np.empty(0))
 
 
 def _function(op: Operation) -> str:

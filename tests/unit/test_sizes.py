@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from size_programs import INT_MAX, KINDS, MOST_BYTES, MOST_SIZE, PARAMETERS, PROGRAMS, RESULTS, count, wrapped
 
@@ -134,16 +135,16 @@ generated quantities {
 def test_ints_wrap(level: int) -> None:
     n, most = 65537, INT_MAX
     model = ulam.StanModel(INTS, data={"N": n, "M": most, "z": [most, 2, 3]}, opt_level=level)
-    found = model.param_constrain([0.3], include_gq=True, rng=model.new_rng(1))[1:]
+    found = model.param_constrain(np.array([0.3]), include_gq=True, rng=model.new_rng(1))[1:]
     least = -most - 1
     square = wrapped(n * n)
     by_operators = [square, wrapped(n + most), wrapped(n - 2 * most), least, least, 0, least, wrapped(most + 5)]
     # The loop from M - 2 to M + 3 has no iteration: its upper bound wraps.
     assert list(found) == [*by_operators, 0, wrapped(3 * most - 3), square, least, -1, 2147450880]
     # An index that wraps is one like any other.
-    assert model.log_density([0.3]) == pytest.approx(0.3 * 4)
+    assert model.log_density(np.array([0.3])) == pytest.approx(0.3 * 4)
     with pytest.raises(ulam.FatalError, match="index -131069 out of range"):
-        ulam.StanModel(INTS, data={"N": 0, "M": 1, "z": [0, 0, 0]}, opt_level=level).log_density([0.3])
+        ulam.StanModel(INTS, data={"N": 0, "M": 1, "z": [0, 0, 0]}, opt_level=level).log_density(np.array([0.3]))
 
 
 @pytest.mark.parametrize(("n", "x"), [(1000, 700.3), (1001, 501.0), (1001, 1e9), (5000, 2500.2)])
@@ -151,10 +152,10 @@ def test_many_terms_of_the_multivariate_gamma_function(n: int, x: float) -> None
     model = ulam.StanModel("data { int n; } parameters { real x; } model { target += lmgamma(n, x); }", {"n": n})
     terms = [math.lgamma(x + (1 - j) / 2) for j in range(1, n + 1)]
     expected = math.fsum([0.25 * math.log(math.pi) * n * (n - 1), *terms])
-    assert model.log_density([x]) == pytest.approx(expected, rel=1e-14)
+    assert model.log_density(np.array([x])) == pytest.approx(expected, rel=1e-14)
     step = 1e-4 * x
-    slope = (model.log_density([x + step]) - model.log_density([x - step])) / (2 * step)
-    assert model.log_density_gradient([x])[1][0] == pytest.approx(slope, rel=1e-4)
+    slope = (model.log_density(np.array([x + step])) - model.log_density(np.array([x - step]))) / (2 * step)
+    assert model.log_density_gradient(np.array([x]))[1][0] == pytest.approx(slope, rel=1e-4)
 
 
 def test_wrong_int_data_are_the_one_error() -> None:
