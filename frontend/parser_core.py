@@ -31,6 +31,9 @@ from ulam.frontend.lexer import (
 from ulam.frontend.source import Source
 
 MAX_NESTING = 200  # expressions and statements inside one another; keeps every recursive walk within Python's stack
+# Each `else if`, and each `?:` behind a `:`, stands inside of the one before: a tree as deep as the row is long, which
+# every walk has to descend.
+MAX_BRANCHES = 1000
 MAX_ERRORS = 25
 
 T = TypeVar("T")
@@ -183,6 +186,10 @@ class TokenCursor:
         if kind == "|":
             return "the logical operator is `||`; a single `|` follows the first argument of a density only"
         return None
+
+    def fail_branches(self) -> NoReturn:
+        help = "split the branches into groups, by ranges"
+        self.fail(f"more than {MAX_BRANCHES} branches in a row", "nesting", help)
 
     def fail_nesting(self) -> NoReturn:
         span = self.token_span() if self.at < len(self.kinds) else Span(len(self.source.text), len(self.source.text))

@@ -31,7 +31,7 @@ from ulam.frontend.ast import (
 )
 from ulam.frontend.diagnostics import shortened
 from ulam.frontend.lexer import DOT_INT, IDENTIFIER, IMAGINARY, INT, KEYWORDS, REAL, STRING, TYPE_KEYWORDS
-from ulam.frontend.parser_core import MAX_NESTING, TokenCursor
+from ulam.frontend.parser_core import MAX_BRANCHES, MAX_NESTING, TokenCursor
 
 # Operator → (its binding power, the least power of operators in its right operand; `^` collects those to the right).
 INFIX_POWERS: dict[str, tuple[int, int]] = {
@@ -76,10 +76,7 @@ class ExpressionParser(TokenCursor):
                 if kinds[self.at] == "[" or kinds[self.at] == DOT_INT:
                     self.fail("a transposed expression must be in parentheses to be indexed", help="write `(x')[i]`")
             elif operator == "?":
-                then = self.expression()
-                self.expect(":", "and the value for a false condition")
-                otherwise = self.expression(powers[1])
-                left = Conditional(left, then, otherwise, span=Span(start, otherwise.span.end))
+                left = self._conditionals(left)
             elif operator in POWER_OPERATORS:
                 left = self._powers(operator, left, powers[1])
             else:
@@ -87,6 +84,23 @@ class ExpressionParser(TokenCursor):
                 left = Binary(operator, left, right, span=Span(start, right.span.end))
         self.depth -= 1
         return left
+
+    def _conditionals(self, condition: Expression) -> Expression:
+        """`c ? a : d ? b : e`, which is `c ? a : (d ? b : e)`, behind the first `?`."""
+        heads: list[tuple[Expression, Expression]] = []
+        while True:
+            then = self.expression()
+            self.expect(":", "and the value for a false condition")
+            heads.append((condition, then))
+            if len(heads) > MAX_BRANCHES:
+                self.fail_branches()
+            otherwise = self.expression(INFIX_POWERS["?"][1] + 1)
+            if not self.accept("?"):
+                break
+            condition = otherwise
+        for condition, then in reversed(heads):
+            otherwise = Conditional(condition, then, otherwise, span=Span(condition.span.start, otherwise.span.end))
+        return otherwise
 
     def _powers(self, operator: str, left: Expression, minimum: int) -> Expression:
         """`a ^ b ^ c`, which is `a ^ (b ^ c)`, behind the first operator."""

@@ -39,14 +39,11 @@ from ulam.frontend.ast import (
 )
 from ulam.frontend.diagnostics import Note, shortened
 from ulam.frontend.lexer import BLOCK_KEYWORDS, END, IDENTIFIER, STRING, TYPE_KEYWORDS
-from ulam.frontend.parser_core import MAX_NESTING, SyntaxProblem
+from ulam.frontend.parser_core import MAX_BRANCHES, MAX_NESTING, SyntaxProblem
 from ulam.frontend.parser_expressions import INFIX_POWERS
 from ulam.frontend.parser_types import TypeParser
 
 ASSIGNMENT_OPERATORS = frozenset(("=", "+=", "-=", "*=", "/=", ".*=", "./="))
-
-# Each `else if` stands inside of the one before: a tree as deep as the row is long, which every walk has to descend.
-MAX_BRANCHES = 1000
 
 _TYPES = frozenset(TYPE_KEYWORDS)
 _BLOCKS = frozenset(BLOCK_KEYWORDS)
@@ -210,11 +207,7 @@ class StatementParser(TypeParser):
             condition = self._condition("if")
             heads.append((start, condition, self.statement()))
             if len(heads) > MAX_BRANCHES:
-                self.fail(
-                    f"more than {MAX_BRANCHES} branches in a row",
-                    "nesting",
-                    "split the branches into groups, by ranges",
-                )
+                self.fail_branches()
             if not self.accept("else"):
                 break
             if self.kinds[self.at] != "if":

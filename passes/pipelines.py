@@ -50,6 +50,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "function-inlining": ("optimize.function_inlining", "FunctionInlining"),
     "lazy-code-motion": ("optimize.lazy_code_motion", "LazyCodeMotion"),
     "structure-exits": ("lower.structure_exits", "StructureExits"),
+    "split-branch-chains": ("lower.split_branch_chains", "SplitBranchChains"),
     "promote-variables": ("lower.promote_variables", "PromoteVariables"),
     "thread-target": ("lower.thread_target", "ThreadTarget"),
     "fold": ("lower.fold", "Fold"),

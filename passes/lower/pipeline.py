@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.context import Context
 
 from ulam.dialects import stan
-from ulam.passes.lower import promote_variables, structure_exits
+from ulam.passes.lower import promote_variables, split_branch_chains, structure_exits
 from ulam.passes.lower.stages import REASSOCIATING_LEVEL, lowering_passes, set_slots, slots_of
 from ulam.passes.lower.units import Program, Unit, lower_unit, take_apart
 
@@ -19,8 +19,9 @@ _CONTEXT = Context()
 
 
 def to_value_form(module: ModuleOp) -> Program:
-    """`structure-exits` and `promote-variables`, in place; the program taken apart."""
+    """`structure-exits`, `split-branch-chains` and `promote-variables`, in place; the program taken apart."""
     structure_exits.run_on(module)
+    split_branch_chains.run_on(module)
     promote_variables.run_on(module)
     program = next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
     return take_apart(program)

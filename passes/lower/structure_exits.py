@@ -269,6 +269,7 @@ class _Structurer:
 
     def _structure(self, block: Block) -> None:
         """Structures the statements of `block`; exits become markers, and what follows them is made conditional."""
+        self._nest_rests(block)
         op = block.first_op
         while op is not None:
             following = op.next_op
@@ -297,19 +298,35 @@ class _Structurer:
             for region in op.regions:
                 self._structure(region.block)
 
+    def _nest_rests(self, block: Block) -> None:
+        """What follows each `if` with one branch that leaves moves into its other branch: of many in a row the last one
+        first, so that each op is moved once.
+        """
+        absorbing: list[stan.IfOp] = []
+        op = block.first_op
+        while op is not None and type(op) not in _EXITS:
+            if op in self.touched and self.exits.get(op, 0):
+                if not isinstance(op, stan.IfOp) or self._leaves(op.then) == self._leaves(op.otherwise):
+                    break
+                absorbing.append(op)
+            op = op.next_op
+        for branch in reversed(absorbing):
+            if rest := _rest_of(block, branch.next_op):
+                other = branch.otherwise if self._leaves(branch.then) else branch.then
+                _move_to_end(rest, other.block, branch.location)
+
+    def _leaves(self, region: Region) -> bool:
+        return region.block in self.never_falls
+
     def _absorb_rest(self, block: Block, op: stan.IfOp) -> bool:
-        """If a branch of `op` always leaves: moves what follows `op` into the other branch, and structures both."""
-        then, otherwise = op.then.block, op.otherwise.block
-        then_leaves, otherwise_leaves = then in self.never_falls, otherwise in self.never_falls
+        """If a branch of `op` always leaves: structures both, one of which has what follows (`_nest_rests`)."""
+        then_leaves, otherwise_leaves = self._leaves(op.then), self._leaves(op.otherwise)
         if not then_leaves and not otherwise_leaves:
             return False
-        rest = _rest_of(block, op.next_op)
         if then_leaves and otherwise_leaves:
-            _erase(rest)
-        elif rest:
-            _move_to_end(rest, otherwise if then_leaves else then, op.location)
-        self._structure(then)
-        self._structure(otherwise)
+            _erase(_rest_of(block, op.next_op))
+        self._structure(op.then.block)
+        self._structure(op.otherwise.block)
         if block.last_op is op:
             block.add_op(yield_(op.location))
         return True
