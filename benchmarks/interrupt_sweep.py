@@ -106,18 +106,18 @@ CALLS = {
     "laplace": "m = model('slow'); check(lambda: m.laplace(draws=10**6) and 'draws')",
     "trace": "m = model('slow'); check(lambda: [m.track_density(np.zeros(4)) for _ in range(999)])",
     "threads": '''
-m, ends = model('endless'), []
+m, ends, begun = model('endless'), [], []
 def call(work):
+    begun.append(work)
     try: work()
     except ulam.Interrupted: ends.append("Interrupted")
 threads = [threading.Thread(target=call, args=(w,)) for w in (lambda: m.log_density([0.3]), lambda: m.optimize(init=0))]
+for thread in threads: thread.start()
+while len(begun) < 2: time.sleep(0.001)
 def work():
-    for thread in threads: thread.start()
-    try:
-        for thread in threads: thread.join()
-    finally:
-        for thread in threads: thread.join()
-        assert len(ends) == 2, ends
+    try: time.sleep(100)
+    finally:  # an interrupted `join` may take the thread for ended
+        while len(ends) < 2: time.sleep(0.001)
 check(work)
 ''',
     "own handler": '''

@@ -3,7 +3,8 @@
 A public call of ulam is a *scope* of its thread (`stoppable`): while it lasts the C runtime's handler stands before the
 host's for SIGINT, and what asks the call to end, SIGINT or a time limit, ends the native code that runs, or the next
 one (c/interrupts.h). In the main thread Python's handler then raises KeyboardInterrupt; in others, and where a handler
-of the host's own raises nothing, the call ends with `Interrupted`. Single evaluations need no scope.
+of the host's own raises nothing, the call ends with `Interrupted`. Single evaluations of code that is compiled are one
+run, and need no scope.
 
 Compiling is Python and LLVM, which cannot be left anywhere: it is `held` together, and ends at a `checkpoint`.
 """
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from ulam.runtime.errors import Interrupted, TimeLimit
@@ -60,8 +62,11 @@ def current_limit() -> Limit | None:
     return min(_limits.stack, key=lambda limit: limit.deadline, default=None)
 
 
-def stoppable(work: Callable[[], _T], limit: float | Limit | None = None) -> _T:
-    """Runs `work` as a public call that SIGINT and the limit, in seconds, can end."""
+def stoppable(work: Callable[[], _T], limit: float | Limit | None = None, *, kept: bool = False) -> _T:
+    """Runs `work` as a public call that SIGINT and the limit, in seconds, can end.
+
+    SIGINT after the last step of `work` that it could end still ends the call, unless what it returns is to be `kept`.
+    """
     begun = limit if limit is None or isinstance(limit, Limit) else Limit.of(limit)
     deadline = -1 if begun is None or math.isinf(begun.deadline) else max(0, int(begun.deadline * 1e9))
     native, stack = library(), _limits.stack
@@ -74,10 +79,23 @@ def stoppable(work: Callable[[], _T], limit: float | Limit | None = None) -> _T:
         if begun is not None:
             stack.append(begun)
         native.ulam_scope_enter(deadline)
-        return work()
+        result = work()
+        if depth == 0 and not kept and native.ulam_stop_reasons() & STOP_INTERRUPT:
+            raise_stopped()
+        return result
     finally:
         native.ulam_scope_leave(depth)
         del stack[size:]
+
+
+def scoped(method: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The method as a public call from its first line on, imports and compiling included."""
+
+    @wraps(method)
+    def call(*args: _P.args, **options: _P.kwargs) -> _T:
+        return stoppable(lambda: method(*args, **options))
+
+    return call
 
 
 def limited(time_limit: float, call: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
@@ -90,7 +108,7 @@ def as_command(work: Callable[[], _T], time_limit: float | None = None) -> _T:
     native = library()
     try:
         native.ulam_end_on_second(1)
-        return stoppable(work, time_limit)
+        return stoppable(work, time_limit, kept=True)
     finally:
         native.ulam_end_on_second(0)
 
@@ -130,6 +148,12 @@ def checkpoint() -> None:
         raise_stopped()
 
 
+def listen() -> None:
+    """Ends the call here if SIGINT asked for it: for a thread that waits, which Python wakes if it is the main one."""
+    if library().ulam_stop_reasons() & STOP_INTERRUPT:
+        raise_stopped()
+
+
 def held(work: Callable[[], _T]) -> _T:
     """Runs `work`, in which the main thread is interrupted at checkpoints only."""
     if threading.current_thread() is not threading.main_thread():
@@ -155,7 +179,7 @@ class Crew:
 
     def run(self, work: Callable[[], _T], limit: float | Limit | None = None) -> _T:
         """Runs `work` in the calling thread as a member."""
-        return stoppable(lambda: self._run(work), limit)
+        return stoppable(lambda: self._run(work), limit, kept=True)
 
     def _run(self, work: Callable[[], _T]) -> _T:
         handle = library().ulam_thread_handle()

@@ -23,7 +23,7 @@ from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values, read_data
 from ulam.runtime.early_data import check_declared
 from ulam.runtime.errors import ProgramError
-from ulam.runtime.interrupts import limited, stoppable
+from ulam.runtime.interrupts import limited, scoped, stoppable
 from ulam.runtime.memory import room_for
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import (
@@ -89,17 +89,15 @@ class StanModel(TrackedModel):
         lines: bool = False,
         time_limit: float | None = None,
     ) -> None:
-        if lines:
-            require_lines()
-        text, filename = read_source(source)
-        paths = tuple(os.fspath(path) for path in include_paths)
-        options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(profile), lines=lines)
-        stoppable(
-            lambda: self._setup(
-                text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events
-            ),
-            time_limit,
-        )
+        def setup() -> None:
+            if lines:
+                require_lines()
+            text, filename = read_source(source)
+            paths = tuple(os.fspath(path) for path in include_paths)
+            options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(profile), lines=lines)
+            self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events)
+
+        stoppable(setup, time_limit)
 
     def _setup(
         self,
@@ -303,7 +301,10 @@ class StanModel(TrackedModel):
 
         Compiling is not part of it, nor is waiting for a processor. Raises what `log_density_gradient` raises.
         """
-        unit = self._gradients.get(propto) or self._density_unit("gradient", propto, theta_unc, jacobian)
+        unit = self._gradients.get(propto)
+        if unit is None:
+            again = partial(self.time_gradients, theta_unc, count, propto=bool(propto), jacobian=jacobian)
+            return stoppable(lambda: self._density_unit("gradient", propto, theta_unc, jacobian) and again())
         space = self._take()
         try:
             self._fill(space, theta_unc)
@@ -319,6 +320,7 @@ class StanModel(TrackedModel):
         finally:
             self._idle.append(space)
 
+    @scoped
     def _density_error(self, unit: Unit, failure: Failure, space: _Workspace, jacobian: bool) -> ProgramError:
         """The exception for an evaluation that failed.
 
@@ -337,6 +339,7 @@ class StanModel(TrackedModel):
         if output and unit.failure is not None:
             self._show(output)
 
+    @scoped
     def _constrain_error(self, unit: Unit, failure: Failure, space: _Workspace, beyond: bool) -> ProgramError:
         """The same for `param_constrain`. Generated quantities, which draw, are not run again and keep their errors."""
         context = space.context
@@ -417,7 +420,10 @@ class StanModel(TrackedModel):
     ) -> tuple[float, FloatArray]:
         """Fills `result`: the Hessian times `direction`, or all of it. Returns the log density and its gradient."""
         gradient_target = None if out_grad is None else writable(out_grad, self._shape)
-        unit = self._hessians.get(propto) or self._density_unit("hessian_vector", propto, theta_unc, jacobian)
+        unit = self._hessians.get(propto)
+        if unit is None:
+            again = partial(self._second_order, theta_unc, direction, result, bool(propto), jacobian, out_grad)
+            return stoppable(lambda: self._density_unit("hessian_vector", propto, theta_unc, jacobian) and again())
         space = self._take()
         try:
             self._fill(space, theta_unc)
@@ -465,6 +471,11 @@ class StanModel(TrackedModel):
             )
         if include_gq and rng is None:
             raise ValueError("Error: must specify rng when including generated quantities")
+        if not self._program.is_loaded("constrain"):
+            again = partial(
+                self.param_constrain, theta_unc, include_tp=include_tp, include_gq=include_gq, out=out, rng=rng
+            )
+            return stoppable(lambda: self._program.unit("constrain") and again())
         count, order = self._output(include_tp, include_gq)
         if isinstance(out, np.ndarray) and out.shape != (count,):
             raise ValueError(
@@ -507,6 +518,9 @@ class StanModel(TrackedModel):
         """The unconstrained parameters of a constrained vector, in the order of `param_names`."""
         if time_limit is not None:
             return limited(time_limit, self.param_unconstrain, theta, out=out)
+        if not self._program.is_loaded("unconstrain"):
+            again = partial(self.param_unconstrain, theta, out=out)
+            return stoppable(lambda: self._program.unit("unconstrain") and again())
         count, order = self._output(False, False)
         given = vector(theta, (count,), "theta")
         if order is None:
@@ -516,6 +530,7 @@ class StanModel(TrackedModel):
             compiled[order] = given
         return self._unconstrain(compiled, out)
 
+    @scoped
     def param_unconstrain_json(
         self,
         theta_json: str | os.PathLike[str] | Mapping[str, Any],
@@ -562,16 +577,24 @@ class StanModel(TrackedModel):
 
     def optimize(self, algorithm: str = "lbfgs", **options: Any) -> OptimizationResult:
         """The mode of the log density: see `ulam.runtime.optimizers.optimize.optimize` for the options."""
-        from ulam.runtime.optimizers.optimize import optimize
 
-        with nullcontext() if self._profiler is None else self._profiler.in_phase("optimization"):
-            return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
+        def work() -> OptimizationResult:
+            from ulam.runtime.optimizers.optimize import optimize
+
+            with nullcontext() if self._profiler is None else self._profiler.in_phase("optimization"):
+                return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
+
+        return stoppable(work, kept=True)
 
     def laplace(self, mode: Any = None, **options: Any) -> LaplaceResult:
         """Draws from the normal approximation at a mode: see `ulam.runtime.optimizers.laplace.laplace`."""
-        from ulam.runtime.optimizers.laplace import laplace
 
-        return laplace(self, mode, **options)
+        def work() -> LaplaceResult:
+            from ulam.runtime.optimizers.laplace import laplace
+
+            return laplace(self, mode, **options)
+
+        return stoppable(work, kept=True)
 
     @property
     def profiler(self) -> Profiler | None:

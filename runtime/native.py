@@ -73,6 +73,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_hold": (_I32, (_I32,)),
     "ulam_deliver": (_I32, ()),
     "ulam_end_on_second": (_NOTHING, (_I32,)),
+    "ulam_python": (_NOTHING, (_U64, *[_POINTER] * 4)),
     "ulam_ticks": (_I64, ()),
     "ulam_seconds_per_tick": (ctypes.c_double, ()),
     "ulam_sampler_add": (_I32, (_U64, _U64)),
@@ -121,6 +122,9 @@ def library() -> ctypes.CDLL:
         function.argtypes = arguments
     if loaded.ulam_abi() != ABI:
         raise ImportError(f"{library_path()} is of another version of ulam: install the package again")
+    names = ("PyGILState_Ensure", "PyGILState_Release", "PyOS_InterruptOccurred", "PyErr_SetInterrupt")
+    functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names]
+    loaded.ulam_python(threading.main_thread().ident, *functions)
     return loaded
 
 

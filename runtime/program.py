@@ -251,6 +251,10 @@ class BoundProgram:
         found = self._units.get(name)
         return found if found is not None else stoppable(lambda: self._loaded(name))
 
+    def is_loaded(self, name: str) -> bool:
+        """Whether `unit` has nothing to compile."""
+        return name in self._units
+
     def _loaded(self, name: str) -> Unit:
         with self._lock:
             checkpoint()  # the thread that had the lock may have been asked to end, and this one, too

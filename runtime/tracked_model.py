@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ulam.runtime.arguments import FloatArray, vector
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.interrupts import stoppable
+from ulam.runtime.interrupts import scoped, stoppable
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
@@ -85,6 +85,7 @@ class TrackedModel:
         """
         return stoppable(lambda: self.traced_program.track(name, arguments, context, rng, on_error), time_limit)
 
+    @scoped
     def track_density(
         self,
         theta: Point,
@@ -107,6 +108,7 @@ class TrackedModel:
         node.trace.density = Density(self, propto, jacobian)
         return node
 
+    @scoped
     def check_gradient(
         self,
         theta: Point,
@@ -130,6 +132,7 @@ class TrackedModel:
 
         return stoppable(check, time_limit)
 
+    @scoped
     def track_transformed_parameters(
         self,
         theta: Point,
@@ -144,6 +147,7 @@ class TrackedModel:
         root = ModelRoot("transformed_parameters", jacobian=False)
         return self._track_root(root, theta, context, None, on_error, time_limit)
 
+    @scoped
     def track_generated_quantities(
         self,
         theta: Point,
@@ -159,6 +163,7 @@ class TrackedModel:
         root = ModelRoot("generated_quantities", jacobian=False)
         return self._track_root(root, theta, context, rng, on_error, time_limit)
 
+    @scoped
     def track_transformed_data(
         self,
         *,
@@ -175,6 +180,7 @@ class TrackedModel:
         root = ModelRoot("transformed_data", jacobian=False)
         return self._track_root(root, None, context, rng, on_error, time_limit)
 
+    @scoped
     def explain(
         self,
         theta: Any = None,

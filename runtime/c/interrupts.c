@@ -67,6 +67,7 @@ typedef struct ulam_thread {
   int32_t promoted; /* the watcher has taken a share for one of those */
   int32_t asked;    /* by the watcher for its mask of signals */
   int32_t unblocked; /* STOP_SIGNAL was blocked when it opened */
+  int32_t is_main;   /* of Python */
   int64_t deadline; /* of the innermost scope and those around it */
   int64_t deadlines[SCOPES]; /* by depth: of the scopes around */
   sigset_t mask; /* of signals, when it opened */
@@ -104,10 +105,54 @@ static int64_t now_ns(void) {
 
 static ulam_thread *own(void) { return (ulam_thread *)ulam_own_thread; }
 
+/* ------------------------------------------------------------ what Python has heard */
+
+/* Python hears of SIGINT between the instructions of its main thread, and until then keeps a note of it. */
+static struct {
+  int32_t known;
+  pthread_t main_thread;
+  int (*lock)(void);
+  void (*unlock)(int);
+  int (*take)(void); /* the note: whether there is one, which then is gone */
+  void (*note)(void);
+} python;
+
+void ulam_python(uintptr_t main_thread, void *lock, void *unlock, void *take, void *note) {
+  python.main_thread = (pthread_t)main_thread;
+  python.lock = (int (*)(void))lock;
+  python.unlock = (void (*)(int))unlock;
+  python.take = (int (*)(void))take;
+  python.note = (void (*)(void))note;
+  python.known = 1;
+}
+
+/* Whether a SIGINT waits for the end of this run: one that came before the handler was ours. In Python's main thread. */
+static int python_was_interrupted(void) {
+  int state = python.lock();
+  int found = python.take();
+  if (found) python.note();
+  python.unlock(state);
+  return found;
+}
+
+/* Not to be left meanwhile. */
+static int is_to_stop(ulam_thread *self) {
+  int32_t asked = ULAM_STOP_ASK;
+  if (__atomic_compare_exchange_n(&self->state.stop, &asked, 0, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+      python_was_interrupted())
+    __atomic_or_fetch(&self->state.stop, ULAM_STOP_INTERRUPT, __ATOMIC_SEQ_CST);
+  return __atomic_load_n(&self->state.stop, __ATOMIC_SEQ_CST) != 0;
+}
+
 void ulam_call_stopped(void) {
   ulam_call *call = ulam_current_call;
-  call->masked = 1;
-  longjmp(call->leave, ULAM_LEFT_STOPPED);
+  do {
+    call->masked = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (is_to_stop(own())) longjmp(call->leave, ULAM_LEFT_STOPPED);
+    call->masked = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  } while (__atomic_load_n(&own()->state.stop, __ATOMIC_SEQ_CST));
 }
 
 /* ------------------------------------------------------------ handlers */
@@ -136,18 +181,20 @@ static void leave_run(ulam_thread *self, ucontext_t *at) {
     pthread_kill(pthread_self(), STOP_SIGNAL);
     return;
   }
+  if (!is_to_stop(self)) return; /* both signals are blocked in their handlers */
   call->masked = 1;
   pthread_sigmask(SIG_SETMASK, &self->mask, NULL);
   longjmp(call->leave, ULAM_LEFT_STOPPED);
 }
 
-/* A thread whose run has begun without a share has not looked at its mask. */
+/* A thread whose run has begun without a share has not looked at its mask. SIGINT is newly blocked where the handler of
+ * the host is at work, whose mask is not that of the thread. */
 static void note_mask(ulam_thread *self, const ucontext_t *at) {
   for (int number = 1; number < NSIG && number < 65; ++number)
-    if (sigismember(&at->uc_sigmask, number) == 1)
-      sigaddset(&self->mask, number);
-    else
+    if (sigismember(&at->uc_sigmask, number) != 1)
       sigdelset(&self->mask, number);
+    else if (number != SIGINT)
+      sigaddset(&self->mask, number);
 }
 
 static void on_stop_signal(int number, siginfo_t *info, void *context) {
@@ -278,6 +325,7 @@ static void take_share(ulam_thread *thread) {
 static void give_up_share(ulam_thread *thread) {
   __atomic_store_n(&thread->open, 0, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&thread->pins, __ATOMIC_SEQ_CST) != 0) sched_yield();
+  __atomic_and_fetch(&thread->state.stop, ~ULAM_STOP_ASK, __ATOMIC_SEQ_CST);
   if (--open_count > 0) return;
   if (replaced) give_back(SIGINT, &host_action, on_interrupt);
   replaced = 0;
@@ -312,6 +360,7 @@ static void *watch(void *argument) {
         take_share(t);
         __atomic_store_n(&t->promoted, 1, __ATOMIC_SEQ_CST);
         __atomic_store_n(&t->asked, 1, __ATOMIC_SEQ_CST);
+        __atomic_or_fetch(&t->state.stop, ULAM_STOP_ASK, __ATOMIC_SEQ_CST); /* for what came before */
         take_stop_signal();
         pthread_kill(t->thread, STOP_SIGNAL);
       } else if (promoted && !(calls & 1) && __atomic_exchange_n(&t->promoted, 0, __ATOMIC_SEQ_CST)) {
@@ -399,10 +448,12 @@ static void in_child(void) {
   watching = NULL;
   handling = 0;
   open_count = 0;
+  python.main_thread = pthread_self();
   for (ulam_thread *t = threads; t; t = t->next) {
     t->pins = 0;
     if (t == own()) {
       t->thread = pthread_self();
+      t->is_main = python.known;
       open_count += t->open;
     } else {
       t->open = t->state.stop = t->state.scopes = t->state.depth = t->hold = t->promoted = 0;
@@ -444,6 +495,7 @@ static ulam_thread *own_thread(void) {
   }
   if (found && pthread_setspecific(at_exit_of_thread, found) == 0) {
     found->thread = pthread_self();
+    found->is_main = python.known && pthread_equal(found->thread, python.main_thread);
     found->deadline = INT64_MAX;
     pthread_sigmask(SIG_SETMASK, NULL, &found->mask);
     found->in_use = 1;
@@ -466,6 +518,8 @@ static void open_thread(ulam_thread *self) {
   }
   __atomic_store_n(&self->state.stop, 0, __ATOMIC_SEQ_CST);
   pthread_mutex_lock(&lock);
+  /* The watcher may have taken one for a run that ended just then. */
+  if (__atomic_exchange_n(&self->promoted, 0, __ATOMIC_SEQ_CST)) give_up_share(self);
   take_share(self);
   pthread_mutex_unlock(&lock);
 }
@@ -502,13 +556,14 @@ static void remember(ulam_short_entries *known, void *entry, int is_now_short) {
 }
 
 /* Handlers take system calls, which a short run would feel. So a run whose like was short begins without; the watcher
- * takes them if it turns out to be long. */
+ * takes them if it turns out to be long. What came before that, Python has noted, which its main thread can ask; it
+ * forgets while that thread goes on, so runs of others take theirs at once. */
 int ulam_outer_call_begin(ulam_call *call, ulam_short_entries *known, void *entry) {
   ulam_thread *self = own_thread();
   if (self == NULL) return 0;
   call->float_control = self->state.float_control = float_control();
   self->state.depth = 1;
-  if (is_short(known, entry)) {
+  if (self->is_main && is_short(known, entry)) {
     call->share = ULAM_IF_LONG;
     __atomic_store_n(&self->state.stop, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&self->calls, self->calls + 1, __ATOMIC_RELEASE);
@@ -569,13 +624,13 @@ void ulam_scope_leave(int32_t depth) {
   if (depth == 0 && self->state.depth == 0) close_thread(self);
 }
 
-int32_t ulam_stop_reasons(void) { return ulam_stop_asked(); }
+int32_t ulam_stop_reasons(void) { return ulam_stop_asked() & ~ULAM_STOP_ASK; }
 
 int32_t ulam_stop_take(void) {
   ulam_thread *self = own();
   if (self == NULL) return 0;
-  if (self->state.depth > 0) return __atomic_load_n(&self->state.stop, __ATOMIC_SEQ_CST);
-  return __atomic_exchange_n(&self->state.stop, 0, __ATOMIC_SEQ_CST);
+  if (self->state.depth > 0) return ulam_stop_reasons();
+  return __atomic_exchange_n(&self->state.stop, 0, __ATOMIC_SEQ_CST) & ~ULAM_STOP_ASK;
 }
 
 void *ulam_thread_handle(void) { return own_thread(); }
@@ -594,7 +649,7 @@ int32_t ulam_hold(int32_t on) {
 
 int32_t ulam_deliver(void) {
   deliver();
-  return ulam_stop_asked();
+  return ulam_stop_reasons();
 }
 
 void ulam_end_on_second(int32_t on) {
@@ -643,5 +698,8 @@ int32_t ulam_hold(int32_t on) {
 }
 int32_t ulam_deliver(void) { return ulam_stop_asked(); }
 void ulam_end_on_second(int32_t on) { (void)on; }
+void ulam_python(uintptr_t main_thread, void *lock, void *unlock, void *take, void *note) {
+  (void)main_thread, (void)lock, (void)unlock, (void)take, (void)note;
+}
 
 #endif

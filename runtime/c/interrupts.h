@@ -13,8 +13,8 @@
 
 #include "ulam.h"
 
-/* Why a call is to end, as bits. */
-enum { ULAM_STOP_INTERRUPT = 1, ULAM_STOP_TIME = 2 };
+/* Why a call is to end, as bits. `ASK`: if Python was interrupted; no reason that others hear of. */
+enum { ULAM_STOP_INTERRUPT = 1, ULAM_STOP_TIME = 2, ULAM_STOP_ASK = 4 };
 /* Where from `leave` is reached. */
 enum { ULAM_LEFT_FAILED = 1, ULAM_LEFT_STOPPED = 2 };
 
@@ -71,7 +71,7 @@ static inline void ulam_call_end(ulam_call *call, ulam_short_entries *known, voi
   if (call->share != ULAM_NESTED) ulam_outer_call_end(call, known, entry, stopped);
 }
 
-void ulam_call_stopped(void);
+void ulam_call_stopped(void); /* goes on if there is no reason after all */
 static inline int32_t ulam_stop_asked(void) {
   return ulam_own_thread ? __atomic_load_n(&ulam_own_thread->stop, __ATOMIC_RELAXED) : 0;
 }
@@ -119,6 +119,9 @@ ULAM_API void ulam_thread_stop(void *handle, int32_t reasons);
  * that does what must not be interrupted at any place; only the thread that the host interrupts asks for it. */
 ULAM_API int32_t ulam_hold(int32_t on); /* what it was before */
 ULAM_API int32_t ulam_deliver(void);    /* the reasons to stop */
+/* Python's main thread, as `pthread_t`, and the functions PyGILState_Ensure, PyGILState_Release, PyOS_InterruptOccurred and
+ * PyErr_SetInterrupt. Before it is known all runs take their share of the handlers at once. */
+ULAM_API void ulam_python(uintptr_t main_thread, void *lock, void *unlock, void *take, void *note);
 /* From now on the second SIGINT ends the process, as if there were no handler: for commands of the shell. */
 ULAM_API void ulam_end_on_second(int32_t on);
 

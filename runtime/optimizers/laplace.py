@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
@@ -157,7 +158,8 @@ def laplace(
     if refresh != 0:
         check_count("refresh", refresh)
     seed = model.seed if seed is None else seed
-    return stoppable(lambda: _laplace(model, mode, jacobian, draws, seed, calculate_lp, refresh, file), time_limit)
+    work = partial(_laplace, model, mode, jacobian, draws, seed, calculate_lp, refresh, file)
+    return stoppable(work, time_limit, kept=True)
 
 
 def _laplace(

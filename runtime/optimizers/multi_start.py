@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ from ulam.runtime.errors import (
     TimeLimit,
     UlamError,
 )
-from ulam.runtime.interrupts import Crew, current_limit, forget_stop, raise_interrupted
+from ulam.runtime.interrupts import Crew, current_limit, forget_stop, listen, raise_interrupted
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
@@ -50,6 +51,8 @@ LEAST_SECONDS = 1e-3
 
 SECONDS_TO_END = 10.0
 """How long an interrupted run waits for starts that are under way to hand back their best points."""
+LISTEN_SECONDS = 0.05
+"""How often a thread that waits for a start looks whether SIGINT asked the call to end."""
 
 
 class Future(Protocol):
@@ -299,6 +302,7 @@ def _run_all(
         for job in jobs:
             futures.append((job, executor.submit(run_job, job)))
         for job, future in futures:
+            _wait(future)
             starts.append(_ended(job, future))
             if report is not None:
                 report(starts[-1])
@@ -314,6 +318,17 @@ def _run_all(
         if any(start.status == ended.label or start.error == ended.text for start in starts):
             return starts, ended
     return starts, None
+
+
+def _wait(future: Future) -> None:
+    """Until it has ended, or SIGINT ends the call."""
+    listen()
+    when_done = getattr(future, "add_done_callback", None)
+    if when_done is not None:
+        done = threading.Event()
+        when_done(lambda _: done.set())
+        while not done.wait(LISTEN_SECONDS):
+            listen()
 
 
 def _ended(job: Job, future: Future, timeout: float | None = None) -> Start:

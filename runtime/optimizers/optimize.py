@@ -114,7 +114,7 @@ def optimize(
         _optimized, model, algorithm, algorithm_settings, bool(jacobian), init, seed, save_iterations, refresh,
         progress, n_starts, executor, options,
     )  # fmt: skip
-    return stoppable(work, time_limit)
+    return stoppable(work, time_limit, kept=True)
 
 
 def _optimized(

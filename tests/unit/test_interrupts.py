@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,134 @@ def test_calls_of_other_threads_end_with_interrupted(loop: ulam.StanModel) -> No
     for thread in threads:
         thread.join()
     assert [type(end) for end in ends] == [ulam.Interrupted] * 2
+
+
+def ends_in_a_thread(call: Callable[[Callable[[], None]], Any]) -> list[Any]:
+    """How a call in another thread ends, which is given what sends SIGINT, and returns when the main thread heard."""
+    ends: list[Any] = []
+    heard = threading.Event()
+
+    def sent() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert heard.wait(30)
+
+    def work() -> None:
+        try:
+            ends.append(call(sent))
+        except BaseException as error:
+            ends.append(type(error))
+
+    thread = threading.Thread(target=work)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+        time.sleep(60)
+    heard.set()
+    thread.join(20)
+    if thread.is_alive():  # it did not hear
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        library().ulam_thread_stop(STOPPED_BY_TEST[0], 1)
+        thread.join()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        ends.append("after a second one")
+    return ends
+
+
+STOPPED_BY_TEST: list[int] = [0]
+"""The thread that `ends_in_a_thread` ends if SIGINT does not."""
+
+BEYOND = """
+parameters { real x; }
+transformed parameters { real y = x; while (y > -10) { y += 1e-300; } }
+model { target += y; }
+"""
+PUBLIC_CALLS: dict[str, Callable[[str], Callable[[], Any]]] = {
+    "StanModel": lambda note: partial(ulam.StanModel, ENDLESS_DATA + note, {"y": 0.5}),
+    "log_density": lambda note: partial(ulam.StanModel(LOOP + note).log_density, at(0.3)),
+    "log_density_gradient": lambda note: partial(ulam.StanModel(LOOP + note).log_density_gradient, at(0.3)),
+    "time_gradients": lambda note: partial(ulam.StanModel(LOOP + note).time_gradients, at(0.3), 3),
+    "log_density_hessian": lambda note: partial(ulam.StanModel(LOOP + note).log_density_hessian, at(0.3)),
+    "param_constrain": lambda note: partial(ulam.StanModel(BEYOND + note).param_constrain, at(0.3), include_tp=True),
+    "optimize": lambda note: partial(ulam.StanModel(LOOP + note).optimize, init=[0.3]),
+    "many starts": lambda note: partial(ulam.StanModel(LOOP + note).optimize, n_starts=2, init=0.3),
+    "laplace": lambda note: partial(ulam.StanModel(LOOP + note).laplace, {"x": 0.3}, draws=3),
+    "track_density": lambda note: partial(ulam.StanModel(LOOP + note).track_density, at(0.3)),
+    "explain": lambda note: partial(ulam.StanModel(LOOP + note).explain, at(0.3)),
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC_CALLS)
+def test_a_call_in_a_thread_is_interrupted_from_its_first_line_on(name: str) -> None:
+    """SIGINT when it enters its first function of another module, or one of the next: before anything is compiled."""
+    for step in (1, random.Random(name).randrange(2, 40)):
+        call = PUBLIC_CALLS[name](f"// {step}")
+
+        def traced(sent: Callable[[], None], call: Callable[[], Any] = call, step: int = step) -> Any:
+            steps = iter(range(1, 10**9))
+            here = ("model.py", "tracked_model.py", "interrupts.py", Path(__file__).name)
+            STOPPED_BY_TEST[0] = library().ulam_thread_handle()
+
+            def on_call(frame: Any, *_: Any) -> None:
+                code = frame.f_code
+                is_other = Path(code.co_filename).name not in here and code.co_name != "is_loaded"
+                if is_other and next(steps) == step:
+                    sys.settrace(None)
+                    sent()
+
+            sys.settrace(on_call)
+            try:
+                return call()
+            finally:
+                sys.settrace(None)
+
+        assert ends_in_a_thread(traced) == [ulam.Interrupted]
+
+
+def test_sigint_after_the_last_step_of_a_call() -> None:
+    assert ends_in_a_thread(lambda sent: stoppable(sent)) == [ulam.Interrupted]
+    assert ends_in_a_thread(lambda sent: stoppable(lambda: sent() or "result", kept=True)) == ["result"]
+
+
+@pytest.mark.parametrize("where", ["main", "other"])
+def test_a_single_evaluation_is_interrupted_in_its_first_milliseconds(loop: ulam.StanModel, where: str) -> None:
+    """Runs whose like was short begin without a handler: what comes before it is there is heard all the same."""
+    for after in (0.001, 0.003, 0.006, 0.012, 0.018):
+        begun, ended, sent = threading.Event(), threading.Event(), []
+
+        def short_then_endless(_: Any = None, begun: threading.Event = begun) -> None:
+            STOPPED_BY_TEST[0] = library().ulam_thread_handle()
+            assert [loop.log_density(at(-20.0)) for _ in range(5)] == [-20.0] * 5
+            begun.set()
+            loop.log_density(at(0.3))
+
+        def send(
+            after: float = after,
+            begun: threading.Event = begun,
+            ended: threading.Event = ended,
+            sent: list[bool] = sent,
+        ) -> None:
+            begun.wait()
+            time.sleep(after)
+            os.kill(os.getpid(), signal.SIGINT)
+            if where == "main":
+                if not ended.wait(20):
+                    sent.append(True)
+                    library().ulam_thread_stop(STOPPED_BY_TEST[0], 1)
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(30)  # who waits for `begun` goes on when the evaluation runs
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            if where == "other":
+                assert ends_in_a_thread(short_then_endless) == [ulam.Interrupted]
+            else:
+                with pytest.raises(KeyboardInterrupt):
+                    short_then_endless()
+                assert not sent
+        finally:
+            sys.setswitchinterval(interval)
+            ended.set()
+            sender.join()
 
 
 def test_a_handler_that_raises_nothing(loop: ulam.StanModel) -> None:

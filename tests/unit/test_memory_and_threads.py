@@ -282,5 +282,6 @@ def test_discarded_models_leave_memory_flat() -> None:
         [sys.executable, "benchmarks/discarded_models.py", "--json"], capture_output=True, text=True, check=True,
         cwd=Path(__file__).parents[2],
     )  # fmt: skip
+    bounds = {"source": 5, "cache": 5, "names": 8}  # kB for a cycle; names are kept by more than one part
     for result in json.loads(run.stdout):
-        assert result["slope"] < 5, result
+        assert result["slope"] < bounds[result["from"]], result
