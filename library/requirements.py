@@ -59,8 +59,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_at_most": _where("must be less than or equal to {1}", ("le", _FIRST)),
     "require_above_time": _where("must be greater than the nondecision time, {1}", ("gt", _FIRST)),
     # sizes
-    "require_nonempty": _where("must have at least one element", ("gt", 0.0)),
-    "require_same_size": _where("must have the same size as {1}", ("eq", _FIRST)),
+    "require_nonempty": _where("must be at least 1", ("gt", 0.0)),
+    "require_same_size": _where("must be {1}", ("eq", _FIRST)),
     "require_no_more": _where("must be at most {1}", ("le", _FIRST)),
     "require_progress": _where("must be greater than {1}: the steps have become too small", ("gt", _FIRST)),
     "require_time_reached": _where(

@@ -3,7 +3,7 @@
 
 vector csr_matrix_times_vector(int m, int n, vector w, array[] int v, array[] int u, vector b) {
   require_same_size(num_elements(b), n);
-  require_same_size(size(u) - 1, m);
+  require_same_size(m, size(u) - 1);
   require_same_size(size(v), num_elements(w));
   vector[m] result;
   for (i in 1:m) {

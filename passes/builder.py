@@ -22,6 +22,8 @@ BUFFER_REAL = rt.BufferType(f64)
 BUFFER_INT = rt.BufferType(i32)
 BUFFER_I64 = rt.BufferType(i64)
 _UNIT = UnitAttr()
+_LARGE_BUFFER = 1 << 20
+"""Elements of a buffer from which on an error says what there was no memory for, sizes known or not."""
 _NO_FASTMATH = arith.FastMathFlagsAttr("none")
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 _FAST: dict[str, Attribute] = {"fastmath": _NO_FASTMATH}
@@ -466,7 +468,8 @@ class Builder:
             properties["zero"] = _UNIT
         if variable:
             properties["variable"] = _UNIT
-        if count not in self.known and self.memory_site is not None and (site := self.memory_site()) is not None:
+        is_large = self.known.get(count, _LARGE_BUFFER) >= _LARGE_BUFFER
+        if is_large and self.memory_site is not None and (site := self.memory_site()) is not None:
             properties["site"] = IntegerAttr(site, i64)
         return self.value(rt.AllocOp, (count,), type_, properties)
 

@@ -279,8 +279,12 @@ def _as_int(variable: GlobalVariable, array: Array, value: Any) -> Array:
             return array.astype(np.int32)
         index, number = _first_real(array, value)
         where = _element(variable.name, index)
-        help_text = f" (write {int(number)}, without a point)" if number == int_or_none(number) else ""
-        raise ValueProblem(f"int variable contained non-int values: {where} is {_number(number)}{help_text}")
+        if number == int_or_none(number):
+            is_int = INT_MIN <= number <= INT_MAX
+            told = f" (write {int(number)}, without a point)" if is_int else ", outside the 32-bit range of int"
+        else:
+            told = ""
+        raise ValueProblem(f"int variable contained non-int values: {where} is {_number(number)}{told}")
     outside = (array < INT_MIN) | (array > INT_MAX)
     if outside.any():
         index = tuple(int(i) for i in np.argwhere(outside)[0])

@@ -8,6 +8,7 @@ for one that wraps as ints do).
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -105,8 +106,11 @@ class InitializationError(UlamError):
         return (type(self), (str(self), self.reasons, self.point, self.jacobian))
 
     def explain(self) -> Explanation | None:
-        """Why the first point failed, as `StanModel.explain`; None if the point or the model is not at hand."""
-        if self.model is None or self.point is None:
+        """Why the first point failed, as `StanModel.explain`; None if the point or the model is not at hand.
+
+        Nor is there more to tell of a point at the boundary of the support, infinite as unconstrained parameters.
+        """
+        if self.model is None or self.point is None or not all(map(math.isfinite, self.point)):
             return None
         return self.model.explain(self.point, jacobian=self.jacobian)
 

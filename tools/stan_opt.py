@@ -164,7 +164,7 @@ def _main(argv: Sequence[str] | None) -> int:
         content = sys.stdin.read() if is_stdin else _read(arguments.input)
         if arguments.data == STANDARD_STREAM:
             arguments.data = NamedText(sys.stdin.read(), "<stdin>")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         tell("error", f"cannot read '{arguments.input}': {reason}", "stan-opt")
         return EXIT_FAILURE
@@ -203,8 +203,13 @@ def _usage(message: str) -> int:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    """The text of a file. Raises OSError, and ValueError with the mend if it is no text, or not in UTF-8."""
+    from ulam.frontend.encoding import problem_of, read_text
+
+    text = read_text(path).replace("\r\n", "\n")
+    if (problem := problem_of(text)) is not None and (problem.is_fatal or not path.endswith(".stan")):
+        raise ValueError(f"{problem.message}; {problem.help}")
+    return text
 
 
 def _pieces(text: str) -> Iterator[Piece]:
@@ -486,7 +491,7 @@ def _explanation(run: Run, piece: Piece, remarks: list[Remark]) -> str:
     def line_of(file: str, line: int) -> str | None:
         try:
             text, first = (piece.text, piece.first_line) if file == run.name else (_read(file), 1)
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):
             return None
         lines = text.splitlines()
         return lines[line - first] if first <= line < first + len(lines) else None

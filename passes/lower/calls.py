@@ -346,16 +346,37 @@ def check_primitive(
     low.check(ok, REJECTION, message, *values, location=location)
 
 
+_SIZES = {
+    "num_elements": "the number of elements",
+    "size": "the size",
+    "rows": "the number of rows",
+    "cols": "the number of columns",
+}
+"""How messages call what these functions give."""
+
+
 def subject_name(op: stan.CallOp) -> str:
-    """How messages call the first argument of a requirement: its name where it is an argument of the function."""
+    """How messages call the first argument of a requirement: its name, or which size of what, where it is one
+    of the function's."""
     value = op.arguments[0]
     while isinstance(value.owner, stan.PromoteOp | stan.IndexOp):
         value = value.owner.operands[0]
-    if not isinstance(value.owner, Operation):
-        function = value.owner.parent_op()
-        if isinstance(function, stan.FuncOp):
-            return function.argument_names.data[value.index].data  # type: ignore[attr-defined]
+    if (name := _argument_name(value)) is not None:
+        return name
+    if isinstance(value.owner, stan.CallOp) and (noun := _SIZES.get(value.owner.callee.data)) is not None:
+        measured = _argument_name(value.owner.arguments[0])
+        return noun if measured is None else f"{noun} of {measured}"
     return value.name_hint or "value"
+
+
+def _argument_name(value: SSAValue) -> str | None:
+    """The name of an argument of a function, None of another value."""
+    if isinstance(value.owner, Operation):
+        return None
+    function = value.owner.parent_op()
+    if not isinstance(function, stan.FuncOp):
+        return None
+    return function.argument_names.data[value.index].data  # type: ignore[attr-defined]
 
 
 def require(low: Lowering, op: stan.CallOp) -> None:

@@ -75,7 +75,8 @@ class OptimizationResult:
 
     @property
     def gradient_norm(self) -> float:
-        return float(np.linalg.norm(self.gradient))
+        with np.errstate(over="ignore"):  # an infinite norm is what it says
+            return float(np.linalg.norm(self.gradient))
 
     # ------------------------------------------------------------ estimates
 

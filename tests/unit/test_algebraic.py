@@ -127,7 +127,7 @@ def test_no_root(f: str, kind: type[Exception], message: str) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("solve_newton(system, rep_vector(0, 0), a, b)", "must have at least one element"),
+        ("solve_newton(system, rep_vector(0, 0), a, b)", "must be at least 1"),
         ("solve_newton(system, [not_a_number(), 1]', a, b)", "y_guess.*must be finite"),
         ("solve_newton(system, [1, 1]', a, positive_infinity())", "must be finite"),
         ("solve_powell_tol(system, [1, 1]', -1, 1e-6, 100, a, b)", "must be nonnegative"),

@@ -230,6 +230,21 @@ def test_stan_opt_usage(arguments: list[str], message: str, capsys: Capture) -> 
     assert printed.out == "" and message in printed.err and printed.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x7fELF\x02\x01\x01\0\0\0\xd0\xff\xfe\0\0\0", "this is not text"),
+        ("parameters { real x; }".encode("utf-16"), "this is UTF-16 text"),
+    ],
+)
+def test_stan_opt_of_other_files(content: bytes, message: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.stan"
+    path.write_bytes(content)
+    assert stan_opt.main([str(path)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and message in printed.err and printed.err.count("\n") == 1
+
+
 def test_stan_opt_wrong_options(capsys: Capture) -> None:
     assert stan_opt.main(["-O7"]) == 2
     assert stan_opt.main(["-t", "wasm"]) == 2

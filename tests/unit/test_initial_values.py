@@ -220,6 +220,13 @@ def test_the_statement_that_makes_the_log_density_infinite_is_named(
     assert reason.file.endswith("more.stan") and reason.line == 1
 
 
+def test_a_value_at_the_boundary_needs_no_explanation() -> None:
+    model = StanModel("parameters { real<lower=0> s; } model { 0.3 ~ normal(0, s); }", opt_level=0)
+    with pytest.raises(InitializationError, match="sigma is 0, but must be positive") as caught:
+        model.optimize(init={"s": 0})
+    assert caught.value.explain() is None
+
+
 def test_a_gradient_that_is_not_finite_names_the_parameter() -> None:
     with pytest.raises(InitializationError, match="100 of 100: the gradient is not finite: .* for unconstrained 'a'"):
         start(model(4))

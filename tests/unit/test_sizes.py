@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -164,3 +165,40 @@ def test_wrong_int_data_are_the_one_error() -> None:
         ulam.StanModel(program, data={"N": -3, "y": [1], "g": [[1, 2]]})
     (problem,) = caught.value.problems
     assert "'N' is -3, but must be greater than or equal to 0" in problem
+
+
+@pytest.mark.parametrize(
+    ("declaration", "message"),
+    [
+        ("simplex[0] q;", "q: the number of elements of theta is 0, but must be at least 1"),
+        ("cholesky_factor_cov[2, 3] q;", "q: the number of columns of x is 3, but must be at most 2"),
+        ("cov_matrix[0] q;", "q: the number of rows of x is 0, but must be at least 1"),
+    ],
+)
+def test_errors_of_constant_sizes_name_the_variable_and_the_size(declaration: str, message: str) -> None:
+    program = f"transformed data {{ {declaration} }} parameters {{ real p; }} model {{ target += p; }}"
+    with pytest.raises(ulam.UlamError, match=re.escape(message)):
+        ulam.StanModel(program, opt_level=0).log_density([0.3])
+
+
+LITTLE_MEMORY = """
+import resource, ulam
+resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
+program = "transformed data { matrix[100000, 10000] q; } parameters { real p; } model { target += p; }"
+try:
+    ulam.StanModel(program, opt_level=0, cache=False).log_density([0.3])
+except ulam.FatalError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA")
+def test_memory_for_constant_sizes_names_the_variable() -> None:
+    command = [sys.executable, "-c", LITTLE_MEMORY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert done.stdout.startswith("q: out of memory (8000000000 bytes wanted) (in 'model.stan', line 1"), done.stderr
+
+
+def test_ints_of_data_that_are_too_large_reals() -> None:
+    with pytest.raises(ulam.DataError, match=r"N is 1e\+300, outside the 32-bit range of int$"):
+        ulam.StanModel("data { int N; } parameters { real p; } model { target += p; }", {"N": 1e300})
