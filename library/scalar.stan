@@ -44,8 +44,11 @@ real log_rising_factorial(real x, real n) { return lgamma(x + n) - lgamma(x); }
 
 real beta(real a, real b) { return exp(lbeta(a, b)); }
 
-/* log of the multivariate gamma function: by its terms, or if they are many by their integral. */
-real lmgamma(int n, real x) { return n > 1000 ? lmgamma_of_many(n, x) : lmgamma_by_terms(n, x); }
+/* log of the multivariate gamma function: by its terms, or if they are many by their integral, where all arguments of
+ * gamma are positive. */
+real lmgamma(int n, real x) {
+  return n > 1000 && x > 0.5 * (n - 1.0) ? lmgamma_of_many(n, x) : lmgamma_by_terms(n, x);
+}
 
 real lmgamma_by_terms(int n, real x) {
   real result = 0.25 * log_pi() * n * (n - 1.0);
@@ -54,10 +57,9 @@ real lmgamma_by_terms(int n, real x) {
 }
 
 /* The sum over lgamma by the formula of Euler and Maclaurin for midpoints, from 20 on, where Stirling's series has all
- * digits; its integral from a to b as one expression, which loses none where b is close to a. x > (n - 1) / 2, else NaN. */
+ * digits; its integral from a to b as one expression, which loses none where b is close to a. For x > (n - 1) / 2. */
 real lmgamma_of_many(int n, real x) {
   real low = x - 0.5 * (n - 1.0);
-  if (!(low > 0)) return not_a_number();
   real result = 0.25 * log_pi() * n * (n - 1.0);
   int few = 0;
   for (j in 0:39) {
