@@ -51,6 +51,13 @@ def contiguous(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
     raise ArgumentError(f"{name} must be an array of float64, or of C double, found {type(values).__name__}")
 
 
+def random_seed(seed: Any) -> int:
+    """A seed as an int. Raises ArgumentError for what is no int, or negative."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"seed must be an int that is not negative, found {seed!r}")
+    return int(seed)
+
+
 def optimization_level(opt_level: Any) -> int:
     """The argument as a key of `LEVELS`, or ArgumentError."""
     level = int(opt_level) if isinstance(opt_level, int | np.integer) and not isinstance(opt_level, bool) else None

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ulam.frontend.encoding import problem_of, read_text
 from ulam.frontend.spelling import nearest
-from ulam.runtime.errors import DataError, UnusedNameWarning
+from ulam.runtime.errors import ArgumentError, DataError, UnusedNameWarning
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import Dims, GlobalVariable
 
@@ -69,6 +69,8 @@ def read_data(source: DataSource, what: str = DATA) -> Values:
         return Values(what, source, is_json=False)
     if isinstance(source, NamedText):
         return Values(source.name, parse_json(checked_text(source.text, source.name), source.name), is_json=True)
+    if not isinstance(source, str | os.PathLike):
+        raise ArgumentError(f"{what} must be a path, JSON text or a mapping, found {type(source).__name__}")
     text = os.fspath(source)
     if not text.strip():
         return Values(what, {}, is_json=False)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from ulam.runtime.errors import Interrupted, TimeLimit
+from ulam.runtime.errors import ArgumentError, Interrupted, TimeLimit
 from ulam.runtime.native import STOP_INTERRUPT, library
 
 _T = TypeVar("_T")
@@ -36,9 +36,9 @@ class Limit:
 
     @staticmethod
     def of(seconds: float) -> Limit:
-        """One that begins now. Raises ValueError for what is no positive number."""
+        """One that begins now. Raises ArgumentError for what is no positive number."""
         if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not seconds > 0:
-            raise ValueError(f"time_limit must be a positive number of seconds, found {seconds!r}")
+            raise ArgumentError(f"time_limit must be a positive number of seconds, found {seconds!r}")
         return Limit(float(seconds), time.monotonic() + seconds)
 
     @property

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.arguments import FloatArray, optimization_level, profiling, read_source, vector, writable
+from ulam.runtime.arguments import FloatArray, optimization_level, profiling, random_seed, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values, read_data
 from ulam.runtime.early_data import check_declared
@@ -94,6 +94,7 @@ class StanModel(TrackedModel):
                 require_lines()
             text, filename = read_source(source)
             paths = tuple(os.fspath(path) for path in include_paths)
+            random_seed(seed)
             options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(profile), lines=lines)
             self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events)
 

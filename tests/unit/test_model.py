@@ -274,3 +274,14 @@ def test_csv(model: StanModel, tmp_path: Path) -> None:
     assert last[0] == fit.log_density and last[1] == fit.code
     np.testing.assert_array_equal(last[2:], fit.constrained)
     assert lines[-1] == f"# {fit.message}"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"data": 3}, "data must be a path, JSON text or a mapping, found int"), ({"seed": "x"}, "found 'x'"),
+     ({"seed": -1}, "seed must be an int that is not negative, found -1"), ({"seed": 1.5}, "found 1.5"),
+     ({"time_limit": -1}, "time_limit must be a positive number of seconds, found -1")],
+)  # fmt: skip
+def test_options_of_wrong_kinds(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ArgumentError, match=told):
+        StanModel("parameters { real x; } model { x ~ normal(0, 1); }", **options)
