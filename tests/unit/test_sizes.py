@@ -178,7 +178,7 @@ def test_wrong_int_data_are_the_one_error() -> None:
 def test_errors_of_constant_sizes_name_the_variable_and_the_size(declaration: str, message: str) -> None:
     program = f"transformed data {{ {declaration} }} parameters {{ real p; }} model {{ target += p; }}"
     with pytest.raises(ulam.UlamError, match=re.escape(message)):
-        ulam.StanModel(program, opt_level=0).log_density([0.3])
+        ulam.StanModel(program, opt_level=0).log_density(np.array([0.3]))
 
 
 LITTLE_MEMORY = """
