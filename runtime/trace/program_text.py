@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ulam.passes.trace.graph import ADDING, Graph, Item, Operand, Place
+from ulam.runtime.trace.damage import DamagedTrace
 from ulam.runtime.trace.values import value_text
 
 
@@ -127,12 +128,16 @@ class SourceText:
     def _parsed(self) -> tuple[Any, list[Any]]:
         """The source as the parser has it, and all nodes of its tree."""
         from ulam.frontend import ast
+        from ulam.frontend.diagnostics import DiagnosticError
         from ulam.frontend.parser import parse_program
         from ulam.frontend.source import Source
 
         source = Source(self.text, self.filename, include_paths=self.include_paths)
         found: list[Any] = []
-        work: list[Any] = [parse_program(source)]
+        try:
+            work: list[Any] = [parse_program(source)]
+        except DiagnosticError as error:
+            raise DamagedTrace(f"the trace is damaged: its source is no program: {error}") from error
         while work:
             node = work.pop()
             if isinstance(node, list | tuple):
