@@ -12,6 +12,7 @@ config.suffixes = [".mlir", ".stan"]
 # The root of the checkout is the root of the suite, so that paths on the command line are found.
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))
 config.test_exec_root = os.path.join(config.test_source_root, "build", "lit")
+os.makedirs(config.test_exec_root, exist_ok=True)  # the tools run in it
 config.excludes = [
     "Inputs",
     "build",
@@ -22,7 +23,7 @@ config.excludes = [
     "reference",
     "regressions",
     "unit",
-    ".pyright",
+    ".package",
     ".venv",
 ]
 

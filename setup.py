@@ -3,6 +3,10 @@
 Here because NumPy's headers and its library of random distributions must be asked for their place, and to build for one
 level of the processor only: with `ULAM_RUNTIME_MARCH=x86-64-v2` (any `-march` of the C compiler) the runtime does not
 choose code by the processor that it runs on.
+
+An editable installation puts `.package` on Python's path, whose `ulam` has links to the folders of the checkout. The
+hook of the import system that setuptools would make of the mapping in pyproject.toml is asked after the path: from the
+folder above a checkout named `ulam`, the checkout would be found first, as a namespace package with nothing in it.
 """
 
 import os
@@ -12,6 +16,7 @@ from pathlib import Path
 
 import numpy
 from setuptools import Extension, setup
+from setuptools.command.editable_wheel import editable_wheel
 
 sources = sorted(str(path) for path in Path("runtime/c").rglob("*.c"))
 headers = sorted(str(path) for path in Path("runtime/c").glob("*.h"))
@@ -37,7 +42,18 @@ if march := os.environ.get("ULAM_RUNTIME_MARCH"):
     flags += [f"-march={march}", "-DULAM_ONE_PROCESSOR"]
     options["build"] = {"build_base": f"build/{march}"}  # objects of other levels are not these
 
+
+class EditableWheel(editable_wheel):
+    """What `pip install -e` builds."""
+
+    def finalize_options(self) -> None:
+        if Path(".package", "ulam").is_dir():  # source distributions have no links
+            self.distribution.package_dir = {"": ".package"}
+        super().finalize_options()
+
+
 setup(
+    cmdclass={"editable_wheel": EditableWheel},
     options=options,
     ext_modules=[
         Extension(
@@ -51,5 +67,5 @@ setup(
             py_limited_api=limited,
             extra_link_args=link_flags,
         )
-    ]
+    ],
 )

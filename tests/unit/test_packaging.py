@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -62,15 +64,52 @@ def test_sources_of_the_extension_are_in_the_distribution() -> None:
     assert "graft runtime/c" in manifest
 
 
-def run_python(code: str, folder: Path) -> str:
+def run_python(code: str, folder: Path, python: str | Path = sys.executable) -> str:
     environment = {**os.environ}
-    finished = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
+    finished = subprocess.run([python, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.strip()
 
 
 def test_import_from_another_folder(tmp_path: Path) -> None:
     assert run_python("import ulam.runtime.native as n; print(n.library().ulam_abi() == n.ABI)", tmp_path) == "True"
+
+
+def test_links_of_the_editable_installation() -> None:
+    """Every folder of the mapping, and every module of `api`, is linked: what is imported is the checkout."""
+    links = {path.name: path.resolve() for path in (ROOT / ".package" / "ulam").iterdir() if path.is_symlink()}
+    folders = {package.removeprefix("ulam."): ROOT / folder for package, folder in FOLDERS.items() if package != "ulam"}
+    assert links == {**folders, **{path.name: path for path in (ROOT / FOLDERS["ulam"]).glob("*.py")}}
+
+
+IS_THE_PACKAGE = (
+    "import ulam, ulam.runtime.native as n; print(ulam.StanModel.__name__, n.library().ulam_abi() == n.ABI)"
+)
+
+
+def test_import_from_the_folder_above_a_checkout(tmp_path: Path) -> None:
+    """A folder `ulam` of the working folder, without an `__init__.py`, does not hide the package."""
+    (tmp_path / "ulam").symlink_to(ROOT)
+    assert run_python(IS_THE_PACKAGE, tmp_path) == "StanModel True", "install again: pip install -e ."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("-e",)], ids=["ordinary", "editable"])
+def test_import_of_a_fresh_installation(options: tuple[str, ...], tmp_path: Path) -> None:
+    """A clone named `ulam`, installed in an environment of its own: what it depends on is taken from this one."""
+    checkout, environment, elsewhere = tmp_path / "ulam", tmp_path / "environment", tmp_path / "elsewhere"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(checkout)], check=True)
+    venv.create(environment, with_pip=True)
+    elsewhere.mkdir()
+    python = environment / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", *options, str(checkout)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    inner = (checkout, checkout / "frontend", checkout / "tests" / "unit")
+    for folder in (elsewhere, tmp_path, *inner):
+        assert run_python(IS_THE_PACKAGE, folder, python) == "StanModel True", folder
+        place = Path(run_python("import ulam; print(ulam.__file__)", folder, python))
+        assert place.resolve() == (checkout / "api" / "__init__.py" if options else packages / "ulam" / "__init__.py")
 
 
 def test_import_is_cheap(tmp_path: Path) -> None:
