@@ -1,38 +1,65 @@
-"""Where the console scripts begin: from here on Ctrl-C ends a command without a traceback.
+"""Where the console scripts begin: from here on Ctrl-C ends a command with a line that says so, without a traceback.
 
 While the command itself is being imported, and when it is over, nothing needs tidying up: the process just ends.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Callable
+from typing import NoReturn
+
+EXIT_INTERRUPTED = 130  # as of a shell, for what SIGINT has ended
 
 
 def ulam() -> int:
     """The console script `ulam`."""
-    _end_at_once(True)
+    _end_at_once("ulam", True)
     from ulam.tools.ulam import main
 
-    return _run(main)
+    return _run("ulam", main)
 
 
 def stan_opt() -> int:
     """The console script `stan-opt`."""
-    _end_at_once(True)
+    _end_at_once("stan-opt", True)
     from ulam.tools.stan_opt import main
 
-    return _run(main)
+    return _run("stan-opt", main)
 
 
-def _run(main: Callable[..., int]) -> int:
+def interrupted(command: str, kept: str = "") -> int:
+    """Says on standard error that the command was interrupted, and what is there of its result; the exit status."""
+    print(f"{command}: interrupted{kept and '; '}{kept}", file=sys.stderr)
+    return EXIT_INTERRUPTED
+
+
+def _run(command: str, main: Callable[..., int]) -> int:
     try:
-        return main(begin=lambda: _end_at_once(False))
+        return main(begin=lambda: _end_at_once(command, False))
+    except KeyboardInterrupt:  # while the command said how it ended
+        return interrupted(command)
     finally:
-        _end_at_once(True)
+        _end_at_once(command, True)
 
 
-def _end_at_once(on: bool) -> None:
+class _End:
+    """A handler that ends the process."""
+
+    def __init__(self, command: str) -> None:
+        self.line = f"{command}: interrupted\n".encode()
+
+    def __call__(self, *_: object) -> NoReturn:
+        try:
+            os.write(2, self.line)
+        finally:
+            os._exit(EXIT_INTERRUPTED)
+
+
+def _end_at_once(command: str, on: bool) -> None:
     """Whether SIGINT ends the process or raises KeyboardInterrupt. Where it is ignored it stays so."""
-    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
-        signal.signal(signal.SIGINT, signal.SIG_DFL if on else signal.default_int_handler)
+    handler = signal.getsignal(signal.SIGINT)
+    if isinstance(handler, _End) or handler in (signal.SIG_DFL, signal.default_int_handler):
+        signal.signal(signal.SIGINT, _End(command) if on else signal.default_int_handler)

@@ -11,13 +11,14 @@ from pathlib import PurePath
 from typing import TextIO
 
 from ulam.runtime.errors import INTERNAL_ERROR_HELP, InternalCompilerError
+from ulam.tools.entry import EXIT_INTERRUPTED as EXIT_INTERRUPTED
+from ulam.tools.entry import interrupted as interrupted
 
 EXIT_OK = 0
 EXIT_FAILURE = 1  # the program, the data or the run failed
 EXIT_USAGE = 2
 EXIT_INTERNAL = 70
 EXIT_TIME_LIMIT = 124  # as of `timeout`
-EXIT_INTERRUPTED = 130
 
 
 class UsageError(Exception):

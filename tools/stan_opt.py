@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, TextIO
 
 from ulam.passes.pipelines import DEFAULT_UNIT, UNITS
 from ulam.runtime import terminal
+from ulam.runtime.errors import Interrupted
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import check_writable, write_text
 from ulam.tools.exits import (
     EXIT_FAILURE,
-    EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_USAGE,
     can_show_all,
     discard_output,
     internal_error,
+    interrupted,
     named,
 )
 from ulam.tools.messages import show, tell
@@ -93,8 +94,8 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
             return internal_error("stan-opt", error)
         tell("error", f"{file}: {error.strerror}", "stan-opt")
         return EXIT_FAILURE
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+    except (KeyboardInterrupt, Interrupted):
+        return interrupted("stan-opt")
     except Exception as error:
         return internal_error("stan-opt", error)
 

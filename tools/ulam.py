@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ from ulam.tools.exits import (
     can_show_all,
     discard_output,
     internal_error,
+    interrupted,
     named,
 )
 
@@ -75,8 +77,8 @@ def _parameter(name: str, command: str) -> inspect.Parameter:
 
 
 def _register(name: str, command: options.Command) -> None:
-    def run(**values: Any) -> int:
-        return execute(name, values)
+    def run(**values: Any) -> Callable[[], int]:
+        return partial(execute, name, values)  # for `main`: typer would make a bare status of an interrupt
 
     parameters = [_parameter(entry, name) for entry in command.names()]
     run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
@@ -145,14 +147,17 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
             begin()
         words = list(options.with_values(given))
         can_show_all(sys.stdout)
-        status = app(args=words, prog_name="ulam", standalone_mode=False)
+        found = app(args=words, prog_name="ulam", standalone_mode=False)
+        if found == EXIT_INTERRUPTED:  # of typer itself, which says nothing
+            return interrupted("ulam")
+        status = found() if callable(found) else found
         sys.stdout.flush()
         return status if isinstance(status, int) else EXIT_OK
     except BrokenPipeError:  # the reader of our output has gone
         discard_output()
         return EXIT_FAILURE
     except (KeyboardInterrupt, typer.Abort):
-        return _interrupted()
+        return interrupted("ulam")
     except UsageError as error:
         from ulam.tools.messages import tell
 
@@ -166,11 +171,6 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
                 print(f"Help: {told}", file=sys.stderr)
             return EXIT_USAGE
         return _failure(error)
-
-
-def _interrupted() -> int:
-    print("ulam: interrupted", file=sys.stderr)
-    return EXIT_INTERRUPTED
 
 
 def _failure(error: Exception) -> int:
@@ -188,7 +188,7 @@ def _failure(error: Exception) -> int:
     from ulam.tools.messages import show, tell
 
     if isinstance(error, Interrupted):
-        return _interrupted()
+        return interrupted("ulam")
     if isinstance(error, TimeLimit):
         tell("error", str(error))
         return EXIT_TIME_LIMIT

@@ -14,7 +14,7 @@ from ulam.runtime.errors import TimeLimit
 from ulam.runtime.optimizers.laplace import LaplaceResult, ModeWarning, check_mode, laplace
 from ulam.runtime.results import print_laplace
 from ulam.runtime.terminal import escaped
-from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_TIME_LIMIT
+from ulam.tools.exits import EXIT_OK, EXIT_TIME_LIMIT, interrupted
 from ulam.tools.files import is_standard_output
 from ulam.tools.messages import tell
 from ulam.tools.model_command import ModelCommand, Text, shown_refresh
@@ -63,4 +63,4 @@ class LaplaceCommand(ModelCommand):
         if limit is not None:
             tell("error", str(limit))
             return EXIT_TIME_LIMIT
-        return EXIT_INTERRUPTED if result.interrupted else EXIT_OK
+        return interrupted("ulam", "the draws so far are shown") if result.interrupted else EXIT_OK

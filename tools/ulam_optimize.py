@@ -17,7 +17,7 @@ from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import print_optimization
 from ulam.runtime.terminal import escaped
-from ulam.tools.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIME_LIMIT, UsageError
+from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, EXIT_TIME_LIMIT, UsageError, interrupted
 from ulam.tools.files import is_standard_output
 from ulam.tools.messages import tell
 from ulam.tools.model_command import PointCommand, shown_refresh
@@ -101,8 +101,7 @@ class OptimizeCommand(PointCommand):
                 write(path)
                 print(f"{'written':<20}  {escaped(str(path))}", file=told)
         if result.termination is Termination.INTERRUPTED:
-            print("ulam: interrupted; the best point so far is shown", file=sys.stderr)
-            return EXIT_INTERRUPTED
+            return interrupted("ulam", "the best point so far is shown")
         if result.termination.failed:
             tell("error", result.message)
             return EXIT_FAILURE

@@ -469,6 +469,59 @@ def test_commands_have_a_time_limit(words: list[str], tmp_path: Path, capsys: py
     assert "--time-limit" in capsys.readouterr().err
 
 
+INTERRUPTED_COMMANDS: dict[str, list[str]] = {
+    "optimize": ["--init", '{"x": 0.3}'],
+    "optimize --starts": ["--starts", "2", "--init", "0.1"],
+    "laplace": ["--mode", '{"x": 0.3}'],
+    "profile": ["--init", '{"x": 0.3}'],
+    "bench": ["--vs-opt-level", "0", "--init", '{"x": 0.3}'],
+    "trace": ["--density", "--unconstrained", "0.3"],
+    "log-density": ["--unconstrained", "0.3"],
+}
+
+
+@pytest.mark.parametrize("name", INTERRUPTED_COMMANDS)
+def test_an_interrupted_command_says_so(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, where there is no result to show: typer would make a bare exit status of KeyboardInterrupt."""
+    path = tmp_path / "loop.stan"
+    path.write_text(LOOP.replace("target += s;", 'profile("a") { target += s; }'))
+    output = [] if name in ("log-density", "bench") else ["--output", str(tmp_path / "out")]
+    timer = interrupt(0.3)
+    assert command.main([name.split()[0], str(path), "-O", "0", *INTERRUPTED_COMMANDS[name], *output]) == 130
+    timer.join()
+    assert capsys.readouterr().err == "ulam: interrupted\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_command_is_interrupted_before_it_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def resolved(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.TableCommand, "make_context", resolved)
+    assert command.main(["check", "missing.stan"]) == 130
+    assert capsys.readouterr().err == "ulam: interrupted\n"
+
+
+@pytest.mark.parametrize("when", ["imported", "over"])
+@pytest.mark.parametrize("name", ["ulam", "stan_opt"])
+def test_a_console_script_is_interrupted_where_its_command_does_not_run(name: str, when: str, tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from types import SimpleNamespace\n"
+        "from ulam.tools import entry\n"
+        "def interrupt(*_): os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    )
+    if when == "imported":
+        code += f"sys.meta_path.insert(0, SimpleNamespace(find_spec=interrupt)); entry.{name}()"
+    else:
+        code += f"sys.modules['ulam.tools.{name}'] = SimpleNamespace(main=lambda begin: 0); entry.{name}(); interrupt()"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (ended.returncode, ended.stderr) == (130, f"{name.replace('_', '-')}: interrupted\n")
+
+
 def test_the_second_interrupt_ends_a_command(tmp_path: Path) -> None:
     """As where the first has to wait for LLVM, for which a loop stands here."""
     code = (
