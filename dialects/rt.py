@@ -102,7 +102,7 @@ class BoundOp(PlainOperation):
 class SetBoundOp(PlainOperation):
     """Writes slot `slot` of the bound table. Only in functions that run when data are bound.
 
-    A buffer stored here must not come from the arena of an evaluation: see `persistent` of `rt.alloc_bound`.
+    A buffer stored here must not come from the arena of an evaluation: see `rt.alloc_bound`.
     """
 
     name = "rt.set_bound"
@@ -227,7 +227,7 @@ class CheckOp(PlainOperation):
     ok = operand_def(i1)
     site = prop_def(IntegerAttr)
     status = opt_prop_def(IntegerAttr)
-    """1: a rejection; 2 (also if absent): fatal."""
+    """REJECTION, FATAL (also if absent) or LOCATE of `library/statuses.py`."""
     values = var_operand_def()
 
     def verify_(self) -> None:

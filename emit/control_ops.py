@@ -11,8 +11,9 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
-from ulam.emit.memory_ops import FATAL, STACK_LIMIT, context_field, fail_block, site_of
+from ulam.emit.memory_ops import STACK_LIMIT, context_field, fail_block, site_of
 from ulam.emit.scalar_ops import is_number
+from ulam.library.statuses import FATAL
 
 if TYPE_CHECKING:
     from ulam.emit.llvm_text import Emit, FunctionEmitter

@@ -7,7 +7,7 @@ keep their SSA name hints. A function becomes
 
     define i32 @f(ptr %context, ptr %bound, <arguments>, ptr %out.0, ...)
 
-which returns a status: 0 fine, 1 rejection, 2 fatal error. Each file beside this one brings a part of the table:
+which returns a status (`library/statuses.py`). Each file beside this one brings a part of the table:
 `scalar_ops` (arith), `memory_ops` (rt, ad), `control_ops` (scf, func, checks, calls), `primitives` (rt.math).
 """
 

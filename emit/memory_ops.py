@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 ARENA_BARRIERS = frozenset({rt.MarkOp, rt.ReleaseOp, rt.KernelOp, func.CallOp, ad.PushOp})
 """Ops without regions that other allocations must not be moved across."""
 
-ARENA_CURSOR = 0
 ARENA_END = 8
 ERROR_SITE = 16
 ERROR_VALUES = 24
 ARENA_START = 56
 STACK_LIMIT = 88
 ARENA_ALIGNMENT = 64
-
-FATAL = 2
 
 STACK_BUFFER_BYTES = 512
 """Largest buffer that is put on the stack."""

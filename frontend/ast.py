@@ -236,14 +236,6 @@ class SizedType(Node):
     type: StanType = VOID  # the unsized type; set by the parser
 
 
-@dataclass(slots=True, eq=False)
-class UnsizedType(Node):
-    """A type as written for a function argument or result."""
-
-    span: Span
-    type: StanType
-
-
 # ---------------------------------------------------------------- statements
 
 

@@ -3,5 +3,5 @@
 `*.stan` define densities, distribution functions, transforms and vector functions in Stan, one file per family; begin
 with continuous.stan, whose head states the conventions. `catalog` finds a definition by name. What they rely on are
 tables: `derivatives.txt` (the primitives and their derivatives, read by `derivatives`), `requirements` (what the
-`require_*` statements demand) and `kernels` (what is C).
+`require_*` statements demand) and `kernels` (what is C). `statuses` are what compiled code returns.
 """

@@ -161,11 +161,6 @@ class Builder:
             self.block, self.location = outer, location
             self._scopes.pop()
 
-    @property
-    def at_top_level(self) -> bool:
-        """Whether ops are written to the function's entry block."""
-        return len(self._scopes) == 1
-
     def remember(self, key: Any, value: SSAValue, *, everywhere: bool = False) -> SSAValue:
         """Notes a value for `recall`, until the block being written ends or for the whole function; returns it."""
         self._scopes[0 if everywhere else -1][key] = value

@@ -1,8 +1,8 @@
 """Errors of a compiled program at run time, and of its data.
 
 All derive from RuntimeError, as BridgeStan's do. `Rejection` and `FatalError` come from the program's site table: a
-status of 1 or 2, the number of the site and up to four values (`Site.message` has `{0}`, `{1}`, ... for them, `{0:int}`
-for one that wraps as ints do).
+status of `library/statuses.py`, the number of the site and up to four values (`Site.message` has `{0}`, `{1}`, ... for
+them, `{0:int}` for one that wraps as ints do).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from ulam.library.statuses import REJECTION
 
 if TYPE_CHECKING:
     from ulam.runtime.explain.explanation import Explanation
@@ -146,7 +148,7 @@ class ArgumentError(ctypes.ArgumentError, ValueError):
 class Site:
     """A place in the program where a check may fail."""
 
-    status: int  # 1 rejection, 2 fatal
+    status: int  # REJECTION or FATAL
     message: str
     file: str
     line: int
@@ -174,7 +176,7 @@ class Site:
             for position, value in enumerate(values):
                 text = text.replace(f"{{{position}}}", value_text(value))
                 text = text.replace(f"{{{position}:int}}", value_text((value + 2**31) % 2**32 - 2**31))
-        kind = Rejection if status == 1 else FatalError
+        kind = Rejection if status == REJECTION else FatalError
         return kind(text, self.function, self.file, self.line, self.column, values)
 
 

@@ -17,9 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-STATUS_OK, STATUS_REJECT, STATUS_FATAL = 0, 1, 2
-STATUS_STOPPED = 4
-"""The run was stopped from outside: `interrupts.raise_stopped` says why."""
+from ulam.library.statuses import STOPPED
+
 STOP_INTERRUPT, STOP_TIME = 1, 2
 """Why (c/interrupts.h)."""
 
@@ -144,13 +143,6 @@ def available_bytes() -> int:
     return library().ulam_available_bytes()
 
 
-def symbol_address(name: str) -> int:
-    """Address of a C function of the runtime (`ulam_digamma`, ...), for a JIT that links by address."""
-    address = ctypes.cast(getattr(library(), name), ctypes.c_void_p).value
-    assert address is not None
-    return address
-
-
 class Generator(Protocol):
     """What a context draws random numbers from."""
 
@@ -233,7 +225,7 @@ def _records(read: Any, address: int, kind: type[_Record]) -> list[_Record]:
 
 def running(status: int) -> int:
     """The status of a run. Raises if it was stopped."""
-    if status == STATUS_STOPPED:
+    if status == STOPPED:
         from ulam.runtime.interrupts import raise_stopped
 
         raise_stopped()

@@ -12,7 +12,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any, TextIO
 
-from ulam.runtime.profiler import PHASES, Overhead, ProfileNode, Profiler, ProfileRow, walk
+from ulam.runtime.profiler import PHASES, Overhead, ProfileNode, Profiler, ProfileRow
 from ulam.runtime.results import SCHEMA_VERSION, Row, print_table
 from ulam.runtime.terminal import is_decorated
 
@@ -265,8 +265,3 @@ def _node_record(profiler: Profiler, node: ProfileNode) -> dict[str, Any]:
         "self_time": node.self_time,
         "children": [_node_record(profiler, child) for child in node.children],
     }
-
-
-def total_passes(profiler: Profiler) -> int:
-    """Passes through all regions, with gradients and without."""
-    return sum(node.passes + node.gradient_passes for node in walk(profiler.tree()))

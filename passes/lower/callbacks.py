@@ -25,12 +25,13 @@ from xdsl.dialects.builtin import StringAttr, f64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ulam.dialects import ad, stan
+from ulam.library.statuses import REJECTION
 from ulam.passes.analysis.call_context import body_drops_constants
 from ulam.passes.autodiff.reverse_mode import reverse_in_place
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.calls import effective_autodiff, inline, is_unnormalized
 from ulam.passes.lower.intrinsics import intrinsic
-from ulam.passes.lower.lowering import REJECTION, Closure, Lowering
+from ulam.passes.lower.lowering import Closure, Lowering
 from ulam.passes.lower.values import (
     Container,
     Tuple,

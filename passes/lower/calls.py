@@ -10,11 +10,17 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
-from ulam.library.requirements import NAN_IS_REFUSED, PRIMITIVE_REQUIREMENTS, REQUIREMENTS, Argument
+from ulam.library.requirements import (
+    CONSTRAINT_TOLERANCE,
+    NAN_IS_REFUSED,
+    PRIMITIVE_REQUIREMENTS,
+    REQUIREMENTS,
+    Argument,
+)
+from ulam.library.statuses import REJECTION
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.lowering import (
-    REJECTION,
     Closure,
     Frame,
     Lowering,
@@ -271,7 +277,6 @@ def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
 _INT_PREDICATES = {"gt": "sgt", "ge": "sge", "lt": "slt", "le": "sle", "eq": "eq"}
 _REAL_PREDICATES = {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "oeq"}
 _UNORDERED_PREDICATES = {"gt": "ugt", "ge": "uge", "lt": "ult", "le": "ule", "eq": "ueq"}
-_TOLERANCE = 1e-8
 
 
 def holds(low: Lowering, name: str, arguments: Sequence[SSAValue], *, nan_passes: bool = False) -> SSAValue:
@@ -287,7 +292,7 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue], *, nan_passes
         bound = arguments[operand.position] if isinstance(operand, Argument) else builder.f64(operand)
         if condition.comparison == "near":
             distance = builder.math("fabs", builder.subf(builder.to_real(subject), builder.to_real(bound)))
-            ok = builder.cmpf("ole", distance, builder.f64(_TOLERANCE))
+            ok = builder.cmpf("ole", distance, builder.f64(CONSTRAINT_TOLERANCE))
         elif subject.type == i32 and (
             bound.type == i32 or builder.known.get(bound, 0.5) == int(builder.known.get(bound, 0))
         ):

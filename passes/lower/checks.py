@@ -16,16 +16,12 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.library.kernels import KERNELS
+from ulam.library.statuses import LOCATE, REJECTION
 from ulam.passes.lower.data_slices import DataSlices
 from ulam.passes.rewriting import rebuild
 
-LOCATE = 3
-"""Status of a hot unit: an error happened; the unit `locate` tells which."""
-
 HARMLESS = "harmless"
 """Attribute of a check that may come late: going on with a bad value computes nonsense, but nothing unsafe."""
-
-_REJECTION = 1
 
 
 def must_be_precise(module: ModuleOp) -> bool:
@@ -98,7 +94,7 @@ def _defer_in(block: Block) -> None:
 
 def _is_deferrable(check: rt.CheckOp) -> bool:
     """Domain checks."""
-    return check.status is not None and check.status.value.data in (_REJECTION, LOCATE)
+    return check.status is not None and check.status.value.data in (REJECTION, LOCATE)
 
 
 def _may_go_on(loop: scf.ForOp) -> bool:

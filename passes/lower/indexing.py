@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.statuses import FATAL
 from ulam.passes.builder import INT_MAX
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.lower.lowering import FATAL, Lowering, Storage, handles, names
+from ulam.passes.lower.lowering import Lowering, Storage, handles, names
 from ulam.passes.lower.values import (
     Container,
     Value,

@@ -13,11 +13,12 @@ from xdsl.ir import SSAValue
 
 from ulam.dialects import stan
 from ulam.library.catalog import KEPT_WITH
+from ulam.library.statuses import FATAL, REJECTION
 from ulam.passes.builder import BUFFER_INT
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.indexing import Selection, check_index
 from ulam.passes.lower.indexing import select as select_part
-from ulam.passes.lower.lowering import FATAL, REJECTION, Lowering
+from ulam.passes.lower.lowering import Lowering
 from ulam.passes.lower.operators import (
     apply_elementwise,
     dot_product,

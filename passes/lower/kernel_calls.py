@@ -9,8 +9,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import rt
 from ulam.library.kernels import KERNELS
+from ulam.library.statuses import REJECTION
 from ulam.passes.kernel_buffers import buffer_size
-from ulam.passes.lower.lowering import REJECTION, Lowering
+from ulam.passes.lower.lowering import Lowering
 from ulam.passes.lower.values import Container, in_buffer, materialize, rank_of
 
 _UNIT = UnitAttr()

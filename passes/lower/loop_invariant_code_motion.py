@@ -3,9 +3,9 @@
 Innermost loops first, so an op leaves as many loops as it can. An op moves if its operands are defined outside and it
 may run although the program would not run it (the loop may have no iteration): no effects, no division that could trap.
 
-A load moves, too, if nothing in the loop may write its buffer and it may be read in advance: it is marked
-`speculatable`, or it surely runs (constant bounds that give an iteration, or the condition of a `while`) with nothing
-before it that could leave the loop, such as the check of its index.
+A load moves, too, if nothing in the loop may write its buffer and it surely runs (constant bounds that give an
+iteration, or the condition of a `while`) with nothing before it that could leave the loop, such as the check of its
+index.
 
 With `guarded`, invariant checks leave counted loops, too: they then hold if the loop has no iteration. Loads of arena
 memory follow them, at index 0 if there is no iteration: behind every arena block is some slack. Errors may so come
@@ -110,7 +110,7 @@ def _hoist_from(block: Block, loop: Operation, written: set[Root], binds: bool, 
 
 def _may_move(op: Operation, written: set[Root], binds: bool, surely_runs: bool) -> bool:
     if isinstance(op, rt.LoadOp):
-        return (surely_runs or "speculatable" in op.attributes) and not _is_written(op.buffer, written)
+        return surely_runs and not _is_written(op.buffer, written)
     if binds and type(op) is rt.BoundOp:
         return False
     return is_speculatable(op)

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.library.statuses import FATAL
 from ulam.passes.analysis.call_context import DENSITY_SUFFIXES
 from ulam.passes.analysis.effects_low import viewed
 from ulam.passes.analysis.nesting import ancestor_in, block_of
@@ -38,9 +39,6 @@ from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_bu
 
 if TYPE_CHECKING:
     from ulam.passes.lower.outlined import Outlined
-
-REJECTION = 1
-FATAL = 2
 
 MOST_BYTES = 2**47
 """No container is larger: it is all the memory that a program can have on the processors of today."""

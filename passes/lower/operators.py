@@ -9,10 +9,11 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ulam.dialects import ad, stan
+from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.kernel_calls import buffer_of, call_kernel, mdivide_left, mdivide_right
-from ulam.passes.lower.lowering import FATAL, Lowering, all_scalar, handles, is_density, is_requirement
+from ulam.passes.lower.lowering import Lowering, all_scalar, handles, is_density, is_requirement
 from ulam.passes.lower.values import (
     BLOCK,
     Container,

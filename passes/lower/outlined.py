@@ -21,9 +21,10 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr, SymbolR
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.lower.lowering import FATAL, Frame, Lowering
+from ulam.passes.lower.lowering import Frame, Lowering
 from ulam.passes.lower.target_terms import TargetTerms
 from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, rank_of
 

@@ -15,10 +15,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan, trace
 from ulam.library.constraints import CONTAINER_FAMILIES, scalar_family
+from ulam.library.statuses import REJECTION
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.calls import as_formal, holds, inline
-from ulam.passes.lower.lowering import REJECTION, Holder, Lowering, handles
+from ulam.passes.lower.lowering import Holder, Lowering, handles
 from ulam.passes.lower.sizes import checked_sizes, declared_dims
 from ulam.passes.lower.statements import add_jacobian
 from ulam.passes.lower.values import (

@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.statuses import FATAL
 from ulam.passes.builder import INT_MAX, MOST_SIZE
-from ulam.passes.lower.lowering import FATAL, Lowering
+from ulam.passes.lower.lowering import Lowering
 from ulam.passes.lower.shapes import size_count
 from ulam.passes.lower.size_text import name_of_size
 from ulam.passes.lower.values import buffer_type
@@ -37,7 +38,6 @@ _LEAST_SIZES: dict[str, tuple[int, ...]] = {
 """Constraint → the least sizes of a parameter, without its array dimensions; 0 for all others."""
 
 _PLACES = {"column_stochastic_matrix": "rows", "row_stochastic_matrix": "columns"}
-
 
 
 def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[SSAValue]:

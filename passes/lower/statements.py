@@ -9,12 +9,13 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i1, i3
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.library.statuses import FATAL, REJECTION
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.builder import BUFFER_I64
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.indexing import Selection
 from ulam.passes.lower.indexing import select as select_part
-from ulam.passes.lower.lowering import FATAL, REJECTION, Holder, Lowering, ProfileKey, Storage, handles, profile_key
+from ulam.passes.lower.lowering import Holder, Lowering, ProfileKey, Storage, handles, profile_key
 from ulam.passes.lower.shapes import (
     carried_parts,
     check_shape,

@@ -28,12 +28,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.library.statuses import FATAL
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, INT_MAX, MOST_SIZE, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower import callbacks, indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.lower.calls import call as _call_handler  # noqa: F401  (registers handlers)
 from ulam.passes.lower.int_ranges import int_ranges
-from ulam.passes.lower.lowering import FATAL, Holder, Lowering, ProfileKey, Site, Storage, profile_key
+from ulam.passes.lower.lowering import Holder, Lowering, ProfileKey, Site, Storage, profile_key
 from ulam.passes.lower.outlined import Outlined
 from ulam.passes.lower.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
 from ulam.passes.lower.shapes import refuse_arrays_of_tuples, size_count

@@ -17,11 +17,6 @@ SCHEMA_VERSION = 1
 DIGITS = 8
 """Significant digits of reals in text."""
 
-OUTCOMES = ("finite", "nan", "+inf", "-inf", "rejected", "failed", "gradient")
-"""What a point may come to: a finite log density with a finite gradient; a log density that is not finite; a check that
-refuses the point; an error that ends a run (an index out of range, `fatal_error`); a gradient that is not finite where
-the value is."""
-
 WORDS = {"nan": "NaN", "+inf": "+infinity", "-inf": "-infinity"}
 """How kinds of numbers are called in text. NaN and -infinity are different things: one has no value, one is log(0)."""
 
@@ -118,9 +113,9 @@ class Term:
 class Cause:
     """Why the log density, or its gradient, is not what it should be: one statement.
 
-    `kind`: one of `OUTCOMES`. `loop`: values of the loop variables around the statement; `calls`: the statements that
-    led to it through functions of the program, innermost first. `births`: where a value stopped being finite first;
-    `slice`: what the argument named in the message of a check was made of, nearest first.
+    `kind`: as the `outcome` of an explanation. `loop`: values of the loop variables around the statement; `calls`: the
+    statements that led to it through functions of the program, innermost first. `births`: where a value stopped being
+    finite first; `slice`: what the argument named in the message of a check was made of, nearest first.
     """
 
     kind: str
@@ -177,9 +172,11 @@ class Parameter:
 class Explanation:
     """Why the log density of a model at a point is what it is.
 
-    `outcome` is one of `OUTCOMES`; `log_density` is None if the run was rejected. `causes` has one entry for each
-    statement that is to blame, in the order in which they ran; `terms` are ranked: those that are not finite first, in
-    order of occurrence, then by size. `gradient`: None if it was not computed. `notes`: what could not be found out.
+    `outcome`: "finite" (with a finite gradient); "nan", "+inf", "-inf", the log density; "rejected", a check refused
+    the point; "failed", an error ended the run (an index out of range, `fatal_error`); "gradient", which is not finite
+    where the value is. `log_density` is None if the run was rejected. `causes` has one entry for each statement that is
+    to blame, in the order in which they ran; `terms` are ranked: those that are not finite first, in order of
+    occurrence, then by size. `gradient`: None if it was not computed. `notes`: what could not be found out.
     """
 
     model: str

@@ -14,7 +14,6 @@ from ulam.runtime.trace.recorder import Source
 from ulam.runtime.trace.session import TracedProgram
 
 if TYPE_CHECKING:
-    from ulam.runtime.model import StanModel
     from ulam.runtime.named_text import NamedText
 
 
@@ -89,8 +88,3 @@ def traced_ir(function: StanFunction, *arguments: Any, context: TraceContext | N
     overloads = program.signatures[function.name]
     symbol = overloads[0][0] if len(overloads) == 1 and not arguments else program.bind(function.name, arguments)[0]
     return program.compiled(symbol, context or TraceContext()).instrumented
-
-
-def function_of(model: StanModel, name: str) -> StanFunction:
-    """A function of a model's program."""
-    return StanFunction(model.traced_program, name)

@@ -29,8 +29,8 @@ POOLED = 2
 """Recorders that are kept for the next run of the same kind, with their memory."""
 SCANNED = 4096
 """Records that are read at a time."""
-OVER, CUT = -1, -2
-"""States of a scan: the frame is over; the records end before it is."""
+CUT = -2
+"""State of a scan: the records end before the frame is over (-1: it is over)."""
 
 _P, _I32, _I64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {

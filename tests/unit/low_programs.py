@@ -120,10 +120,7 @@ class _Writer:
 
     def write_load(self, depth: int) -> None:
         operands = (self.random.choice(self.buffers), self.index())
-        load = self.emit(rt.LoadOp, operands, (f64,))
-        if self.random.random() < 0.3:
-            load.attributes["speculatable"] = UnitAttr()
-        self.reals.append(load.results[0])
+        self.reals.append(self.emit(rt.LoadOp, operands, (f64,)).results[0])
 
     def write_store(self, depth: int) -> None:
         self.emit(rt.StoreOp, (self.real(), self.random.choice(self.buffers), self.index()))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ulam.library.kernels import KERNELS
+from ulam.library.statuses import FATAL
 from ulam.runtime import native
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, new_rng
 
@@ -146,7 +147,7 @@ def test_out_of_memory_is_an_error() -> None:
     assert grow_address is not None
     # The entry is the C function itself: it never returns, so no Python frame is jumped over. Its second argument,
     # the table of bound data, is the number of bytes.
-    assert context.run_plain(grow_address, 1 << 61) == native.STATUS_FATAL
+    assert context.run_plain(grow_address, 1 << 61) == FATAL
     assert "out of memory" in context.message
     assert run(context, lambda ctx: 0) == 0 and context.message == ""
 
@@ -223,7 +224,7 @@ def test_memory_of_bound_data() -> None:
 
 def test_memory_of_bound_data_outside_binding() -> None:
     context = Context()
-    assert context.run_plain(ctypes.cast(alloc_bound, POINTER).value or 0, 64) == native.STATUS_FATAL
+    assert context.run_plain(ctypes.cast(alloc_bound, POINTER).value or 0, 64) == FATAL
 
 
 # ------------------------------------------------------------------------------------------------ printing
@@ -348,7 +349,7 @@ def test_rng_survives_its_name() -> None:
 def test_no_rng_is_fatal() -> None:
     context = Context()
     result = ctypes.c_double()
-    assert native.library().ulam_std_normal_rng(POINTER(context.address), ctypes.byref(result)) == native.STATUS_FATAL
+    assert native.library().ulam_std_normal_rng(POINTER(context.address), ctypes.byref(result)) == FATAL
     assert "std_normal_rng: a random number generator is needed" in context.message
 
 
@@ -560,5 +561,5 @@ def test_stack_limit_is_within_the_threads_stack() -> None:
 def test_stack_exhausted_is_fatal() -> None:
     context = Context()
     exhausted = c_function("ulam_stack_exhausted", ctypes.c_int32, POINTER)
-    assert run(context, lambda ctx: exhausted(ctx)) == native.STATUS_FATAL
+    assert run(context, lambda ctx: exhausted(ctx)) == FATAL
     assert "calls itself too often" in context.message

@@ -105,7 +105,7 @@ def test_import_of_a_fresh_installation(options: tuple[str, ...], tmp_path: Path
     subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", *options, str(checkout)], check=True)
     (packages,) = environment.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    inner = (checkout, checkout / "frontend", checkout / "tests" / "unit")
+    inner = (checkout, checkout / "tests" / "unit")
     for folder in (elsewhere, tmp_path, *inner):
         assert run_python(IS_THE_PACKAGE, folder, python) == "StanModel True", folder
         place = Path(run_python("import ulam; print(ulam.__file__)", folder, python))

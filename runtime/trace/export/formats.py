@@ -1,4 +1,4 @@
-"""What traces and their nodes can be written as; each form has a module `export_*`, read when it is asked for."""
+"""What traces and their nodes can be written as; each form has a module beside this one, read when it is asked for."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Exports:
         return to_networkx(self, levels=levels, max_nodes=max_nodes)
 
     def to_stan(self, path: FilePath | None = None, *, name: str | None = None, max_nodes: int | None = 10_000) -> str:
-        """What the call did, as a program without branches: see `export_stan`. Raises ArgumentError."""
+        """What the call did, as a program without branches: see `stan`. Raises ArgumentError."""
         from ulam.runtime.trace.export.stan import to_stan
 
         return to_stan(self, path, name=name, max_nodes=max_nodes)

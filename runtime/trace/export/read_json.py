@@ -1,4 +1,4 @@
-"""Reads the JSON of `export_json`: writes the records once more that the run had written, for the same readers."""
+"""Reads the JSON that `json` writes: writes the records once more that the run had written, for the same readers."""
 
 from __future__ import annotations
 

@@ -198,12 +198,6 @@ class OpLibrary:
             first = _callbacks(item)
             return [None] * first + self._run_pullback(loaded, function, item, operands[first:], cotangent, target)
 
-    def prepare(self, *kinds: str) -> None:
-        """Compiles now: "values", "pullbacks", or both."""
-        with self._lock:
-            for kind in kinds:
-                self._module_of(kind)
-
     @property
     def names(self) -> dict[str, str]:
         """The distinct ops: name of the function, and the op as text."""
