@@ -42,7 +42,7 @@ STAGES = (
     ("lowering", "ulam.passes.lower.pipeline", "begin_unit"),
     ("passes of the unit", "ulam.passes.lower.pipeline", "finish_unit"),
     ("differentiation", "ulam.passes.autodiff.reverse_mode", "reverse_mode"),
-    ("emission", "ulam.emit.llvm_text", "emit_module"),
+    ("emission", "ulam.emit.llvm_module", "emit_module"),
     ("LLVM passes", "ulam.emit.jit", "_optimize"),
     ("LLVM code", "ulam.emit.jit", "compile_object"),
     ("link", "ulam.emit.jit", "load_object"),

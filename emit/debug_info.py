@@ -9,6 +9,7 @@ Instructions of the reverse sweep have the discriminator REVERSE, which line tab
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
@@ -16,7 +17,7 @@ from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation
 
 from ulam.dialects.places import is_reverse, place_of
-from ulam.emit.llvm_text import Emit, FunctionEmitter, ModuleEmitter, emission_table
+from ulam.emit.llvm_text import Emit, FunctionEmitter, ModuleEmitter
 from ulam.emit.object_file import REVERSE
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def _escaped(character: str) -> str:
 class DebugModuleEmitter(ModuleEmitter):
     """A module with a compile unit and the files of its instructions."""
 
-    def __init__(self, module: ModuleOp, options: EmitOptions) -> None:
-        super().__init__(module, options)
+    def __init__(self, module: ModuleOp, options: EmitOptions, table: Mapping[type[Operation], Emit]) -> None:
+        super().__init__(module, options, {kind: _placing(emit) for kind, emit in table.items()})
         self._main = self._main_file()
         self.unit = self._distinct(
             f"DICompileUnit(language: {_LANGUAGE}, file: !{self.file(self._main)}, producer: \"ulam\", "
@@ -114,7 +115,6 @@ class DebugFunctionEmitter(FunctionEmitter):
         self._subprogram = module.subprogram(function)
         self._places: dict[int, tuple[LocationAttr, int]] = {}  # by identity: hashing an attribute takes longer
         self._place = module.location(self._subprogram, None)
-        self._table = _placing_table()
 
     def attributes_text(self) -> str:
         return f"{super().attributes_text()} !dbg !{self._subprogram}"
@@ -149,12 +149,3 @@ def _placing(emit: Emit) -> Emit:
         e.emit_at_place(emit, op)
 
     return emit_at_place
-
-
-def _placing_table() -> dict[type[Operation], Emit]:
-    if not _table:
-        _table.update({kind: _placing(emit) for kind, emit in emission_table().items()})
-    return _table
-
-
-_table: dict[type[Operation], Emit] = {}

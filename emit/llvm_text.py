@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,16 +71,6 @@ class EmitOptions:
     exact_blocks: bool = False
 
 
-def emit_module(module: ModuleOp, options: EmitOptions | None = None) -> str:
-    """The module as LLVM IR text, with declarations of all it calls and definitions of the math functions it uses."""
-    options = options or EmitOptions()
-    if options.lines:
-        from ulam.emit.debug_info import DebugModuleEmitter
-
-        return DebugModuleEmitter(module, options).run()
-    return ModuleEmitter(module, options).run()
-
-
 def symbol(name: str) -> str:
     """`@name`, quoted where LLVM asks for it."""
     return f"@{name}" if PLAIN_SYMBOL.match(name) else f'@"{name}"'
@@ -99,9 +89,10 @@ def llvm_type(attribute: Attribute) -> str:
 class ModuleEmitter:
     """State of one module: functions, declarations, constants, metadata."""
 
-    def __init__(self, module: ModuleOp, options: EmitOptions) -> None:
+    def __init__(self, module: ModuleOp, options: EmitOptions, table: Mapping[type[Operation], Emit]) -> None:
         self.module = module
         self.options = options
+        self.table = table
         self.metadata = MetadataTable()
         self.math_functions: set[str] = set()
         self._declarations: dict[str, str] = {}
@@ -242,7 +233,7 @@ class FunctionEmitter:
         self.access_suffixes: dict[SSAValue, str] = {}
         self._used: dict[str, int] = {"context": 0, "bound": 0, "entry": 0}
         self._counter = 0
-        self._table = emission_table()
+        self._table = module.table
 
     # names
 
@@ -361,20 +352,3 @@ class FunctionEmitter:
 
 CHECKS_ONLY = frozenset({"data_dims"})
 """Functions of which each part runs once, and computes next to nothing: what LLVM would make of them does not pay."""
-
-_table: dict[type[Operation], Emit] = {}
-
-
-def emission_table() -> dict[type[Operation], Emit]:
-    """Op class → emitter; put together at first use."""
-    if not _table:
-        from ulam.emit.control_ops import control_table
-        from ulam.emit.memory_ops import memory_table
-        from ulam.emit.primitives import emit_math
-        from ulam.emit.scalar_ops import scalar_table
-        from ulam.emit.trace_ops import trace_table
-
-        for part in (scalar_table(), memory_table(), control_table(), trace_table()):
-            _table.update(part)
-        _table[rt.MathOp] = emit_math
-    return _table

@@ -15,7 +15,8 @@ from ulam.dialects import stan
 from ulam.frontend import ast, signatures
 from ulam.frontend.lowering import FunctionLowering
 from ulam.frontend.lowering_builder import dialect_type
-from ulam.frontend.lowering_library import LibraryFunction, checked, overloads, resolve
+from ulam.frontend.lowering_library import LibraryFunction, overloads, resolve
+from ulam.frontend.typechecker import checked
 from ulam.frontend.types import BASIC_TYPES, VOID, ArrayType, StanType, TupleType
 from ulam.library.derivatives import has_primitive
 

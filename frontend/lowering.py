@@ -24,9 +24,10 @@ from ulam.frontend.lowering_builder import (
     var_type,
 )
 from ulam.frontend.lowering_expressions import Functions
-from ulam.frontend.lowering_library import LibraryFunction, checked, overloads, resolve
+from ulam.frontend.lowering_library import LibraryFunction, overloads, resolve
 from ulam.frontend.lowering_statements import StatementLowering
 from ulam.frontend.source import Source
+from ulam.frontend.typechecker import checked
 from ulam.frontend.types import VOID, StanType
 from ulam.library.constraints import CONTAINER_FAMILIES, parameter_functions, scalar_family
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PROBABILITY_SUFFIXES = ("_lpdf", "_lpmf", "_cdf", "_lcdf", "_lccdf", "_rng")
 
-_LOCK = RLock()
+DEFINITIONS_LOCK = RLock()
 """Definitions are parsed and checked once in a process, whatever the number of threads that compile."""
 
 _EXACT, _PROMOTED, _BROADCAST = 0, 1, 100
@@ -55,7 +55,7 @@ def overloads(name: str) -> tuple[LibraryFunction, ...]:
 
 def resolve(name: str, arguments: tuple[StanType, ...]) -> LibraryFunction | None:
     """The definition that fits the arguments best; None if there is none."""
-    with _LOCK:
+    with DEFINITIONS_LOCK:
         return _resolve(name, arguments)
 
 
@@ -68,17 +68,6 @@ def _resolve(name: str, arguments: tuple[StanType, ...]) -> LibraryFunction | No
         if cost is not None and cost < best_cost:
             best, best_cost = candidate, cost
     return best
-
-
-def checked(function: LibraryFunction) -> FunctionDefinition:
-    """The definition with types filled in. Definitions are shared by all programs of the process."""
-    with _LOCK:
-        if not function.checked:
-            from ulam.frontend.typechecker import check_library_function
-
-            check_library_function(function.definition, function.source)
-            function.checked = True
-        return function.definition
 
 
 def _cost(name: str, definition: FunctionDefinition, arguments: tuple[StanType, ...]) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ulam.frontend import higher_order, signatures
 from ulam.frontend.ast import Block, FunctionDefinition, Program, Span
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Note, Severity
+from ulam.frontend.lowering_library import DEFINITIONS_LOCK, LibraryFunction
 from ulam.frontend.source import Source
 from ulam.frontend.typechecker_calls import signature_of
 from ulam.frontend.typechecker_context import (
@@ -66,6 +67,15 @@ def check_library_function(definition: FunctionDefinition, source: Source) -> li
     checker = Checker(source, library_mode=True)
     _check_function(checker, definition)
     return _finish(checker)
+
+
+def checked(function: LibraryFunction) -> FunctionDefinition:
+    """The definition with types filled in. Definitions are shared by all programs of the process."""
+    with DEFINITIONS_LOCK:
+        if not function.checked:
+            check_library_function(function.definition, function.source)
+            function.checked = True
+        return function.definition
 
 
 def _finish(checker: Checker) -> list[Diagnostic]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ulam.frontend import higher_order, lowering_library, renamed_functions, signatures
-from ulam.frontend.ast import AdLevel, Call, CallKind, Expression, FunctionDefinition, Span
-from ulam.frontend.diagnostics import Note
+from ulam.frontend import higher_order, lowering_library, signatures
+from ulam.frontend.ast import Call, CallKind, Expression, FunctionDefinition, Span
 from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.signatures import Signature
 from ulam.frontend.support import unsupported_call, unsupported_type
@@ -20,7 +19,6 @@ from ulam.frontend.type_codes import arguments_of
 from ulam.frontend.typechecker_context import (
     CONDITIONING_SUFFIXES,
     DENSITY_SUFFIXES,
-    ERROR,
     Checker,
     Origin,
     article,
@@ -29,8 +27,7 @@ from ulam.frontend.typechecker_context import (
     is_discrete,
     normalized_name,
 )
-from ulam.frontend.types import INT, REAL, VOID, ArrayType, BasicType, StanType, array_of
-from ulam.library.catalog import KEPT_WITH
+from ulam.frontend.types import INT, REAL, ArrayType, BasicType, StanType, array_of
 from ulam.library.derivatives import has_primitive
 
 _SHOWN_SIGNATURES = 4
@@ -56,47 +53,6 @@ def callback_positions(name: str) -> tuple[int, ...]:
         return ()
     overloads = signatures.overloads(name)
     return (0,) if overloads is not None and overloads.higher_order() else ()
-
-
-def resolve_call(checker: Checker, node: Call) -> StanType:
-    """Chooses the function of a call whose arguments are checked; fills the node and returns the result's type."""
-    written = node.name
-    node.name = normalized_name(written)
-    node.unnormalized = node.name != written
-    if not check_placement(checker, node, written):
-        node.type = _likely_result(checker, node.name)
-        return node.type
-    if node.name == "target":
-        return _resolve_target(checker, node)
-    if checker.library_mode and node.name.startswith("require_"):
-        node.formal_types = tuple(argument.type for argument in node.arguments)
-        return VOID
-    if checker.library_mode and node.name == KEPT_WITH:
-        node.formal_types = tuple(argument.type for argument in node.arguments)
-        node.type, node.ad_level = REAL, highest_ad_level(node.arguments)
-        return REAL
-    if not _check_name(checker, node, written):
-        return ERROR
-    if callback_positions(node.name):
-        from ulam.frontend.typechecker_higher_order import resolve_higher_order
-
-        return resolve_higher_order(checker, node)
-    if any(argument.type is ERROR for argument in node.arguments):
-        node.type = _likely_result(checker, node.name)
-        return node.type
-    return _resolve_first_order(checker, node)
-
-
-def _resolve_first_order(checker: Checker, node: Call) -> StanType:
-    candidates = cheapest_candidates(checker, node.name, node.arguments)
-    if len(candidates) == 1:
-        return apply_candidate(checker, node, candidates[0])
-    if candidates:
-        report_ambiguous(checker, node.name, node.arguments, [c.signature for c in candidates], node.span)
-    else:
-        report_no_match(checker, node.name, node.arguments, node.span)
-    node.type = _likely_result(checker, node.name)
-    return node.type
 
 
 def apply_candidate(checker: Checker, node: Call, candidate: Candidate) -> StanType:
@@ -282,75 +238,6 @@ def _check_special_suffix(checker: Checker, node: Call, written: str) -> None:
                 "_jacobian functions",
                 node.name_span, "jacobian-not-allowed",
             )  # fmt: skip
-
-
-def _resolve_target(checker: Checker, node: Call) -> StanType:
-    """`target()`."""
-    node.type = REAL
-    if node.arguments:
-        checker.error("target() takes no arguments", node.span, "argument-count")
-    if checker.origin in (Origin.MODEL, Origin.TRANSFORMED_PARAMETERS):
-        node.ad_level = AdLevel.AUTODIFF
-    elif checker.suffix() == "_lp":
-        node.ad_level = AdLevel.AUTODIFF
-    else:
-        checker.error(
-            "target() can be read only in the model block, in transformed parameters and in _lp functions",
-            node.span, "target-not-allowed",
-        )  # fmt: skip
-    return REAL
-
-
-# ---------------------------------------------------------------- messages
-
-
-def _check_name(checker: Checker, node: Call, written: str) -> bool:
-    """Whether the name is that of a function; reports it if not."""
-    name = node.name
-    known = checker.is_function(name)
-    symbol = checker.symbols.get(name)
-    if symbol is not None and not (known and name not in checker.functions):
-        note = Note(f"'{name}' is declared here", symbol.span)
-        checker.error(f"'{name}' is a variable and cannot be called", node.name_span, "not-a-function", None, (note,))
-    elif known or (checker.library_mode and (lowering_library.overloads(name) or has_primitive(name))):
-        _warn_if_deprecated(checker, node)
-        return True
-    elif checker.first_report(name):
-        checker.error(
-            f"there is no function '{written}'", node.name_span, "undeclared-function",
-            _unknown_function_help(checker, name),
-        )  # fmt: skip
-    node.type = ERROR
-    return False
-
-
-def _warn_if_deprecated(checker: Checker, node: Call) -> None:
-    replacement = renamed_functions.DEPRECATED.get(node.name)
-    if replacement is not None and node.name not in checker.functions:
-        checker.warning(f"'{node.name}' is deprecated", node.name_span, "deprecated", f"use {replacement}")
-
-
-def _unknown_function_help(checker: Checker, name: str) -> str | None:
-    if name in renamed_functions.REMOVED:
-        return f"this function is gone; write {renamed_functions.REMOVED[name]}"
-    for replacement in renamed_functions.replacements(name):
-        if checker.is_function(replacement):
-            return f"this function is gone; write '{replacement}'"
-    for suffix, other in (("_lpdf", "_lpmf"), ("_lpmf", "_lpdf")):
-        stem = name.removesuffix(suffix)
-        if stem != name and checker.is_function(stem + other):
-            return f"this distribution has '{stem}{other}'"
-        if checker.is_function(name + suffix):
-            return f"'{name}' is a distribution: call {name}{suffix}(y | ...), or write y ~ {name}(...)"
-    if checker.is_function(f"{name}_rng"):
-        return f"did you mean '{name}_rng'?"
-    return checker.suggestion(name, functions=True)
-
-
-def _likely_result(checker: Checker, name: str) -> StanType:
-    """The result's type if all overloads agree in it, so that a wrong call is not reported twice."""
-    results = {signature.result for signature in all_signatures(checker, name)}
-    return results.pop() if len(results) == 1 else ERROR
 
 
 def all_signatures(checker: Checker, name: str) -> list[Signature]:

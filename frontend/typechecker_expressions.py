@@ -38,7 +38,8 @@ from ulam.frontend.ast import (
 )
 from ulam.frontend.diagnostics import shortened
 from ulam.frontend.promotion import common_type, promote
-from ulam.frontend.typechecker_calls import callback_positions, resolve_call
+from ulam.frontend.typechecker_call_kinds import resolve_call
+from ulam.frontend.typechecker_calls import callback_positions
 from ulam.frontend.typechecker_context import (
     ERROR,
     UNNORMALIZED_SUFFIXES,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from ulam.frontend import higher_order, signatures
 from ulam.frontend.ast import Call, Expression, FunctionDefinition, Variable
 from ulam.frontend.promotion import promote, promotion_cost
-from ulam.frontend.support import unsupported_higher_order
 from ulam.frontend.type_codes import arguments_of, code_of, type_of
 from ulam.frontend.typechecker_calls import check_unnormalized, report_ambiguous, signature_of
 from ulam.frontend.typechecker_context import (
@@ -41,12 +40,6 @@ class Mismatch:
 
 def resolve_higher_order(checker: Checker, node: Call) -> StanType:
     """Checks the callback and the other arguments; fills the node."""
-    if (problem := unsupported_higher_order(node.name)) is not None:
-        checker.unsupported(problem[0], node.name_span, problem[1])
-    if node.name in higher_order.LAPLACE:
-        from ulam.frontend.typechecker_laplace import resolve_laplace
-
-        return resolve_laplace(checker, node)
     node.type = _result_type(node.name)
     if not node.arguments:
         checker.error(f"'{node.name}' needs a function as its first argument", node.span, "argument-count")

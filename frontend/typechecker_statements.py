@@ -39,7 +39,7 @@ from ulam.frontend.ast import (
 )
 from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.typechecker_assignments import check_target, check_tuple_targets, check_written_places
-from ulam.frontend.typechecker_calls import resolve_call
+from ulam.frontend.typechecker_call_kinds import resolve_call
 from ulam.frontend.typechecker_context import ERROR, Checker, Origin, article
 from ulam.frontend.typechecker_declarations import check_declaration, conversion_help
 from ulam.frontend.typechecker_expressions import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ulam.frontend import higher_order
 from ulam.frontend.ast import Call, Expression, Tilde
 from ulam.frontend.signatures import Signature
+from ulam.frontend.typechecker_call_kinds import resolve_call
 from ulam.frontend.typechecker_calls import (
     Candidate,
     apply_candidate,
@@ -17,7 +18,6 @@ from ulam.frontend.typechecker_calls import (
     list_types,
     report_ambiguous,
     report_no_match,
-    resolve_call,
     signature_of,
 )
 from ulam.frontend.typechecker_context import DENSITY_SUFFIXES, ERROR, Checker

@@ -170,7 +170,8 @@ class Compiler:
     def _emit(self, unit: Unit) -> tuple[str, list[dict[str, Any]], int]:
         """LLVM IR, sites and number of bound slots of a unit that has begun to be lowered."""
         from ulam.emit.jit import host
-        from ulam.emit.llvm_text import EmitOptions, emit_module
+        from ulam.emit.llvm_module import emit_module
+        from ulam.emit.llvm_text import EmitOptions
         from ulam.passes.lower.pipeline import finish_unit
         from ulam.runtime.native import exact_blocks
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-EXIT_INTERRUPTED = 130  # as of a shell, for what SIGINT has ended
+from ulam.tools.interrupted import EXIT_INTERRUPTED, interrupted
 
 
 def ulam() -> int:
@@ -28,12 +27,6 @@ def stan_opt() -> int:
     from ulam.tools.stan_opt import main
 
     return _run("stan-opt", main)
-
-
-def interrupted(command: str, kept: str = "") -> int:
-    """Says on standard error that the command was interrupted, and what is there of its result; the exit status."""
-    print(f"{command}: interrupted{kept and '; '}{kept}", file=sys.stderr)
-    return EXIT_INTERRUPTED
 
 
 def _run(command: str, main: Callable[..., int]) -> int:

@@ -11,8 +11,8 @@ from pathlib import PurePath
 from typing import TextIO
 
 from ulam.runtime.errors import INTERNAL_ERROR_HELP, InternalCompilerError
-from ulam.tools.entry import EXIT_INTERRUPTED as EXIT_INTERRUPTED
-from ulam.tools.entry import interrupted as interrupted
+from ulam.tools.interrupted import EXIT_INTERRUPTED as EXIT_INTERRUPTED
+from ulam.tools.interrupted import interrupted as interrupted
 
 EXIT_OK = 0
 EXIT_FAILURE = 1  # the program, the data or the run failed

@@ -509,7 +509,8 @@ def _level(arguments: argparse.Namespace) -> int:
 
 def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> str:
     from ulam.emit.jit import compile_assembly, host
-    from ulam.emit.llvm_text import EmitOptions, emit_module
+    from ulam.emit.llvm_module import emit_module
+    from ulam.emit.llvm_text import EmitOptions
 
     lowered = _lowered(module, arguments.unit or DEFAULT_UNIT, level)
     options = EmitOptions(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.trace.graph import Argument, Block, Graph, Item
-from ulam.runtime.trace.overlay import Key
 from ulam.runtime.trace.uses import Use, uses_of
+
+if TYPE_CHECKING:
+    from ulam.runtime.trace.overlay import Key
 
 
 @dataclass

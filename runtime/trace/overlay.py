@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ulam.runtime.trace.layout import Spot, spot_of
 from ulam.runtime.trace.recorder import Draws
 
 if TYPE_CHECKING:
     from ulam.runtime.trace.frames import Frame
-    from ulam.runtime.trace.layout import Spot
 
 SEGMENT = 1 << 48
 """Places of one segment; records of one run are fewer bytes."""
@@ -155,8 +155,6 @@ def collected(frame: Frame, taken: Taken, segments: Mapping[int, Draws]) -> Draw
 
 
 def _collect(outer: Frame, taken: Taken, segments: Mapping[int, Draws], parts: list[Draws]) -> None:
-    from ulam.runtime.trace.layout import spot_of
-
     changes = outer.tape.changes
     inside: dict[int, set[Key]] = {}  # frames that differ, or that call some that do: where
     for place, found in changes.items():

@@ -231,7 +231,8 @@ class TracedProgram:
 
     def _lower(self, symbol: str | ModelRoot, context: TraceContext, entry: str) -> _Compiled:
         from ulam.emit import jit
-        from ulam.emit.llvm_text import EmitOptions, emit_module
+        from ulam.emit.llvm_module import emit_module
+        from ulam.emit.llvm_text import EmitOptions
         from ulam.passes.trace.density import model_function
         from ulam.passes.trace.unit import find_function, instrumented_text, trace_unit
 

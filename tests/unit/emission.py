@@ -14,7 +14,8 @@ from xdsl.parser import Parser
 from ulam.dialects.ad import AD
 from ulam.dialects.rt import RT
 from ulam.emit import jit
-from ulam.emit.llvm_text import EmitOptions, emit_module
+from ulam.emit.llvm_module import emit_module
+from ulam.emit.llvm_text import EmitOptions
 from ulam.runtime import native
 
 STRICT, LOOSE = 2, 3

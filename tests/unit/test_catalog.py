@@ -16,6 +16,7 @@ import pytest
 
 from ulam.emit.primitives import PRIMITIVES
 from ulam.frontend import lowering_library
+from ulam.frontend.typechecker import checked
 from ulam.library import catalog, derivatives
 from ulam.library.derivatives import Apply, Name, Number, Term
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS, Argument
@@ -50,7 +51,7 @@ def test_definitions_type_check(path: Path) -> None:
     for name in catalog.names():
         for function in lowering_library.overloads(name):
             if function.source.name.endswith("/" + path.name):
-                lowering_library.checked(function)
+                checked(function)
 
 
 def test_no_definition_is_given_twice() -> None:

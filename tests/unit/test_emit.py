@@ -15,7 +15,8 @@ from emission import LOOSE, STRICT, Compiled, emit, parse
 
 from ulam.emit import jit
 from ulam.emit.errors import EmissionError
-from ulam.emit.llvm_text import EmitOptions, emit_module
+from ulam.emit.llvm_module import emit_module
+from ulam.emit.llvm_text import EmitOptions
 from ulam.runtime import native
 
 INT_MIN = -(2**31)

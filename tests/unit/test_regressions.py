@@ -182,11 +182,11 @@ def test_a_failing_handler_is_reported_with_its_place(monkeypatch: pytest.Monkey
 def test_the_command_line_reports_a_mistake_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ulam.emit import llvm_text
+    from ulam.emit import llvm_module
     from ulam.tools import exits
     from ulam.tools import ulam as command
 
-    monkeypatch.setattr(llvm_text, "emit_module", _fail)
+    monkeypatch.setattr(llvm_module, "emit_module", _fail)
     program = tmp_path / "model.stan"
     program.write_text("parameters { real a; } model { a ~ normal(0, 1); }")
     status = command.main(["log-density", str(program), "--params", "[0]", "--no-cache"])

@@ -61,27 +61,11 @@ CIRCLES = {
         ulam.runtime.trace.update.propagation ulam.runtime.trace.update.update ulam.runtime.trace.update.values
         ulam.runtime.trace.version ulam.runtime.traced_code
     """,
-    "type checker": """
-        ulam.frontend.lowering_library ulam.frontend.support ulam.frontend.typechecker
-        ulam.frontend.typechecker_assignments ulam.frontend.typechecker_calls ulam.frontend.typechecker_context
-        ulam.frontend.typechecker_declarations ulam.frontend.typechecker_expressions
-        ulam.frontend.typechecker_higher_order ulam.frontend.typechecker_laplace ulam.frontend.typechecker_operators
-        ulam.frontend.typechecker_second_order ulam.frontend.typechecker_statements ulam.frontend.typechecker_tilde
-    """,
-    "commands": """
-        ulam.tools.entry ulam.tools.exits ulam.tools.files ulam.tools.stan_opt ulam.tools.ulam
-    """,
-    "emitter": """
-        ulam.emit.control_ops ulam.emit.debug_info ulam.emit.llvm_text ulam.emit.memory_ops
-    """,
     "calls": """
         ulam.passes.lower.callbacks ulam.passes.lower.calls ulam.passes.lower.densities
     """,
     "interrupts": """
         ulam.runtime.interrupts ulam.runtime.native
-    """,
-    "records": """
-        ulam.runtime.trace.layout ulam.runtime.trace.overlay
     """,
 }
 

@@ -44,7 +44,8 @@ class _Loaded:
 
     def __init__(self, module: OpModule) -> None:
         from ulam.emit import jit
-        from ulam.emit.llvm_text import EmitOptions, emit_module
+        from ulam.emit.llvm_module import emit_module
+        from ulam.emit.llvm_text import EmitOptions
 
         self.failed = module.failed
         self.sites = [ErrorSite.from_metadata(asdict(site)) for site in module.sites]
