@@ -115,7 +115,9 @@ def allocate(e: FunctionEmitter, result: str, size: str, site: int | None = None
     """
     e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
     if e.exact_blocks:
+        _note_site(e, site)
         e.line(f"{result} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
+        _note_site(e, None if site is None else -1)
         return
     cursor, end, start_int, end_int, room, fits, grown = (e.temporary() for _ in range(7))
     bump, grow, done = (e.fresh(label) for label in ("bump", "grow", "allocated"))
@@ -232,7 +234,7 @@ def _padded(e: FunctionEmitter, size: str) -> str:
 def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -> bool:
     """Puts a buffer of an entry point on the stack, if it is small and its allocation runs at most once.
 
-    Those marked `stack` always are.
+    Those marked `stack` always are. Where blocks are exact none is: they are taken when the function is entered.
     """
     if count[0] == "%" or (e.loop_depth and "stack" not in op.properties):
         return False
@@ -244,7 +246,11 @@ def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -
         return False
     e.stack_bytes_left -= max(size, 16)
     name = e.define(result)
-    e.allocas.append(f"  {name} = alloca [{count} x {'i8' if t == 'i1' else t}], align 16")
+    if e.exact_blocks:
+        e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
+        e.allocas.append(f"  {name} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
+    else:
+        e.allocas.append(f"  {name} = alloca [{count} x {'i8' if t == 'i1' else t}], align 16")
     if "zero" in op.properties:
         set_memory(e, name, str(size))
     return True

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.json_text import json_page
-from ulam.runtime.native import Sample, library
+from ulam.runtime.native import Sample, array_of, library
 from ulam.runtime.output_files import write_text
 from ulam.runtime.traced_code import TracedCode
 
@@ -189,7 +189,7 @@ def _samples() -> tuple[list[tuple[int, int]], int]:
     """What the sampler counted, as pairs of place and count; and how many samples it lost."""
     lost = ctypes.c_int64()
     count = library().ulam_sampler_read(None, 0, ctypes.byref(lost))
-    found = (Sample * count)()
+    found = array_of(Sample, count)
     count = min(count, library().ulam_sampler_read(ctypes.addressof(found), count, ctypes.byref(lost)))
     return [(sample.place, sample.count) for sample in found[:count]], lost.value
 

@@ -216,9 +216,16 @@ class Sample(ctypes.Structure):
 _Record = TypeVar("_Record", ProfileRow, ProfileEvent)
 
 
+def array_of(kind: Any, count: int) -> Any:
+    """A ctypes array of so many zeros, for C to write into, in memory of NumPy's: tests give that guard pages."""
+    import numpy as np
+
+    return (kind * count).from_buffer(np.zeros(count * ctypes.sizeof(kind), np.uint8))
+
+
 def _records(read: Any, address: int, kind: type[_Record]) -> list[_Record]:
     count = read(address, None, 0)
-    records = (kind * count)()
+    records = array_of(kind, count)
     read(address, ctypes.addressof(records), count)
     return list(records)
 
@@ -282,7 +289,7 @@ class Context:
 
     def run_dims(self, entry: int, bound: int, variable: int, rank: int) -> tuple[int, list[int]]:
         """Status and sizes of global variable number `variable`."""
-        dims = (ctypes.c_int64 * (rank + 1))()  # after the sizes: how many unconstrained values
+        dims = array_of(ctypes.c_int64, rank + 1)  # after the sizes: how many unconstrained values
         status = self._library.ulam_run_dims(self.address, entry, bound, variable, ctypes.addressof(dims))
         return running(status), list(dims[:rank])
 
@@ -461,7 +468,7 @@ class BoundData:
         with self.lock:
             if slots <= self.slots:
                 return
-            table = (ctypes.c_int64 * (2 * slots))()
+            table = array_of(ctypes.c_int64, 2 * slots)
             if self._tables:
                 ctypes.memmove(table, self.address, 8 * self.slots)
             self._tables.append(table)

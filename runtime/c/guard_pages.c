@@ -1,4 +1,5 @@
-/* The arena, bound memory and arrays with guard pages: for tests, in builds with -DULAM_GUARD_PAGES.
+/* Memory with guard pages: the arena, bound memory, arrays, and all else that the runtime allocates. For tests, in builds
+ * with -DULAM_GUARD_PAGES -include guard_malloc.h.
  *
  * Each block has pages of its own, with a page that nobody may touch on both sides:
  *
@@ -12,15 +13,20 @@
  */
 #ifdef ULAM_GUARD_PAGES
 
-#define _GNU_SOURCE
+#include "guard_malloc.h"
+#undef malloc
+#undef calloc
+#undef realloc
+#undef free
+#undef mmap
+#undef munmap
+
 #include "guard_pages.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "services.h"
@@ -53,6 +59,9 @@ void ulam_guard_counts(int64_t *blocks, int64_t *unguarded) {
   *unguarded = blocks_unguarded;
 }
 
+static void hold_lock(void) { pthread_mutex_lock(&lock); }
+static void let_lock_go(void) { pthread_mutex_unlock(&lock); }
+
 static int begin_region(void) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   if (region != NULL) return 1;
@@ -64,6 +73,7 @@ static int begin_region(void) {
   owners = table;
   region = pages;
   next_page = 1;
+  if (pthread_atfork(hold_lock, let_lock_go, let_lock_go) != 0) abort(); /* a child would wait for it for ever */
   return 1;
 }
 
@@ -161,6 +171,16 @@ const void *ulam_guard_ahead(const void *address, int64_t bytes) {
   return garbage;
 }
 
+static void not_given(const char *what) {
+  fprintf(stderr, "guard pages: %s\n", what);
+  abort();
+}
+
+int64_t ulam_guard_bytes(const void *address) {
+  const guard_block *block = owner_of(address);
+  return block != NULL && block->chunk.start == address ? block->chunk.end - block->chunk.start : -1;
+}
+
 /* ---------------------------------------------------------------- the arena */
 
 /* With whole lines the cursor is the block's end, so that code may take nothing there without asking. */
@@ -211,10 +231,7 @@ void ulam_arena_release(ulam_context *ctx, char *mark) {
   while (ctx->services->chunks->previous != NULL && ((guard_block *)ctx->services->chunks)->mark != mark)
     leave_block(ctx);
   guard_block *block = (guard_block *)ctx->services->chunks;
-  if (block->mark != mark) {
-    fprintf(stderr, "guard pages: the arena is released to a place that is no mark\n");
-    abort();
-  }
+  if (block->mark != mark) not_given("the arena is released to a place that is no mark");
   enter_block(ctx, block);
   ulam_unmask();
 }
@@ -249,50 +266,87 @@ void *ulam_bound_memory_alloc(ulam_bound_memory *memory, int64_t bytes) {
   return block->chunk.start;
 }
 
-void *ulam_guard_alloc(int64_t bytes) {
-  guard_block *block = block_new(bytes, 0);
-  return block ? block->chunk.start : NULL;
+/* ---------------------------------------------------------------- what the runtime asks the system for */
+
+void *ulam_guard_malloc(size_t bytes) {
+  guard_block *block = block_new((int64_t)bytes, 0);
+  if (block == NULL || block->pages != 0) return block ? block->chunk.start : NULL;
+  block_free(block); /* no more maps: `free` must be able to take it */
+  void *unguarded = malloc(bytes);
+  return unguarded ? memset(unguarded, garbage_byte, bytes) : NULL;
 }
 
-void ulam_guard_free(void *address) {
+void *ulam_guard_calloc(size_t count, size_t bytes) {
+  size_t all;
+  if (__builtin_mul_overflow(count, bytes, &all)) return NULL;
+  void *block = ulam_guard_malloc(all);
+  return block ? memset(block, 0, all) : NULL;
+}
+
+void ulam_guard_release(void *address) {
   if (address == NULL) return;
   guard_block *block = owner_of(address);
-  if (block != NULL)
+  if (block == NULL)
+    free(address); /* no more maps, or from before there were guard pages */
+  else if (block->chunk.start == address)
     block_free(block);
   else
-    free(address); /* from before there were guard pages */
+    not_given("memory is given back by an address inside of it");
+}
+
+void *ulam_guard_realloc(void *address, size_t bytes) {
+  guard_block *block = owner_of(address);
+  if (address != NULL && block == NULL) return realloc(address, bytes);
+  void *grown = ulam_guard_malloc(bytes);
+  if (grown == NULL || address == NULL) return grown;
+  size_t before = (size_t)(block->chunk.end - block->chunk.start);
+  memcpy(grown, address, before < bytes ? before : bytes);
+  block_free(block);
+  return grown;
+}
+
+/* Maps begin where a page begins, and end with one. */
+void *ulam_guard_map(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  guard_block *block = address == NULL && bytes % (size_t)sysconf(_SC_PAGESIZE) == 0 ? block_new((int64_t)bytes, 0) : NULL;
+  if (block == NULL || block->pages == 0) {
+    block_free(block);
+    return mmap(address, bytes, protection, flags, file, offset);
+  }
+  void *mapped = mmap(block->chunk.start, bytes, protection, flags | MAP_FIXED, file, offset);
+  if (mapped == MAP_FAILED) block_free(block);
+  return mapped;
+}
+
+int ulam_guard_unmap(void *address, size_t bytes) {
+  guard_block *block = owner_of(address);
+  if (block == NULL) return munmap(address, bytes);
+  if (address != block->chunk.start || (int64_t)bytes != block->chunk.end - block->chunk.start)
+    not_given("what is unmapped is not what was mapped");
+  block_free(block);
+  return 0;
 }
 
 /* ---------------------------------------------------------------- arrays of NumPy */
 
 static void *array_malloc(void *context, size_t bytes) {
   (void)context;
-  guard_block *block = block_new((int64_t)bytes, 0);
-  if (block == NULL || block->pages != 0) return block ? block->chunk.start : NULL;
-  block_free(block); /* no more maps: `free` must be able to take it */
-  return malloc(bytes);
+  return ulam_guard_malloc(bytes);
 }
 
 static void *array_calloc(void *context, size_t count, size_t bytes) {
-  void *array = array_malloc(context, count * bytes);
-  return array ? memset(array, 0, count * bytes) : NULL;
+  (void)context;
+  return ulam_guard_calloc(count, bytes);
 }
 
 static void array_free(void *context, void *array, size_t bytes) {
   (void)context;
   (void)bytes;
-  ulam_guard_free(array);
+  ulam_guard_release(array);
 }
 
 static void *array_realloc(void *context, void *array, size_t bytes) {
-  guard_block *block = owner_of(array);
-  if (array != NULL && block == NULL) return realloc(array, bytes);
-  void *grown = array_malloc(context, bytes);
-  if (grown == NULL || array == NULL) return grown;
-  size_t before = (size_t)(block->chunk.end - block->chunk.start);
-  memcpy(grown, array, before < bytes ? before : bytes);
-  block_free(block);
-  return grown;
+  (void)context;
+  return ulam_guard_realloc(array, bytes);
 }
 
 /* As in NumPy's ndarraytypes.h, which needs Python's headers. */

@@ -14,12 +14,11 @@ ULAM_API int32_t ulam_guard_whole_lines(void);
  * arena, memory that holds garbage. */
 ULAM_API const void *ulam_guard_ahead(const void *address, int64_t bytes);
 
-/* Memory for anything; ulam_guard_free takes what is not ours, too, by `free`. */
-ULAM_API void *ulam_guard_alloc(int64_t bytes);
-ULAM_API void ulam_guard_free(void *block);
-
 /* NumPy's PyDataMem_Handler, by which arrays get pages of their own. */
 ULAM_API void *ulam_guard_array_handler(void);
+
+/* Bytes of the block that begins there; -1: none does. */
+ULAM_API int64_t ulam_guard_bytes(const void *address);
 
 /* Describes a faulting access on the standard error before the handler that was there gets its turn. */
 ULAM_API int32_t ulam_guard_report_faults(void);

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.errors import ArgumentError, UlamError
-from ulam.runtime.native import Context, Rng, library
+from ulam.runtime.native import Context, Rng, array_of, library
 from ulam.runtime.trace.damage import DamagedTrace
 
 MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}
@@ -188,7 +188,8 @@ class Recorder:
         """
         self.is_saved = True
         for number, data in enumerate(chunks):
-            memory = ctypes.create_string_buffer(data, len(data))
+            memory = array_of(ctypes.c_char, len(data))
+            ctypes.memmove(memory, data, len(data))
             self._kept.append(memory)
             self._library.ulam_trace_lend(self.address, number, ctypes.addressof(memory), len(data))
         self._library.ulam_trace_lend_side(self.address, side, len(side), side_first)
@@ -199,7 +200,7 @@ class Recorder:
 
     def info(self) -> Info:
         """Sizes and counts."""
-        info = Info()
+        (info,) = array_of(Info, 1)
         self._library.ulam_trace_describe(self.address, ctypes.addressof(info))
         return info
 
@@ -311,7 +312,7 @@ class Recorder:
         try:
             while (probe := self._library.ulam_trace_search_next(address)) >= 0:
                 depth = self._library.ulam_trace_search_path(address, None, 0)
-                levels = (Level * depth)()
+                levels = array_of(Level, depth)
                 self._library.ulam_trace_search_path(address, ctypes.addressof(levels), depth)
                 yield probe, list(levels)
         finally:
@@ -329,7 +330,7 @@ class Recorder:
         """Where the recorded calls of a record begin; -1 for those that are not there."""
         if (other := self._with(place)) is not self:
             return other.children(place, count)
-        places = (_I64 * max(count, 1))()
+        places = array_of(_I64, count)
         self._library.ulam_trace_children(self.address, place, ctypes.addressof(places), count)
         return list(places[:count])
 

@@ -11,6 +11,7 @@ import numpy as np
 from ulam.emit.trace_ops import record_bytes
 from ulam.passes.trace.graph import ROOT, Graph, ValueType
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.native import array_of
 from ulam.runtime.trace.frame_steps import FrameSteps
 from ulam.runtime.trace.frames import Frame
 from ulam.runtime.trace.layout import Layout, Scan
@@ -30,7 +31,7 @@ class Tables:
         root = self.graphs[ROOT]
         self.stub, self.tick = root.stub, root.tick
         self.record_count = 1 + max(self.stub, *(max(layout.by_record) for layout in self.layouts.values()))
-        self.rows = (BlockRow * self.record_count)()
+        self.rows = array_of(BlockRow, self.record_count)
         self.nodes = np.zeros(self.record_count, np.int64)
         for layout in self.layouts.values():
             for number, block in layout.by_record.items():

@@ -38,6 +38,13 @@ def pytest_configure(config: pytest.Config) -> None:
         guard_pages.guarded_arrays().__enter__()  # until the process ends
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--guard-pages"):
+        for item in items:
+            if (mark := item.get_closest_marker("ordinary_runtime")) is not None:
+                item.add_marker(pytest.mark.skip(reason=f"with guard pages: {mark.args[0]}"))
+
+
 def pytest_collection_finish() -> None:
     """What is there by now stays: it need not be looked at by each garbage collection, which would take a tenth of all
     time.

@@ -1,5 +1,5 @@
-"""Models under guard pages: arena blocks, bound data and NumPy's arrays in pages of their own, so that every access
-outside of them is a fault (runtime/c/guard_pages.c).
+"""Models under guard pages: all that the C runtime allocates, bound data and NumPy's arrays in pages of their own, so
+that every access outside of them is a fault (runtime/c/guard_pages.c).
 
     use_guarded_runtime()                    # in a new process, before the C runtime is opened
     configure(left=False, garbage=0x7F)      # between runs
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +25,8 @@ from runtime_builds import build_runtime
 from ulam.runtime import native
 from ulam.runtime.native import RUNTIME_VARIABLE, BoundData
 
+GUARDED = ("-DULAM_GUARD_PAGES", "-include", "guard_malloc.h")
+"""How the C runtime is compiled: all that it allocates has guard pages."""
 SET_HANDLER = 304
 """Of PyDataMem_SetHandler in the table of NumPy's C API (numpy/__multiarray_api.h)."""
 GARBAGE = (0x7F, 0xFF)
@@ -32,7 +35,7 @@ GARBAGE = (0x7F, 0xFF)
 
 def guarded_runtime() -> Path:
     """The runtime with guard pages, built if need be."""
-    return build_runtime(("-DULAM_GUARD_PAGES",))
+    return build_runtime(GUARDED)
 
 
 def use_guarded_runtime() -> None:
@@ -53,6 +56,11 @@ def _function(name: str, result: Any, *arguments: Any) -> Any:
 def configure(*, left: bool = False, garbage: int = GARBAGE[0], whole_lines: bool = False) -> None:
     """How blocks are placed and filled from now on; `whole_lines` is for code as it is emitted for the real runtime."""
     _function("ulam_guard_configure", None, *[ctypes.c_int32] * 3)(left, garbage, whole_lines)
+
+
+def block_bytes(address: int) -> int:
+    """Of the guarded block that begins there; -1 if there is none."""
+    return _function("ulam_guard_bytes", ctypes.c_int64, ctypes.c_void_p)(address)
 
 
 def counts() -> tuple[int, int]:
@@ -88,14 +96,19 @@ def _bind_exactly(self: BoundData, slot: int, array: Any) -> None:
 
 @contextmanager
 def guarded_arrays() -> Iterator[None]:
-    """All new arrays of this thread, and all bound data, have guard pages."""
-    set_array = BoundData.set_array
+    """All new arrays of this thread and of those that begin from now on, and all bound data, have guard pages."""
+    set_array, run_thread = BoundData.set_array, threading.Thread.run
+
+    def run_guarded(self: threading.Thread) -> None:
+        _handler_setter()(_guarded_handler())  # each thread has a handler of its own
+        run_thread(self)
+
     before = _handler_setter()(_guarded_handler())
-    BoundData.set_array = _bind_exactly
+    BoundData.set_array, threading.Thread.run = _bind_exactly, run_guarded
     try:
         yield
     finally:
-        BoundData.set_array = set_array
+        BoundData.set_array, threading.Thread.run = set_array, run_thread
         _handler_setter()(before)
 
 

@@ -1,6 +1,6 @@
 """Other builds of the C runtime, for tests: with guard pages, with sanitizers, for other processors.
 
-    library = build_runtime(("-DULAM_GUARD_PAGES",))         # compiled once, then found again
+    library = build_runtime(guard_pages.GUARDED)             # compiled once, then found again
     os.environ["ULAM_RUNTIME"] = str(library)                # before ulam.runtime.native.library() is first called
 """
 

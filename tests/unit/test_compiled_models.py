@@ -247,6 +247,7 @@ def test_levels_agree() -> None:
         np.testing.assert_allclose(other, gradient, rtol=1e-11)
 
 
+@pytest.mark.ordinary_runtime("addresses are not used again, so the table of blocks grows")
 def test_memory_stays_flat() -> None:
     statm = Path("/proc/self/statm")
     if not statm.exists():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +65,16 @@ def _function(op: Operation) -> str:
     return "" if current is None else current.sym_name.data
 
 
+def test_whatever_the_runtime_allocates_goes_through_what_guards_it() -> None:
+    """Builds with guard pages replace these functions; others that allocate would go unnoticed."""
+    sources = Path(ulam.runtime.native.__file__).parent / "c"
+    replaced = set(re.findall(r"#define (\w+)\(", (sources / "guard_malloc.h").read_text()))
+    asking = re.compile(r"\b(?!ulam_|array_)(\w*alloc\w*|mmap|strn?dup|v?asprintf|getline|open_memstream)\(")
+    files = [path for path in sources.rglob("*.[ch]") if not path.name.startswith("guard_")]
+    found = {name for path in files for name in asking.findall(path.read_text())}
+    assert {"malloc", "calloc", "realloc", "mmap"} <= found <= replaced
+
+
 needs_guard_pages = pytest.mark.skipif(
     sys.platform != "linux" or c_compiler() is None, reason="guard pages are for Linux; the runtime is built with them"
 )
@@ -74,3 +86,43 @@ def test_random_programs_stay_within_their_memory(tmp_path: Path) -> None:
     command = [sys.executable, str(SWEEP), "--programs", "40", "--results", str(tmp_path / "results.jsonl")]
     found = subprocess.run(command, capture_output=True, text=True, env={**os.environ})
     assert "accesses outside: 0; values that depend on memory's old contents: 0" in found.stdout, found.stdout
+
+
+GUARDED_MEMORY = """
+import ctypes, sys
+import guard_pages
+guard_pages.use_guarded_runtime()
+with guard_pages.guarded_arrays():
+    import numpy as np, ulam
+    from ulam.runtime.native import BoundData, Context, library
+    from ulam.trace import TraceContext
+
+    def size(address):
+        assert guard_pages.block_bytes(address) >= 0, "not guarded"
+        return guard_pages.block_bytes(address)
+
+    context, data, array = Context(), BoundData(3), np.zeros(5)
+    assert size(context.address) >= 88 and size(data.address) == 8 * data.slots and size(array.ctypes.data) == 40
+    model = ulam.StanModel('''parameters { real x; }
+        model { vector[3] v = rep_vector(x, 3); for (i in 1:9) { profile("a") { v[1 + i % 3] += x; } }
+        target += sum(v); }
+        generated quantities { real y = normal_rng(x, 1); print(y); }''', cache=False)
+    for overflow in ("stop", "ring", "spill", "edges"):
+        limits = TraceContext(overflow=overflow)
+        trace = model.track_density(np.zeros(1), context=limits).trace
+        base, used = trace.tape.recorder.chunk(0)
+        assert size(base) == trace.tape.recorder.chunk_bytes >= used > 0
+    sys.stdout.write("all guarded")
+    sys.stdout.flush()
+    ctypes.string_at(base + size(base), 1)
+"""
+
+
+@needs_guard_pages
+@pytest.mark.slow
+def test_memory_of_contexts_tables_arrays_and_traces_is_guarded() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    found = subprocess.run([sys.executable, "-c", GUARDED_MEMORY], capture_output=True, text=True, env=environment)
+    assert found.stdout == "all guarded", found.stderr
+    assert found.returncode == -signal.SIGSEGV
+    assert re.search(r"guard pages: access at byte (\d+) of a block of \1 bytes", found.stderr)

@@ -92,6 +92,7 @@ def test_blocks_do_not_overlap() -> None:
     assert run(context, body) == 0
 
 
+@pytest.mark.ordinary_runtime("each block is in pages of its own")
 def test_mark_and_release_across_chunks() -> None:
     context = Context()
 
@@ -111,6 +112,7 @@ def test_mark_and_release_across_chunks() -> None:
     assert context.arena_bytes < 20 * 500_000
 
 
+@pytest.mark.ordinary_runtime("no memory is kept")
 def test_memory_is_kept_up_to_the_limit() -> None:
     context = Context(keep_bytes=1 << 20)
     run(context, lambda ctx: grow(ctx, 600_000) and 0)
@@ -123,6 +125,7 @@ def test_memory_is_kept_up_to_the_limit() -> None:
     assert context.arena_bytes <= 1 << 20
 
 
+@pytest.mark.ordinary_runtime("no memory is kept")
 def test_one_chunk_after_growing() -> None:
     """An evaluation that is repeated does not grow again."""
     context = Context()
