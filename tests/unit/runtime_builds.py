@@ -28,12 +28,17 @@ BUILDS = ROOT / "build" / "runtimes"
 def extension() -> dict[str, Any]:
     """What setup.py says of the extension: sources, flags, libraries."""
     found: dict[str, Any] = {}
-    setuptools = ModuleType("setuptools")
-    setuptools.__dict__.update(Extension=lambda name, **settings: found.update(settings), setup=lambda **settings: None)
+    # Not setuptools itself, which need not be installed where tests run.
+    names = ("setuptools", "setuptools.command", "setuptools.command.editable_wheel")
+    stubs = {name: ModuleType(name) for name in names}
+    stubs["setuptools"].__dict__.update(
+        Extension=lambda name, **settings: found.update(settings), setup=lambda **settings: None
+    )
+    stubs["setuptools.command.editable_wheel"].__dict__["editable_wheel"] = object
     before = Path.cwd()
     os.chdir(ROOT)
     try:
-        with mock.patch.dict(sys.modules, setuptools=setuptools):
+        with mock.patch.dict(sys.modules, stubs):
             runpy.run_path("setup.py")
     finally:
         os.chdir(before)

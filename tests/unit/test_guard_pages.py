@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runtime_builds import c_compiler
+from runtime_builds import c_compiler, extension
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
@@ -73,6 +73,12 @@ def test_whatever_the_runtime_allocates_goes_through_what_guards_it() -> None:
     files = [path for path in sources.rglob("*.[ch]") if not path.name.startswith("guard_")]
     found = {name for path in files for name in asking.findall(path.read_text())}
     assert {"malloc", "calloc", "realloc", "mmap"} <= found <= replaced
+
+
+def test_other_builds_take_sources_and_flags_of_the_installation() -> None:
+    settings = extension()
+    assert any(source.endswith("guard_pages.c") for source in settings["sources"])
+    assert "-ffp-contract=off" in settings["extra_compile_args"] and settings["libraries"]
 
 
 needs_guard_pages = pytest.mark.skipif(
