@@ -7,7 +7,10 @@ Every function implicitly has the context (arena, error slot, random numbers, pr
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i64
+from math import isfinite
+from typing import cast
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     irdl_attr_definition,
@@ -277,6 +280,26 @@ class StringOp(PlainOperation):
 
 
 @irdl_op_definition
+class ConstantsOp(PlainOperation):
+    """The elements `values`, all finite, in memory of the compiled code: nothing writes there.
+
+        %a = "rt.constants"() <{values = array<f64: 1.5, 2.5>}> : () -> !rt.buf<f64>
+
+    It goes when the code does, so what is to last or gets adjoints is a copy of it.
+    """
+
+    name = "rt.constants"
+    values = prop_def(DenseArrayBase)
+    res = result_def(BufferType)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        expect_element(self.res.type, self.values.elt_type)
+        if not all(map(isfinite, cast("DenseArrayBase[IntegerType]", self.values).get_values())):
+            raise VerifyException("constants are finite: others cannot be read again")
+
+
+@irdl_op_definition
 class NullOp(PlainOperation):
     """The buffer that points nowhere: the end of a list of records."""
 
@@ -299,7 +322,8 @@ RT = Dialect(
     "rt",
     [
         AllocOp, MarkOp, ReleaseOp, BoundOp, SetBoundOp, AllocBoundOp, LoadOp, StoreOp, ViewOp, CopyOp, FillOp,
-        MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, NullOp, IsNullOp,
+        MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, ConstantsOp, NullOp,
+        IsNullOp,
     ],
     [BufferType, MarkType],
 )  # fmt: skip

@@ -1,10 +1,11 @@
 """What each buffer may overlap with: roots, and the metadata that tells LLVM.
 
-Memory is taken in distinct pieces: each `rt.alloc`, each `rt.alloc_bound`, each buffer argument of an entry point and
-each slot of the bound table is a *root*; `rt.view` stays within its root. Two different roots never overlap, so that
-accesses to one carry `!noalias` for all others. Roots that a function only reads share one scope: reads need not be
-told apart. A buffer that was itself loaded from memory, or comes from an argument of an internal function, a branch or
-a loop, has no root and gets no scope; accesses of different element types never overlap (`!tbaa`), wherever they point.
+Memory is taken in distinct pieces: each `rt.alloc`, each `rt.alloc_bound`, each `rt.constants`, each buffer argument
+of an entry point and each slot of the bound table is a *root*; `rt.view` stays within its root. Two different roots
+never overlap, so that accesses to one carry `!noalias` for all others. Roots that a function only reads share one
+scope: reads need not be told apart. A buffer that was itself loaded from memory, or comes from an argument of an
+internal function, a branch or a loop, has no root and gets no scope; accesses of different element types never overlap
+(`!tbaa`), wherever they point.
 
 Releasing arena memory makes a later root reuse the bytes of an earlier one: emission puts a barrier there.
 """
@@ -89,7 +90,7 @@ def find_roots(function: func.FuncOp, ops: Iterable[Operation], bound_is_constan
     slots: dict[int, int] = {}
     for op in ops:
         kind = type(op)
-        if kind is rt.AllocOp or kind is rt.AllocBoundOp:
+        if kind is rt.AllocOp or kind is rt.AllocBoundOp or kind is rt.ConstantsOp:
             roots[op.results[0]] = table.count
             table.count += 1
         elif kind is rt.BoundOp:

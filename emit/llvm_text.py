@@ -17,10 +17,10 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, Float32Type, Float64Type, IndexType, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ulam.dialects import rt, trace
@@ -97,6 +97,8 @@ class ModuleEmitter:
         self.math_functions: set[str] = set()
         self._declarations: dict[str, str] = {}
         self._strings: dict[str, str] = {}
+        self._constants: dict[DenseArrayBase, str] = {}
+        self._constants_text: list[str] = []
 
     def run(self) -> str:
         functions = [op for op in self.module.body.block.ops if type(op) is func.FuncOp]
@@ -111,7 +113,8 @@ class ModuleEmitter:
         from ulam.emit.primitives import definitions
 
         math = definitions(self.math_functions, self.options.fused, self.declare)
-        parts = [*self._strings_text(), "\n".join(self._declarations.values()), *bodies, *math]
+        constants = [*self._strings_text(), "\n".join(self._constants_text)]
+        parts = [*constants, "\n".join(self._declarations.values()), *bodies, *math]
         attributes = "attributes #0 = { nounwind }\nattributes #1 = { nounwind willreturn memory(none) }\n"
         attributes += "attributes #2 = { nounwind cold }\nattributes #3 = { nounwind minsize optsize }\n"
         attributes += "attributes #4 = { nounwind noinline optnone }\n"
@@ -138,6 +141,20 @@ class ModuleEmitter:
         name = self._strings.get(value)
         if name is None:
             name = self._strings[value] = f"@.text.{len(self._strings)}"
+        return name
+
+    def constants(self, values: DenseArrayBase, t: str) -> str:
+        """The address of constant elements of type `t`."""
+        name = self._constants.get(values)
+        if name is None:
+            from ulam.emit.scalar_ops import float_literal
+
+            name = self._constants[values] = f"@.constants.{len(self._constants)}"
+            numbers = cast("DenseArrayBase[IntegerType]", values).get_values()
+            elements = ", ".join([f"{t} {float_literal(x) if t == 'double' else x}" for x in numbers])
+            self._constants_text.append(
+                f"{name} = private unnamed_addr constant [{len(values)} x {t}] [{elements}], align 8"
+            )
         return name
 
     def _strings_text(self) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
@@ -414,6 +414,12 @@ def _string(e: FunctionEmitter, op: Operation) -> None:
     e.names[op.results[0]] = e.module.string(value.data)
 
 
+def _constants(e: FunctionEmitter, op: Operation) -> None:
+    values = op.properties["values"]
+    assert isinstance(values, DenseArrayBase)
+    e.names[op.results[0]] = e.module.constants(values, element_type(op.results[0]))
+
+
 def _null(e: FunctionEmitter, op: Operation) -> None:
     e.names[op.results[0]] = "null"
 
@@ -500,6 +506,7 @@ def memory_table() -> dict[type[Operation], Emit]:
         rt.CopyOp: _copy,
         rt.FillOp: _fill,
         rt.StringOp: _string,
+        rt.ConstantsOp: _constants,
         rt.NullOp: _null,
         rt.IsNullOp: _is_null,
         ad.AccumulateOp: _accumulate,

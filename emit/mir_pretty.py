@@ -163,6 +163,10 @@ class MirPrinter(BodyPrinter):
     def row_vector(self, op: stan.RowVectorOp) -> None:
         self._made(op, "FnMakeRowVec__")
 
+    def literal(self, op: stan.LiteralOp) -> None:
+        text = self.literal_text(op, "FnMakeArray__({})".format, "FnMakeRowVec__({})".format)
+        self.expression(op, Text(text, POSTFIX), ())
+
     def tuple_(self, op: stan.TupleOp) -> None:
         self._made(op, "FnMakeTuple__")
 

@@ -19,6 +19,7 @@ from ulam.emit.stan_text_syntax import (
     INT_OVERLOADS,
     POSTFIX,
     Text,
+    array_text,
     binary_text,
     call_text,
     combined,
@@ -26,6 +27,8 @@ from ulam.emit.stan_text_syntax import (
     in_order,
     index_text,
     lazy_text,
+    number_text,
+    row_vector_text,
     sized_text,
     sizes_of,
     type_text,
@@ -246,11 +249,25 @@ class ExpressionPrinter:
     def array(self, op: stan.ArrayOp) -> None:
         operands = self.take_all(op.operands)
         real = bool(operands) and op.operands[0].type == stan.REAL
-        self.expression(op, Text(f"{{{', '.join((o.as_real() if real else o).text for o in operands)}}}"), operands)
+        self.expression(op, Text(array_text(", ".join((o.as_real() if real else o).text for o in operands))), operands)
 
     def row_vector(self, op: stan.RowVectorOp) -> None:
         operands = self.take_all(op.operands)
-        self.expression(op, Text(f"[{', '.join(o.text for o in operands)}]"), operands)
+        self.expression(op, Text(row_vector_text(", ".join(o.text for o in operands))), operands)
+
+    def literal(self, op: stan.LiteralOp) -> None:
+        self.expression(op, Text(self.literal_text(op, array_text, row_vector_text)), ())
+
+    @staticmethod
+    def literal_text(op: stan.LiteralOp, array: Callable[[str], str], row_vector: Callable[[str], str]) -> str:
+        """The numbers with what `array` and `row_vector` put around the elements of each dimension, innermost first."""
+        type_ = op.res.type
+        rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
+        parts = [number_text(number) for number in op.numbers]
+        for level, size in reversed(list(enumerate(op.shape))):
+            around = array if level < rank else row_vector
+            parts = [around(", ".join(parts[k : k + size])) for k in range(0, len(parts), size)]
+        return parts[0]
 
     def field(self, op: stan.FieldOp) -> None:
         operands = self.take_all(op.operands)
@@ -305,6 +322,7 @@ EXPRESSIONS: dict[type[Operation], Callable[[Any, Any], None]] = {
     stan.TupleOp: ExpressionPrinter.tuple_,
     stan.ArrayOp: ExpressionPrinter.array,
     stan.RowVectorOp: ExpressionPrinter.row_vector,
+    stan.LiteralOp: ExpressionPrinter.literal,
     stan.FieldOp: ExpressionPrinter.field,
     stan.TargetOp: ExpressionPrinter.target,
     stan.SelectOp: ExpressionPrinter.lazy,

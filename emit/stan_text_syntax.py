@@ -103,15 +103,32 @@ def real_text(value: float) -> str:
     return repr(value)
 
 
+def number_text(value: float) -> str:
+    """A number where its type does not show from its place: a real has a point or an exponent."""
+    if isinstance(value, int):
+        return str(value) if value != _LEAST_INT else f"{_LEAST_INT + 1} - 1"  # a minus before what is too large
+    return real_text(value)
+
+
+def array_text(elements: str) -> str:
+    """An array of these elements."""
+    return f"{{{elements}}}"
+
+
+def row_vector_text(elements: str) -> str:
+    """A row vector of these elements, or a matrix of these rows."""
+    return f"[{elements}]"
+
+
 def constant_text(op: Operation) -> Text:
     """A literal. A whole number that is a real is written as an int: its place promotes it."""
     value = op.properties["value"]
     if isinstance(value, StringAttr):
         return Text(f'"{value.data}"')
     if isinstance(value, IntegerAttr):
-        text = str(value.value.data)
-        if value.value.data == _LEAST_INT:  # a minus before a literal that is too large
-            return Text(f"{_LEAST_INT + 1} - 1", ADDITIVE)
+        text = number_text(value.value.data)
+        if value.value.data == _LEAST_INT:
+            return Text(text, ADDITIVE)
         promoted = False
     else:
         number = cast("FloatAttr", value).value.data

@@ -20,6 +20,7 @@ from ulam.frontend.lowering_builder import (
     kinds_attr,
     string_attr,
 )
+from ulam.frontend.lowering_literals import numbers_of
 from ulam.frontend.source import Source
 from ulam.frontend.types import REAL, FunctionType, StanType
 
@@ -209,6 +210,8 @@ class ExpressionLowering(Builder):
         return self.value(stan.FieldOp, e.span, (value,), dialect_type(e.type), field_properties(e.field))
 
     def _array(self, e: ast.ArrayLiteral) -> SSAValue:
+        if (numbers := self._numbers(e)) is not None:
+            return numbers
         result = dialect_type(e.type)
         element = stan.element_of(result)
         assert element is not None
@@ -216,11 +219,23 @@ class ExpressionLowering(Builder):
         return self.value(stan.ArrayOp, e.span, values, result)
 
     def _row_vector(self, e: ast.RowVectorLiteral) -> SSAValue:
+        if (numbers := self._numbers(e)) is not None:
+            return numbers
         result = dialect_type(e.type)
         rows = stan.types.MATRICES.get(result)
         element = rows if rows is not None else stan.scalar_of(result)
         values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
         return self.value(stan.RowVectorOp, e.span, values, result)
+
+    def _numbers(self, e: ast.ArrayLiteral | ast.RowVectorLiteral) -> SSAValue | None:
+        """A long literal of numbers alone as one op; None if it is short, or has other elements."""
+        result = dialect_type(e.type)
+        scalar = stan.scalar_of(result)
+        if scalar not in (stan.INT, stan.REAL) or (found := numbers_of(e)) is None:
+            return None
+        if len(found.values) <= stan.FEW_NUMBERS or (properties := found.properties(scalar)) is None:
+            return None
+        return self.value(stan.LiteralOp, e.span, (), result, properties)
 
     def _tuple(self, e: ast.TupleLiteral) -> SSAValue:
         result = dialect_type(e.type)

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.nesting import enclosing, terminator
+from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.walk import ops_within
 
 _NO_KINDS = {"kinds": ArrayAttr[StringAttr](())}
@@ -106,6 +107,30 @@ class FreshNames:
 
 
 # ---------------------------------------------------------------- reading
+
+
+def write_out_literals(within: Operation) -> None:
+    """An op for each number of the long literals, and one for each of their parts, as of short ones."""
+    for op in [inner for inner in within.walk() if isinstance(inner, stan.LiteralOp)]:
+        parts: list[Operation] = [constant(number, op.location) for number in op.numbers]
+        made = list(parts)
+        for level, size in reversed(list(enumerate(op.shape))):
+            type_ = stan.indexed(op.res.type, ("single",) * level)
+            assert type_ is not None
+            make = stan.ArrayOp if isinstance(type_, stan.ArrayType) else stan.RowVectorOp
+            parts = [
+                make.create(
+                    operands=[part.results[0] for part in parts[k : k + size]],
+                    result_types=(type_,),
+                    location=op.location,
+                )
+                for k in range(0, len(parts), size)
+            ]
+            made += parts
+        assert op.parent is not None
+        op.parent.insert_ops_before(made, op)
+        replace_uses(op.res, made[-1].results[0])
+        discard(op)
 
 
 def literal_of(value: SSAValue) -> int | float | None:

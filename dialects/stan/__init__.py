@@ -9,12 +9,14 @@ from ulam.dialects.stan import effects, expressions, program, types, variables
 from ulam.dialects.stan.effects import CallEffects, Effect, conflict, effects_of, effects_within
 from ulam.dialects.stan.expressions import (
     BINARY_OPERATORS,
+    FEW_NUMBERS,
     UNARY_OPERATORS,
     ArrayOp,
     CallOp,
     ConstantOp,
     FieldOp,
     JacobianAddOp,
+    LiteralOp,
     PrintOp,
     PromoteOp,
     RowVectorOp,
@@ -88,8 +90,9 @@ STAN = Dialect(
     "stan",
     [
         *BINARY_OPERATORS.values(), *UNARY_OPERATORS.values(), ArrayOp, CallOp, ConstantOp, FieldOp, JacobianAddOp,
-        PrintOp, PromoteOp, RowVectorOp, TargetAddOp, TargetOp, TupleOp, AndOp, BlockOp, BreakOp, ConditionOp,
-        ContinueOp, ForEachOp, ForOp, FuncOp, IfOp, OrOp, ProfileOp, ProgramOp, ReturnOp, ScopeOp, SelectOp, WhileOp,
+        LiteralOp, PrintOp, PromoteOp, RowVectorOp, TargetAddOp, TargetOp, TupleOp, AndOp, BlockOp, BreakOp,
+        ConditionOp, ContinueOp, ForEachOp, ForOp, FuncOp, IfOp, OrOp, ProfileOp, ProgramOp, ReturnOp, ScopeOp,
+        SelectOp, WhileOp,
         YieldOp, AssertShapeOp, AssignOp, CheckOp, DeclareOp, DefineOp, GlobalOp, IndexOp, ParameterOp, ReadOp,
         UninitializedOp,
     ],
@@ -100,14 +103,14 @@ STAN = Dialect(
 )  # fmt: skip
 
 __all__ = [
-    "BINARY_OPERATORS", "COMPLEX", "COMPLEX_MATRIX", "COMPLEX_ROW_VECTOR", "COMPLEX_VECTOR", "INT", "MATRIX", "REAL",
-    "ROW_VECTOR", "STAN", "STRING", "UNARY_OPERATORS", "VECTOR", "AndOp", "ArrayOp", "ArrayType", "AssertShapeOp",
-    "AssignOp", "BlockOp", "BreakOp", "CallEffects", "CallOp", "CheckOp", "ComplexMatrixType", "ComplexRowVectorType",
-    "ComplexType", "ComplexVectorType", "ConditionOp", "ConstantOp", "ContinueOp", "DeclareOp", "DefineOp", "Effect",
-    "FieldOp", "ForEachOp", "ForOp", "FuncOp", "GlobalOp", "IfOp", "IndexOp", "IntType", "JacobianAddOp", "MatrixType",
-    "OrOp", "ParameterOp", "PrintOp", "ProfileOp", "ProgramOp", "PromoteOp", "ReadOp", "RealType", "ReturnOp",
-    "RowVectorOp", "RowVectorType", "ScopeOp", "SelectOp", "StringType", "TargetAddOp", "TargetOp", "TupleOp",
-    "TupleType", "UninitializedOp", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of", "conflict",
-    "dimensions", "effects", "effects_of", "effects_within", "element_of", "expressions", "indexed", "program",
-    "scalar_of", "types", "variables",
+    "BINARY_OPERATORS", "COMPLEX", "COMPLEX_MATRIX", "COMPLEX_ROW_VECTOR", "COMPLEX_VECTOR", "FEW_NUMBERS", "INT",
+    "MATRIX", "REAL", "ROW_VECTOR", "STAN", "STRING", "UNARY_OPERATORS", "VECTOR", "AndOp", "ArrayOp", "ArrayType",
+    "AssertShapeOp", "AssignOp", "BlockOp", "BreakOp", "CallEffects", "CallOp", "CheckOp", "ComplexMatrixType",
+    "ComplexRowVectorType", "ComplexType", "ComplexVectorType", "ConditionOp", "ConstantOp", "ContinueOp", "DeclareOp",
+    "DefineOp", "Effect", "FieldOp", "ForEachOp", "ForOp", "FuncOp", "GlobalOp", "IfOp", "IndexOp", "IntType",
+    "JacobianAddOp", "LiteralOp", "MatrixType", "OrOp", "ParameterOp", "PrintOp", "ProfileOp", "ProgramOp",
+    "PromoteOp", "ReadOp", "RealType", "ReturnOp", "RowVectorOp", "RowVectorType", "ScopeOp", "SelectOp", "StringType",
+    "TargetAddOp", "TargetOp", "TupleOp", "TupleType", "UninitializedOp", "VarType", "VectorType", "WhileOp",
+    "YieldOp", "array_of", "conflict", "dimensions", "effects", "effects_of", "effects_within", "element_of",
+    "expressions", "indexed", "program", "scalar_of", "types", "variables",
 ]  # fmt: skip

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i32,
+)
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     irdl_op_definition,
@@ -39,6 +50,7 @@ from ulam.dialects.stan.types import (
     TupleType,
     VarType,
     array_of,
+    dimensions,
     scalar_of,
 )
 
@@ -220,6 +232,45 @@ class RowVectorOp(PlainOperation):
         element = MATRICES[result] if result in MATRICES else scalar_of(result)
         if any(o.type != element for o in self.operands) or element == result:
             raise VerifyException(f"elements do not make {result}")
+
+
+@irdl_op_definition
+class LiteralOp(PlainOperation):
+    """`{{0.5, 1.5}, {2.5, 3.5}}` or `[...]` of numbers alone: `values` in the order written; `sizes`, outermost first.
+
+    What is written with more than `FEW_NUMBERS` numbers is made so: one op, whatever its length.
+    """
+
+    name = "stan.literal"
+    values = prop_def(DenseArrayBase)
+    sizes = prop_def(DenseArrayBase)
+    res = result_def()
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        result = self.results[0].type
+        sizes = self.shape
+        scalar = INT if self.values.elt_type == i32 else REAL if self.values.elt_type == f64 else None
+        if scalar != scalar_of(result) or not sizes or len(sizes) != dimensions(result):
+            raise VerifyException(f"{len(sizes)} dimensions of {self.values.elt_type} do not make {result}")
+        if min(sizes) < 1 or prod(sizes) != len(self.values):
+            raise VerifyException(f"{len(self.values)} values do not fill the sizes {list(sizes)}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, outermost first."""
+        return tuple(cast("DenseArrayBase[IntegerType]", self.sizes).get_values())
+
+    @property
+    def numbers(self) -> tuple[int, ...] | tuple[float, ...]:
+        """The values as they are written: the last index runs fastest."""
+        if self.values.elt_type == f64:
+            return cast("DenseArrayBase[Float64Type]", self.values).get_values()
+        return cast("DenseArrayBase[IntegerType]", self.values).get_values()
+
+
+FEW_NUMBERS = 64
+"""Literals of so many numbers, or fewer, have an op for each: passes look into them, and into their memory LLVM."""
 
 
 @irdl_op_definition

@@ -73,6 +73,7 @@ EFFECTS: dict[type[Operation], Effect] = {
     rt.StackGuardOp: Effect.LEAVE,
     rt.KernelOp: ANYTHING,
     rt.StringOp: _N,
+    rt.ConstantsOp: _N,
     rt.NullOp: _N,
     rt.IsNullOp: _N,
     ad.GradientOp: Effect.ORDERED,
@@ -164,7 +165,7 @@ def root(buffer: SSAValue) -> Root:
     buffer = viewed(buffer)
     owner = buffer.owner
     cls = type(owner)
-    if cls is rt.AllocOp or cls is ad.PushOp:
+    if cls is rt.AllocOp or cls is ad.PushOp or cls is rt.ConstantsOp:
         return buffer
     if cls is rt.BoundOp or cls is rt.AllocBoundOp:
         return BOUND

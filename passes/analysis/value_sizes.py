@@ -29,6 +29,8 @@ def value_sizes(facts: KnownSizes, op: Operation) -> list[Form | None]:
         return _of_index(facts, op)
     if isinstance(op, stan.ArrayOp | stan.RowVectorOp):
         return _of_literal(facts, op)
+    if isinstance(op, stan.LiteralOp):
+        return [Form(size) for size in op.shape]
     if isinstance(op, stan.PromoteOp) or (symbol in ("-", "+") and len(op.operands) == 1):
         return facts.sizes(op.operands[0])
     if symbol == "'":

@@ -19,9 +19,9 @@ from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
-_FREE = (arith.ConstantOp, rt.BoundOp)
+_FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
 _COSTLY = (rt.KernelOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
-_MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, *_WRITES)
+_MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, *_WRITES)
 
 
 def hoist_data(evaluate: func.FuncOp, n_slots: int) -> int:

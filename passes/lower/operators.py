@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ulam.dialects import ad, stan
+from ulam.dialects import ad, rt, stan
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
@@ -457,27 +458,78 @@ def container_literal(low: Lowering, op: Operation) -> None:
         raise NotSupportedError("arrays of tuples are not supported yet", op.location)
     dims = [count, *(first.dims if isinstance(first, Container) else [])]
     template = in_buffer(builder, type_, dims, builder.alloc(total(builder, dims), buffer_type(type_)))
-    buffer = template.buffer
-    assert buffer is not None
+    slices: list[tuple[int, Container]] = []
+    entries: list[tuple[SSAValue, SSAValue]] = []  # where, and what
     for n, element in enumerate(elements):
         if isinstance(element, Container):
             assert isinstance(first, Container)
             low.check_equal_sizes("container literal", first, element)
-            if (entries := _written_entries(op.operands[n])) is None:
-                _store_slice(builder, template, n, element)
+            if (written := _written_entries(op.operands[n])) is None:
+                slices.append((n, element))
                 continue
-            for k, entry in enumerate(entries):
-                value = low.scalar(entry)
-                value = builder.to_real(value) if template.element_type == f64 else value
+            for k, entry in enumerate(written):
                 where = position(builder, template.type, template.dims, [builder.i64(n), builder.i64(k)])
-                builder.store(value, buffer, where, initial=True)
+                entries.append((where, low.scalar(entry)))
         elif isinstance(element, SSAValue):
-            value = builder.to_real(element) if template.element_type == f64 else element
-            builder.store(value, buffer, builder.i64(n), initial=True)
+            entries.append((builder.i64(n), element))
         else:
             raise NotSupportedError("arrays of tuples are not supported yet", op.location)
+    _store_entries(builder, template, entries)
+    for n, element in slices:
+        _store_slice(builder, template, n, element)
     template.data_only = _data_only(low, *elements)
     low.define(op.results[0], template)
+
+
+def _store_entries(builder: Builder, target: Container, entries: Sequence[tuple[SSAValue, SSAValue]]) -> None:
+    """`target[where] = value` for each entry; if most are constants, these in one copy."""
+    assert target.buffer is not None
+    if target.element_type == f64:
+        entries = [(where, builder.to_real(value)) for where, value in entries]
+    known = builder.known
+    constants = {
+        known[where]: number
+        for where, value in entries
+        if where in known and (number := known.get(value)) is not None and isfinite(number)
+    }
+    if len(constants) > stan.FEW_NUMBERS and 2 * len(constants) > len(entries):
+        count = builder.known.get(total(builder, target.dims))
+        if count is not None and count <= 2 * len(constants):
+            values = [constants.get(k, 0) for k in range(int(count))]
+            _copy_constants(builder, target.buffer, values)
+            entries = [(where, value) for where, value in entries if known.get(where) not in constants]
+    for where, value in entries:
+        builder.store(value, target.buffer, where, initial=True)
+
+
+def _copy_constants(builder: Builder, buffer: SSAValue, values: Sequence[int | float]) -> None:
+    """Fills the memory of a container with constants."""
+    assert isinstance(buffer.type, rt.BufferType)
+    if buffer.type.element == i32:
+        dense = DenseArrayBase.from_list(i32, [int(value) for value in values])
+    else:
+        dense = DenseArrayBase.from_list(f64, [float(value) for value in values])
+    constants = builder.value(rt.ConstantsOp, (), buffer.type, {"values": dense})
+    builder.copy(buffer, constants, builder.i64(len(values)), initial=True)
+
+
+@handles(stan.LiteralOp)
+def number_literal(low: Lowering, op: stan.LiteralOp) -> None:
+    """A long literal of numbers alone: a copy of constants."""
+    builder = low.builder
+    values: Sequence[int | float] = op.numbers
+    if op.res.type == stan.MATRIX or (isinstance(op.res.type, stan.ArrayType) and op.res.type.element == stan.MATRIX):
+        values = _by_column(values, *op.shape[-2:])
+    dims = [builder.i64(size) for size in op.shape]
+    buffer = builder.alloc(builder.i64(len(values)), buffer_type(op.res.type))
+    _copy_constants(builder, buffer, values)
+    low.define(op.res, in_buffer(builder, op.res.type, dims, buffer, data_only=True))
+
+
+def _by_column(values: Sequence[int | float], rows: int, columns: int) -> list[int | float]:
+    """Matrices one after the other, each column by column in place of row by row."""
+    size = rows * columns
+    return [x for k in range(0, len(values), size) for j in range(columns) for x in values[k + j : k + size : columns]]
 
 
 def _written_entries(value: SSAValue) -> Sequence[SSAValue] | None:

@@ -46,6 +46,7 @@ from ulam.passes.trace.higher_order import first_order_function, is_higher_order
 from ulam.passes.trace.instrument import hook_values, instrument
 from ulam.passes.trace.lower_trace import RECORDER_SLOT
 from ulam.passes.trace.names import place_of, value_type
+from ulam.passes.variable_form import write_out_literals
 
 
 @dataclass
@@ -134,6 +135,7 @@ class Clones:
 
     def make(self) -> None:
         """Traces what is reached from the function, and puts the clones into the program."""
+        write_out_literals(self.program)
         root = self._root()
         while not self._trace_all(root):
             pass

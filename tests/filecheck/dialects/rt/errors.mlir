@@ -54,3 +54,19 @@ func.func @f(%x: f64) {
   "rt.kernel"(%x) <{function = "normal_rng", throws}> : (f64) -> ()
   func.return
 }
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{the elements of the buffer are of type i32, but the value is of type f64}}
+  %a = "rt.constants"() <{values = array<f64: 1.5>}> : () -> !rt.buf<i32>
+  func.return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{constants are finite: others cannot be read again}}
+  %a = "rt.constants"() <{values = array<f64: 1.0e999>}> : () -> !rt.buf<f64>
+  func.return
+}

@@ -254,3 +254,18 @@
 
 // expected-error {{an array has at least one dimension, and elements that are no arrays}}
 %x = "builtin.unrealized_conversion_cast"() : () -> !stan.array<1, !stan.array<1, !stan.int>>
+
+// -----
+
+// expected-error {{3 values do not fill the sizes [2, 2]}}
+%x = "stan.literal"() <{values = array<f64: 1.0, 2.0, 3.0>, sizes = array<i64: 2, 2>}> : () -> !stan.matrix
+
+// -----
+
+// expected-error {{1 dimensions of f64 do not make !stan.matrix}}
+%x = "stan.literal"() <{values = array<f64: 1.0, 2.0>, sizes = array<i64: 2>}> : () -> !stan.matrix
+
+// -----
+
+// expected-error {{1 dimensions of f64 do not make !stan.array<1, !stan.int>}}
+%x = "stan.literal"() <{values = array<f64: 1.0, 2.0>, sizes = array<i64: 2>}> : () -> !stan.array<1, !stan.int>
