@@ -37,10 +37,6 @@ _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 _KEPT_BLOCKS = ("data", "parameters")  # their variables are bound from outside
 _LOCAL_BLOCKS = ("model",)  # their variables are seen by no other block
 _EVERYTHING = -1  # the set of all variables
-_STATEMENTS = (
-    stan.AssignOp, stan.DeclareOp, stan.IfOp, stan.ForOp, stan.ForEachOp, stan.WhileOp, stan.ProfileOp, stan.PrintOp,
-    stan.TargetAddOp, stan.JacobianAddOp, stan.CheckOp,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -235,8 +231,8 @@ class _Promoter:
         """A declaration, read or assignment."""
         if isinstance(op, stan.DeclareOp):
             variable.value = None
-            if op.sizes and assigned_at_once(op) is None:
-                variable.initial()
+            if op.sizes:
+                variable.initial()  # checks the sizes, where the program declares them
             return
         if isinstance(op, stan.ReadOp):
             replace_uses(op.results[0], variable.current())
@@ -323,14 +319,6 @@ def is_promotable(declaration: Operation) -> bool:
         elif type(op) is not stan.ReadOp:
             return False
     return True
-
-
-def assigned_at_once(declaration: stan.DeclareOp) -> stan.AssignOp | None:
-    """The assignment that follows the declaration, with nothing but its right-hand side in between."""
-    op = declaration.next_op
-    while op is not None and not isinstance(op, _STATEMENTS):
-        op = op.next_op
-    return op if isinstance(op, stan.AssignOp) and op.var is declaration.results[0] else None
 
 
 def _members(numbers: int) -> Iterator[int]:

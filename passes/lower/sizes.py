@@ -51,12 +51,17 @@ def declared_dims(low: Lowering, op: stan.DeclareOp | stan.ParameterOp) -> list[
 
 def known_sizes(low: Lowering, type_: Attribute, sizes: Sequence[SSAValue]) -> list[SSAValue]:
     """Sizes as i64 that were checked when the data were bound."""
-    dims = [low.size(ssa) for ssa in sizes]
-    for size in dims:
+    dims = plain_sizes(low, type_, sizes)
+    for size in dims[: len(sizes)]:
         low.builder.limit(size, 0, MOST_SIZE)
-    dims += dims[-1:] * (size_count(type_, low.builder.location) - len(dims))
     low.note_shape(dims)
     return dims
+
+
+def plain_sizes(low: Lowering, type_: Attribute, sizes: Sequence[SSAValue]) -> list[SSAValue]:
+    """Sizes as i64, which were checked before; square types get both."""
+    dims = [low.size(ssa) for ssa in sizes]
+    return dims + dims[-1:] * (size_count(type_, low.builder.location) - len(dims))
 
 
 def checked_sizes(

@@ -24,7 +24,7 @@ from ulam.passes.lower.shapes import (
     sizes_vary_as,
     unassigned_value,
 )
-from ulam.passes.lower.sizes import checked_sizes, declared_dims
+from ulam.passes.lower.sizes import checked_sizes, declared_dims, plain_sizes
 from ulam.passes.lower.values import (
     Container,
     Tuple,
@@ -101,10 +101,10 @@ def uninitialized(low: Lowering, op: stan.UninitializedOp) -> None:
 
 @handles(stan.AssertShapeOp)
 def assert_shape(low: Lowering, op: Operation) -> None:
-    """The size check of a whole assignment to a variable that became a value."""
+    """The size check of a whole assignment to a variable that became a value; the sizes were checked where declared."""
     value = low.value(op.operands[0])
     name = op.properties["var_name"].data  # type: ignore[attr-defined]
-    check_shape(low, name, value, checked_sizes(low, name, op.results[0].type, op.operands[1:]))
+    check_shape(low, name, value, plain_sizes(low, op.results[0].type, op.operands[1:]))
     low.define(op.results[0], value)
 
 

@@ -294,14 +294,6 @@ def _calls_behind_sizes(block: stan.BlockOp) -> list[stan.CallOp]:
 
 
 @dataclass(eq=False, repr=False)
-class _Declaration:
-    """A sized variable that is assigned at once: inlined statements must not come in between, so it moves along."""
-
-    op: stan.DeclareOp
-    assignment: stan.AssignOp
-
-
-@dataclass(eq=False, repr=False)
 class _Inliner:
     """Inlines the calls in one block or function."""
 
@@ -314,20 +306,15 @@ class _Inliner:
 
     def run(self, block: Block) -> None:
         """Inlines the calls in a region; inlined bodies are looked at in turn."""
-        opened: _Declaration | None = None
         op = block.first_op
         while op is not None:
             for region in op.regions:
                 self.run(region.block)
-            if type(op) is stan.DeclareOp:
-                opened = _assigned_at_once(op)
-            elif opened is not None and op is opened.assignment:
-                opened = None
-            elif type(op) is stan.CallOp:
+            if type(op) is stan.CallOp:
                 if self._stays(op):
                     self.program.note_left(op)
                 else:
-                    op = self._inline(op, opened)
+                    op = self._inline(op)
                     continue
             op = op.next_op
 
@@ -358,7 +345,7 @@ class _Inliner:
 
     # ------------------------------------------------------------ one call
 
-    def _inline(self, call: stan.CallOp, opened: _Declaration | None) -> Operation | None:
+    def _inline(self, call: stan.CallOp) -> Operation | None:
         """Puts the body in place of the call; returns the op to go on with."""
         template = self.program.template(call.callee.data)
         writer = _Writer(call, template, self.names)
@@ -366,9 +353,6 @@ class _Inliner:
         self._tell_calls(call, template, writer.body)
         block = call.parent
         assert block is not None
-        if opened is not None:
-            opened.op.detach()
-            block.insert_op_before(opened.op, call)
         if call.res is not None:
             result = writer.read_result()
             block.insert_op_before(result, call)
@@ -403,22 +387,6 @@ def _through(formals: int, arguments: Bits) -> int:
         if formals >> n & 1:
             result |= bits
     return result
-
-
-def _assigned_at_once(op: stan.DeclareOp) -> _Declaration | None:
-    """What moves along with inlined statements: a declaration whose sizes count only when it is assigned."""
-    if not op.sizes or not promote_variables.is_promotable(op):
-        return None
-    assignment = promote_variables.assigned_at_once(op)
-    if assignment is None:
-        return None
-    between = op.next_op
-    while between is not None and between is not assignment:
-        for inner in ops_within(between):
-            if op.res in inner.operands:
-                return None
-        between = between.next_op
-    return _Declaration(op, assignment)
 
 
 # ---------------------------------------------------------------- writing a body

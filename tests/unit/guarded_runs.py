@@ -272,7 +272,11 @@ def _difference(base: Mapping[str, Any], found: Mapping[str, Any]) -> str:
         if a.shape != b.shape:
             return f"'{name}' has {a.size} numbers at level 0, else {b.size}"
         with np.errstate(invalid="ignore"):
-            equal = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= CLOSE * (1 + np.abs(a).max(initial=0)))
+            equal = (
+                (a == b)
+                | (np.isnan(a) & np.isnan(b))
+                | (np.abs(a - b) <= CLOSE * (1 + np.abs(a[np.isfinite(a)]).max(initial=0)))
+            )
         if not equal.all():
             at = int(np.flatnonzero(~equal)[0])
             return f"'{name}'[{at}] is {a[at]} at level 0, else {b[at]}"

@@ -263,3 +263,23 @@ def test_generated_quantities() -> None:
 def test_negative_sizes_of_parameters() -> None:
     with pytest.raises(DataError, match="must not be negative"):
         StanModel("data { int N; }\nparameters { vector[N] a; }\nmodel { }\n", {"N": -1})
+
+
+SIZE_FIRST = """
+functions { real first(vector w) { real a = 0; for (i in 1:2) a += sin(w[i]); return a; } }
+data { int P; vector[2] x; }
+"""
+SIZES_BEFORE_VALUES = {
+    "global": "transformed data {{ {} }} parameters {{ real p; }} model {{ target += p; }}",
+    "local": "parameters {{ real p; }} model {{ {} target += p + sum(a); }}",
+}
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("place", SIZES_BEFORE_VALUES)
+def test_sizes_are_checked_before_the_value_is_computed(place: str, level: int) -> None:
+    """As Stan does; also where a function is written in place between the declaration and the assignment."""
+    declaration = "array[P] real a = append_array(rep_array(0.6, P, P)[1][2:], {first(x)});"
+    program = SIZE_FIRST + SIZES_BEFORE_VALUES[place].format(declaration)
+    with pytest.raises((DataError, FatalError), match="a: a size must not be negative, but P is -1"):
+        StanModel(program, data={"P": -1, "x": [1.0, 2.0]}, opt_level=level).log_density([0.5])

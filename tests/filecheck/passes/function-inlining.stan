@@ -165,6 +165,8 @@ model {
   q = twice(q);
 }
 // CHECK-LABEL: model {
+// The sizes of `q` are checked where it is declared.
+// CHECK-NEXT:    vector[2] q;
 // CHECK-NEXT:    vector[2] inline_twice_w_sym3_ = p;
 // CHECK-NEXT:    inline_twice_w_sym3_[1] = 2 * inline_twice_w_sym3_[1];
 // CHECK-NEXT:    vector[num_elements(inline_twice_w_sym3_)] inline_twice_return_sym2_ = inline_twice_w_sym3_;
@@ -172,8 +174,7 @@ model {
 // CHECK-NEXT:    inline_twice_w_sym5_[1] = 2 * inline_twice_w_sym5_[1];
 // CHECK-NEXT:    vector[num_elements(inline_twice_w_sym5_)] inline_twice_return_sym4_ = inline_twice_w_sym5_;
 // CHECK-NEXT:    vector[num_elements(inline_twice_return_sym4_)] inline_four_return_sym1_ = inline_twice_return_sym4_;
-// The sizes of `q` count when it is assigned: its declaration follows the body.
-// CHECK-NEXT:    vector[2] q = inline_four_return_sym1_;
+// CHECK-NEXT:    q = inline_four_return_sym1_;
 // CHECK-NEXT:    vector[2] inline_twice_w_sym7_ = q;
 // CHECK-NEXT:    inline_twice_w_sym7_[1] = 2 * inline_twice_w_sym7_[1];
 // CHECK-NEXT:    vector[num_elements(inline_twice_w_sym7_)] inline_twice_return_sym6_ = inline_twice_w_sym7_;
