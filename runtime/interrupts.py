@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
 from ulam.runtime.errors import ArgumentError, Interrupted, TimeLimit
 from ulam.runtime.native import STOP_INTERRUPT, library
@@ -164,38 +164,3 @@ def held(work: Callable[[], _T]) -> _T:
         return work()
     finally:
         native.ulam_hold(before)
-
-
-class Crew:
-    """Threads that work for one call: `stop` ends what all of them do. In other processes it stops nobody."""
-
-    def __init__(self) -> None:
-        self.stopped = threading.Event()
-        self._lock = threading.Lock()
-        self._handles: list[int] = []
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Crew, ()
-
-    def run(self, work: Callable[[], _T], limit: float | Limit | None = None) -> _T:
-        """Runs `work` in the calling thread as a member."""
-        return stoppable(lambda: self._run(work), limit, kept=True)
-
-    def _run(self, work: Callable[[], _T]) -> _T:
-        handle = library().ulam_thread_handle()
-        with self._lock:
-            self._handles.append(handle)
-        try:
-            if self.stopped.is_set():
-                raise Interrupted
-            return work()
-        finally:
-            with self._lock:
-                self._handles.remove(handle)
-
-    def stop(self) -> None:
-        """Each member's call ends with `Interrupted`, now or at its beginning."""
-        self.stopped.set()
-        with self._lock:
-            for handle in self._handles:
-                library().ulam_thread_stop(handle, STOP_INTERRUPT)

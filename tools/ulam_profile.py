@@ -15,8 +15,9 @@ from threading import Barrier, BrokenBarrierError, Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.comparison import Timing, Vector, first_points, gradient_timer, interleaved
+from ulam.runtime.crew import Crew
 from ulam.runtime.errors import ArgumentError, Rejection
-from ulam.runtime.interrupts import Crew, current_limit, raise_interrupted
+from ulam.runtime.interrupts import current_limit, raise_interrupted
 from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.multi_start import start_seed
 from ulam.runtime.optimizers.termination import Termination

@@ -19,10 +19,12 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from numbers import Real
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 import numpy as np
 
+from ulam.runtime.crew import Crew
 from ulam.runtime.errors import (
     ArgumentError,
     CompileError,
@@ -32,7 +34,7 @@ from ulam.runtime.errors import (
     TimeLimit,
     UlamError,
 )
-from ulam.runtime.interrupts import Crew, current_limit, forget_stop, listen, raise_interrupted
+from ulam.runtime.interrupts import current_limit, forget_stop, listen, raise_interrupted
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
@@ -50,7 +52,7 @@ LEAST_SECONDS = 1e-3
 """What a start that begins late is given of a time limit that is over."""
 
 SECONDS_TO_END = 10.0
-"""How long an interrupted run waits for starts that are under way to hand back their best points."""
+"""How long an interrupted run waits for all starts that are under way to hand back their best points."""
 LISTEN_SECONDS = 0.05
 """How often a thread that waits for a start looks whether SIGINT asked the call to end."""
 
@@ -135,22 +137,32 @@ class MultiStartResult(OptimizationResult):
 class SharedModel:
     """A model on its way to where a start runs: itself in this process, its source and data in another one.
 
-    It is pickled once for all starts, and compiled once in each process.
+    It is pickled once for all starts, and compiled once in each process: when a start asks for it, which can be
+    interrupted.
     """
 
-    def __init__(self, model: StanModel) -> None:
-        self.model = model
-        self._pickled: bytes | None = None
+    def __init__(self, model: StanModel | None, pickled: bytes | None = None) -> None:
+        self._model, self._pickled = model, pickled
+        self._lock = Lock()
+
+    @property
+    def model(self) -> StanModel:
+        """The model."""
+        with self._lock:
+            if self._model is None:
+                assert self._pickled is not None
+                self._model = cast("StanModel", pickle.loads(self._pickled))
+            return self._model
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._pickled is None:
-            self._pickled = pickle.dumps(self.model)
+            self._pickled = pickle.dumps(self._model)
         return _shared_model, (self._pickled,)
 
 
 @lru_cache(maxsize=4)
 def _shared_model(pickled: bytes) -> SharedModel:
-    return SharedModel(pickle.loads(pickled))
+    return SharedModel(None, pickled)
 
 
 @dataclass
@@ -231,11 +243,14 @@ def run(
         for number in range(1, n_starts + 1)
     ]
     report = _Report(n_starts, file or sys.stderr) if refresh else None
-    if executor is None:
-        with ThreadPoolExecutor(default_workers(n_starts)) as own:
-            starts, ended = _run_all(own, jobs, crew, report)
-    else:
-        starts, ended = _run_all(executor, jobs, crew, report)
+    try:
+        if executor is None:
+            with ThreadPoolExecutor(default_workers(n_starts)) as own:
+                starts, ended = _run_all(own, jobs, crew, report)
+        else:
+            starts, ended = _run_all(executor, jobs, crew, report)
+    finally:
+        crew.close()
     for start in starts:
         if start.result is not None:
             start.result.model = model
@@ -349,11 +364,12 @@ def _rescued(futures: Sequence[tuple[Job, Any]]) -> list[Start]:
     """After an interrupt: what has ended, and what ends soon. A second interrupt does not wait."""
     _cancel(futures)
     starts: list[Start] = []
+    end = time.monotonic() + SECONDS_TO_END
     try:
         for job, future in futures:
             if hasattr(future, "cancelled") and future.cancelled():
                 continue
-            starts.append(_ended(job, future, SECONDS_TO_END))
+            starts.append(_ended(job, future, max(0.0, end - time.monotonic())))
     except KeyboardInterrupt:
         pass  # what is there is kept
     return [start for start in starts if start.result is not None]
