@@ -32,14 +32,17 @@ real bessel_first_kind_log_series(real v, real z) {
   return (rest < 1 ? log1p(rest) : log_scale + log(head + rest)) + v * log(0.5 * z) - lgamma(v + 1);
 }
 
+/* Where v is half an integer the terms end; their derivatives do not, so a bound of both decides. */
 real bessel_first_kind_log_asymptotic(real v, real z) {
   real mu = 4 * square(v);
   real term = 1;
   real total = 1;
+  real bound = 1;
   int k = 0;
-  while (k < 60 && abs(term) > 1e-17 * abs(total)) {
+  while (k < 60 && bound > 1e-17) {
     k += 1;
     term *= -(mu - square(2 * k - 1)) / (k * 8 * z);
+    bound *= (abs(mu - square(2 * k - 1)) + 1) / (k * 8 * z);
     total += term;
   }
   return z - 0.5 * log(2 * pi() * z) + log(total);

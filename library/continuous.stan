@@ -82,8 +82,14 @@ real exp_mod_normal_lpdf(real y, real mu, real sigma, real lambda) {
   require_finite(mu);
   require_positive_finite(sigma);
   require_positive_finite(lambda);
-  return lambda * (mu + 0.5 * lambda * square(sigma) - y) + log_two_Phi((y - mu) / sigma - lambda * sigma)
-         + log(lambda) - log_two();
+  return exp_mod_normal_log_kernel((y - mu) / sigma, lambda * sigma) + log(lambda) - log_two();
+}
+
+real exp_mod_normal_log_kernel(real z, real v) { return exp_mod_normal_log_share(z, v) + log_two(); }
+
+/* log of exp(v (v / 2 - z)) Phi(z - v); down the normal's tail its square and the first factor cancel. */
+real exp_mod_normal_log_share(real z, real v) {
+  return z < v ? log_scaled_Phi(z - v) - 0.5 * square(z) : v * (0.5 * v - z) + log_Phi(z - v);
 }
 
 /* Skew double exponential. y not NaN, mu finite, sigma > 0 and finite, tau in [0, 1]. */
@@ -151,14 +157,14 @@ real cauchy_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  return log(cauchy_tail((mu - y) / sigma));
+  return cauchy_log_tail((mu - y) / sigma);
 }
 
 real cauchy_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  return log(cauchy_tail((y - mu) / sigma));
+  return cauchy_log_tail((y - mu) / sigma);
 }
 
 real cauchy_cdf(real y, real mu, real sigma) {
@@ -170,6 +176,8 @@ real cauchy_cdf(real y, real mu, real sigma) {
 
 /* Pr(Z > z) for a standard Cauchy Z, without cancellation in the tail. */
 real cauchy_tail(real z) { return atan2(1, z) / pi(); }
+
+real cauchy_log_tail(real z) { return z < 0 ? log1m(cauchy_tail(-z)) : log(cauchy_tail(z)); }
 
 real double_exponential_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
@@ -212,8 +220,11 @@ real logistic_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  return inv_logit((y - mu) / sigma);
+  return logistic_probability((y - mu) / sigma);
 }
+
+/* Its derivative is exact in both tails, which that of inv_logit is in the lower one only. */
+real logistic_probability(real z) { return z < 0 ? inv_logit(z) : 1 / (1 + exp(-z)); }
 
 real gumbel_lcdf(real y, real mu, real beta) {
   require_not_nan(y);

@@ -388,10 +388,20 @@ real exp_mod_normal_lccdf(real y, real mu, real sigma, real lambda) {
   require_positive_finite(lambda);
   if (y == negative_infinity()) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log_sum_exp(log_Phi((mu - y) / sigma), exp_mod_normal_log_share((y - mu) / sigma, lambda * sigma));
+  return exp_mod_normal_log_tail((y - mu) / sigma, lambda * sigma);
 }
 
-real exp_mod_normal_log_share(real z, real v) { return v * (0.5 * v - z) + log_Phi(z - v); }
+/* Where it is near 0, through the lower tail. */
+real exp_mod_normal_log_tail(real z, real v) {
+  real log_share = exp_mod_normal_log_share(z, v);
+  real log_tail = log_sum_exp(log_Phi(-z), log_share);
+  return log_tail > -0.1 ? log1m_exp(log_diff_exp(log_Phi(z), log_share)) : log_tail;
+}
+
+/* log(1 - share * exp(-u)) for u >= 0, where rest = 1 - share: nothing cancels where both factors are near 1. */
+real log_one_minus_share(real share, real rest, real u) {
+  return share * exp(-u) > 0.5 ? log(rest * exp(-u) - expm1(-u)) : log1m(share * exp(-u));
+}
 
 /* Skew double exponential with skewness tau. */
 real skew_double_exponential_cdf(real y, real mu, real sigma, real tau) {
@@ -404,7 +414,7 @@ real skew_double_exponential_lcdf(real y, real mu, real sigma, real tau) {
   require_positive_finite(sigma);
   require_probability(tau);
   return y < mu ? log(tau) - 2 * (1 - tau) * ((mu - y) / sigma)
-         : log1m((1 - tau) * exp(-2 * tau * ((y - mu) / sigma)));
+         : log_one_minus_share(1 - tau, tau, 2 * tau * ((y - mu) / sigma));
 }
 
 real skew_double_exponential_lccdf(real y, real mu, real sigma, real tau) {
@@ -412,6 +422,6 @@ real skew_double_exponential_lccdf(real y, real mu, real sigma, real tau) {
   require_finite(mu);
   require_positive_finite(sigma);
   require_probability(tau);
-  return y < mu ? log1m(tau * exp(-2 * (1 - tau) * ((mu - y) / sigma)))
+  return y < mu ? log_one_minus_share(tau, 1 - tau, 2 * (1 - tau) * ((mu - y) / sigma))
          : log1m(tau) - 2 * tau * ((y - mu) / sigma);
 }

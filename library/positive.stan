@@ -219,8 +219,11 @@ real loglogistic_cdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(beta);
-  return 1 / (1 + pow(alpha / y, beta));
+  return loglogistic_probability(pow((y < alpha ? y / alpha : alpha / y), beta), y < alpha);
 }
+
+/* From the odds, or where these exceed 1 from their inverse. */
+real loglogistic_probability(real odds, int below) { return below ? odds / (1 + odds) : 1 / (1 + odds); }
 
 real pareto_lcdf(real y, real y_min, real alpha) {
   require_nonnegative(y);

@@ -34,13 +34,24 @@ real std_normal_qf(real p) {
 
 real binary_log_loss(int y, real y_hat) { return y == 1 ? -log(y_hat) : -log1m(y_hat); }
 
-real falling_factorial(real x, int n) { return tgamma(x + 1) / tgamma(x - n + 1); }
+/* The product of x, x - 1, ...: as it is while it has few factors; with more it has long run over, or is 0. */
+real falling_factorial(real x, int n) {
+  if (n < 0 || n > 400) return tgamma(x + 1) / tgamma(x - n + 1);
+  real result = 1;
+  for (i in 1:n) result *= x - (i - 1);
+  return result;
+}
 
-real rising_factorial(real x, int n) { return tgamma(x + n) / tgamma(x); }
+real rising_factorial(real x, int n) {
+  if (n < 0 || n > 400) return tgamma(x + n) / tgamma(x);
+  real result = 1;
+  for (i in 1:n) result *= x + (i - 1);
+  return result;
+}
 
-real log_falling_factorial(real x, real n) { return lgamma(x + 1) - lgamma(x - n + 1); }
+real log_falling_factorial(real x, real n) { return lgamma_step(x - n + 1, n); }
 
-real log_rising_factorial(real x, real n) { return lgamma(x + n) - lgamma(x); }
+real log_rising_factorial(real x, real n) { return lgamma_step(x, n); }
 
 real beta(real a, real b) { return exp(lbeta(a, b)); }
 

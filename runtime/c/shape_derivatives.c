@@ -17,7 +17,12 @@ static number log_beta(number a, number b) {
   double slope = cimag(a) * (ulam_digamma(creal(a)) - psi) + cimag(b) * (ulam_digamma(creal(b)) - psi);
   return ulam_lbeta(creal(a), creal(b)) + I * slope;
 }
+static number digamma_step(number x, number d) {
+  double p = creal(x), q = creal(d), slope = ulam_trigamma(p + q);
+  return ulam_digamma_step(p, q) + I * (cimag(x) * (slope - ulam_trigamma(p)) + cimag(d) * slope);
+}
 #else
+static number digamma_step(number x, number d) { return ulam_digamma_step(x, d); }
 static number digamma(number x) { return ulam_digamma(x); }
 static number log_gamma(number x) { return special_lgamma(x); }
 static number log_beta(number a, number b) { return ulam_lbeta(a, b); }
@@ -135,9 +140,10 @@ static Shapes beta_fraction(number a, number b, double x, double y) {
         fabs(value_of(delta.db * h.value)) <= DBL_EPSILON * (fabs(value_of(h.db)) + small))
       break;
   }
-  number psi = digamma(a + b);
   number factor = exp(a * log(x) + b * (x < 0.5 ? log1p(-x) : log(y)) - log_beta(a, b)) / a;
-  Shapes scale = {factor, factor * (log(x) - digamma(a) + psi - 1 / a), factor * (log(y) - digamma(b) + psi)};
+  /* digamma(a + b) - digamma(a + 1) */
+  number slope = value_of(a) < 1 ? digamma_step(a + 1, b) - 1 / (a + b) : digamma_step(a, b) - 1 / a;
+  Shapes scale = {factor, factor * (log(x) + slope), factor * (log(y) + digamma_step(b, a))};
   return shapes_multiply(scale, h);
 }
 

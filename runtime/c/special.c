@@ -111,6 +111,10 @@ double ulam_lchoose(double n, double k) {
   if (k == 0) return 0;
   if (isinf(n)) return NAN;
   if (k == -1) return -INFINITY;
+  if (fabs(k) < 0.5) { /* nearly none are chosen */
+    double b = 1 + k;
+    return ulam_lgamma_step(n - k + 1, k) - special_lgamma(b) - ulam_digamma(b) * (k - (b - 1)); /* at 1 + k, not rounded */
+  }
   if (n + 1 < 10) return special_lgamma(n + 1) - special_lgamma(k + 1) - special_lgamma(n - k + 1);
   return -ulam_lbeta(n - k + 1, k + 1) - log1p(n);
 }

@@ -19,6 +19,12 @@ ULAM_API double ulam_gamma_p(double a, double x);
 ULAM_API double ulam_gamma_q(double a, double x);
 ULAM_API double ulam_inc_beta(double a, double b, double x);
 ULAM_API double ulam_log_Phi(double x);
+/* special_differences.c */
+ULAM_API double ulam_digamma_step(double x, double d);
+ULAM_API double ulam_lgamma_step(double x, double d);
+ULAM_API double ulam_normal_hazard_excess(double x);
+ULAM_API double ulam_normal_hazard(double x, double log_Phi);
+ULAM_API double ulam_log_scaled_Phi(double x);
 /* shape_derivatives.c */
 ULAM_API double ulam_tetragamma(double x);
 ULAM_API double ulam_gamma_p_da(double a, double x);

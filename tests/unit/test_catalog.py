@@ -150,6 +150,10 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
     "lmultiply": [(0.4, 2.0), (3.0, 0.2)],
     "multiply_log": [(0.4, 2.0), (3.0, 0.2)],
     "log_diff_exp": [(1.5, 0.3), (0.2, -4.0)],
+    **{n: [(0.4, 2.0), (30.0, 0.1), (3.0, -1.5)] for n in ("lgamma_step", "digamma_step")},
+    "normal_hazard_excess": [(-30.0,), (-4.0,), (-2.0,), (0.7,)],
+    "normal_hazard": [(-30.0, -454.3212), (-4.0, -10.36), (0.7, -0.2774)],
+    "log_scaled_Phi": [(-30.0,), (-4.0,), (0.7,)],
     "lbeta": [(0.4, 2.0), (30.0, 12.0)],
     "lchoose": [(7.5, 2.0), (40.0, 11.5)],
     "gamma_p": [(0.7, 0.4), (3.0, 5.5), (40.0, 35.0)],
@@ -238,8 +242,9 @@ def _functions() -> dict[str, Callable[..., float]]:
         "tgamma": m.gamma,
     }  # fmt: skip
     for n, names in (
-        (1, "digamma trigamma tetragamma pentagamma Phi log_Phi inv_Phi inv_erfc lambert_w0 lambert_wm1"),
-        (2, "lbeta lchoose gamma_p gamma_q gamma_p_da gamma_p_daa"),
+        (1, "digamma trigamma tetragamma pentagamma Phi log_Phi log_scaled_Phi normal_hazard_excess "
+            "inv_Phi inv_erfc lambert_w0 lambert_wm1"),
+        (2, "lbeta lchoose gamma_p gamma_q gamma_p_da gamma_p_daa lgamma_step digamma_step normal_hazard"),
         (3, "inc_beta inc_beta_da inc_beta_db inc_beta_daa inc_beta_dab inc_beta_dbb"),
     ):
         found |= {name: _runtime_function(name, n) for name in names.split()}
