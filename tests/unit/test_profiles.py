@@ -292,6 +292,7 @@ def test_cost_of_a_pair() -> None:
     assert (inside + outside) * library().ulam_seconds_per_tick() < 60e-9
 
 
+@pytest.mark.ordinary_runtime("closing pages takes most of the time")
 def test_regions_add_up_to_the_whole() -> None:
     """Disjoint regions, of a model of 10 µs and more."""
     n = 20_000

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import size_expressions
 from size_programs import INT_MAX, KINDS, MOST_BYTES, MOST_SIZE, PARAMETERS, PROGRAMS, RESULTS, count, wrapped
 
 import ulam
@@ -24,11 +25,11 @@ GLOBAL = ("transformed_data", "parameters", "transformed_parameters", "generated
 SMALL_BYTES = 1 << 26
 
 
-def _outcomes(cases: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _outcomes(cases: list[dict[str, Any]], worker: Path = WORKER) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """What a process of its own makes of the cases."""
     text = "".join(json.dumps(case) + "\n" for case in cases)
     done = subprocess.run(
-        [sys.executable, str(WORKER)], input=text, capture_output=True, text=True, check=False, timeout=3600
+        [sys.executable, str(worker)], input=text, capture_output=True, text=True, check=False, timeout=3600
     )
     lines = done.stdout.splitlines()
     assert done.returncode == 0, (done.returncode, cases[len(lines)], done.stderr[-2000:])
@@ -111,6 +112,47 @@ def test_sizes_of_containers() -> None:
 def test_sizes_of_containers_in_all_blocks(block: str, level: int) -> None:
     for case, outcome in _outcomes(_cases(block, level, SIZES)):
         _check(case, outcome)
+
+
+# ---------------------------------------------------------------- expressions and indices
+
+
+def _check_form(case: dict[str, Any], outcome: dict[str, Any]) -> None:
+    form = size_expressions.FORMS[case["which"]].text
+    try:
+        wanted = size_expressions.expected(case)
+    except size_expressions.Wrong:
+        assert "error" in outcome and "internal error" not in outcome["error"], (form, case, outcome)
+        return
+    if wanted is None or case["way"] == "optimize":
+        assert "internal error" not in outcome.get("error", ""), (form, case, outcome)
+        return
+    assert outcome.get("value") == pytest.approx(0.5 * wanted), (form, case, outcome)
+    if "slope" in outcome:
+        assert outcome["slope"] == pytest.approx(wanted), (form, case, outcome)
+
+
+def _form_cases(way: str, level: int) -> list[dict[str, Any]]:
+    sizes = size_expressions.SIZES
+    every = [(which, n, m) for which in range(len(size_expressions.FORMS)) for n in sizes for m in sizes]
+    cases = [{"which": which, "N": n, "M": m, "way": way, "level": level} for which, n, m in every]
+    return [case for case in cases if size_expressions.is_fast(case)]
+
+
+def test_expressions_with_sizes_and_indices_from_the_data() -> None:
+    choose = random.Random(2)
+    cases = [case for way in ("gradient", "late") for case in choose.sample(_form_cases(way, 0), 150)]
+    for case, outcome in _outcomes(cases, Path(size_expressions.__file__)):
+        _check_form(case, outcome)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("way", "level", "share"), size_expressions.SWEEP)
+def test_expressions_with_all_sizes_and_indices(way: str, level: int, share: int) -> None:
+    cases = _form_cases(way, level)
+    chosen = random.Random(3).sample(cases, min(share, len(cases)))
+    for case, outcome in _outcomes(chosen, Path(size_expressions.__file__)):
+        _check_form(case, outcome)
 
 
 INTS = """
