@@ -82,7 +82,8 @@ void require_pos_semidefinite(matrix x) {
   matrix[n, n] rest = x;
   for (j in 1:n) {
     require_finite(x[j, j]);
-    require_pivot_at_least(rest[j, j], -1e-8 * abs(x[j, j]));
+    real pivot = rest[j, j];
+    require_pivot_at_least(pivot, -1e-8 * abs(x[j, j]));
     for (i in (j + 1):n) {
       real factor = rest[j, j] > 1e-8 * x[j, j] ? rest[i, j] / rest[j, j] : 0;
       for (k in (j + 1):i) rest[i, k] -= factor * rest[k, j];
@@ -96,16 +97,16 @@ void require_pos_definite(matrix x) {
   require_nonempty(n);
   require_same_size(cols(x), n);
   matrix[n, n] l;
-  vector[n] pivot;
+  vector[n] pivots;
   for (j in 1:n) {
-    real d = x[j, j];
-    for (k in 1:(j - 1)) d -= square(l[j, k]) * pivot[k];
-    require_positive_pivot(d);
-    pivot[j] = d;
+    real pivot = x[j, j];
+    for (k in 1:(j - 1)) pivot -= square(l[j, k]) * pivots[k];
+    require_positive_pivot(pivot);
+    pivots[j] = pivot;
     for (i in (j + 1):n) {
       real v = x[i, j];
-      for (k in 1:(j - 1)) v -= l[i, k] * l[j, k] * pivot[k];
-      l[i, j] = v / d;
+      for (k in 1:(j - 1)) v -= l[i, k] * l[j, k] * pivots[k];
+      l[i, j] = v / pivot;
     }
   }
 }

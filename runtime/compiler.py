@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ulam.frontend import ast
     from ulam.frontend.source import Source
     from ulam.passes.known_data import KnownData
-    from ulam.passes.lower.units import Program, Unit
+    from ulam.passes.lower.programs import Program, Unit
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Compiler:
 
     def metadata(self) -> dict[str, Any]:
         """The program's variables, and per compiled unit its sites and number of bound slots."""
-        from ulam.passes.lower.units import metadata
+        from ulam.passes.lower.programs import metadata
 
         units = {name: {"sites": u.sites, "n_slots": u.n_slots} for name, u in self._units.items()}
         return {**metadata(self.program), "units": units}

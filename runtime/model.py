@@ -35,7 +35,9 @@ from ulam.runtime.names import (
 )
 from ulam.runtime.native import Context, Rng
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
+from ulam.runtime.second_order import SecondOrderModel
 from ulam.runtime.tracked_model import TrackedModel
+from ulam.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
     from ulam.runtime.cached_compiler import CachedCompiler
@@ -45,21 +47,7 @@ if TYPE_CHECKING:
     from ulam.runtime.profiler import Profiler
 
 
-class _Workspace:
-    """A context with room for a point and a gradient. Addresses are taken once."""
-
-    __slots__ = ("context", "address", "theta", "theta_address", "gradient", "gradient_address")
-
-    def __init__(self, size: int) -> None:
-        self.context = Context()
-        self.address = self.context.address
-        self.theta = np.zeros(size)
-        self.theta_address: int = self.theta.ctypes.data
-        self.gradient = np.zeros(size)
-        self.gradient_address: int = self.gradient.ctypes.data
-
-
-class StanModel(TrackedModel):
+class StanModel(SecondOrderModel, TrackedModel):
     """A Stan program with data. Compiles what is used, when it is first used.
 
     `source` is the path of a `.stan` file, or the text of a program. `data` is a path, JSON text or a mapping.
@@ -129,7 +117,7 @@ class StanModel(TrackedModel):
         self._parameters = self._program.of_block("parameters")
         self._size = sum(math.prod(variable.unconstrained_dims) for variable in self._parameters)
         self._shape = (self._size,)
-        self._idle: list[_Workspace] = []
+        self._idle: list[Workspace] = []
         self._values: dict[bool, Unit] = {}
         self._gradients: dict[bool, Unit] = {}
         self._hessians: dict[bool, Unit] = {}
@@ -322,7 +310,7 @@ class StanModel(TrackedModel):
             self._idle.append(space)
 
     @scoped
-    def _density_error(self, unit: Unit, failure: Failure, space: _Workspace, jacobian: bool) -> ProgramError:
+    def _density_error(self, unit: Unit, failure: Failure, space: Workspace, jacobian: bool) -> ProgramError:
         """The exception for an evaluation that failed.
 
         An optimised program may notice errors out of order, without their place, or in other words: the unit `locate`
@@ -341,7 +329,7 @@ class StanModel(TrackedModel):
             self._show(output)
 
     @scoped
-    def _constrain_error(self, unit: Unit, failure: Failure, space: _Workspace, beyond: bool) -> ProgramError:
+    def _constrain_error(self, unit: Unit, failure: Failure, space: Workspace, beyond: bool) -> ProgramError:
         """The same for `param_constrain`. Generated quantities, which draw, are not run again and keep their errors."""
         context = space.context
         located = self._program.unit("locate_constrain")
@@ -351,103 +339,6 @@ class StanModel(TrackedModel):
         )
         self._show_again(unit, context)
         return located.error(status, context) if status else unit.error_of(failure)
-
-    def log_density_hessian(
-        self,
-        theta_unc: FloatArray,
-        *,
-        propto: bool = True,
-        jacobian: bool = True,
-        out_grad: FloatArray | None = None,
-        out_hess: FloatArray | None = None,
-        time_limit: float | None = None,
-    ) -> tuple[float, FloatArray, FloatArray]:
-        """The log density, its gradient and its Hessian (of shape (D, D)), by forward over reverse mode: exact.
-
-        Costs about D times two to four gradients.
-        """
-        if time_limit is not None:
-            call = self.log_density_hessian
-            return limited(
-                time_limit, call, theta_unc, propto=propto, jacobian=jacobian, out_grad=out_grad, out_hess=out_hess
-            )
-        size = self._size
-        target = None if out_hess is None else writable(out_hess, (size, size))
-        hessian = np.zeros((size, size))
-        if not size:
-            value, gradient = self.log_density_gradient(theta_unc, propto=propto, jacobian=jacobian, out=out_grad)
-        else:
-            value, gradient = self._second_order(theta_unc, None, hessian, propto, jacobian, out_grad)
-        hessian = 0.5 * (hessian + hessian.T)
-        if target is None:
-            return value, gradient, hessian
-        target[...] = hessian
-        return value, gradient, out_hess if isinstance(out_hess, np.ndarray) else target
-
-    def log_density_hessian_vector_product(
-        self,
-        theta_unc: FloatArray,
-        v: FloatArray,
-        *,
-        propto: bool = True,
-        jacobian: bool = True,
-        out: FloatArray | None = None,
-        time_limit: float | None = None,
-    ) -> tuple[float, FloatArray]:
-        """The log density and the product of its Hessian with `v`, by forward over reverse mode: exact.
-
-        Costs about two to four gradients.
-        """
-        if time_limit is not None:
-            call = self.log_density_hessian_vector_product
-            return limited(time_limit, call, theta_unc, v, propto=propto, jacobian=jacobian, out=out)
-        target = None if out is None else writable(out, self._shape)
-        direction = np.array(vector(v, self._shape, "v"))
-        product = np.zeros(self._size)
-        value, _ = self._second_order(theta_unc, direction, product, propto, jacobian, None)
-        if target is None:
-            return value, product
-        target[...] = product
-        return value, out  # pyright: ignore[reportReturnType]
-
-    def _second_order(
-        self,
-        theta_unc: FloatArray,
-        direction: FloatArray | None,
-        result: FloatArray,
-        propto: bool,
-        jacobian: bool,
-        out_grad: FloatArray | None,
-    ) -> tuple[float, FloatArray]:
-        """Fills `result`: the Hessian times `direction`, or all of it. Returns the log density and its gradient."""
-        gradient_target = None if out_grad is None else writable(out_grad, self._shape)
-        unit = self._hessians.get(propto)
-        if unit is None:
-            again = partial(self._second_order, theta_unc, direction, result, bool(propto), jacobian, out_grad)
-            return stoppable(lambda: self._density_unit("hessian_vector", propto, theta_unc, jacobian) and again())
-        space = self._take()
-        try:
-            self._fill(space, theta_unc)
-            context = space.context
-            entry, bound, theta, gradient = unit.entry, unit.bound, space.theta_address, space.gradient_address
-            to = result.ctypes.data
-            if direction is not None:
-                status = context.run_hessian_vector(entry, bound, theta, direction.ctypes.data, gradient, to, jacobian)
-            else:
-                scratch = np.empty(self._size)
-                status = context.run_hessian(
-                    entry, bound, theta, self._size, scratch.ctypes.data, gradient, to, jacobian
-                )
-            if context.output_length.value:
-                self._show(context.take_output())
-            if status:
-                raise self._density_error(unit, Failure.of(status, context), space, jacobian)
-            if gradient_target is None:
-                return context.value.value, space.gradient.copy()
-            gradient_target[...] = space.gradient
-            return context.value.value, out_grad  # pyright: ignore[reportReturnType]
-        finally:
-            self._idle.append(space)
 
     # ------------------------------------------------------------ transforms
 
@@ -622,19 +513,19 @@ class StanModel(TrackedModel):
         self._units[kind][bool(propto)] = unit
         return unit
 
-    def _take(self) -> _Workspace:
+    def _take(self) -> Workspace:
         try:
             space = self._idle.pop()
         except IndexError:
             with room_for(self._parameters, self._size):
-                space = _Workspace(self._size)
+                space = Workspace(self._size)
             if self._profiler is not None:
                 self._profiler.attach(space.context)
         if self._profiler is not None:
             self._profiler.enter(space.context)
         return space
 
-    def _fill(self, space: _Workspace, theta: FloatArray) -> None:
+    def _fill(self, space: Workspace, theta: FloatArray) -> None:
         if type(theta) is not np.ndarray or theta.shape != self._shape:
             theta = vector(theta, self._shape, "theta_unc")
         space.theta[:] = theta

@@ -73,6 +73,15 @@ def is_replaced(path: FilePath) -> bool:
     return isinstance(_place(os.fspath(path)), str)
 
 
+def is_standard_output(path: FilePath) -> bool:
+    """Whether writing sends to standard output, under whatever name."""
+    try:
+        place = _place(os.fspath(path))
+    except OSError:
+        return False
+    return isinstance(place, _Stream) and place.number == 1
+
+
 class Unfinished:
     """A file without a name in the folder where it will be, or with one of its own. `descriptor` is open to write."""
 

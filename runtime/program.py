@@ -216,6 +216,12 @@ class Unit:
         return site.error(failure.status, failure.values, message)
 
 
+def _said_of(variable: GlobalVariable, error: ProgramError) -> str:
+    """What an error says of a variable that is named ahead of it."""
+    name = variable.name.replace(":", ".")
+    return str(error).removeprefix(f"{name}: ").removeprefix(f"{name} ")
+
+
 class BoundProgram:
     """Loads units on demand; one lock orders loading, evaluations take none."""
 
@@ -331,7 +337,7 @@ class BoundProgram:
                 rank = variable.n_dims
                 status, sizes = context.run_dims(dims_entry, setup.bound, variable.index, rank + 1)
                 if status:
-                    raise ValueProblem(f"has a wrong size: {setup.error(status, context)}")
+                    raise ValueProblem(f"has a wrong size: {_said_of(variable, setup.error(status, context))}")
                 if any(size < 0 for size in sizes):
                     raise ValueProblem(negative_size(variable, sizes[:rank]))
                 if variable.block == "parameters":
@@ -351,7 +357,7 @@ class BoundProgram:
                     # At once, and not by `prepare`: sizes of the variables that follow may depend on it.
                     status, _ = context.run_dims(dims_entry, setup.bound, len(self.variables) + variable.index, 0)
                     if status:
-                        raise ValueProblem(str(setup.error(status, context)).removeprefix(f"{variable.name} "))
+                        raise ValueProblem(_said_of(variable, setup.error(status, context)))
 
             declared = [variable.name for variable in self.of_block("data")]
             warn_of_unused(source, declared, "declared in the data block", declared)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ulam.frontend.encoding import decoded
+from ulam.runtime import output_files
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import check_writable, is_replaced
 from ulam.tools import options
@@ -34,29 +36,61 @@ def checked_files(command: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_outputs(command: str, values: dict[str, Any]) -> None:
-    """Whether each file can be written, and is no input and no other output."""
-    inputs = [(told, file) for told, file in options.files(command, values, written=False) if os.path.exists(file)]
-    seen: dict[str, str] = {}
+    """Whether each file can be written, and is no input and no other output; one at most is standard output."""
     if values.get("no_output"):
         values = values | {"output": None}
-    for told, file in options.files(command, values, written=True):
+    outputs = list(options.files(command, values, written=True))
+    printed = [told for told, file in outputs if is_standard_output(file)]
+    if len(printed) > 1:
+        raise UsageError(f"standard output takes one thing, and {' and '.join(printed)} are -")
+    inputs = list(options.files(command, values, written=False))
+    seen: dict[str, str] = {}
+    for told, file in outputs:
         if file == options.STANDARD_STREAM:
             continue
-        if not file:
-            raise UsageError(f"{told}: give the name of a file")
         check_writable(file)
         if not is_replaced(file):
             continue
-        for other, given in inputs:
-            if os.path.exists(file) and os.path.samefile(given, file):
-                raise UsageError(f"{told} '{file}' is the file of {other}, which would be lost")
+        if (other := overwritten(file, inputs, values.get("include_path") or ())) is not None:
+            raise UsageError(f"{told} '{file}' is {other}, which would be lost")
         if (other := seen.setdefault(os.path.realpath(file), told)) is not told:
             raise UsageError(f"{told} and {other} are the same file, '{file}'")
 
 
+def overwritten(
+    output: str, inputs: Iterable[tuple[str, str]], include_paths: Iterable[str | Path] = ()
+) -> str | None:
+    """Which of the inputs (what it is called, its file) an output would replace, files they include among them."""
+    if not os.path.exists(output):
+        return None
+    paths = list(include_paths)
+    for told, given in inputs:
+        if not os.path.exists(given):
+            continue
+        if os.path.samefile(given, output):
+            return f"the file of {told}"
+        for included in _included(given, paths):
+            if os.path.samefile(included, output):
+                return f"a file that {given} includes"
+    return None
+
+
+def _included(program: str, include_paths: Sequence[str | Path]) -> list[Path]:
+    """The files that a program includes; none of one that cannot be read, which is told when it is."""
+    if not program.endswith(".stan") or not os.path.isfile(program):
+        return []
+    from ulam.frontend.diagnostics import DiagnosticError
+    from ulam.frontend.source import Source
+
+    try:
+        return Source.read(program, include_paths).included_files
+    except (OSError, UnicodeDecodeError, DiagnosticError):
+        return []
+
+
 def is_standard_output(output: str | Path | None) -> bool:
     """Whether what is written takes the place of text."""
-    return str(output) in (options.STANDARD_STREAM, options.STANDARD_OUTPUT)
+    return output is not None and (str(output) == options.STANDARD_STREAM or output_files.is_standard_output(output))
 
 
 def standard_input() -> NamedText:

@@ -377,6 +377,28 @@ def with_values(arguments: Sequence[str]) -> Iterator[str]:
         yield word
 
 
+EMPTY_NAME = "give the name of a file"
+"""What is wrong with a file whose name is empty."""
+
+
+def empty_name(words: Sequence[str]) -> str:
+    """The message for a command line on which the name of a file is empty, or '' if none is."""
+    named = {flag for name, option in OPTIONS.items() if option.reads or option.writes for flag in flags(name)}
+    before = ""
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if word == "--":
+            break
+        if flag in named and equals and not value:
+            return f"{flag}: {EMPTY_NAME}"
+        if not word:
+            asked = before.partition("=")[0]
+            told = asked if asked in named else "" if asked.startswith("-") else "''"
+            return told and f"{told}: {EMPTY_NAME}"
+        before = word
+    return ""
+
+
 def hint(arguments: Sequence[str]) -> str:
     """What may be meant by a command line that cannot be read, or ''."""
     for word, following in pairwise(arguments):

@@ -6,7 +6,6 @@ Exit status: 0 done; 1 the input is wrong (messages on standard error); 2 wrong 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +28,9 @@ from ulam.tools.exits import (
     interrupted,
     named,
 )
+from ulam.tools.files import overwritten
 from ulam.tools.messages import show, tell
-from ulam.tools.options import OPTIONS, STANDARD_STREAM, flags
+from ulam.tools.options import EMPTY_NAME, OPTIONS, STANDARD_STREAM, flags
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -188,8 +188,11 @@ def _wrong_output(arguments: argparse.Namespace) -> int:
     output = arguments.output
     if output == STANDARD_STREAM:
         return EXIT_OK
-    if os.path.exists(output) and os.path.exists(arguments.input) and os.path.samefile(output, arguments.input):
-        return _usage(f"--output '{output}' is the input, which would be lost")
+    if not output:
+        return _usage(f"--output: {EMPTY_NAME}")
+    inputs = [("the input", arguments.input), ("--data", arguments.data or "")]
+    if (lost := overwritten(output, inputs, arguments.include_path)) is not None:
+        return _usage(f"--output '{output}' is {lost}, which would be lost")
     try:
         check_writable(output)
     except OSError as error:

@@ -146,6 +146,8 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
         if begin is not None:
             begin()
         words = list(options.with_values(given))
+        if wrong := options.empty_name(words):
+            raise UsageError(wrong)
         can_show_all(sys.stdout)
         found = app(args=words, prog_name="ulam", standalone_mode=False)
         if found == EXIT_INTERRUPTED:  # of typer itself, which says nothing

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event, Thread
@@ -85,12 +85,13 @@ class ProfileCommand(PointCommand):
                 overhead = profiler.overhead()
                 record = profile_record(profiler, overhead)
                 written = self._write(profiler)
-        if profiler is not None:
-            record |= self._report(model, plain, points[0], profiler, overhead, written)
-        if sampled is not None:
-            record["lines"] = sampled.to_dict()
-            if not is_standard_output(self.json):
-                print(*([""] if profiler is not None else []), sampled, sep="\n")
+        with redirect_stdout(sys.stderr) if self._fills_standard_output() else nullcontext():
+            if profiler is not None:
+                record |= self._report(model, plain, points[0], profiler, overhead, written)
+            if sampled is not None:
+                record["lines"] = sampled.to_dict()
+                if not is_standard_output(self.json):
+                    print(*([""] if profiler is not None else []), sampled, sep="\n")
         if self.json is not None:
             text = json_text(record, None if is_standard_output(self.json) else self.json)
             if is_standard_output(self.json):
@@ -98,6 +99,11 @@ class ProfileCommand(PointCommand):
         for note in self.notes:
             tell("warning", note)
         return EXIT_OK
+
+    def _fills_standard_output(self) -> bool:
+        """Whether a file that is written is standard output: then tables are not."""
+        files = (None if self.no_output else self.output, self.trace, self.flame, self.speedscope)
+        return any(map(is_standard_output, files))
 
     # ------------------------------------------------------------ before the run
 

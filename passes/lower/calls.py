@@ -31,6 +31,7 @@ from ulam.passes.lower.lowering import (
 )
 from ulam.passes.lower.operators import apply_elementwise
 from ulam.passes.lower.statements import add_value_to_target
+from ulam.passes.lower.subjects import Subject, described, message_about, subject_of_requirement
 from ulam.passes.lower.values import Container, Value, for_each_position
 
 
@@ -157,10 +158,12 @@ def inline(
     to_target: bool = False,
     closure: Closure | None = None,
     unchecked: bool = False,
+    told: Sequence[Subject | None] = (),
 ) -> Value | None:
     """Writes a function's body in place of a call, or calls it if it is recursive; returns its result.
 
-    `unchecked`: without the requirements that the body states itself.
+    `unchecked`: without the requirements that the body states itself. `told`: what errors call the arguments, where
+    that is not as the function calls them.
     """
     if not function.body.blocks:
         raise NotSupportedError(f"function '{function.stan_name.data}' is declared but not defined", location)
@@ -175,6 +178,7 @@ def inline(
     for formal, actual, bit in zip(block.args, arguments, autodiff, strict=True):
         low.env[formal] = actual
         frame.autodiff[formal] = bit
+    frame.told = {formal: subject for formal, subject in zip(block.args, told, strict=False) if subject is not None}
     low.frames.append(frame)
     outer = low.builder.location
     low.block_ops(op for op in block.ops if not (unchecked and is_requirement(op)))
@@ -218,8 +222,16 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
 
         closure, arguments, autodiff = capture(low, op, arguments, autodiff)
     owned = [_argument(low, function, n, a, unchecked=unchecked) for n, a in enumerate(arguments)]
+    told = _told_arguments(low, op)
     return inline(
-        low, function, owned, op.location, unnormalized, autodiff, closure=closure, unchecked=unchecked)  # fmt: skip
+        low, function, owned, op.location, unnormalized, autodiff, closure=closure, unchecked=unchecked, told=told
+    )
+
+
+def _told_arguments(low: Lowering, op: stan.CallOp) -> list[Subject | None]:
+    """What errors call the arguments of a call by the library: those of the program's call are called as it does."""
+    in_library = bool(low.frames) and low.frames[-1].function.library is not None
+    return [described(low, a) for a in op.arguments] if in_library and op.callback is None else []
 
 
 def _argument(low: Lowering, function: stan.FuncOp, n: int, argument: Value, *, unchecked: bool = False) -> Value:
@@ -309,26 +321,15 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue], *, nan_passes
 
 
 def check_requirement(
-    low: Lowering, op: stan.CallOp, arguments: Sequence[SSAValue], subject: str, position: SSAValue | None
+    low: Lowering, op: stan.CallOp, arguments: Sequence[SSAValue], position: SSAValue | None
 ) -> None:
     """The precise check: throws a rejection that names the subject, its value and what it must be."""
     name = op.callee.data
-    where = low.subjects[-1] if low.subjects else _called_function(low) or name
-    phrase = REQUIREMENTS[name].phrase
-    element = "[{" + str(len(arguments)) + "}]" if position is not None else ""
-    values = [*arguments, position] if position is not None else list(arguments)
-    message = f"{where}: {subject}{element} is {{0}}, but {phrase}"
+    subject = subject_of_requirement(low, op)
+    if position is not None:
+        subject = subject.part(["single"], [position])
+    message, values = message_about(low, subject, low.called_function() or name, REQUIREMENTS[name].phrase, arguments)
     low.check(holds(low, name, arguments), REJECTION, message, *values)
-
-
-def _called_function(low: Lowering) -> str | None:
-    """The name of the library's function that the program calls, where that is being written."""
-    found = low.frames[-1] if low.frames else None
-    for frame in reversed(low.frames):
-        if frame.function.library is None:
-            break
-        found = frame
-    return found.function.stan_name.data if found is not None else None
 
 
 _SUBJECTS = {1: ("x",), 2: ("first argument", "second argument")}
@@ -351,45 +352,12 @@ def check_primitive(
     low.check(ok, REJECTION, message, *values, location=location)
 
 
-_SIZES = {
-    "num_elements": "the number of elements",
-    "size": "the size",
-    "rows": "the number of rows",
-    "cols": "the number of columns",
-}
-"""How messages call what these functions give."""
-
-
-def subject_name(op: stan.CallOp) -> str:
-    """How messages call the first argument of a requirement: its name, or which size of what, where it is one
-    of the function's."""
-    value = op.arguments[0]
-    while isinstance(value.owner, stan.PromoteOp | stan.IndexOp):
-        value = value.owner.operands[0]
-    if (name := _argument_name(value)) is not None:
-        return name
-    if isinstance(value.owner, stan.CallOp) and (noun := _SIZES.get(value.owner.callee.data)) is not None:
-        measured = _argument_name(value.owner.arguments[0])
-        return noun if measured is None else f"{noun} of {measured}"
-    return value.name_hint or "value"
-
-
-def _argument_name(value: SSAValue) -> str | None:
-    """The name of an argument of a function, None of another value."""
-    if isinstance(value.owner, Operation):
-        return None
-    function = value.owner.parent_op()
-    if not isinstance(function, stan.FuncOp):
-        return None
-    return function.argument_names.data[value.index].data  # type: ignore[attr-defined]
-
-
 def require(low: Lowering, op: stan.CallOp) -> None:
     """A `require_*` statement of the library, on scalars or on every element of a container."""
     arguments = [low.value(a) for a in op.arguments]
     containers = [a for a in arguments if isinstance(a, Container)]
     if not containers:
-        check_requirement(low, op, [a for a in arguments if isinstance(a, SSAValue)], subject_name(op), None)
+        check_requirement(low, op, [a for a in arguments if isinstance(a, SSAValue)], None)
         return
     check_container(low, op, arguments, containers)
 
@@ -403,7 +371,7 @@ def check_container(
     def scan(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
         iterator = iter(values)
         elements = [next(iterator) if isinstance(a, Container) else a for a in arguments]
-        check_requirement(low, op, elements, subject_name(op), builder.add(k, builder.i64(1)))  # type: ignore[arg-type]
+        check_requirement(low, op, elements, builder.add(k, builder.i64(1)))  # type: ignore[arg-type]
         return ()
 
     for_each_position(builder, containers, scan)

@@ -26,7 +26,6 @@ from ulam.passes.lower.calls import (
     effective_autodiff,
     inline,
     is_unnormalized,
-    subject_name,
 )
 from ulam.passes.lower.indexing import Selection
 from ulam.passes.lower.indexing import select as select_part
@@ -185,9 +184,7 @@ def _prepare(low: Lowering, op: stan.CallOp, function: stan.FuncOp) -> Expansion
             if e and actual is not first:
                 assert isinstance(actual, Container)
                 for x, y in zip(dims, actual.dims[:e], strict=True):
-                    low.check_equal(
-                        x, y, f"{op.callee.data}: sizes of arguments must match, but they are {{0}} and {{1}}"
-                    )
+                    low.check_equal_size(op.callee.data, x, y)
         count = total(low.builder, dims)
     template = template_of(function)
     if op.unchecked is not None:
@@ -436,7 +433,7 @@ def _check_element(expansion: Expansion, check: stan.CallOp, k: SSAValue) -> Non
         return
     position = low.builder.add(k, low.builder.i64(1))
     arguments = [low.scalar(a) for a in check.arguments]
-    check_requirement(low, check, arguments, subject_name(check), position)
+    check_requirement(low, check, arguments, position)
 
 
 # ---------------------------------------------------------------- elements of arguments

@@ -10,10 +10,12 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.library import size_messages
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import INT_MAX
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.lowering import Lowering, Storage, handles, names
+from ulam.passes.lower.shapes import check_assigned_size
 from ulam.passes.lower.values import (
     Container,
     Value,
@@ -25,7 +27,7 @@ from ulam.passes.lower.values import (
     write,
 )
 
-OUT_OF_RANGE = "accessing element out of range. index {0:int} out of range; expecting index to be between 1 and {1}"
+OUT_OF_RANGE = size_messages.OUT_OF_RANGE.format("{0:int}", "{1}")
 
 
 @dataclass
@@ -191,9 +193,7 @@ def store(low: Lowering, target: Storage, chosen: Sequence[Selection], value: Va
     free = [s for s in chosen if s.single is None]
     for selection, size in zip(free, value.dims, strict=True):
         assert selection.size is not None
-        low.check_equal(
-            selection.size, size, f"assign to {target.name}: sizes must match: {{0}} on the left, {{1}} on the right"
-        )
+        check_assigned_size(low, target.name, selection.size, size)
     base = in_buffer(builder, target.type, target.dims, target.buffer)
     part = _contiguous_part(low, base, chosen, value.type, [s.size for s in free if s.size is not None])
     if part is not None and part.buffer is not None:

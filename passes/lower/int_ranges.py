@@ -17,7 +17,7 @@ from ulam.dialects import stan
 from ulam.passes.builder import INT_MAX, INT_MIN, MOST_SIZE, Range
 
 if TYPE_CHECKING:
-    from ulam.passes.lower.units import Global, Program
+    from ulam.passes.lower.programs import Global, Program
 
 _ADD, _SUB = stan.BINARY_OPERATORS["+"], stan.BINARY_OPERATORS["-"]
 

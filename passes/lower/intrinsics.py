@@ -423,7 +423,7 @@ def append(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
             parts.append(broadcast(builder, type_, [one], builder.to_real(argument), low.is_data(argument)))
     first, second = parts
     for x, y in zip(first.dims[1:], second.dims[1:], strict=True):
-        low.check_equal(x, y, f"{op.callee.data}: sizes of elements must match, but they are {{0}} and {{1}}")
+        low.check_equal_size(op.callee.data, x, y)
     full = [builder.add(first.dims[0], second.dims[0]), *first.dims[1:]]
     result = in_buffer(
         builder,
@@ -458,7 +458,7 @@ def _append_matrices(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> 
             shapes.append(([value.dims[0], one], value))
     (a_dims, a), (b_dims, b) = shapes
     across = 1 if by_row else 0
-    low.check_equal(a_dims[across], b_dims[across], f"{op.callee.data}: sizes must match, but they are {{0}} and {{1}}")
+    low.check_equal_size(op.callee.data, a_dims[across], b_dims[across])
     along = builder.add(a_dims[1 - across], b_dims[1 - across])
     full = [along, a_dims[1]] if by_row else [a_dims[0], along]
     result = in_buffer(

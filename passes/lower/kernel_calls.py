@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import rt
 from ulam.library.kernels import KERNELS
+from ulam.library.size_messages import SIDE_SIZES, SQUARE
 from ulam.library.statuses import REJECTION
 from ulam.passes.kernel_buffers import buffer_size
 from ulam.passes.lower.lowering import Lowering
@@ -61,7 +62,7 @@ def buffer_of(low: Lowering, value: Container) -> SSAValue:
 
 def check_square(low: Lowering, name: str, a: Container) -> SSAValue:
     """Throws unless a matrix is square; the number of its rows."""
-    low.check_equal(a.dims[0], a.dims[1], f"{name}: the matrix must be square, but has {{0}} rows and {{1}} columns")
+    low.check_equal(a.dims[0], a.dims[1], SQUARE.format(name, "{0}", "{1}"))
     return a.dims[0]
 
 
@@ -71,7 +72,7 @@ def mdivide_left(
     """`a \\ b`: a^-1 b, for a vector or a matrix b."""
     builder = low.builder
     n = check_square(low, kernel, a)
-    low.check_equal(n, b.dims[0], f"{kernel}: columns of the left side are {{0}}, but rows of the right side are {{1}}")
+    low.check_equal(n, b.dims[0], SIDE_SIZES.format(kernel, "{0}", "{1}"))
     m = b.dims[1] if len(b.dims) == 2 else builder.i64(1)
     (out,) = call_kernel(low, kernel, [buffer_of(low, a), buffer_of(low, b)], {"n": n, "m": m})[:1]
     return in_buffer(builder, type_, [n, m] if rank_of(type_) == 2 else [n], out, data_only=a.data_only and b.data_only)
@@ -84,7 +85,7 @@ def mdivide_right(
     builder = low.builder
     n = check_square(low, kernel, a)
     low.check_equal(
-        b.dims[-1], n, f"{kernel}: columns of the left side are {{0}}, but rows of the right side are {{1}}"
+        b.dims[-1], n, SIDE_SIZES.format(kernel, "{0}", "{1}")
     )
     m = b.dims[0] if len(b.dims) == 2 else builder.i64(1)
     (out,) = call_kernel(low, kernel, [buffer_of(low, b), buffer_of(low, a)], {"n": n, "m": m})[:1]

@@ -139,9 +139,7 @@ def _random_elements(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> 
     assert op.res is not None
     containers = [a for a in arguments if isinstance(a, Container)]
     for other in containers[1:]:
-        low.check_equal(
-            containers[0].dims[0], other.dims[0], f"{op.callee.data}: sizes must match, but are {{0}} and {{1}}"
-        )
+        low.check_equal_size(op.callee.data, containers[0].dims[0], other.dims[0])
     dims = containers[0].dims
     out = builder.alloc(total(builder, dims), buffer_type(op.res.type))
 
@@ -198,7 +196,7 @@ def _random_container(
             expected = parameter.size.split("*")
             for label, size in zip(expected, container.dims, strict=False):
                 if label in sizes:
-                    low.check_equal(sizes[label], size, f"{name}: sizes must match, but are {{0}} and {{1}}")
+                    low.check_equal_size(name, sizes[label], size)
                 sizes.setdefault(label, size)
             inputs.append(buffer_of(low, container))
         elif parameter.kind == "value":

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.library.size_messages import EQUAL_SIZES
 from ulam.library.statuses import FATAL
 from ulam.passes.analysis.call_context import DENSITY_SUFFIXES
 from ulam.passes.analysis.effects_low import viewed
@@ -39,6 +40,7 @@ from ulam.passes.lower.values import Container, Tuple, Value, buffer_type, in_bu
 
 if TYPE_CHECKING:
     from ulam.passes.lower.outlined import Outlined
+    from ulam.passes.lower.subjects import Subject
 
 MOST_BYTES = 2**47
 """No container is larger: it is all the memory that a program can have on the processors of today."""
@@ -110,6 +112,8 @@ class Frame:
     result: Value | None = None
     closure: Closure | None = None
     """What `callback` means in a function of the library: see `callbacks`."""
+    told: dict[SSAValue, Subject] = field(default_factory=dict)
+    """What errors call arguments, where it is not as the function calls them."""
 
     @property
     def any_autodiff(self) -> int:
@@ -334,12 +338,24 @@ class Lowering:
 
     def new_site(self, status: int, message: str, location: LocationAttr | None = None) -> int:
         """A further entry of the site table; its number."""
+        function = None if self.subjects else self.called_function()
+        if function is not None and not message.startswith(f"{function}: "):
+            message = f"{function}: {message}"
         location = location or self.error_location()
         file, line, column = "", 0, 0
         if isinstance(location, FileLineColLoc):
             file, line, column = location.filename.data, location.line.data, location.column.data
         self.sites.append(Site(status, message, file, line, column))
         return len(self.sites) - 1
+
+    def called_function(self) -> str | None:
+        """The library's function that the program calls, where its body is being written: errors are about it."""
+        found = None
+        for frame in reversed(self.frames):
+            if frame.function.library is None:
+                break  # the program's function, perhaps called by the library
+            found = frame.function.stan_name.data
+        return found
 
     def error_location(self) -> LocationAttr | None:
         """The place in the user's program: inside library functions that of the call."""
@@ -414,9 +430,8 @@ class Lowering:
 
     def subject(self) -> str:
         """What an error of the current op is about: the function or operator as the program has it."""
-        for frame in self.frames:
-            if frame.function.library is not None:
-                return frame.function.sym_name.data.partition(".")[0]
+        if (function := self.called_function()) is not None:
+            return function
         op = self.current
         if isinstance(op, stan.DeclareOp | stan.ParameterOp):
             return op.told_name
@@ -429,7 +444,11 @@ class Lowering:
     def check_equal_sizes(self, function: str, a: Container, b: Container) -> None:
         """Throws unless two containers have the same shape."""
         for x, y in zip(a.dims, b.dims, strict=True):
-            self.check_equal(x, y, f"{function}: sizes must match, but they are {{0}} and {{1}}")
+            self.check_equal_size(function, x, y)
+
+    def check_equal_size(self, function: str, x: SSAValue, y: SSAValue) -> None:
+        """Throws unless two sizes of arguments of a function or operator are equal."""
+        self.check_equal(x, y, EQUAL_SIZES.format(self.called_function() or function, "{0}", "{1}"))
 
     def check_equal(self, x: SSAValue, y: SSAValue, message: str) -> None:
         """Throws unless two i64 are equal."""

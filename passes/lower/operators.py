@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.library.size_messages import FACTOR_SIZES, LITERAL
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
@@ -319,7 +320,7 @@ class _BlockedProduct:
 
     def __init__(self, low: Lowering, a: Container, b: Container) -> None:
         low.check_equal(
-            a.dims[1], b.dims[0], "*: columns of the left factor are {0}, but rows of the right factor are {1}"
+            a.dims[1], b.dims[0], FACTOR_SIZES.format("*", "{0}", "{1}")
         )
         self.low, self.a, self.b = low, a, b
         self.block: SSAValue | None = None
@@ -404,7 +405,7 @@ def matrix_product(low: Lowering, a: Container, b: Container, type_: Attribute) 
     rows, inner = (one, a.dims[0]) if row_result else (a.dims[0], a.dims[1])
     vector_result = isinstance(b.type, stan.VectorType)
     columns = one if vector_result else b.dims[1]
-    low.check_equal(inner, b.dims[0], "*: columns of the left factor are {0}, but rows of the right factor are {1}")
+    low.check_equal(inner, b.dims[0], FACTOR_SIZES.format("*", "{0}", "{1}"))
     dims = [columns] if row_result else [rows] if vector_result else [rows, columns]
     data_only = a.data_only and b.data_only
     if not row_result and not vector_result:
@@ -463,7 +464,7 @@ def container_literal(low: Lowering, op: Operation) -> None:
     for n, element in enumerate(elements):
         if isinstance(element, Container):
             assert isinstance(first, Container)
-            low.check_equal_sizes("container literal", first, element)
+            low.check_equal_sizes(LITERAL, first, element)
             if (written := _written_entries(op.operands[n])) is None:
                 slices.append((n, element))
                 continue

@@ -22,6 +22,7 @@ from ulam.passes.lower.calls import as_formal, holds, inline
 from ulam.passes.lower.lowering import Holder, Lowering, handles
 from ulam.passes.lower.sizes import checked_sizes, declared_dims
 from ulam.passes.lower.statements import add_jacobian
+from ulam.passes.lower.subjects import Subject
 from ulam.passes.lower.values import (
     Container,
     Tuple,
@@ -136,7 +137,11 @@ def _call(low: Lowering, name: str, op: Declared, arguments: Sequence[Value]) ->
     function = function_named(low, name, op)
     inputs = list(function.function_type.inputs)
     actual = [as_formal(low, a, t) if isinstance(a, SSAValue) else a for a, t in zip(arguments, inputs, strict=False)]
-    return inline(low, function, actual[: len(inputs)], op.location, False, [True] * len(inputs))
+    low.subjects.append(op.var_name.data)
+    told = [Subject(op.var_name.data)] if name.endswith("_unconstrain") else []
+    result = inline(low, function, actual[: len(inputs)], op.location, False, [True] * len(inputs), told=told)
+    low.subjects.pop()
+    return result
 
 
 class Constrainer:
@@ -451,7 +456,7 @@ def check(low: Lowering, op: stan.CheckOp) -> None:
     low.subjects.append(op.var_name.data)
     rank = value.array_rank
     if rank == 0:
-        inline(low, function, [low.own(value)], op.location, False, [True])
+        inline(low, function, [low.own(value)], op.location, False, [True], told=[Subject(op.var_name.data)])
     else:
         owned = low.own(value)
         assert isinstance(owned, Container) and owned.buffer is not None
@@ -462,7 +467,10 @@ def check(low: Lowering, op: stan.CheckOp) -> None:
             part = in_buffer(
                 builder, owned.inner, inner_dims, builder.view(buffer, builder.mul(k, count)), data_only=owned.data_only
             )
-            inline(low, function, [part], op.location, False, [True])
+            subject = Subject(op.var_name.data)
+            if rank == 1:
+                subject = subject.part(["single"], [builder.add(k, builder.i64(1))])
+            inline(low, function, [part], op.location, False, [True], told=[subject])
             return ()
 
         builder.for_loop(builder.i64(0), total(builder, owned.dims[:rank]), each)

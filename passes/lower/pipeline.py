@@ -9,8 +9,9 @@ from xdsl.context import Context
 
 from ulam.dialects import stan
 from ulam.passes.lower import promote_variables, split_branch_chains, structure_exits
+from ulam.passes.lower.programs import Program, Unit, take_apart
 from ulam.passes.lower.stages import REASSOCIATING_LEVEL, lowering_passes, set_slots, slots_of
-from ulam.passes.lower.units import Program, Unit, lower_unit, take_apart
+from ulam.passes.lower.units import lower_unit
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

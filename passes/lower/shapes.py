@@ -7,11 +7,13 @@ sizes of what is returned; then they are carried, too. Tuples are taken apart.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.size_messages import ASSIGNED_SIZES
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower.lowering import Lowering
 from ulam.passes.lower.values import Container, Tuple, Value, broadcast, in_buffer, rank_of
@@ -54,22 +56,34 @@ def _unassigned(low: Lowering, type_: Attribute, sizes: Iterator[SSAValue], vari
     return result
 
 
-def check_shape(low: Lowering, name: str, value: Value, sizes: Sequence[SSAValue]) -> None:
-    """The size check of a whole assignment; the value's sizes are then those declared."""
+def check_shape(low: Lowering, name: str, value: Value, sizes: Sequence[SSAValue]) -> Value:
+    """The size check of a whole assignment; what is returned has the sizes declared.
+
+    The value itself keeps its own: it may be used where those declared are not known, behind the loop for example.
+    """
     if isinstance(value, Container) and len(sizes) < len(value.dims):
         sizes = [*sizes, sizes[-1]]  # square types
-    _check_shape(low, name, value, iter(sizes))
+    return _checked_shape(low, name, value, iter(sizes))
 
 
-def _check_shape(low: Lowering, name: str, value: Value, sizes: Iterator[SSAValue]) -> None:
+def _checked_shape(low: Lowering, name: str, value: Value, sizes: Iterator[SSAValue]) -> Value:
     if isinstance(value, Tuple):
-        for number, field in enumerate(value.fields, 1):
-            _check_shape(low, f"{name}.{number}", field, sizes)
-    elif isinstance(value, Container):
+        fields = [_checked_shape(low, f"{name}.{n}", field, sizes) for n, field in enumerate(value.fields, 1)]
+        return Tuple(value.type, fields)
+    if isinstance(value, Container):
         declared = [next(sizes) for _ in value.dims]
         for size, found in zip(declared, value.dims, strict=True):
-            low.check_equal(size, found, f"assign to {name}: sizes must match: {{0}} declared, {{1}} on the right")
-        value.dims = declared
+            check_assigned_size(low, name, size, found)
+        return replace(value, dims=declared)
+    return value
+
+
+def check_assigned_size(low: Lowering, name: str, left: SSAValue, right: SSAValue) -> None:
+    """Throws unless a size of a value is that of the variable, or the part of it, that it is assigned to."""
+    if (function := low.called_function()) is not None:
+        low.check_equal_size(function, left, right)
+    else:
+        low.check_equal(left, right, ASSIGNED_SIZES.format(name, "{0}", "{1}"))
 
 
 # ---------------------------------------------------------------- loops and branches

@@ -10,7 +10,6 @@ products of sizes that addresses and loops are made of fit into 64 bits, also wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
@@ -23,9 +22,6 @@ from ulam.passes.lower.shapes import size_count
 from ulam.passes.lower.size_text import name_of_size
 from ulam.passes.lower.values import buffer_type
 from ulam.passes.variable_form import is_global
-
-if TYPE_CHECKING:
-    pass
 
 _LEAST_SIZES: dict[str, tuple[int, ...]] = {
     "simplex": (1,),
@@ -101,10 +97,7 @@ def checked_sizes(
 
 def subject_of(low: Lowering, name: str) -> str:
     """What an error is about: the variable, or the function of the library that declares it."""
-    for frame in low.frames:
-        if frame.function.library is not None:
-            return frame.function.sym_name.data.partition(".")[0]
-    return name
+    return low.called_function() or name
 
 
 _Field = tuple[tuple[str, Attribute], list[SSAValue]]

@@ -29,6 +29,7 @@ from ulam.passes.lower import (
 )
 from ulam.passes.lower.checks import defer_checks, leave_location_open, must_be_precise, separate_data_checks
 from ulam.passes.lower.hoist_data import hoist_data
+from ulam.passes.lower.programs import take_apart
 from ulam.passes.lower.release_arena import ReleaseArena
 from ulam.passes.lower.split_scatters import SplitScatters
 from ulam.passes.lower.stack_buffers import StackBuffers
@@ -36,7 +37,7 @@ from ulam.passes.lower.structure_exits import StructureExits
 from ulam.passes.lower.tabulate_data import tabulate_data
 from ulam.passes.lower.tabulate_invariants import tabulate_invariants
 from ulam.passes.lower.thread_target import ThreadTarget
-from ulam.passes.lower.units import lower_unit, take_apart
+from ulam.passes.lower.units import lower_unit
 from ulam.passes.pipelines import DEFAULT_UNIT, DIFFERENTIATED_UNITS, HOT_UNITS
 from ulam.passes.walk import ops_within
 

@@ -104,8 +104,8 @@ def assert_shape(low: Lowering, op: Operation) -> None:
     """The size check of a whole assignment to a variable that became a value; the sizes were checked where declared."""
     value = low.value(op.operands[0])
     name = op.properties["var_name"].data  # type: ignore[attr-defined]
-    check_shape(low, name, value, plain_sizes(low, op.results[0].type, op.operands[1:]))
-    low.define(op.results[0], value)
+    sizes = plain_sizes(low, op.results[0].type, op.operands[1:])
+    low.define(op.results[0], check_shape(low, name, value, sizes))
 
 
 @handles(stan.DefineOp)

@@ -10,6 +10,8 @@ notes the pattern on the declaration (`memory`), and first makes more containers
 
     v[:] = e;   A[1:N, 1:M] = e;                    →    v = e;   A = e;
     vector[3] v; v[1] = a; v[3] = c; v[2] = b;      →    vector[3] v; v = [a, b, c]';
+    matrix[2, N] m; m[1] = r; m[2] = s;             →    matrix[2, N] m; m = [r, s];
+    matrix[N, 2] m; m[, 1] = x; m[, 2] = y;         →    matrix[N, 2] m; m = append_col(x, y);
 
 * A slice is the whole container if its ends are provably those declared: equal literals, or the same variable while
   it does not change. The error of a wrong size may read differently then; where
@@ -17,7 +19,9 @@ notes the pattern on the declaration (`memory`), and first makes more containers
   declared. (`v[:]` is treated as the whole variable anyway.)
 * Elements become a literal if literal indices name each element once, in the block of the declaration, before anything
   reads the container; no profile begins in between; and only if the container is then static. The right-hand sides stay
-  where they are, so order and errors do. At most `limit` elements.
+  where they are, so order and errors do. At most `limit` elements. So do the rows of a matrix and the elements of an
+  array of containers, of any size, if those assigned provably have it; a few columns are put side by side. Columns that
+  a loop assigns stay as they are, if the loop is not unrolled.
 
 Source: the design of static matrices in Stan ("static_matrices").
 """
@@ -30,14 +34,14 @@ from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import LocationAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, ModuleOp, StringAttr, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan.variables import MEMORY_PATTERNS
 from ulam.passes.analysis.bodies import Body
-from ulam.passes.analysis.linear_forms import ONE
+from ulam.passes.analysis.linear_forms import ONE, Form
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.lower.promote_variables import is_promotable
 from ulam.passes.optimize.loop_copies import int_literal
@@ -232,12 +236,18 @@ def _whole_assignments(in_part: Sequence[stan.AssignOp], facts: SizeFacts) -> No
 # ---------------------------------------------------------------- elements that make a literal
 
 
+MOST_COLUMNS = 8
+"""How many columns are put side by side: each but the first two copies those before it."""
+
+
 @dataclass(eq=False, repr=False)
 class _Elements:
-    """What happens to a variable whose elements are assigned one by one."""
+    """What happens to a variable whose elements, or parts along one dimension, are assigned one by one."""
 
     declaration: stan.DeclareOp
     dims: list[int]
+    """Sizes of the dimensions that the assignments index."""
+    is_by_column: bool = False
     assignments: dict[tuple[int, ...], stan.AssignOp] = field(default_factory=dict[tuple[int, ...], stan.AssignOp])
 
 
@@ -267,29 +277,47 @@ def _elements(declaration: stan.DeclareOp, limit: int, facts: SizeFacts) -> _Ele
     type_ = declaration.res.type.element
     if stan.scalar_of(type_) not in (stan.REAL, stan.INT) or not declaration.sizes:
         return None
-    dims = facts.declared_sizes(declaration.res)
-    known = [size.constant for size in dims if size is not None and not size.terms and size.constant > 0]
-    if len(known) != len(dims) or len(dims) != stan.dimensions(type_) or prod(known) > limit:
+    sizes = facts.declared_sizes(declaration.res)
+    if len(sizes) != stan.dimensions(type_):
         return None
-    found = _Elements(declaration, known)
-    for use in declaration.results[0].uses:
-        op = use.operation
-        if not isinstance(op, stan.AssignOp) or not op.kinds.data:
-            continue
-        index = _literal_index(op, known)
+    assigned = [use.operation for use in declaration.results[0].uses]
+    in_part = [op for op in assigned if isinstance(op, stan.AssignOp) and op.kinds.data]
+    if not in_part or (found := _indexed(declaration, in_part[0], sizes)) is None:
+        return None
+    for op in in_part:
+        index = _literal_index(op, found.dims, len(sizes), by_column=found.is_by_column)
         if index is None or index in found.assignments or op.parent is not declaration.parent:
             return None
+        whole = sizes[:1] if found.is_by_column else sizes[len(found.dims) :]
+        if any(size is None or size != other for size, other in zip(whole, facts.sizes(op.value), strict=True)):
+            return None
         found.assignments[index] = op
-    return found if len(found.assignments) == prod(known) else None
+    most = min(limit, MOST_COLUMNS) if found.is_by_column else limit
+    return found if len(found.assignments) == prod(found.dims) <= most else None
 
 
-def _literal_index(op: stan.AssignOp, dims: Sequence[int]) -> tuple[int, ...] | None:
-    """The element that an assignment is to, counted from 1; None if it may be several, none, or is not known."""
-    if len(op.kinds.data) != len(dims) or any(kind.data != "single" for kind in op.kinds.data):
+def _indexed(declaration: stan.DeclareOp, op: stan.AssignOp, sizes: Sequence[Form | None]) -> _Elements | None:
+    """Which dimensions an assignment indexes: the first ones, or the columns; their sizes must be literals."""
+    assert isinstance(declaration.res.type, stan.VarType)
+    kinds = [kind.data for kind in op.kinds.data]
+    is_by_column = declaration.res.type.element == stan.MATRIX and kinds == ["all", "single"]
+    indexed = sizes[1:] if is_by_column else sizes[: kinds.count("single")]
+    known = [size.constant for size in indexed if size is not None and not size.terms and size.constant > 0]
+    return _Elements(declaration, known, is_by_column) if known and len(known) == len(indexed) else None
+
+
+def _literal_index(
+    op: stan.AssignOp, dims: Sequence[int], rank: int, *, by_column: bool
+) -> tuple[int, ...] | None:
+    """The element or part that an assignment is to, counted from 1; None if it is another kind of part, may be several
+    or none, or is not known."""
+    expected = ["all", "single"] if by_column else ["single"] * len(dims)
+    kinds = [kind.data for kind in op.kinds.data]
+    if kinds[: len(expected)] != expected or kinds[len(expected) :] != ["all"] * (len(kinds) - len(expected)):
         return None
     index = tuple(number for i in op.indices if (number := int_literal(i)) is not None)
     in_range = len(index) == len(dims) and all(1 <= i <= size for i, size in zip(index, dims, strict=True))
-    return index if in_range else None
+    return index if in_range and len(kinds) <= rank else None
 
 
 def _assign_literal(elements: _Elements, last: stan.AssignOp) -> None:
@@ -297,13 +325,37 @@ def _assign_literal(elements: _Elements, last: stan.AssignOp) -> None:
     variable = elements.declaration.results[0]
     assert isinstance(variable.type, stan.VarType) and last.parent is not None
     values = {index: op.value for index, op in elements.assignments.items()}
-    ops = list(_literal(variable.type.element, elements.dims, (), values, last.location))
+    if elements.is_by_column:
+        ops = list(_side_by_side([values[(n,)] for n in range(1, elements.dims[0] + 1)], last.location))
+    else:
+        ops = list(_literal(variable.type.element, elements.dims, (), values, last.location))
     last.parent.insert_ops_before((*ops, assign(variable, ops[-1].results[0], last.location)), last)
     for op in elements.assignments.values():
         indices = tuple(op.indices)
         assert op.parent is not None
         op.parent.erase_op(op)
         erase_unused(indices)
+
+
+def _side_by_side(columns: Sequence[SSAValue], location: LocationAttr) -> Iterator[Operation]:
+    """The ops that make a matrix of its columns; the last one gives it."""
+    if len(columns) == 1:
+        yield _call("to_matrix", columns, location)
+        return
+    matrix = columns[0]
+    for column in columns[1:]:
+        op = _call("append_col", (matrix, column), location)
+        yield op
+        matrix = op.results[0]
+
+
+def _call(name: str, operands: Sequence[SSAValue], location: LocationAttr) -> Operation:
+    """A call of a function of the library that gives a matrix and looks at no types of data."""
+    bits = DenseArrayBase.from_list(i8, [0] * len(operands))
+    properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
+    return stan.CallOp.create(
+        operands=operands, result_types=(stan.MATRIX,), properties=properties, location=location
+    )
 
 
 def _literal(

@@ -43,9 +43,10 @@ from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.lower.calls import inline
 from ulam.passes.lower.lowering import Site
 from ulam.passes.lower.outlined import CallGraph, Outlined
+from ulam.passes.lower.programs import Program
 from ulam.passes.lower.stages import lowering_passes, set_slots
 from ulam.passes.lower.thread_target import target_as_value, thread_target
-from ulam.passes.lower.units import FunctionWriter, Program
+from ulam.passes.lower.units import FunctionWriter
 from ulam.passes.lower.values import (
     Container,
     Value,

@@ -32,9 +32,10 @@ from ulam.passes.errors import NotSupportedError
 from ulam.passes.lower import promote_variables, structure_exits
 from ulam.passes.lower.lowering import Site
 from ulam.passes.lower.outlined import Outlined
+from ulam.passes.lower.programs import Program, take_apart
 from ulam.passes.lower.stages import lowering_passes, set_slots, slots_of
 from ulam.passes.lower.thread_target import target_as_value
-from ulam.passes.lower.units import FunctionWriter, Program, take_apart
+from ulam.passes.lower.units import FunctionWriter
 from ulam.passes.lower.values import Value, buffer_type, element_type, in_buffer, rank_of
 from ulam.passes.profiles import StripProfiles
 from ulam.passes.trace import lower_trace  # noqa: F401  (registers handlers)

@@ -41,7 +41,7 @@ from ulam.runtime.trace.trace import Trace, TraceError, origin
 from ulam.runtime.trace.update.rerun import Run
 
 if TYPE_CHECKING:
-    from ulam.passes.lower.units import Program
+    from ulam.passes.lower.programs import Program
     from ulam.runtime.compiler import CompileOptions
 
 _REAL = ValueType("real")

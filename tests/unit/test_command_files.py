@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,53 @@ def test_outputs_are_written(command: str, capsys: Capture) -> None:
         if name in ("json", "speedscope", "trace") and text:
             strictly(text.decode())
     assert command == "check" or command in ("log-density", "trace") or out
+
+
+@pytest.mark.parametrize(("command", "name"), [*WRITING, *READING])
+@pytest.mark.usefixtures("no_model")
+def test_names_of_files_are_not_empty(command: str, name: str, capsys: Capture) -> None:
+    words = [command, "m.stan", *without(command, name)]
+    option = long_name(name)
+    for written in ([f"{option}="], [option, ""], *([[OPTIONS[name].short, ""]] if OPTIONS[name].short else [])):
+        assert run(capsys, *words, *written) == (
+            2, "", f"ulam: error: {written[0].removesuffix('=')}: give the name of a file\n"
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "name"), WRITING)
+@pytest.mark.usefixtures("no_model")
+def test_outputs_replace_no_included_file(command: str, name: str, folder: Path, capsys: Capture) -> None:
+    Path("m.stan").write_text(PROGRAM + '#include "parts/last.stan"\n')
+    Path("parts").mkdir()
+    part = Path("parts/last.stan")
+    part.write_text("// the end\n")
+    Path("link.stan").symlink_to(part)
+    for file in (str(part), "link.stan"):
+        status, out, err = run(capsys, command, "m.stan", *without(command, name), f"{long_name(name)}={file}")
+        assert (status, out) == (2, "") and "is a file that m.stan includes, which would be lost" in err
+    assert part.read_text() == "// the end\n"
+
+
+@pytest.mark.parametrize("command", sorted({command for command, _ in WRITING}))
+@pytest.mark.usefixtures("no_model")
+def test_standard_output_takes_one_thing(command: str, capsys: Capture) -> None:
+    names = [name for other, name in WRITING if other == command]
+    for one, other in pairwise(names):
+        status, out, err = run(
+            capsys, command, "m.stan", *MINIMAL[command], f"{long_name(one)}=-", f"{long_name(other)}=/dev/stdout"
+        )
+        assert (status, out) == (2, "") and "standard output takes one thing" in err
+
+
+def test_a_profile_on_standard_output_is_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    words = ("profile", "m.stan", *MINIMAL["profile"])
+    assert ulam.main([*words, "-o", "-"]) == 0
+    out, err = capfd.readouterr()
+    assert {len(row) for row in csv.reader(out.splitlines())} == {9} and out.startswith("name,")
+    assert "per pass" in err and "compile time" in err
+    assert ulam.main([*words, "--no-output", "--trace", "/dev/fd/1"]) == 0
+    out, err = capfd.readouterr()
+    assert "traceEvents" in json.loads(out) and "per pass" in err
 
 
 def test_standard_output_is_a_file_too(capfd: pytest.CaptureFixture[str]) -> None:

@@ -175,3 +175,52 @@ def test_limit() -> None:
     assert [m.pattern for m in memory_patterns(module)] == [DYNAMIC]
     run_on(module, limit=8)
     assert [m.pattern for m in memory_patterns(module)] == [STATIC]
+
+
+PARTS = """
+data { int N; vector[N] x; matrix[N, 2] X; }
+transformed data { matrix[2, N] T; T[2] = x'; T[1, ] = X[, 1]'; print(T); }
+parameters { vector[N] a; }
+transformed parameters { array[2] vector[N] t; t[2] = a; print("between"); t[1] = x .* a; }
+model {
+  matrix[N, 2] m; m[, 2] = exp(a); m[, 1] = x;
+  matrix[N, 1] one; one[, 1] = a;
+  matrix[N, 3] three; three[, 3] = a; three[, 1] = X[, 2]; three[, 2] = a .* a;
+  array[2, 1] row_vector[N] deep; deep[2, 1] = a'; deep[1, 1] = x';
+  array[2] matrix[N, 2] both; both[1] = X; both[2] = X;
+  target += sum(m * [2, 3]') + sum(one) + sum(three * [1, 2, 3]') + sum(deep[2, 1] .* deep[1, 1]) + sum(both[2] .* m);
+}
+generated quantities { array[2, 2] int k; k[2] = {1, 2}; k[1] = {bernoulli_rng(0.5), 3}; }
+"""
+
+
+@pytest.mark.parametrize("size", [3, 0])
+def test_rows_columns_and_elements_of_arrays(size: int) -> None:
+    data = {"N": size, "x": [0.5] * size, "X": [[1.5, -1]] * size}
+    assert compare(PARTS, data, PASS, numerics=EXACT, points=2) == []
+    module = module_of(PARTS)
+    run_on(module)
+    assert {m.name: m.pattern for m in memory_patterns(module)} == dict.fromkeys(
+        ("x", "X", "T", "a", "t", "m", "one", "three", "deep", "both"), STATIC
+    )
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "m[, 1] = x; m[, 1] = x;",  # one of them is not assigned
+        "m[, 1] = x; m[2] = x[1:2]';",  # a row among columns
+        "m[, 1] = x; m[1, 2] = 3;",
+        "m[, 1] = x; m[, 2] = y;",  # its size may be another
+        "m[, 1] = x; if (N > 2) m[, 2] = x;",
+        "m[, 1] = x; real s = sum(m); m[, 2] = x + s;",
+        "for (j in 1:2) m[, j] = x;",
+        "m[, 1] = x; m[, K] = x;",
+    ],
+)
+def test_parts_that_are_not_all_of_it(statements: str) -> None:
+    module = module_of(
+        f"data {{ int N; int K; vector[N] x; vector[K] y; }} model {{ matrix[N, 2] m; {statements} target += sum(m); }}"
+    )
+    run_on(module)
+    assert {m.name: m.pattern for m in memory_patterns(module)}["m"] == DYNAMIC

@@ -63,7 +63,7 @@ FATAL: dict[str, tuple[str, str, str]] = {
         "vector[N] u; u[2:3] = v; target += u;",
         "sizes must match: 2 on the left, 4 on the right",
     ),
-    "whole-size": ("vector[N] v;", "vector[K] u = v; target += u;", "sizes must match: 3 declared, 4 on the right"),
+    "whole-size": ("vector[N] v;", "vector[K] u = v; target += u;", "sizes must match: 3 on the left, 4 on the right"),
     "whole-size-of-variable": (
         "vector[N] v;",
         "vector[K] u; u[1] = 1; u = v; target += u;",
@@ -106,7 +106,7 @@ FATAL: dict[str, tuple[str, str, str]] = {
     "density-sizes": (
         "vector[N] v; vector[K] w;",
         "v ~ normal(w, 1);",
-        "sizes of arguments must match, but they are 4 and 3",
+        "sizes must match, but they are 4 and 3",
     ),
     "glm-sizes": ("vector[2] v;", "b ~ bernoulli_logit_glm(A, 0.1, v);", "3"),
     "multivariate-sizes": ("vector[2] v; matrix[3, 3] L;", "v ~ multi_normal_cholesky([0, 0]', L);", ""),
@@ -212,10 +212,14 @@ DATA_ERRORS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"d": [1, 6]},
         "d[2] is 6, but must be less than or equal to 5",
     ),
-    "simplex": ("simplex[2] d;", {"d": [0.5, 0.6]}, "d: "),
-    "ordered": ("ordered[3] d;", {"d": [1, 3, 2]}, "d: "),
+    "simplex": ("simplex[2] d;", {"d": [0.5, 0.6]}, "d: the sum is 1.1, but must be 1"),
+    "simplex-element": ("simplex[2] d;", {"d": [1.5, -0.5]}, "d[2] is -0.5, but must be nonnegative!"),
+    "simplexes": ("array[2] simplex[2] d;", {"d": [[0.5, 0.5], [0.5, 0.6]]}, "d[2]: the sum is 1.1, but must be 1"),
+    "columns": ("column_stochastic_matrix[2, 2] d;", {"d": [[0, 0], [1, 2]]}, "d[, 2]: the sum is 2, but must be 1"),
+    "empty": ("simplex[0] d;", {"d": []}, "d: the number of elements is 0, but must be at least 1"),
+    "ordered": ("ordered[3] d;", {"d": [1, 3, 2]}, "d[3] is 2, but must be greater than the previous element, 3"),
     "covariance": ("cov_matrix[2] d;", {"d": [[1, 2], [2, 1]]}, "not positive definite"),
-    "correlation": ("array[2] corr_matrix[2] d;", {"d": [[[1, 0], [0, 1]], [[1, 0], [0, 2]]]}, "d: "),
+    "correlation": ("array[2] corr_matrix[2] d;", {"d": [[[1, 0], [0, 1]], [[1, 0], [0, 2]]]}, "d[2][2, 2] is 2"),
 }
 
 
@@ -283,3 +287,32 @@ def test_sizes_are_checked_before_the_value_is_computed(place: str, level: int) 
     program = SIZE_FIRST + SIZES_BEFORE_VALUES[place].format(declaration)
     with pytest.raises((DataError, FatalError), match="a: a size must not be negative, but P is -1"):
         StanModel(program, data={"P": -1, "x": [1.0, 2.0]}, opt_level=level).log_density([0.5])
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("target += hmm_marginal(A, C, c);", "hmm_marginal: the sum of rho is 3, but must be 1"),
+        ("target += hmm_marginal(A, C, h);", "hmm_marginal: the sum of Gamma[1] is 3, but must be 1"),
+        ("target += dirichlet_lpdf(h | z);", "dirichlet_lpdf: sizes must match, but they are 0 and 2"),
+        ("target += multi_normal_lpdf(c | c, C);", "multi_normal_lpdf: cholesky_decompose: m is not symmetric"),
+        ("target += sum(quad_form_sym(C, C));", "quad_form_sym: A[2, 1] is 3, but must equal the entry on the other"),
+        ("target += hypergeometric_lpmf(1 | 2, 3, -1);", "hypergeometric_lpmf: N - n is 1, but must be in the interval"),
+    ],
+)
+def test_errors_inside_the_library_name_the_function_that_is_called(statement: str, message: str) -> None:
+    data = {"A": [[1, 2, 3], [4, 5, 6]], "C": [[1, 2], [3, 4]], "c": [1, 2], "h": [0.5, 0.5], "z": []}
+    program = f"""data {{ matrix[2, 3] A; matrix[2, 2] C; vector[2] c; vector[2] h; vector[0] z; }}
+    parameters {{ real p; }} model {{ target += p; {statement} }}"""
+    with pytest.raises(ProgramError) as caught:
+        StanModel(program, data, opt_level=0).log_density(np.array([0.3]))
+    assert str(caught.value).startswith(message)
+
+
+def test_wrong_sizes_of_parameters_name_them_once() -> None:
+    with pytest.raises(DataError) as caught:
+        StanModel("data { int N; } parameters { simplex[N] q; } model { }", {"N": 0}, opt_level=0)
+    assert caught.value.problems == [
+        "variable 'q' has a wrong size: the size of a simplex must be positive, but N is 0 (in 'model.stan', line 1, "
+        "column 41)"
+    ]

@@ -212,9 +212,9 @@ def test_wrong_int_data_are_the_one_error() -> None:
 @pytest.mark.parametrize(
     ("declaration", "message"),
     [
-        ("simplex[0] q;", "q: the number of elements of theta is 0, but must be at least 1"),
-        ("cholesky_factor_cov[2, 3] q;", "q: the number of columns of x is 3, but must be at most 2"),
-        ("cov_matrix[0] q;", "q: the number of rows of x is 0, but must be at least 1"),
+        ("simplex[0] q;", "q: the number of elements is 0, but must be at least 1"),
+        ("cholesky_factor_cov[2, 3] q;", "q: the number of columns is 3, but must be at most 2"),
+        ("cov_matrix[0] q;", "q: the number of rows is 0, but must be at least 1"),
     ],
 )
 def test_errors_of_constant_sizes_name_the_variable_and_the_size(declaration: str, message: str) -> None:

@@ -105,7 +105,7 @@ def test_tuples_in_all_blocks() -> None:
 
 def test_sizes_of_tuples_are_checked() -> None:
     m = ulam.StanModel("parameters { vector[3] p; } model { tuple(vector[2], int) t = (p, 2); target += sum(t.1); }")
-    with pytest.raises(FatalError, match=r"t\.1: sizes must match: 2 declared, 3"):
+    with pytest.raises(FatalError, match=r"t\.1: sizes must match: 2 on the left, 3"):
         m.log_density(P)
 
 

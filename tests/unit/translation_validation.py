@@ -37,7 +37,7 @@ from xdsl.ir import SSAValue
 from ulam.emit import jit
 from ulam.passes import verify_dominance
 from ulam.passes.known_data import specializing_on
-from ulam.passes.lower.units import Unit
+from ulam.passes.lower.programs import Unit
 from ulam.passes.pipelines import LEVELS, PASSES, level_pipeline, parse_pipeline, pass_class
 from ulam.runtime import model as runtime_model
 from ulam.runtime.compiler import CompiledUnit, CompileOptions, Compiler, compiling

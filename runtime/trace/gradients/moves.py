@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ulam.library.size_messages import ASSIGNED_SIZES, EQUAL_SIZES, LITERAL, OUT_OF_RANGE
 from ulam.passes.trace.graph import Item, ValueType
 from ulam.runtime.trace.values import replaced, selected, unassigned
 
@@ -69,7 +70,7 @@ def moved(item: Item, operands: Sequence[Any]) -> Any:
 def violation(item: Item, operands: Sequence[Any], variable: str = "") -> str | None:
     """What is wrong with the operands of such an op, in the words of compiled programs; None: nothing is."""
     if item.name in ("array", "row_vector"):
-        return _unequal("container literal: sizes must match, but they are {} and {}", operands)
+        return _unequal(EQUAL_SIZES.format(LITERAL, "{}", "{}"), operands)
     kinds = item.symbol.split(",") if item.symbol else []
     if item.name == "index":
         return _out_of_range(kinds, operands[1:], np.shape(operands[0]))
@@ -79,7 +80,7 @@ def violation(item: Item, operands: Sequence[Any], variable: str = "") -> str | 
     if (problem := _out_of_range(kinds, indices, container.shape)) is not None:
         return problem
     part = np.zeros(np.shape(selected(container, kinds, indices)), bool)
-    return _unequal(f"assign to {variable}: sizes must match: {{}} on the left, {{}} on the right", [part, value])
+    return _unequal(ASSIGNED_SIZES.format(variable, "{}", "{}"), [part, value])
 
 
 def _unequal(message: str, values: Sequence[Any]) -> str | None:
@@ -106,10 +107,7 @@ def _out_of_range(kinds: Sequence[str], indices: Sequence[Any], shape: Sequence[
                 bounds = [lower, upper]
         wrong = next((i for i in bounds if not 1 <= i <= size), None)
         if wrong is not None:
-            return (
-                f"accessing element out of range. index {wrong} out of range; "
-                f"expecting index to be between 1 and {size}"
-            )
+            return OUT_OF_RANGE.format(wrong, size)
     return None
 
 

@@ -31,7 +31,7 @@ from ulam.runtime.trace.nodes import ItemNode
 from ulam.runtime.trace.values import MISSING, Digest, from_elements
 
 if TYPE_CHECKING:
-    from ulam.passes.lower.units import Program
+    from ulam.passes.lower.programs import Program
     from ulam.passes.trace.op_functions import OpFunction, OpFunctions, OpModule
 
 
