@@ -32,7 +32,7 @@ ALLOWED = {
     ),
     "runtime/explain": "frontend passes/trace runtime runtime/optimizers runtime/trace",
     "runtime/optimizers": "runtime runtime/explain",
-    "runtime/trace": "emit frontend passes passes/lower passes/trace runtime",
+    "runtime/trace": "emit frontend library passes passes/lower passes/trace runtime",
     "tools": (
         "dialects dialects/stan emit frontend passes passes/lower passes/optimize runtime runtime/explain "
         "runtime/optimizers runtime/trace "
