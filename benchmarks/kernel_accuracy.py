@@ -44,9 +44,15 @@ def eigenvalue_sum(a: Any) -> Any:
     return mp.fsum((i + 1) * v for i, v in enumerate(sorted(values)))
 
 
-def solved(a: Any) -> Any:
-    """A^-1 B."""
-    return a**-1 * mp.matrix(WEIGHTS[: a.rows, : a.rows].tolist())
+def solved(a: Any, transposed: bool = False) -> Any:
+    """A^-1 B, or A^-1 B'."""
+    b = mp.matrix(WEIGHTS[: a.rows, : a.rows].tolist())
+    return a**-1 * (b.T if transposed else b)
+
+
+def lower(a: Any) -> Any:
+    """The triangle that is read of a factor."""
+    return mp.matrix([[a[i, j] if j <= i else mp.mpf(0) for j in range(a.rows)] for i in range(a.rows)])
 
 
 def normal(a: Any) -> Any:
@@ -80,7 +86,61 @@ FUNCTIONS: dict[str, tuple[str, Function, bool]] = {
         lambda a: weighted((symmetrized(a) + mp.eye(a.rows)) ** -1),
         True,
     ),
+    "mdivide_right": ("sum(B .* (B / A))", lambda a: weighted((solved(a.T, True)).T), False),
+    "mdivide_right_spd": (
+        "sum(B .* mdivide_right_spd(B, A))",
+        lambda a: weighted(solved(symmetrized(a), True).T),
+        True,
+    ),
+    "mdivide_left_tri_low": ("sum(B .* mdivide_left_tri_low(A, B))", lambda a: weighted(solved(lower(a))), False),
+    "mdivide_right_tri_low": (
+        "sum(B .* mdivide_right_tri_low(B, A))",
+        lambda a: weighted(solved(lower(a).T, True).T),
+        False,
+    ),
+    "chol2inv": ("sum(B .* chol2inv(A))", lambda a: weighted((lower(a) * lower(a).T) ** -1), False),
+    "crossprod": ("sum(B .* crossprod(A))", lambda a: weighted(a.T * a), False),
+    "multiply": ("sum(B .* (A * B))", lambda a: weighted(a * mp.matrix(WEIGHTS[: a.rows, : a.rows].tolist())), False),
+    "svd": (
+        "sum(B .* (svd_U(A) * diag_pre_multiply(singular_values(A) ./ (1 + square(singular_values(A))), svd_V(A)')))",
+        lambda a: weighted(a * (a.T * a + mp.eye(a.rows)) ** -1),
+        False,
+    ),
     "qr": ("sum(B .* qr_thin_R(A))", lambda a: weighted(mp.cholesky(a.T * a).T), False),
+}
+
+
+# differentiable kernel: the function above that calls it
+KERNELS = {
+    "multiply": "multiply",
+    "tcrossprod": "tcrossprod",
+    "crossprod": "crossprod",
+    "cholesky_decompose": "cholesky",
+    "chol2inv": "chol2inv",
+    "mdivide_left_tri_low": "mdivide_left_tri_low",
+    "mdivide_right_tri_low": "mdivide_right_tri_low",
+    "mdivide_left": "mdivide_left",
+    "mdivide_right": "mdivide_right",
+    "mdivide_left_spd": "mdivide_left_spd",
+    "mdivide_right_spd": "mdivide_right_spd",
+    "inverse": "inverse",
+    "inverse_spd": "inverse_spd",
+    "determinant": "determinant",
+    "log_determinant": "log_determinant",
+    "log_determinant_spd": "log_determinant_spd",
+    "eigenvalues_sym": "eigenvalues",
+    "eigenvectors_sym": "resolvent_by_eigenvectors",
+    "singular_values": "singular_values",
+    "svd": "svd",
+    "qr_thin": "qr",
+    "matrix_exp": "matrix_exp",
+}
+
+# a kernel without rounding, or one whose pullback another row has: the test that has it
+ELSEWHERE = {
+    "sort_asc": "tests/unit/test_kernels.py",
+    "sort_desc": "tests/unit/test_kernels.py",
+    "eigendecompose_sym": "tests/unit/test_kernel_degeneracy.py",
 }
 
 
