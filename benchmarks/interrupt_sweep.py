@@ -332,6 +332,7 @@ class Caller:
         self.script = f"{TIDY}{setup}\nprint('ready', flush=True)\nfor _ in sys.stdin:\n{body}\n"
         self.name, self.folder = name, folder
         self.process: subprocess.Popen[str] | None = None
+        self.printed = ""
 
     def __enter__(self) -> Caller:
         return self
@@ -343,7 +344,7 @@ class Caller:
             for stream in (self.process.stdin, self.process.stdout):
                 assert stream is not None
                 stream.close()
-            self.process = None
+            self.process, self.printed = None, ""
 
     def run(self, number: int, rng: random.Random, within: float) -> Run | None:
         """One call; None if it ended before the signal."""
@@ -376,7 +377,7 @@ class Caller:
             run.end = words[2].strip()
             judged(run, sent, float(words[1]), waiting, within)
             if not self._line("tidy"):
-                run.problems.append((self.folder / "errors").read_text()[-1500:])
+                run.problems.append(f"is not tidy: {(self.folder / 'errors').read_text()[-1500:]}")
                 self.__exit__()
         run.problems += [f"left: {left}" for left in sorted(inside(self.folder) - before - {"errors"})]
         return run
@@ -384,12 +385,18 @@ class Caller:
     def _line(self, begin: str) -> str:
         """The next line that begins so; empty if the process ends, or takes too long."""
         assert self.process is not None and self.process.stdout is not None
-        end = time.monotonic() + PATIENCE
-        while select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-            row = self.process.stdout.readline()
-            if row.startswith(begin) or not row:
-                return row
-        return ""
+        end, stream = time.monotonic() + PATIENCE, self.process.stdout.fileno()
+        while True:
+            while "\n" in self.printed:
+                row, _, self.printed = self.printed.partition("\n")
+                if row.startswith(begin):
+                    return row
+            if not select.select([stream], [], [], max(0.0, end - time.monotonic()))[0]:
+                return ""
+            read = os.read(stream, 4096).decode()
+            if not read:
+                return ""
+            self.printed += read
 
 
 # ---------------------------------------------------------------- all

@@ -149,8 +149,8 @@ def checkpoint() -> None:
 
 
 def listen() -> None:
-    """Ends the call here if SIGINT asked for it: for a thread that waits, which Python wakes if it is the main one."""
-    if library().ulam_stop_reasons() & STOP_INTERRUPT:
+    """Ends the call here if SIGINT, not a time limit, asked for it: for a thread that waits for others."""
+    if library().ulam_deliver() & STOP_INTERRUPT:
         raise_stopped()
 
 

@@ -7,6 +7,7 @@ processes or machines. A start that fails is recorded; the run fails when all do
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import sys
@@ -15,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
+from concurrent.futures import Executor as PoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from numbers import Real
@@ -34,7 +36,7 @@ from ulam.runtime.errors import (
     TimeLimit,
     UlamError,
 )
-from ulam.runtime.interrupts import current_limit, forget_stop, listen, raise_interrupted
+from ulam.runtime.interrupts import current_limit, forget_stop, held, listen, raise_interrupted
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
@@ -246,7 +248,10 @@ def run(
     try:
         if executor is None:
             with ThreadPoolExecutor(default_workers(n_starts)) as own:
-                starts, ended = _run_all(own, jobs, crew, report)
+                starts, ended = held(lambda: _run_all(own, jobs, crew, report))
+        elif isinstance(executor, PoolExecutor):
+            # Its locks, and those of its futures, are Python's own: an interrupt amid them may leave them broken.
+            starts, ended = held(lambda: _run_all(executor, jobs, crew, report))
         else:
             starts, ended = _run_all(executor, jobs, crew, report)
     finally:
@@ -316,6 +321,7 @@ def _run_all(
     try:
         for job in jobs:
             futures.append((job, executor.submit(run_job, job)))
+            listen()
         for job, future in futures:
             _wait(future)
             starts.append(_ended(job, future))
@@ -335,14 +341,14 @@ def _run_all(
     return starts, None
 
 
-def _wait(future: Future) -> None:
-    """Until it has ended, or SIGINT ends the call."""
+def _wait(future: Future, end: float = math.inf) -> None:
+    """Until it has ended, SIGINT ends the call, or it is the time `end`."""
     listen()
     when_done = getattr(future, "add_done_callback", None)
     if when_done is not None:
         done = threading.Event()
         when_done(lambda _: done.set())
-        while not done.wait(LISTEN_SECONDS):
+        while not done.wait(LISTEN_SECONDS) and time.monotonic() < end:
             listen()
 
 
@@ -369,8 +375,9 @@ def _rescued(futures: Sequence[tuple[Job, Any]]) -> list[Start]:
         for job, future in futures:
             if hasattr(future, "cancelled") and future.cancelled():
                 continue
+            _wait(future, end)
             starts.append(_ended(job, future, max(0.0, end - time.monotonic())))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         pass  # what is there is kept
     return [start for start in starts if start.result is not None]
 

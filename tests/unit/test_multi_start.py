@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import signal
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -241,6 +242,28 @@ def test_interrupt_before_anything_was_found(model: StanModel) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         model.optimize(n_starts=2, executor=Nothing())  # pyright: ignore[reportArgumentType]
+
+
+def test_no_interrupt_amid_the_locks_of_a_pool(model: StanModel) -> None:
+    """KeyboardInterrupt in `submit` could end as RuntimeError: release unlocked lock."""
+    inside: list[bool] = []
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            inside.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+            future = super().submit(fn, *args, **kwargs)
+            inside.pop()
+            return future
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with Pool(1) as pool:
+        try:
+            fit = found(model.optimize(n_starts=3, executor=pool))
+            assert fit.termination is Termination.INTERRUPTED
+        except KeyboardInterrupt:
+            pass  # nothing was found yet
+    assert not inside
 
 
 def test_starts_under_way_are_told_to_end(model: StanModel, monkeypatch: pytest.MonkeyPatch) -> None:
