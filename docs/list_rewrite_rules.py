@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ulam.passes.optimize.rewrite_table import Rule, Section, table
+from ulam.passes.optimize.rewrite_table import RewriteRule, Section, table
 
 DOCUMENT = Path(__file__).with_name("rewrite-rules.md")
 
@@ -61,7 +61,7 @@ def _section(section: Section) -> str:
     return "\n".join(lines)
 
 
-def _row(rule: Rule) -> str:
+def _row(rule: RewriteRule) -> str:
     pattern, _, result = rule.text.partition(" -> ")
     kind = ("same bits" if rule.same_bits else "last bits") + (", texts" if rule.changes_texts else "")
     return f"| {_code(pattern)} | {_code(result)} | {kind} | {_escaped(rule.comment)} |"

@@ -203,7 +203,7 @@ def optimized_text(text: str, pipeline: Pipeline = HOT) -> str:
         return str(_optimize(text, pipeline, machine, _go_on))
 
 
-class LoadedObject:
+class LinkedObject:
     """Machine code in the process. Addresses are valid while this object lives."""
 
     def __init__(self, jit: LLJIT, tracker: ResourceTracker, name: str) -> None:
@@ -230,7 +230,7 @@ class LoadedObject:
         return ctypes.CFUNCTYPE(ctypes.c_int32, *argument_types)(self.address(symbol))
 
 
-def load_object(data: bytes, runtime_library: str | os.PathLike[str] | None = None) -> LoadedObject:
+def load_object(data: bytes, runtime_library: str | os.PathLike[str] | None = None) -> LinkedObject:
     """Links an object file into the process, against the C runtime and libm."""
     _provide_symbols(str(Path(runtime_library).resolve()) if runtime_library is not None else None)
     jit = _jit()
@@ -240,7 +240,7 @@ def load_object(data: bytes, runtime_library: str | os.PathLike[str] | None = No
         tracker = builder.link(jit, name)
     except RuntimeError as error:
         raise CodeGenerationError(f"the object cannot be linked: {error}") from error
-    return LoadedObject(jit, tracker, name)
+    return LinkedObject(jit, tracker, name)
 
 
 @cache

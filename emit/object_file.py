@@ -28,7 +28,7 @@ class ObjectFormatError(Exception):
 
 
 @dataclass(frozen=True)
-class Symbol:
+class FunctionSymbol:
     """A function: `offset` within the section number `section`, size in bytes."""
 
     name: str
@@ -64,8 +64,8 @@ class ObjectFile:
         _, kind, flags, _, offset, size, link, *_ = _SECTION.unpack_from(self.code, header)
         return _Section(kind, flags, offset, size, link, header)
 
-    def _functions(self) -> list[Symbol]:
-        found: list[Symbol] = []
+    def _functions(self) -> list[FunctionSymbol]:
+        found: list[FunctionSymbol] = []
         for table in self._sections:
             if table.type != _SYMBOL_TABLE:
                 continue
@@ -73,7 +73,7 @@ class ObjectFile:
             for position in range(table.offset, table.offset + table.size, _SYMBOL.size):
                 name, info, _, section, value, size = _SYMBOL.unpack_from(self.code, position)
                 if info & 0xF == _FUNCTION and section < len(self._sections):
-                    found.append(Symbol(self._text(names + name), section, value, size, info >> 4 != _LOCAL))
+                    found.append(FunctionSymbol(self._text(names + name), section, value, size, info >> 4 != _LOCAL))
         return found
 
     def _text(self, offset: int) -> str:

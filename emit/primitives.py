@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Primitive:
+class PrimitiveForm:
     """One row. `target` is the text, intrinsic or C symbol; results are doubles."""
 
     kind: Literal["inline", "intrinsic", "own", "libm", "runtime"]
@@ -117,18 +117,18 @@ def _doubles(count: int) -> tuple[str, ...]:
     return ("double",) * count
 
 
-def _table() -> dict[str, Primitive]:
-    table = {name: Primitive("inline", text, _doubles(n)) for name, (n, text) in INLINE.items()}
-    table |= {name: Primitive("intrinsic", target, _doubles(n)) for name, (target, n) in INTRINSICS.items()}
+def _table() -> dict[str, PrimitiveForm]:
+    table = {name: PrimitiveForm("inline", text, _doubles(n)) for name, (n, text) in INLINE.items()}
+    table |= {name: PrimitiveForm("intrinsic", target, _doubles(n)) for name, (target, n) in INTRINSICS.items()}
     for name in FUNCTIONS:
         libm = name if name in OWN_WITH_LIBM else None
-        table[name] = Primitive("own", name, _doubles(ARITY.get(name, 1)), libm)
-    table |= {name: Primitive("libm", name, _doubles(n)) for name, n in LIBM.items()}
-    table |= {name: Primitive("runtime", f"ulam_{name}", types) for name, types in RUNTIME.items()}
+        table[name] = PrimitiveForm("own", name, _doubles(ARITY.get(name, 1)), libm)
+    table |= {name: PrimitiveForm("libm", name, _doubles(n)) for name, n in LIBM.items()}
+    table |= {name: PrimitiveForm("runtime", f"ulam_{name}", types) for name, types in RUNTIME.items()}
     return table | {name: table[target] for name, target in SYNONYMS.items()}
 
 
-PRIMITIVES: dict[str, Primitive] = _table()
+PRIMITIVES: dict[str, PrimitiveForm] = _table()
 
 # pow with the exponents that models write: the same bits whether or not the exponent is a known constant
 POWER = """define internal double @ulam.pow(double %x, double %y) alwaysinline #1 {
@@ -191,7 +191,7 @@ def _inline(e: FunctionEmitter, text: str, arguments: list[str], result: str) ->
         e.module.declare("llvm.sqrt.f64", "declare double @llvm.sqrt.f64(double)")
 
 
-def _call(e: FunctionEmitter, primitive: Primitive, arguments: list[str]) -> str:
+def _call(e: FunctionEmitter, primitive: PrimitiveForm, arguments: list[str]) -> str:
     """The text of a call; declares or asks for the definition of what is called."""
     target, attributes = primitive.target, ""
     if primitive.kind == "own":

@@ -22,7 +22,7 @@ class Span:
     end: int
 
 
-class Node:
+class SyntaxNode:
     """Base of all nodes."""
 
     __slots__ = ()
@@ -43,7 +43,7 @@ class AdLevel(Enum):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Expression(Node):
+class Expression(SyntaxNode):
     """Base of expressions."""
 
     span: Span
@@ -114,7 +114,7 @@ class IndexKind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Index(Node):
+class Index(SyntaxNode):
     """One index. The parser writes `SINGLE` for any plain expression; the type checker makes it `MULTIPLE`."""
 
     span: Span
@@ -210,7 +210,7 @@ class ConstraintKind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Constraint(Node):
+class Constraint(SyntaxNode):
     span: Span
     kind: ConstraintKind
     lower: Expression | None = None
@@ -220,7 +220,7 @@ class Constraint(Node):
 
 
 @dataclass(slots=True, eq=False)
-class SizedType(Node):
+class SizedType(SyntaxNode):
     """A type as declared, with sizes: `array[N, M] matrix<lower=0>[R, C]`.
 
     `base` names the written type (`vector`, `simplex`, `cholesky_factor_corr`, ...); `sizes` are those in its own
@@ -240,7 +240,7 @@ class SizedType(Node):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Statement(Node):
+class Statement(SyntaxNode):
     """Base of statements."""
 
     span: Span
@@ -292,7 +292,7 @@ class JacobianIncrement(Statement):
 
 
 @dataclass(slots=True, eq=False)
-class Truncation(Node):
+class Truncation(SyntaxNode):
     span: Span
     lower: Expression | None
     upper: Expression | None
@@ -332,7 +332,7 @@ class Print(Statement):
 
 
 @dataclass(slots=True, eq=False)
-class Block(Statement):
+class BlockStatement(Statement):
     statements: list[Statement]
 
 
@@ -400,7 +400,7 @@ class Empty(Statement):
 
 
 @dataclass(slots=True, eq=False)
-class Argument(Node):
+class FormalArgument(SyntaxNode):
     span: Span
     name: str
     type: StanType
@@ -408,26 +408,26 @@ class Argument(Node):
 
 
 @dataclass(slots=True, eq=False)
-class FunctionDefinition(Node):
+class FunctionDefinition(SyntaxNode):
     """A function of the `functions` block, or of `library/*.stan`. `body` is None for a forward declaration."""
 
     span: Span
     name: str
     name_span: Span
     result: StanType  # VOID if it returns nothing
-    arguments: list[Argument]
-    body: Block | None
+    arguments: list[FormalArgument]
+    body: BlockStatement | None
 
 
 @dataclass(slots=True, eq=False)
-class Program(Node):
+class Program(SyntaxNode):
     """A whole program. A block that is not written is None; a block that is written but empty is an empty Block."""
 
     span: Span
     functions: list[FunctionDefinition] = field(default_factory=list)
-    data: Block | None = None
-    transformed_data: Block | None = None
-    parameters: Block | None = None
-    transformed_parameters: Block | None = None
-    model: Block | None = None
-    generated_quantities: Block | None = None
+    data: BlockStatement | None = None
+    transformed_data: BlockStatement | None = None
+    parameters: BlockStatement | None = None
+    transformed_parameters: BlockStatement | None = None
+    model: BlockStatement | None = None
+    generated_quantities: BlockStatement | None = None

@@ -23,7 +23,7 @@ from ulam.frontend.lowering_builder import (
     string_attr,
     var_type,
 )
-from ulam.frontend.lowering_expressions import Functions
+from ulam.frontend.lowering_expressions import Callees
 from ulam.frontend.lowering_library import LibraryFunction, overloads, resolve
 from ulam.frontend.lowering_statements import StatementLowering
 from ulam.frontend.source import Source
@@ -206,7 +206,7 @@ class FunctionLowering(StatementLowering):
 class BlockLowering(StatementLowering):
     """One program block. `outer` are the variables of the blocks before it, by name, with their types."""
 
-    def __init__(self, source: Source, functions: Functions, kind: str, outer: dict[str, Attribute]) -> None:
+    def __init__(self, source: Source, functions: Callees, kind: str, outer: dict[str, Attribute]) -> None:
         super().__init__(source, functions)
         self.kind = kind
         self.outer = outer
@@ -231,7 +231,7 @@ class BlockLowering(StatementLowering):
     def is_local(self) -> bool:
         return self._depth > 0 and self.block is self._top and self.kind != "model"
 
-    def lower_block(self, block: ast.Block) -> Operation:
+    def lower_block(self, block: ast.BlockStatement) -> Operation:
         self._top = self.block
         declarations = [s for s in block.statements if isinstance(s, ast.Declaration)]
         if self.kind in ("data", "parameters"):

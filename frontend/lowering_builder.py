@@ -105,7 +105,7 @@ def check_segments(present: tuple[bool, ...]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, (1, *map(int, present)))
 
 
-class Builder:
+class StanBuilder:
     """Appends ops to the current block. One builder serves one source text."""
 
     def __init__(self, source: Source) -> None:

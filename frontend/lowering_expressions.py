@@ -12,7 +12,7 @@ from ulam.dialects import stan
 from ulam.frontend import ast, higher_order
 from ulam.frontend.lowering_builder import (
     UNIT,
-    Builder,
+    StanBuilder,
     constant_properties,
     dialect_type,
     field_properties,
@@ -28,7 +28,7 @@ _COMPARISONS = stan.expressions.COMPARISONS
 LAZY_OPERATORS = ("&&", "||")
 
 
-class Functions(Protocol):
+class Callees(Protocol):
     """Where calls find their callees; `ProgramLowering` is one."""
 
     def user_symbol(self, function: ast.FunctionDefinition) -> str: ...
@@ -60,10 +60,10 @@ def with_scalar(type_: Attribute, scalar: Attribute) -> Attribute:
     return type_
 
 
-class ExpressionLowering(Builder):
+class ExpressionLowering(StanBuilder):
     """Expressions of one block or function. `names` maps what is in scope to a variable or a value."""
 
-    def __init__(self, source: Source, functions: Functions) -> None:
+    def __init__(self, source: Source, functions: Callees) -> None:
         super().__init__(source)
         self.functions = functions
         self.names: dict[str, SSAValue] = {}

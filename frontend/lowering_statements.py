@@ -83,7 +83,7 @@ class StatementLowering(ExpressionLowering):
 
         return build
 
-    def _block(self, s: ast.Block) -> bool:
+    def _block(self, s: ast.BlockStatement) -> bool:
         self._depth += 1
         try:
             with self.scope():
@@ -345,7 +345,7 @@ class StatementLowering(ExpressionLowering):
         return False
 
     def _profile(self, s: ast.Profile) -> bool:
-        block = ast.Block(s.statements, span=s.span)
+        block = ast.BlockStatement(s.statements, span=s.span)
         body = self.region(self._body(block))
         leaves = not isinstance(body.block.last_op, stan.YieldOp)
         self.emit(stan.ProfileOp, s.span, (), None, {"profile_name": StringAttr(s.name)}, (body,))
@@ -381,7 +381,7 @@ _LOWERINGS: dict[type[ast.Statement], Callable[[Any, Any], bool]] = {
     ast.Tilde: StatementLowering._tilde,
     ast.CallStatement: StatementLowering._call_statement,
     ast.Print: StatementLowering._print,
-    ast.Block: StatementLowering._block,
+    ast.BlockStatement: StatementLowering._block,
     ast.Profile: StatementLowering._profile,
     ast.If: StatementLowering._if,
     ast.While: StatementLowering._while,

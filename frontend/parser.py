@@ -5,7 +5,7 @@ Source: Stan Reference Manual, "Program blocks", "User-defined functions".
 
 from __future__ import annotations
 
-from ulam.frontend.ast import Argument, Block, Empty, FunctionDefinition, Program, Span, Statement
+from ulam.frontend.ast import BlockStatement, Empty, FormalArgument, FunctionDefinition, Program, Span, Statement
 from ulam.frontend.diagnostics import Note
 from ulam.frontend.lexer import BLOCK_KEYWORDS, END, IDENTIFIER, TYPE_KEYWORDS
 from ulam.frontend.parser_core import SyntaxProblem, parse_all
@@ -98,7 +98,7 @@ class ProgramParser(StatementParser):
             statements = self._declarations(opening, keyword)
         else:
             statements = self.statements_until_brace(opening, what, keyword in _CONSTRAINED)
-        setattr(program, keyword.replace(" ", "_"), Block(statements, span=self.span_from(start)))
+        setattr(program, keyword.replace(" ", "_"), BlockStatement(statements, span=self.span_from(start)))
 
     def _functions(self, opening: int, program: Program) -> None:
         while not self.closes_block(opening, "the functions block"):
@@ -171,7 +171,7 @@ class ProgramParser(StatementParser):
             result = self.unsized_type("the result")
         name, name_span = self.name("a function")
         self.expect("(", f"after the name of the function '{name}'")
-        arguments: list[Argument] = []
+        arguments: list[FormalArgument] = []
         if not self.accept(")"):
             while True:
                 arguments.append(self._argument())
@@ -199,7 +199,7 @@ class ProgramParser(StatementParser):
             self._fail_unknown_type()
         self.fail_expected("the definition of a function: its result type, name and arguments")
 
-    def _argument(self) -> Argument:
+    def _argument(self) -> FormalArgument:
         start = self.starts[self.at]
         data_only = self.accept("data")
         type_ = self.unsized_type("an argument")
@@ -209,4 +209,4 @@ class ProgramParser(StatementParser):
                 f"the dimensions of the argument '{name}' stand after its name", "old-array-syntax",
                 f"write `array[] {type_} {name}`",
             )  # fmt: skip
-        return Argument(self.span_from(start), name, type_, data_only)
+        return FormalArgument(self.span_from(start), name, type_, data_only)

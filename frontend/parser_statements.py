@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from ulam.frontend.ast import (
     Assignment,
-    Block,
+    BlockStatement,
     Break,
     Call,
     CallStatement,
@@ -139,11 +139,11 @@ class StatementParser(TypeParser):
         self.depth -= 1
         return result
 
-    def block(self, what: str) -> Block:
+    def block(self, what: str) -> BlockStatement:
         opening = self.at
         start = self.starts[opening]
         self.expect("{", f"to begin {what}")
-        return Block(self.statements_until_brace(opening, what), span=self.span_from(start))
+        return BlockStatement(self.statements_until_brace(opening, what), span=self.span_from(start))
 
     def _sole_declaration(self) -> Statement:
         """A declaration as the body of a loop or branch; several names make a block."""
@@ -151,7 +151,7 @@ class StatementParser(TypeParser):
         if len(declared) == 1:
             return declared[0]
         statements: list[Statement] = list(declared)
-        return Block(statements, span=declared[0].span)
+        return BlockStatement(statements, span=declared[0].span)
 
     def _check_beginning(self, kind: str) -> None:
         """Reports keywords that begin no statement."""

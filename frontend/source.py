@@ -38,7 +38,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(slots=True, frozen=True)
-class Location:
+class SourceLocation:
     """A place as a user names it; line and column count from 1."""
 
     file: str
@@ -147,10 +147,10 @@ class Source:
 
     # -------------------------------------------------------------- places
 
-    def location(self, offset: int) -> Location:
+    def location(self, offset: int) -> SourceLocation:
         file, file_offset = self._origin(offset)
         line, column = file.position(file_offset)
-        return Location(file.name, line, column)
+        return SourceLocation(file.name, line, column)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column, from 1, in the file that the character comes from."""
@@ -203,13 +203,13 @@ class Source:
                 return None
         return " ".join(self.text[name.start() : end].split()) if end > name.end() else None
 
-    def inclusions(self, offset: int) -> list[Location]:
+    def inclusions(self, offset: int) -> list[SourceLocation]:
         """The `#include` directives that brought the character in, innermost first."""
         file, _ = self._origin(offset)
-        chain: list[Location] = []
+        chain: list[SourceLocation] = []
         while file.parent is not None:
             line, column = file.parent.position(file.included_at)
-            chain.append(Location(file.parent.name, line, column))
+            chain.append(SourceLocation(file.parent.name, line, column))
             file = file.parent
         return chain
 

@@ -9,7 +9,7 @@ Source: Stan Reference Manual, "Program blocks", "User-defined functions".
 from __future__ import annotations
 
 from ulam.frontend import higher_order, signatures
-from ulam.frontend.ast import Block, FunctionDefinition, Program, Span
+from ulam.frontend.ast import BlockStatement, FunctionDefinition, Program, Span
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Note, Severity
 from ulam.frontend.lowering_library import DEFINITIONS_LOCK, LibraryFunction
 from ulam.frontend.source import Source
@@ -84,7 +84,7 @@ def _finish(checker: Checker) -> list[Diagnostic]:
     return checker.diagnostics
 
 
-def _check_program_block(checker: Checker, origin: Origin, block: Block) -> None:
+def _check_program_block(checker: Checker, origin: Origin, block: BlockStatement) -> None:
     """Checks a block; the variables at its top stay in scope for later blocks, except those of the model."""
     checker.origin = origin
     if origin is Origin.MODEL:

@@ -25,12 +25,12 @@ from ulam.frontend.ast import (
     Indexed,
     IndexKind,
     IntLiteral,
-    Node,
     Parenthesized,
     RealLiteral,
     RowVectorLiteral,
     Span,
     StringLiteral,
+    SyntaxNode,
     TupleLiteral,
     TupleProjection,
     Unary,
@@ -425,7 +425,7 @@ def _call(checker: Checker, node: Call) -> StanType:
     return node.type
 
 
-_CHECKS: dict[type[Node], Callable[[Checker, Any], StanType]] = {
+_CHECKS: dict[type[SyntaxNode], Callable[[Checker, Any], StanType]] = {
     IntLiteral: _int_literal,
     RealLiteral: _real_literal,
     ImaginaryLiteral: _imaginary_literal,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from ulam.frontend import higher_order
-from ulam.frontend.ast import Call, FunctionDefinition, Node
+from ulam.frontend.ast import Call, FunctionDefinition, SyntaxNode
 from ulam.frontend.typechecker_context import Checker
 
 FIRST_ORDER_ONLY = frozenset(
@@ -46,7 +46,7 @@ def _first_order_call(definition: FunctionDefinition, visited: set[int]) -> Call
     return None
 
 
-def _calls(node: Node) -> Iterator[Call]:
+def _calls(node: SyntaxNode) -> Iterator[Call]:
     """All calls below a node of the tree."""
     pending = [node]
     while pending:
@@ -55,8 +55,8 @@ def _calls(node: Node) -> Iterator[Call]:
             continue
         if isinstance(found, Call):
             yield found
-        parts: list[Node] = []
+        parts: list[SyntaxNode] = []
         for field in fields(found):  # pyright: ignore[reportArgumentType]
             value = getattr(found, field.name)
-            parts += [part for part in (value if isinstance(value, list) else (value,)) if isinstance(part, Node)]
+            parts += [part for part in (value if isinstance(value, list) else (value,)) if isinstance(part, SyntaxNode)]
         pending += reversed(parts)

@@ -12,7 +12,7 @@ from typing import Any
 from ulam.frontend import signatures
 from ulam.frontend.ast import (
     Assignment,
-    Block,
+    BlockStatement,
     Break,
     CallStatement,
     Continue,
@@ -214,7 +214,7 @@ def _print(checker: Checker, node: Print) -> Flow:
 # ---------------------------------------------------------------- control flow
 
 
-def _block(checker: Checker, node: Block) -> Flow:
+def _block(checker: Checker, node: BlockStatement) -> Flow:
     with checker.scope():
         return check_block(checker, node.statements)
 
@@ -323,7 +323,7 @@ _CHECKS: dict[type[Statement], Callable[[Checker, Any], Flow]] = {
     Tilde: _tilde,
     CallStatement: _call_statement,
     Print: _print,
-    Block: _block,
+    BlockStatement: _block,
     Profile: _profile,
     If: _if,
     While: _while,

@@ -32,7 +32,7 @@ _ARGUMENT = re.compile(r"(\w+):(\w+)(?:\[(.*)\])?")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class KernelParameter:
     """One argument of a kernel."""
 
     kind: str
@@ -63,14 +63,14 @@ class Kernel:
     """`""`: its result depends on its inputs only; `"rng"`: draws, ordered; `"print"`: prints, ordered."""
 
     @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
-        parameters: list[Parameter] = []
+    def parameters(self) -> tuple[KernelParameter, ...]:
+        parameters: list[KernelParameter] = []
         for text in self.arguments.split():
             match = _ARGUMENT.fullmatch(text)
             assert match is not None, text
             kind, element, size = match.groups()
             is_size = kind not in ("in", "out", "kept", "value")
-            parameters.append(Parameter("size" if is_size else kind, element, kind if is_size else size or "1"))
+            parameters.append(KernelParameter("size" if is_size else kind, element, kind if is_size else size or "1"))
         return tuple(parameters)
 
     @property

@@ -16,7 +16,7 @@ CONSTRAINT_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ArgumentReference:
     """The other side of a comparison: argument number `position` of the statement (the subject is 0)."""
 
     position: int
@@ -27,7 +27,7 @@ class Condition:
     """`subject <comparison> operand`; `comparison` is `gt ge lt le eq`, or `near`: |subject - operand| <= tolerance."""
 
     comparison: str
-    operand: float | Argument
+    operand: float | ArgumentReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Requirement:
     phrase: str
 
 
-def _where(phrase: str, *conditions: tuple[str, float | Argument]) -> Requirement:
+def _where(phrase: str, *conditions: tuple[str, float | ArgumentReference]) -> Requirement:
     return Requirement(tuple(Condition(comparison, operand) for comparison, operand in conditions), phrase)
 
 
-_FIRST, _SECOND = Argument(1), Argument(2)
+_FIRST, _SECOND = ArgumentReference(1), ArgumentReference(2)
 
 REQUIREMENTS: dict[str, Requirement] = {
     # scalars, as Stan's manual names them

@@ -58,7 +58,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "licm": ("lower.loop_invariant_code_motion", "LoopInvariantCodeMotion"),
     "loop-fusion": ("lower.loop_fusion", "LoopFusion"),
     "unroll-small": ("lower.unroll_small", "UnrollSmall"),
-    "dce": ("lower.dead_code_elimination", "DeadCodeElimination"),
+    "dce": ("lower.dead_code_elimination", "DeadOpElimination"),
     "convert-stan-to-loops": ("lower.stages", "ConvertStanToLoops"),
     "simplify": ("lower.stages", "Simplify"),
     "hoist-data": ("lower.stages", "HoistData"),

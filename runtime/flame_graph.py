@@ -78,7 +78,7 @@ SCRIPT = f"""
 
 
 @dataclass(frozen=True)
-class Box:
+class Rectangle:
     """A node in the picture: where it begins and how wide it is, as parts of the whole."""
 
     node: ProfileNode
@@ -134,7 +134,7 @@ def page(profiler: Profiler, picture: str, title: str) -> str:
     )
 
 
-def _boxes(profiler: Profiler) -> Iterator[Box]:
+def _boxes(profiler: Profiler) -> Iterator[Rectangle]:
     """All nodes, parents first; several phases are put side by side below one box for all."""
     roots = [root for root in merged(profiler.evaluations()) if root.children]
     if not roots:
@@ -151,8 +151,8 @@ def _boxes(profiler: Profiler) -> Iterator[Box]:
     yield from _laid_out(top, 0, 0.0, 1.0)
 
 
-def _laid_out(node: ProfileNode, depth: int, start: float, size: float) -> Iterator[Box]:
-    yield Box(node, depth, start, size)
+def _laid_out(node: ProfileNode, depth: int, start: float, size: float) -> Iterator[Rectangle]:
+    yield Rectangle(node, depth, start, size)
     inner = sum(child.total_time for child in node.children)
     whole = max(node.total_time, inner)  # the clock of a parent stops last, but by rounding
     for child in node.children:
@@ -161,7 +161,7 @@ def _laid_out(node: ProfileNode, depth: int, start: float, size: float) -> Itera
         start += width
 
 
-def _drawn(profiler: Profiler, box: Box, whole: float) -> str:
+def _drawn(profiler: Profiler, box: Rectangle, whole: float) -> str:
     node = box.node
     share = f"{100 * node.total_time / whole:.1f}%" if whole else ""
     reverse = node.reverse_time / node.total_time if node.region is not None and node.total_time else 0.0

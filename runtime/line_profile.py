@@ -34,7 +34,7 @@ from ulam.runtime.output_files import write_text
 from ulam.runtime.traced_code import TracedCode
 
 if TYPE_CHECKING:
-    from ulam.runtime.line_table import Place
+    from ulam.runtime.line_table import CodePlace
     from ulam.runtime.model import FloatArray, StanModel
 
 INTERVAL = 2e-4
@@ -212,7 +212,7 @@ def _profile(samples: list[tuple[int, int]], lost: int, interval: float, model: 
         if code is None:
             outside += count  # another model's
             continue
-        found: Place | None = code.lines.place(address - code.base)
+        found: CodePlace | None = code.lines.place(address - code.base)
         if found is None:
             unattributed += count
             continue

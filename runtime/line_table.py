@@ -20,7 +20,7 @@ LINE_TABLE_READER = "elftools"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodePlace:
     """A line of the program, and whether in the reverse sweep."""
 
     file: str
@@ -34,7 +34,7 @@ class LineRange:
 
     start: int
     end: int
-    place: Place | None
+    place: CodePlace | None
 
 
 class LineTable:
@@ -44,7 +44,7 @@ class LineTable:
         self.ranges = _joined(_filled(_joined(sorted(_ranges(code), key=lambda r: r.start))))
         self._starts = [r.start for r in self.ranges]
 
-    def place(self, offset: int) -> Place | None:
+    def place(self, offset: int) -> CodePlace | None:
         """The line of the instruction at an offset; None if it belongs to none."""
         number = bisect_right(self._starts, offset) - 1
         if number < 0 or offset >= self.ranges[number].end:
@@ -72,7 +72,7 @@ def _ranges(code: bytes) -> Iterator[LineRange]:
             if before is not None and before.address < state.address:
                 place = None
                 if before.line:
-                    place = Place(files[before.file], before.line, before.discriminator == REVERSE)
+                    place = CodePlace(files[before.file], before.line, before.discriminator == REVERSE)
                 yield LineRange(before.address, state.address, place)
             before = None if state.end_sequence else state
 
@@ -108,5 +108,5 @@ def _filled(ranges: list[LineRange]) -> list[LineRange]:
     return filled
 
 
-def _same_line(a: Place | None, b: Place | None) -> bool:
+def _same_line(a: CodePlace | None, b: CodePlace | None) -> bool:
     return a is not None and b is not None and (a.file, a.line) == (b.file, b.line)

@@ -186,7 +186,7 @@ def new_rng(seed: int, stream: int = 0) -> Rng:
     return Rng(seed, stream)
 
 
-class ProfileRow(ctypes.Structure):
+class ProfileRecord(ctypes.Structure):
     """A region below another one, of one thread and phase; `parent` is the index of a row.
 
     Region -1, without a parent: whole evaluations.
@@ -213,7 +213,7 @@ class Sample(ctypes.Structure):
     _fields_ = [("place", ctypes.c_uint64), ("count", ctypes.c_int64)]
 
 
-_Record = TypeVar("_Record", ProfileRow, ProfileEvent)
+_Record = TypeVar("_Record", ProfileRecord, ProfileEvent)
 
 
 def array_of(kind: Any, count: int) -> Any:
@@ -308,9 +308,7 @@ class Context:
     ) -> int:
         """The same for all n directions; the address `direction` is scratch."""
         return running(
-            self._library.ulam_run_hessian(
-                self.address, entry, bound, theta, n, direction, gradient, hessian, jacobian
-            )
+            self._library.ulam_run_hessian(self.address, entry, bound, theta, n, direction, gradient, hessian, jacobian)
         )
 
     def repeat_gradient(
@@ -325,9 +323,7 @@ class Context:
         return running(status), time.thread_time() - start
 
     def run_constrain(self, entry: int, bound: int, theta: int, out: int, include_tp: bool, include_gq: bool) -> int:
-        return running(
-            self._library.ulam_run_constrain(self.address, entry, bound, theta, out, include_tp, include_gq)
-        )
+        return running(self._library.ulam_run_constrain(self.address, entry, bound, theta, out, include_tp, include_gq))
 
     def run_unconstrain(self, entry: int, bound: int, constrained: int, theta: int) -> int:
         return running(self._library.ulam_run_unconstrain(self.address, entry, bound, constrained, theta))
@@ -387,9 +383,9 @@ class Context:
     def reset_profile(self) -> None:
         self._library.ulam_profile_reset(self.address)
 
-    def profile_rows(self) -> list[ProfileRow]:
+    def profile_rows(self) -> list[ProfileRecord]:
         """The nodes of all trees, parents first."""
-        return _records(self._library.ulam_profile_rows, self.address, ProfileRow)
+        return _records(self._library.ulam_profile_rows, self.address, ProfileRecord)
 
     def profile_events(self) -> list[ProfileEvent]:
         """The last passes through regions, in the order of their ends."""

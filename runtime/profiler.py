@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ulam.runtime.native import Context, ProfileEvent, library
-from ulam.runtime.native import ProfileRow as Recorded
+from ulam.runtime.native import ProfileRecord as Recorded
 
 PHASES = ("data", "evaluation", "warm-up", "sampling", "optimization", "generated quantities", "other")
 """What a model was doing; numbered in this order."""

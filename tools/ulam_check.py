@@ -114,7 +114,7 @@ def declarations(program: ast.Program, name: str) -> dict[str, Any]:
     return report
 
 
-def _declared(block: ast.Block | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def _declared(block: ast.BlockStatement | None) -> Iterator[tuple[str, dict[str, Any]]]:
     from ulam.frontend import ast
 
     for statement in block.statements if block is not None else ():

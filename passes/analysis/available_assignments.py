@@ -15,14 +15,14 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.analysis.data_flow import composed, solve_sets
-from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables, members
+from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.variable_form import LAZY, LOOPS, is_tree
 
 _CHANGES = frozenset[type]((stan.AssignOp, stan.DeclareOp, stan.ProfileOp))
 _REPEATABLE = Effect.READS_VAR | Effect.THROWS
 
 
-class Expression(NamedTuple):
+class RightHandSide(NamedTuple):
     """A right-hand side: its ops in order of evaluation, the variables that it reads, the values from outside."""
 
     ops: tuple[Operation, ...]
@@ -30,15 +30,15 @@ class Expression(NamedTuple):
     outside: tuple[SSAValue, ...]
 
 
-class Candidate(NamedTuple):
+class SubstitutionCandidate(NamedTuple):
     """An assignment that may be substituted."""
 
     assignment: stan.AssignOp
     variable: int
-    expression: Expression
+    expression: RightHandSide
 
 
-def expression_of(value: SSAValue, variables: Variables, calls: CallEffects, limit: int) -> Expression | None:
+def expression_of(value: SSAValue, variables: Variables, calls: CallEffects, limit: int) -> RightHandSide | None:
     """The tree of ops that compute a value; None if it has effects, lazy operands or more than `limit` ops.
 
     All ops stand in the block of the value, so that one place is the place of them all.
@@ -66,7 +66,7 @@ def expression_of(value: SSAValue, variables: Variables, calls: CallEffects, lim
         ops.append(op)
         pending += op.operands
     unique = dict.fromkeys(reversed(ops))
-    return Expression(tuple(unique), reads, tuple(outside))
+    return RightHandSide(tuple(unique), reads, tuple(outside))
 
 
 class AvailableAssignments:
@@ -78,10 +78,10 @@ class AvailableAssignments:
         variables: Variables,
         calls: CallEffects,
         limit: int,
-        wanted: Callable[[stan.AssignOp, Expression], bool],
+        wanted: Callable[[stan.AssignOp, RightHandSide], bool],
     ) -> None:
         self.variables = variables
-        self.candidates: list[Candidate] = []
+        self.candidates: list[SubstitutionCandidate] = []
         self._number: dict[Operation, int] = {}
         self._spoiled_by: list[int] = [0] * len(variables)  # variable → candidates that an assignment to it ends
         self._of_header: dict[Operation, int] = {}  # loop → candidates that its next iteration ends
@@ -96,7 +96,7 @@ class AvailableAssignments:
         self.before = solve_sets(graph, effects, intersect=True, everything=everything).before
 
     def _add(
-        self, op: stan.AssignOp, calls: CallEffects, limit: int, wanted: Callable[[stan.AssignOp, Expression], bool]
+        self, op: stan.AssignOp, calls: CallEffects, limit: int, wanted: Callable[[stan.AssignOp, RightHandSide], bool]
     ) -> None:
         variable = self.variables.find(op.var)
         if variable is None:
@@ -108,7 +108,7 @@ class AvailableAssignments:
             return
         bit = 1 << len(self.candidates)
         self._number[op] = len(self.candidates)
-        self.candidates.append(Candidate(op, variable, expression))
+        self.candidates.append(SubstitutionCandidate(op, variable, expression))
         self._spoiled_by[variable] |= bit
         for read in members(expression.reads):
             self._spoiled_by[read] |= bit
@@ -119,7 +119,7 @@ class AvailableAssignments:
         if any(not isinstance(inner, stan.ReadOp | stan.ConstantOp | stan.PromoteOp) for inner in expression.ops):
             self._of_profiles |= bit
 
-    def ended_at_entry(self, node: Node) -> int:
+    def ended_at_entry(self, node: FlowNode) -> int:
         """Candidates that do not pass from the predecessors into a node."""
         ended = self._of_header.get(node.header_of, 0) if node.header_of is not None else 0
         return ended | self._of_profiles if isinstance(node.after, stan.ProfileOp) else ended
@@ -138,7 +138,7 @@ class AvailableAssignments:
             return 0, self._spoiled_by[self.variables.number(op.results[0])]
         return 0, self._of_profiles
 
-    def holding(self, node: Node) -> int:
+    def holding(self, node: FlowNode) -> int:
         """Candidates that hold at the first op of a node; none where control never comes."""
         if node.number not in self._reached:
             return 0
@@ -146,7 +146,7 @@ class AvailableAssignments:
         assert state is not None
         return state & ~self.ended_at_entry(node)
 
-    def of_variable(self, held: int, variable: SSAValue) -> Candidate | None:
+    def of_variable(self, held: int, variable: SSAValue) -> SubstitutionCandidate | None:
         """The assignment, among those that hold, that gave a variable its value."""
         number = self.variables.find(variable)
         if number is None:
@@ -157,7 +157,7 @@ class AvailableAssignments:
         return None
 
 
-def _reads_are_current(assignment: stan.AssignOp, expression: Expression) -> bool:
+def _reads_are_current(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
     """Whether no assignment lies between the reads of an expression and the assignment of its value."""
     first = expression.ops[0] if expression.ops else assignment
     op: Operation | None = assignment.prev_op

@@ -25,8 +25,8 @@ from xdsl.ir import Block, Operation
 
 from ulam.dialects import stan
 from ulam.passes.analysis.data_flow import Solution, solve_sets
-from ulam.passes.analysis.expressions import Expression, Expressions, is_lazy, loop_ranges, stores_in
-from ulam.passes.analysis.flow_graph import Node, members
+from ulam.passes.analysis.expressions import Expressions, NumberedExpression, is_lazy, loop_ranges, stores_in
+from ulam.passes.analysis.flow_graph import FlowNode, members
 from ulam.passes.variable_form import literal_of
 
 _FAR = 64  # nodes that are looked at to find where an inserted expression would have been computed
@@ -43,7 +43,7 @@ class Loop:
     op: Operation
     first: int
     end: int
-    decides: Node
+    decides: FlowNode
     changed: int
     blocked: int
     leaves_elsewhere: bool
@@ -74,7 +74,7 @@ def find_loops(found: Expressions) -> list[Loop]:
     return loops
 
 
-def _blocked(found: Expressions, node: Node) -> int:
+def _blocked(found: Expressions, node: FlowNode) -> int:
     """The candidates that cannot be computed before a node instead of after it."""
     sets = found.sets[node.number]
     return sets.killed | (found.throwing if sets.ordered else 0)
@@ -173,7 +173,7 @@ class CodeMotion:
 
     # ------------------------------------------------------------ where to insert
 
-    def _earliest(self, node: Node, successor: Node) -> int:
+    def _earliest(self, node: FlowNode, successor: FlowNode) -> int:
         blocked = _blocked(self.found, node)
         movable = self.anticipated.after[node.number] or 0
         here = self.anticipated.before[successor.number] or 0
@@ -214,7 +214,7 @@ class CodeMotion:
 
     def _place_all(self) -> None:
         nodes = self.found.graph.nodes
-        placed: list[tuple[Node, bool, int]] = []
+        placed: list[tuple[FlowNode, bool, int]] = []
         impossible = 0
         for (number, to), bits in self._on_edge.items():
             if not bits:
@@ -231,7 +231,7 @@ class CodeMotion:
         for node, at_end, bits in placed:
             (self.at_end if at_end else self.at_start)[node.number] |= bits & ~impossible
 
-    def _place(self, node: Node, successor: Node) -> tuple[Node, bool] | None:
+    def _place(self, node: FlowNode, successor: FlowNode) -> tuple[FlowNode, bool] | None:
         """Where to put what is inserted between two nodes: a node, and whether at its end."""
         if len(node.successors) == 1 and stores_in(node.block) and not self.found.sets[node.number].barrier:
             return node, True
@@ -239,7 +239,7 @@ class CodeMotion:
             return successor, False
         return None
 
-    def _fails_there(self, expression: Expression, node: Node, at_end: bool) -> bool:
+    def _fails_there(self, expression: NumberedExpression, node: FlowNode, at_end: bool) -> bool:
         """Whether an inserted expression fails in the place of the program where it would have failed: there is one."""
         location = expression.op.location
         pending = list(node.successors) if at_end else [node]
@@ -258,7 +258,7 @@ class CodeMotion:
                 return False
         return True
 
-    def _first_occurrence(self, expression: Expression, node: Node) -> Operation | None:
+    def _first_occurrence(self, expression: NumberedExpression, node: FlowNode) -> Operation | None:
         if is_lazy(node.block):
             return None
         if node.number not in self._first_in:
@@ -326,7 +326,7 @@ class CodeMotion:
 
     # ------------------------------------------------------------ what is read
 
-    def insertions(self, bits: int, held: int, live: int) -> tuple[list[Expression], int]:
+    def insertions(self, bits: int, held: int, live: int) -> tuple[list[NumberedExpression], int]:
         """What to store, in this order, where `bits` are inserted; and what is live before that.
 
         Stored is what is live afterwards, and what would otherwise be computed twice here.
@@ -336,7 +336,7 @@ class CodeMotion:
         if not roots:
             return [], live
         needed = 0
-        stored: list[Expression] = []
+        stored: list[NumberedExpression] = []
         demand = {found.candidates[bit].number: 1 for bit in members(roots)}
         heap = sorted(-number for number in demand)
         while heap:
@@ -402,7 +402,7 @@ class CodeMotion:
                 found.update(expression.bit for expression in inserted)
         return found
 
-    def _accesses(self, node: Node) -> list[tuple[Operation, int]]:
+    def _accesses(self, node: FlowNode) -> list[tuple[Operation, int]]:
         """The occurrences of candidates that read or could store their value."""
         stores = stores_in(node.block)
         accesses: list[tuple[Operation, int]] = []

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 from xdsl.ir import Operation
 
-from ulam.passes.analysis.flow_graph import FlowGraph, Node
+from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode
 
 Step = Callable[[Operation], tuple[int, int]]
 """The facts that an op makes hold, and those that it ends, as bits: behind it `facts & ~ended | made` hold."""
@@ -36,11 +36,11 @@ class Analysis(Protocol[State]):
         """What holds where two paths meet."""
         ...
 
-    def transfer(self, node: Node, state: State) -> State:
+    def transfer(self, node: FlowNode, state: State) -> State:
         """What holds after a node's ops (backward: before them)."""
         ...
 
-    def along(self, node: Node, successor: int, state: State) -> State | None:
+    def along(self, node: FlowNode, successor: int, state: State) -> State | None:
         """What holds on the edge to the successor of that position; None if it is never taken. Forward only."""
         ...
 
@@ -92,7 +92,7 @@ def solve(
     return Solution(before, after)
 
 
-def _following(node: Node, backward: bool) -> list[Node]:
+def _following(node: FlowNode, backward: bool) -> list[FlowNode]:
     return node.predecessors if backward else node.successors
 
 

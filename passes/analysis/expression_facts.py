@@ -12,26 +12,26 @@ from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
 from ulam.passes.analysis.expressions import Expressions, evaluated
-from ulam.passes.analysis.flow_graph import FlowGraph, Node, members
+from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, members
 from ulam.passes.variable_form import is_statement
 
 LEAST_COST = 8
 """Of the candidates; the default of lazy-code-motion."""
 
-Step = Callable[[CodeMotion, Node, Operation, int], int]
+Step = Callable[[CodeMotion, FlowNode, Operation, int], int]
 
 
-def available_step(motion: CodeMotion, node: Node, op: Operation, state: int) -> int:
+def available_step(motion: CodeMotion, node: FlowNode, op: Operation, state: int) -> int:
     """What is available after an op."""
     return state & ~_killed(motion, node, op) | _computed(motion, node, op)
 
 
-def postponable_step(motion: CodeMotion, node: Node, op: Operation, state: int) -> int:
+def postponable_step(motion: CodeMotion, node: FlowNode, op: Operation, state: int) -> int:
     """What can still be postponed after an op."""
     return state & ~_computed(motion, node, op)
 
 
-def anticipated_step(motion: CodeMotion, node: Node, op: Operation, state: int) -> int:
+def anticipated_step(motion: CodeMotion, node: FlowNode, op: Operation, state: int) -> int:
     """What is anticipated before an op."""
     found = motion.found
     if op not in found.occurrence_of and int(found.calls.of(op)) & found.ordered_effects(node):
@@ -39,7 +39,7 @@ def anticipated_step(motion: CodeMotion, node: Node, op: Operation, state: int) 
     return state & ~_killed(motion, node, op) | _computed(motion, node, op)
 
 
-def used_step(motion: CodeMotion, node: Node, op: Operation, state: int) -> int:
+def used_step(motion: CodeMotion, node: FlowNode, op: Operation, state: int) -> int:
     """Whose stored value is read later, before an op."""
     if op in motion.gone:
         return state
@@ -48,13 +48,13 @@ def used_step(motion: CodeMotion, node: Node, op: Operation, state: int) -> int:
     return state | 1 << motion.redundant[op] if op in motion.redundant else state
 
 
-def _computed(motion: CodeMotion, node: Node, op: Operation) -> int:
+def _computed(motion: CodeMotion, node: FlowNode, op: Operation) -> int:
     occurrence = motion.found.occurrence_of.get(op)
     bit = -1 if occurrence is None or op in motion.found.fixed else occurrence.expression.bit
     return 1 << bit if bit >= 0 else 0
 
 
-def _killed(motion: CodeMotion, node: Node, op: Operation) -> int:
+def _killed(motion: CodeMotion, node: FlowNode, op: Operation) -> int:
     return motion.found.killed_by(op)[0] if op not in motion.found.occurrence_of else 0
 
 

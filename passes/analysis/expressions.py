@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.analysis.expression_cost import own_cost
-from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables, members
+from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.variable_form import EXITS, LAZY, LOOPS, Variable, errors_are_retold, is_global, is_tree
 from ulam.passes.walk import ops_within
 
@@ -35,7 +35,7 @@ _HIGHEST_COST = 1_000_000
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Expression:
+class NumberedExpression:
     """`operands`: numbers of the operands; from `lazy` on, those of the regions of a lazy op.
 
     `op`: its first occurrence. `term`: a density, or a sum that has one as a summand (`DensityTerms`). `bit`: its place
@@ -61,7 +61,7 @@ class Occurrence:
     `statement`: the number of the statement that it belongs to.
     """
 
-    expression: Expression
+    expression: NumberedExpression
     statement: int
     position: int
     first: int
@@ -78,7 +78,7 @@ class Occurrence:
 class _Argument:
     """A block argument as an operand."""
 
-    expression: Expression
+    expression: NumberedExpression
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ class DensityTerms:
                 self._functions.add(name)
                 pending += callers.get(name, ())
 
-    def is_term(self, op: Operation, parts: Sequence[Expression]) -> bool:
+    def is_term(self, op: Operation, parts: Sequence[NumberedExpression]) -> bool:
         """Whether an op with these operands is such a term."""
         if op.results[0].type != stan.REAL:
             return False
@@ -175,13 +175,13 @@ class Expressions:
         self.calls = calls
         self.least_cost = least_cost
         self.variables = Variables(graph)
-        self.expressions: list[Expression] = []
-        self.candidates: list[Expression] = []
+        self.expressions: list[NumberedExpression] = []
+        self.candidates: list[NumberedExpression] = []
         self.occurrence_of: dict[Operation, Occurrence] = {}
         self.everything = self.throwing = 0
         self.readers: dict[SSAValue | str | int, int] = {}
         self.fixed: set[Operation] = set()
-        self._numbers: dict[object, Expression] = {}
+        self._numbers: dict[object, NumberedExpression] = {}
         self._arguments: dict[SSAValue, _Argument] = {}
         self._leaf_of: dict[int, SSAValue | str | int] = {}
         self._statements = 0
@@ -284,7 +284,7 @@ class Expressions:
             cost = min(own_cost(op) + sum(part.cost for part in parts), _HIGHEST_COST)
             term = self._terms is not None and self._terms.is_term(op, parts)
             expression = self._add(
-                key, Expression(len(self.expressions), op, tuple(operands), lazy, cost, throws, term)
+                key, NumberedExpression(len(self.expressions), op, tuple(operands), lazy, cost, throws, term)
             )
             if cls is stan.ReadOp:
                 self._leaf_of[expression.number] = self.variable_key(op.operands[0])
@@ -292,7 +292,7 @@ class Expressions:
         expression.in_loop |= in_loop
         self.occurrence_of[op] = Occurrence(expression, statement, position, first, size, effects)
 
-    def _add(self, key: object, expression: Expression) -> Expression:
+    def _add(self, key: object, expression: NumberedExpression) -> NumberedExpression:
         self.expressions.append(expression)
         self._numbers[key] = expression
         return expression
@@ -306,7 +306,7 @@ class Expressions:
         if argument is None:
             parent = owner.parent_op()
             assert parent is not None
-            expression = self._add(value, Expression(len(self.expressions), parent, (), 0, 0, False, False))
+            expression = self._add(value, NumberedExpression(len(self.expressions), parent, (), 0, 0, False, False))
             self._leaf_of[expression.number] = value
             argument = self._arguments[value] = _Argument(expression)
         return argument
@@ -391,7 +391,7 @@ class Expressions:
                 killed |= self.readers.get(self.variable_key(value), 0)
         return killed, False
 
-    def _sets_of(self, node: Node) -> NodeSets:
+    def _sets_of(self, node: FlowNode) -> NodeSets:
         found = NodeSets()
         if node.number not in self.reached:
             return found
@@ -429,17 +429,17 @@ class Expressions:
     def _has_ordered_operand(self, op: Operation) -> bool:
         return any(region.block in self._ordered_in for region in op.regions)
 
-    def ordered_effects(self, node: Node) -> int:
+    def ordered_effects(self, node: FlowNode) -> int:
         """The effects in a node that expressions that may throw must not cross."""
         return int(Effect.PRINTS | Effect.DRAWS | Effect.PROFILES | (0 if self.is_retold(node) else Effect.THROWS))
 
-    def is_retold(self, node: Node) -> bool:
+    def is_retold(self, node: FlowNode) -> bool:
         """Whether the texts of errors come from the program as it was written, so that errors may change places."""
         parent = node.block.parent_op()
         return parent is not None and errors_are_retold(parent)
 
 
-def evaluated(node: Node) -> Iterator[Operation]:
+def evaluated(node: FlowNode) -> Iterator[Operation]:
     """The ops of a node where their results are known: lazy ones after their regions."""
     if node.after is not None and type(node.after) in _LAZY:
         yield node.after

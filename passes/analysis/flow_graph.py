@@ -30,7 +30,7 @@ _FORKS = ("model", "generated_quantities")
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class FlowNode:
     """Ops evaluated one after the other. `block`: where they stand, and where more could.
 
     `header_of`: the loop whose next iteration begins here. `after`: the op with regions that ended just before.
@@ -39,8 +39,8 @@ class Node:
     number: int
     block: Block
     ops: list[Operation] = field(default_factory=list[Operation])
-    successors: list[Node] = field(default_factory=list["Node"])
-    predecessors: list[Node] = field(default_factory=list["Node"])
+    successors: list[FlowNode] = field(default_factory=list["FlowNode"])
+    predecessors: list[FlowNode] = field(default_factory=list["FlowNode"])
     header_of: Operation | None = None
     after: Operation | None = None
 
@@ -50,10 +50,10 @@ class FlowGraph:
 
     def __init__(self, root: stan.FuncOp | stan.ProgramOp | stan.BlockOp) -> None:
         self.root = root
-        self.nodes: list[Node] = []
-        self._returns: list[Node] = []
-        self._loops: list[tuple[list[Node], list[Node]]] = []  # per loop around: nodes that break, that continue
-        self.entry: Node
+        self.nodes: list[FlowNode] = []
+        self._returns: list[FlowNode] = []
+        self._loops: list[tuple[list[FlowNode], list[FlowNode]]] = []  # per loop: nodes that break, that continue
+        self.entry: FlowNode
         if isinstance(root, stan.FuncOp | stan.BlockOp):
             self.entry = self._new(root.regions[0].block)
             ends = [self._region(self.entry)]
@@ -64,10 +64,10 @@ class FlowGraph:
             if node is not None:
                 _connect(node, self.exit)
 
-    def _blocks(self, program: stan.ProgramOp) -> list[Node | None]:
+    def _blocks(self, program: stan.ProgramOp) -> list[FlowNode | None]:
         blocks = [op for op in program.body.block.ops if isinstance(op, stan.BlockOp)]
-        last: Node | None = None
-        ends: list[Node | None] = []
+        last: FlowNode | None = None
+        ends: list[FlowNode | None] = []
         for op in blocks:
             start = self._new(op.body.block)
             if last is None:
@@ -96,15 +96,15 @@ class FlowGraph:
 
     # ------------------------------------------------------------ one region
 
-    def _new(self, block: Block, *predecessors: Node | None) -> Node:
-        node = Node(len(self.nodes), block)
+    def _new(self, block: Block, *predecessors: FlowNode | None) -> FlowNode:
+        node = FlowNode(len(self.nodes), block)
         self.nodes.append(node)
         for predecessor in predecessors:
             if predecessor is not None:
                 _connect(predecessor, node)
         return node
 
-    def _region(self, node: Node) -> Node | None:
+    def _region(self, node: FlowNode) -> FlowNode | None:
         """The nodes of `node.block`; the one at whose end control leaves it downwards, None if it never does."""
         current = node
         for op in node.block.ops:
@@ -116,14 +116,14 @@ class FlowGraph:
                 current = self._compound(op, current)
         return current
 
-    def _ways_out(self, op: Operation) -> list[Node]:
+    def _ways_out(self, op: Operation) -> list[FlowNode]:
         """The nodes that leave what a break, continue or return leaves, in the same way."""
         if isinstance(op, stan.ReturnOp):
             return self._returns
         breaks, continues = self._loops[-1]
         return breaks if isinstance(op, stan.BreakOp) else continues
 
-    def _compound(self, op: Operation, before: Node) -> Node:
+    def _compound(self, op: Operation, before: FlowNode) -> FlowNode:
         """The nodes of an op with regions; the one after it."""
         assert op.parent is not None
         if isinstance(op, LOOPS):
@@ -135,7 +135,7 @@ class FlowGraph:
         after.after = op
         return after
 
-    def _loop(self, op: Operation, before: Node) -> Node:
+    def _loop(self, op: Operation, before: FlowNode) -> FlowNode:
         assert op.parent is not None
         self._loops.append(([], []))
         header = self._new(op.regions[0].block, before)
@@ -157,7 +157,7 @@ class FlowGraph:
         return after
 
 
-def _connect(node: Node, successor: Node) -> None:
+def _connect(node: FlowNode, successor: FlowNode) -> None:
     node.successors.append(successor)
     successor.predecessors.append(node)
 

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes.analysis.data_flow import Solution, solve
-from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables
+from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables
 from ulam.passes.analysis.literals import Literal, evaluate, same_literal
 from ulam.passes.analysis.live_variables import live_variables
 from ulam.passes.variable_form import literal_of
@@ -44,7 +44,7 @@ class KnownConstants:
             return one
         return {n: v for n, v in one.items() if n in other and same_literal(v, other[n])}
 
-    def transfer(self, node: Node, state: Constants) -> Constants:
+    def transfer(self, node: FlowNode, state: Constants) -> Constants:
         result: Constants | None = None
         if node.after is not None and node.after.results:
             self.values[node.after.results[0]] = self._lazy(node.after)
@@ -72,7 +72,7 @@ class KnownConstants:
             result = {number: value for number, value in result.items() if live >> number & 1}
         return result
 
-    def along(self, node: Node, successor: int, state: Constants) -> Constants | None:
+    def along(self, node: FlowNode, successor: int, state: Constants) -> Constants | None:
         if len(node.successors) < 2:
             return state
         if node.header_of is not None and not isinstance(node.header_of, stan.WhileOp):
@@ -139,7 +139,7 @@ class KnownConstants:
 
 def _users_of_values(graph: FlowGraph) -> list[set[int]]:
     """Of each node the others that look at the values of its expressions: where lazy operands and loops end a node."""
-    home: dict[Operation | Block, Node] = {op: node for node in graph.nodes for op in node.ops if op.results}
+    home: dict[Operation | Block, FlowNode] = {op: node for node in graph.nodes for op in node.ops if op.results}
     home |= {node.after: node for node in graph.nodes if node.after is not None and node.after.results}
     users: list[set[int]] = [set() for _ in graph.nodes]
     for node in graph.nodes:

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Form:
+class LinearForm:
     """`constant + sum of count * atom`."""
 
     constant: int
     terms: frozenset[tuple[Hashable, int]] = frozenset()
 
-    def plus(self, other: Form, factor: int = 1) -> Form:
+    def plus(self, other: LinearForm, factor: int = 1) -> LinearForm:
         """`self + factor * other`."""
         counts = dict(self.terms)
         for atom, count in other.terms:
             counts[atom] = counts.get(atom, 0) + factor * count
         terms = frozenset((atom, count) for atom, count in counts.items() if count)
-        return Form(self.constant + factor * other.constant, terms)
+        return LinearForm(self.constant + factor * other.constant, terms)
 
-    def times(self, factor: int) -> Form:
-        return Form(0).plus(self, factor)
-
-
-ONE = Form(1)
+    def times(self, factor: int) -> LinearForm:
+        return LinearForm(0).plus(self, factor)
 
 
-def atom_of(name: Hashable) -> Form:
+ONE = LinearForm(1)
+
+
+def atom_of(name: Hashable) -> LinearForm:
     """The form that is an atom."""
-    return Form(0, frozenset(((name, 1),)))
+    return LinearForm(0, frozenset(((name, 1),)))

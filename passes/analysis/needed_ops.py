@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.stan.effects import takes_any_size
-from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables
+from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables
 from ulam.passes.analysis.live_variables import outputs
 from ulam.passes.analysis.nesting import enclosing
 from ulam.passes.variable_form import DECLARATIONS, DEFINES_VARIABLES, EXITS, LAZY, LOOPS, is_tree
@@ -124,7 +124,7 @@ class NeededOps:
                     changed = True
             changed = changed or len(self.needed) != known
 
-    def _through(self, node: Node, live: int) -> int:
+    def _through(self, node: FlowNode, live: int) -> int:
         for op in reversed(node.ops):
             cls = type(op)
             if cls is stan.AssignOp:

@@ -27,7 +27,7 @@ from ulam.passes.analysis.data_flow import Step, facts_along
 from ulam.passes.analysis.definitions import Definitions, initialized_step, initialized_variables
 from ulam.passes.analysis.expression_facts import EXPRESSION_ANALYSES
 from ulam.passes.analysis.expression_text import expression_text, variable_name
-from ulam.passes.analysis.flow_graph import FlowGraph, Node, Variables, members
+from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.analysis.known_constants import KnownConstants
 from ulam.passes.analysis.live_variables import live_step, live_variables
 from ulam.passes.analysis.needed_ops import NeededOps
@@ -106,7 +106,7 @@ def _is_shown(op: Operation) -> bool:
     return is_statement(op) and not isinstance(op, stan.YieldOp | stan.ConditionOp)
 
 
-def _statements(node: Node) -> Iterator[Operation]:
+def _statements(node: FlowNode) -> Iterator[Operation]:
     return (op for op in node.ops if _is_shown(op))
 
 

@@ -18,7 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan.effects import takes_any_size
 from ulam.passes.analysis.bodies import bodies
-from ulam.passes.analysis.linear_forms import ONE, Form, atom_of
+from ulam.passes.analysis.linear_forms import ONE, LinearForm, atom_of
 from ulam.passes.analysis.nesting import enclosing
 from ulam.passes.analysis.value_sizes import value_sizes
 from ulam.passes.builder import INT_MAX, INT_MIN, MOST_SIZE
@@ -49,8 +49,8 @@ class SizeFacts:
 
     root: Operation
     _uses: dict[Hashable, _Uses] = field(default_factory=dict)
-    _forms: dict[SSAValue, Form] = field(default_factory=dict)
-    _of_variables: dict[Hashable, Form | None] = field(default_factory=dict)
+    _forms: dict[SSAValue, LinearForm] = field(default_factory=dict)
+    _of_variables: dict[Hashable, LinearForm | None] = field(default_factory=dict)
     _minima: dict[Hashable, int] = field(default_factory=dict)
     _maxima: dict[Hashable, int] = field(default_factory=dict)
 
@@ -109,7 +109,7 @@ class SizeFacts:
 
     # ------------------------------------------------------------ ints
 
-    def form(self, value: SSAValue) -> Form:
+    def form(self, value: SSAValue) -> LinearForm:
         """The form of an int; of what is not understood, the value itself is the atom."""
         found = self._forms.get(value)
         if found is None:
@@ -119,13 +119,13 @@ class SizeFacts:
             self._forms[value] = found
         return found
 
-    def _form(self, value: SSAValue) -> Form:
+    def _form(self, value: SSAValue) -> LinearForm:
         op = value.owner
         if isinstance(op, Block):
             return atom_of(value)
         literal = literal_of(value)
         if isinstance(literal, int):
-            return Form(literal)
+            return LinearForm(literal)
         if isinstance(op, stan.ReadOp):
             return self._of_variable(op.operands[0]) or atom_of(value)
         if isinstance(op, (_ADD, _SUB)):
@@ -141,7 +141,7 @@ class SizeFacts:
             return self._measured(op) or atom_of(value)
         return atom_of(value)
 
-    def _of_variable(self, variable: SSAValue) -> Form | None:
+    def _of_variable(self, variable: SSAValue) -> LinearForm | None:
         """The form of a variable that has one value for as long as it is seen."""
         key = self.key(variable)
         if key in self._of_variables:
@@ -159,7 +159,7 @@ class SizeFacts:
         self._of_variables[key] = found
         return found
 
-    def _measured(self, op: stan.CallOp) -> Form | None:
+    def _measured(self, op: stan.CallOp) -> LinearForm | None:
         """`size(x)`, `num_elements(x)`, `rows(x)`, `cols(x)`."""
         sizes = self.sizes(op.operands[0])
         inner = op.operands[0].type
@@ -174,7 +174,7 @@ class SizeFacts:
             return sizes[0]
         return None
 
-    def minimum(self, form: Form) -> int | None:
+    def minimum(self, form: LinearForm) -> int | None:
         """The least value that a form may have, None if nothing is known."""
         least = form.constant
         for atom, count in form.terms:
@@ -186,7 +186,7 @@ class SizeFacts:
             least += count * known
         return least
 
-    def is_exact(self, form: Form) -> bool:
+    def is_exact(self, form: LinearForm) -> bool:
         """Whether an int of this form surely is the sum that the form says: whether it cannot wrap."""
         low = high = form.constant
         for atom, count in form.terms:
@@ -195,14 +195,14 @@ class SizeFacts:
             low, high = low + min(ends), high + max(ends)
         return low >= INT_MIN and high <= INT_MAX
 
-    def gap(self, loop: stan.ForOp) -> Form | None:
+    def gap(self, loop: stan.ForOp) -> LinearForm | None:
         """`upper - lower`, None where one of them may wrap."""
         lower, upper = self.form(loop.lower), self.form(loop.upper)
         return upper.plus(lower, -1) if self.is_exact(lower) and self.is_exact(upper) else None
 
     # ------------------------------------------------------------ sizes
 
-    def sizes(self, container: SSAValue) -> list[Form | None]:
+    def sizes(self, container: SSAValue) -> list[LinearForm | None]:
         """The sizes of a value's dimensions, outermost first: None where they are not known.
 
         Of an expression those that it has if it can be evaluated, see `value_sizes`.
@@ -235,19 +235,19 @@ class SizeFacts:
             and all(self.in_range(index, size) for index, size in zip(assignment.indices, sizes, strict=True))
         )
 
-    def declared_sizes(self, variable: SSAValue) -> list[Form | None]:
+    def declared_sizes(self, variable: SSAValue) -> list[LinearForm | None]:
         """The sizes of a variable, as declared."""
         assert isinstance(variable.type, stan.VarType)
         rank = stan.dimensions(variable.type.element)
         declaration = self.declaration(variable)
         if declaration is None:
             return [None] * rank
-        sizes: list[Form | None] = [self.form(size) for size in declaration.sizes]
+        sizes: list[LinearForm | None] = [self.form(size) for size in declaration.sizes]
         if len(sizes) == rank - 1 and declaration.constraint.data in _MATRIX_OF_ONE_SIZE:
             sizes.append(sizes[-1])
         return sizes if len(sizes) == rank else [None] * rank
 
-    def in_range(self, index: SSAValue, size: Form | None) -> bool:
+    def in_range(self, index: SSAValue, size: LinearForm | None) -> bool:
         """Whether an index is surely from 1 to `size`: a literal, or the variable of a loop around it."""
         if size is None:
             return False
@@ -259,12 +259,12 @@ class SizeFacts:
                 continue
             if self.gap(loop) is None:
                 return False
-            variable = Form(0, frozenset(((atom, 1),)))
+            variable = LinearForm(0, frozenset(((atom, 1),)))
             lowest = lowest.plus(variable, -1).plus(self.form(loop.lower))
             highest = highest.plus(variable, -1).plus(self.form(loop.upper))
         return self.is_at_least(lowest, ONE) and self.is_at_least(size, highest)
 
-    def is_at_least(self, form: Form, other: Form) -> bool:
+    def is_at_least(self, form: LinearForm, other: LinearForm) -> bool:
         """Whether `form >= other` for sure, as sums that do not wrap."""
         least = self.minimum(form.plus(other, -1))
         return least is not None and least >= 0

@@ -8,7 +8,7 @@ from typing import Protocol
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.analysis.linear_forms import ONE, Form
+from ulam.passes.analysis.linear_forms import ONE, LinearForm
 
 _ELEMENTWISE = ("+", "-", ".*", "./", ".^")
 
@@ -16,11 +16,11 @@ _ELEMENTWISE = ("+", "-", ".*", "./", ".^")
 class KnownSizes(Protocol):
     """What is asked about operands; see `sizes.SizeFacts`."""
 
-    def form(self, value: SSAValue) -> Form: ...
-    def sizes(self, container: SSAValue) -> list[Form | None]: ...
+    def form(self, value: SSAValue) -> LinearForm: ...
+    def sizes(self, container: SSAValue) -> list[LinearForm | None]: ...
 
 
-def value_sizes(facts: KnownSizes, op: Operation) -> list[Form | None]:
+def value_sizes(facts: KnownSizes, op: Operation) -> list[LinearForm | None]:
     """The sizes of a container that `op` computes, outermost first; empty if they are not understood."""
     symbol: str | None = getattr(op, "SYMBOL", None)
     if isinstance(op, stan.CallOp):
@@ -30,7 +30,7 @@ def value_sizes(facts: KnownSizes, op: Operation) -> list[Form | None]:
     if isinstance(op, stan.ArrayOp | stan.RowVectorOp):
         return _of_literal(facts, op)
     if isinstance(op, stan.LiteralOp):
-        return [Form(size) for size in op.shape]
+        return [LinearForm(size) for size in op.shape]
     if isinstance(op, stan.PromoteOp) or (symbol in ("-", "+") and len(op.operands) == 1):
         return facts.sizes(op.operands[0])
     if symbol == "'":
@@ -42,9 +42,9 @@ def value_sizes(facts: KnownSizes, op: Operation) -> list[Form | None]:
     return []
 
 
-def _of_first(facts: KnownSizes, op: Operation) -> list[Form | None]:
+def _of_first(facts: KnownSizes, op: Operation) -> list[LinearForm | None]:
     """The sizes of whichever container among the operands has known ones: they must be equal."""
-    found: list[Form | None] = []
+    found: list[LinearForm | None] = []
     for operand in op.operands:
         if stan.dimensions(operand.type) == stan.dimensions(op.results[0].type):
             found = facts.sizes(operand)
@@ -53,7 +53,7 @@ def _of_first(facts: KnownSizes, op: Operation) -> list[Form | None]:
     return found
 
 
-def _of_product(facts: KnownSizes, left: SSAValue, right: SSAValue) -> list[Form | None]:
+def _of_product(facts: KnownSizes, left: SSAValue, right: SSAValue) -> list[LinearForm | None]:
     if not stan.dimensions(left.type):
         return facts.sizes(right)
     if not stan.dimensions(right.type):
@@ -63,10 +63,10 @@ def _of_product(facts: KnownSizes, left: SSAValue, right: SSAValue) -> list[Form
     return rows + columns
 
 
-def _of_index(facts: KnownSizes, op: stan.IndexOp) -> list[Form | None]:
+def _of_index(facts: KnownSizes, op: stan.IndexOp) -> list[LinearForm | None]:
     sizes = facts.sizes(op.value)
     operands = iter(op.indices)
-    found: list[Form | None] = []
+    found: list[LinearForm | None] = []
     for position, size in enumerate(sizes):
         kind = op.kinds.data[position].data if position < len(op.kinds.data) else "all"
         if kind == "single":
@@ -82,19 +82,19 @@ def _of_index(facts: KnownSizes, op: stan.IndexOp) -> list[Form | None]:
     return found
 
 
-def _of_literal(facts: KnownSizes, op: Operation) -> list[Form | None]:
+def _of_literal(facts: KnownSizes, op: Operation) -> list[LinearForm | None]:
     if not op.operands:
         return []
-    return [Form(len(op.operands)), *facts.sizes(op.operands[0])]
+    return [LinearForm(len(op.operands)), *facts.sizes(op.operands[0])]
 
 
 # ---------------------------------------------------------------- functions
 
 
-def _filled(count: int) -> Callable[[KnownSizes, stan.CallOp], list[Form | None]]:
+def _filled(count: int) -> Callable[[KnownSizes, stan.CallOp], list[LinearForm | None]]:
     """Of a function whose last `count` arguments are the sizes; 0: all but the first."""
 
-    def sizes(facts: KnownSizes, op: stan.CallOp) -> list[Form | None]:
+    def sizes(facts: KnownSizes, op: stan.CallOp) -> list[LinearForm | None]:
         given = list(op.operands)[-count:] if count else list(op.operands)[1:]
         inner = [] if count else facts.sizes(op.operands[0])
         return [*(facts.form(size) for size in given), *inner]
@@ -102,11 +102,11 @@ def _filled(count: int) -> Callable[[KnownSizes, stan.CallOp], list[Form | None]
     return sizes
 
 
-def _appended(facts: KnownSizes, op: stan.CallOp) -> list[Form | None]:
+def _appended(facts: KnownSizes, op: stan.CallOp) -> list[LinearForm | None]:
     """Of `append_row` and `append_col` of vectors and scalars."""
     if stan.dimensions(op.results[0].type) != 1:
         return []
-    total = Form(0)
+    total = LinearForm(0)
     for operand in op.operands:
         size = facts.sizes(operand)[0] if stan.dimensions(operand.type) else ONE
         if size is None:
@@ -115,12 +115,12 @@ def _appended(facts: KnownSizes, op: stan.CallOp) -> list[Form | None]:
     return [total]
 
 
-def _of_argument(position: int) -> Callable[[KnownSizes, stan.CallOp], list[Form | None]]:
+def _of_argument(position: int) -> Callable[[KnownSizes, stan.CallOp], list[LinearForm | None]]:
     """Of a function whose result has the sizes of one of its arguments."""
     return lambda facts, op: facts.sizes(op.operands[position])
 
 
-_FUNCTIONS: dict[str, Callable[..., list[Form | None]]] = {
+_FUNCTIONS: dict[str, Callable[..., list[LinearForm | None]]] = {
     "rep_vector": _filled(1), "rep_row_vector": _filled(1), "rep_matrix": _filled(2), "rep_array": _filled(0),
     "zeros_vector": _filled(1), "ones_vector": _filled(1), "zeros_row_vector": _filled(1),
     "ones_row_vector": _filled(1), "append_row": _appended, "append_col": _appended,
@@ -130,7 +130,7 @@ _FUNCTIONS: dict[str, Callable[..., list[Form | None]]] = {
 _SAME_LENGTH = frozenset(("to_vector", "to_row_vector", "to_array_1d"))
 
 
-def _of_call(facts: KnownSizes, op: stan.CallOp) -> list[Form | None]:
+def _of_call(facts: KnownSizes, op: stan.CallOp) -> list[LinearForm | None]:
     name = op.callee.data
     if op.user is not None:
         return []

@@ -13,7 +13,7 @@ from ulam.passes.analysis.free_values import free_values
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import RECORD, Derivative, Derivatives
-from ulam.passes.autodiff.frames import Frame, pop_record
+from ulam.passes.autodiff.frames import ReverseFrame, pop_record
 from ulam.passes.autodiff.sweeps import ReverseMode
 
 
@@ -76,7 +76,7 @@ class _Split:
         scalars = derivative.of_type(results, derivative.results, scalar=True)
         arguments = derivative.of_type(formals, derivative.operands, scalar=True)
         back = Block(arg_types=[RECORD, *(f64 for _ in scalars)])
-        frame = Frame(block, back, None, replay=True, loop=mode.function)
+        frame = ReverseFrame(block, back, None, replay=True, loop=mode.function)
         with builder.inside(back):
             self._guard(back)
             for n, adjoint in zip(scalars, back.args[1:], strict=True):
@@ -94,7 +94,7 @@ class _Split:
         guard = next(op for op in self.mode.entry.ops if isinstance(op, rt.StackGuardOp))
         back.add_op(guard.clone())
 
-    def _forward(self, end: Operation, frame: Frame) -> None:
+    def _forward(self, end: Operation, frame: ReverseFrame) -> None:
         """Pushes the record at the end of the forward version, and pops it at the start of the reverse one."""
         block = self.mode.entry
         values = [value for value, _ in frame.pushed]

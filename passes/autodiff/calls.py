@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ulam.passes.autodiff.activity import Activity, is_real
-from ulam.passes.autodiff.frames import Frame
+from ulam.passes.autodiff.frames import ReverseFrame
 from ulam.passes.builder import BUFFER_REAL
 from ulam.passes.errors import NotSupportedError
 
@@ -95,7 +95,7 @@ def call_forward(op: func.CallOp, derivative: Derivative, shadows: dict[SSAValue
     return [*(op.results[n].type for n in made), RECORD]
 
 
-def reverse_call(mode: ReverseMode, frame: Frame, op: Operation) -> None:
+def reverse_call(mode: ReverseMode, frame: ReverseFrame, op: Operation) -> None:
     """The reverse of a call: a call of the reverse version."""
     call = mode.shadows.calls.get(op)
     if call is None:

@@ -27,7 +27,7 @@ _CHEAP_MATH = frozenset({"square", "abs", "fabs", "fma"})
 
 
 @dataclass(eq=False)
-class Frame:
+class ReverseFrame:
     """The reverse code of one forward block, `source`, being written to `block`.
 
     `adjoints`: scalar value → its adjoint so far. `replay`: the reverse code runs after, and apart from, `source`.
@@ -36,7 +36,7 @@ class Frame:
 
     source: Block
     block: Block
-    parent: Frame | None
+    parent: ReverseFrame | None
     replay: bool = False
     loop: Operation | None = None
     position: SSAValue | None = None
@@ -94,10 +94,10 @@ class Keeper:
         self.builder = builder
         self.memory = memory
 
-    def need(self, value: SSAValue, frame: Frame) -> SSAValue:
+    def need(self, value: SSAValue, frame: ReverseFrame) -> SSAValue:
         """`value`, a value of the forward sweep, for use in the code of `frame`."""
         home = block_of(value)
-        current: Frame | None = frame
+        current: ReverseFrame | None = frame
         while current is not None and not (current.replay and current.source is home):
             current = current.parent
         if current is None:
@@ -106,7 +106,7 @@ class Keeper:
             found = current.values[value] = self._replayed(value, current)
         return found
 
-    def _replayed(self, value: SSAValue, frame: Frame) -> SSAValue:
+    def _replayed(self, value: SSAValue, frame: ReverseFrame) -> SSAValue:
         if isinstance(value, BlockArgument):
             return self._kept(value, frame)
         op = value.owner
@@ -134,8 +134,8 @@ class Keeper:
 
     # ------------------------------------------------------------ keeping
 
-    def _kept(self, value: SSAValue, frame: Frame) -> SSAValue:
-        loop_frame: Frame | None = frame
+    def _kept(self, value: SSAValue, frame: ReverseFrame) -> SSAValue:
+        loop_frame: ReverseFrame | None = frame
         while loop_frame is not None and loop_frame.loop is None:
             loop_frame = loop_frame.parent if loop_frame.replay else None
         if loop_frame is None or not loop_frame.replay:
@@ -144,7 +144,7 @@ class Keeper:
             return self._pushed(value, frame, loop_frame)
         return self._kept_in_array(value, frame, loop_frame)
 
-    def _kept_in_array(self, value: SSAValue, frame: Frame, loop_frame: Frame) -> SSAValue:
+    def _kept_in_array(self, value: SSAValue, frame: ReverseFrame, loop_frame: ReverseFrame) -> SSAValue:
         loop = loop_frame.loop
         assert loop is not None and loop.parent is not None and loop_frame.position is not None
         stored, store_ops = self._storable(value)
@@ -165,7 +165,7 @@ class Keeper:
         frame.block.add_op(kept)
         return self._restored(kept.res, value.type, frame.block)
 
-    def _kept_in_stack_slot(self, value: SSAValue, frame: Frame) -> SSAValue:
+    def _kept_in_stack_slot(self, value: SSAValue, frame: ReverseFrame) -> SSAValue:
         load = self._store_in_slot(value)
         frame.block.add_op(load)
         return self._restored(load.res, value.type, frame.block)
@@ -184,7 +184,7 @@ class Keeper:
         _insert_after_definition(value, [*store_ops, store], None)
         return rt.LoadOp.create(operands=(slot_op.res, zero), result_types=(stored.type,))
 
-    def _pushed(self, value: SSAValue, frame: Frame, loop_frame: Frame) -> SSAValue:
+    def _pushed(self, value: SSAValue, frame: ReverseFrame, loop_frame: ReverseFrame) -> SSAValue:
         """A value of a while's body: goes into the record of the iteration."""
         if frame is not loop_frame:
             # Not at the top level of the body: over a stack slot to its end.
@@ -198,7 +198,7 @@ class Keeper:
             _insert_after_definition(value, store_ops, None)
         return self._restored(self._stand_in(stored, loop_frame), value.type, frame.block)
 
-    def _stand_in(self, value: SSAValue, loop_frame: Frame) -> SSAValue:
+    def _stand_in(self, value: SSAValue, loop_frame: ReverseFrame) -> SSAValue:
         """Stands for what the record of the iteration will give, until the record is known to be complete."""
         op = rt.BoundOp.create(result_types=(value.type,), properties={"slot": IntegerAttr(-1, i64)})
         loop_frame.pushed.append((value, op))
@@ -219,7 +219,7 @@ class Keeper:
         return narrow.results[0]
 
 
-def pop_record(frame: Frame, record: SSAValue) -> SSAValue:
+def pop_record(frame: ReverseFrame, record: SSAValue) -> SSAValue:
     """Pops what was pushed for `frame` at its start, in place of the stand-ins; returns the record below."""
     types = [record.type, *(value.type for value, _ in frame.pushed)]
     pop = ad.PopOp.create(operands=(record,), result_types=types)

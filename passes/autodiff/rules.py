@@ -18,14 +18,14 @@ from ulam.library.kernels import KERNELS
 from ulam.passes.autodiff.calls import reverse_call
 
 if TYPE_CHECKING:
-    from ulam.passes.autodiff.frames import Frame
+    from ulam.passes.autodiff.frames import ReverseFrame
     from ulam.passes.autodiff.sweeps import ReverseMode
     from ulam.passes.builder import Builder
 
-Reverse = Callable[["ReverseMode", "Frame", Operation], None]
+Reverse = Callable[["ReverseMode", "ReverseFrame", Operation], None]
 
 
-class Values(Protocol):
+class PrimalValues(Protocol):
     """Where the derivative of a function finds values of the original computation: either mode of differentiation."""
 
     builder: Builder
@@ -36,20 +36,20 @@ class Values(Protocol):
 # ---------------------------------------------------------------- arithmetic
 
 
-def _add(r: ReverseMode, frame: Frame, op: arith.AddfOp) -> None:
+def _add(r: ReverseMode, frame: ReverseFrame, op: arith.AddfOp) -> None:
     g = r.take(frame, op.result)
     r.add(frame, op.lhs, g)
     r.add(frame, op.rhs, g)
 
 
-def _sub(r: ReverseMode, frame: Frame, op: arith.SubfOp) -> None:
+def _sub(r: ReverseMode, frame: ReverseFrame, op: arith.SubfOp) -> None:
     g = r.take(frame, op.result)
     r.add(frame, op.lhs, g)
     if g is not None and r.is_active(op.rhs):
         r.add(frame, op.rhs, r.builder.negf(g))
 
 
-def _mul(r: ReverseMode, frame: Frame, op: arith.MulfOp) -> None:
+def _mul(r: ReverseMode, frame: ReverseFrame, op: arith.MulfOp) -> None:
     g = r.take(frame, op.result)
     if g is None:
         return
@@ -58,7 +58,7 @@ def _mul(r: ReverseMode, frame: Frame, op: arith.MulfOp) -> None:
             r.add(frame, operand, r.builder.mulf(g, r.need(other, frame)))
 
 
-def _div(r: ReverseMode, frame: Frame, op: arith.DivfOp) -> None:
+def _div(r: ReverseMode, frame: ReverseFrame, op: arith.DivfOp) -> None:
     g = r.take(frame, op.result)
     if g is None:
         return
@@ -69,13 +69,13 @@ def _div(r: ReverseMode, frame: Frame, op: arith.DivfOp) -> None:
         r.add(frame, op.rhs, r.builder.negf(r.builder.mulf(share, r.quotient(op, frame))))
 
 
-def _neg(r: ReverseMode, frame: Frame, op: arith.NegfOp) -> None:
+def _neg(r: ReverseMode, frame: ReverseFrame, op: arith.NegfOp) -> None:
     g = r.take(frame, op.result)
     if g is not None:
         r.add(frame, op.operand, r.builder.negf(g))
 
 
-def _select(r: ReverseMode, frame: Frame, op: arith.SelectOp) -> None:
+def _select(r: ReverseMode, frame: ReverseFrame, op: arith.SelectOp) -> None:
     if op.results[0].type != f64:
         return
     g = r.take(frame, op.results[0])
@@ -92,7 +92,7 @@ def _select(r: ReverseMode, frame: Frame, op: arith.SelectOp) -> None:
 # ---------------------------------------------------------------- functions of the table
 
 
-def _math(r: ReverseMode, frame: Frame, op: rt.MathOp) -> None:
+def _math(r: ReverseMode, frame: ReverseFrame, op: rt.MathOp) -> None:
     g = r.take(frame, op.res)
     if g is None:
         return
@@ -105,7 +105,7 @@ def _math(r: ReverseMode, frame: Frame, op: rt.MathOp) -> None:
 
 
 def times_partial(
-    r: Values, frame: Frame | None, op: rt.MathOp, g: SSAValue, partial: Term, names: tuple[str, ...]
+    r: PrimalValues, frame: ReverseFrame | None, op: rt.MathOp, g: SSAValue, partial: Term, names: tuple[str, ...]
 ) -> SSAValue | None:
     """`g * partial`; None if the partial is 0."""
     builder = r.builder
@@ -120,7 +120,7 @@ def times_partial(
 _COMPARISONS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 
 
-def _term(r: Values, frame: Frame | None, op: rt.MathOp, term: Term, names: tuple[str, ...]) -> SSAValue:
+def _term(r: PrimalValues, frame: ReverseFrame | None, op: rt.MathOp, term: Term, names: tuple[str, ...]) -> SSAValue:
     builder = r.builder
     if isinstance(term, Number):
         return builder.f64(term.value)
@@ -145,7 +145,7 @@ def _term(r: Values, frame: Frame | None, op: rt.MathOp, term: Term, names: tupl
 # ---------------------------------------------------------------- memory
 
 
-def _load(r: ReverseMode, frame: Frame, op: rt.LoadOp) -> None:
+def _load(r: ReverseMode, frame: ReverseFrame, op: rt.LoadOp) -> None:
     if op.res.type != f64:
         return
     g = r.take(frame, op.res)
@@ -153,7 +153,7 @@ def _load(r: ReverseMode, frame: Frame, op: rt.LoadOp) -> None:
         r.accumulate(frame, op.buffer, op.index, g)
 
 
-def _store(r: ReverseMode, frame: Frame, op: rt.StoreOp) -> None:
+def _store(r: ReverseMode, frame: ReverseFrame, op: rt.StoreOp) -> None:
     if op.value.type != f64 or not r.is_active(op.buffer):
         return
     shadow, index = r.shadow(op.buffer, frame), r.need(op.index, frame)
@@ -165,13 +165,13 @@ def _store(r: ReverseMode, frame: Frame, op: rt.StoreOp) -> None:
     r.add(frame, op.value, g)
 
 
-def _accumulate(r: ReverseMode, frame: Frame, op: ad.AccumulateOp) -> None:
+def _accumulate(r: ReverseMode, frame: ReverseFrame, op: ad.AccumulateOp) -> None:
     if r.is_active(op.buffer) and r.is_active(op.value):
         shadow, index = r.shadow(op.buffer, frame), r.need(op.index, frame)
         r.add(frame, op.value, r.builder.load(shadow, index))
 
 
-def _copy(r: ReverseMode, frame: Frame, op: rt.CopyOp) -> None:
+def _copy(r: ReverseMode, frame: ReverseFrame, op: rt.CopyOp) -> None:
     if not r.is_active(op.destination):
         return
     builder = r.builder
@@ -189,7 +189,7 @@ def _copy(r: ReverseMode, frame: Frame, op: rt.CopyOp) -> None:
         builder.fill(target, builder.f64(0.0), count, initial=True)
 
 
-def _fill(r: ReverseMode, frame: Frame, op: rt.FillOp) -> None:
+def _fill(r: ReverseMode, frame: ReverseFrame, op: rt.FillOp) -> None:
     if op.value.type != f64 or not r.is_active(op.destination):
         return
     builder = r.builder
@@ -207,11 +207,11 @@ def _fill(r: ReverseMode, frame: Frame, op: rt.FillOp) -> None:
         builder.fill(target, builder.f64(0.0), count, initial=True)
 
 
-def _target_add(r: ReverseMode, frame: Frame, op: ad.TargetAddOp) -> None:
+def _target_add(r: ReverseMode, frame: ReverseFrame, op: ad.TargetAddOp) -> None:
     r.add(frame, op.value, r.builder.f64(1.0))
 
 
-def _kernel(r: ReverseMode, frame: Frame, op: rt.KernelOp) -> None:
+def _kernel(r: ReverseMode, frame: ReverseFrame, op: rt.KernelOp) -> None:
     kernel = KERNELS.get(op.function.data)
     if kernel is None:
         return
@@ -235,13 +235,13 @@ def _kernel(r: ReverseMode, frame: Frame, op: rt.KernelOp) -> None:
 # ---------------------------------------------------------------- profiles
 
 
-def _profile_end(r: ReverseMode, frame: Frame, op: ad.ProfileEndOp) -> None:
+def _profile_end(r: ReverseMode, frame: ReverseFrame, op: ad.ProfileEndOp) -> None:
     """The reverse half of a region begins where the forward half ends."""
     begin = r.builder.emit(ad.ProfileBeginOp, (), (i1,), {**op.properties, "reverse": UnitAttr()})
     r.conditions[op.begin] = begin.results[0]
 
 
-def _profile_begin(r: ReverseMode, frame: Frame, op: ad.ProfileBeginOp) -> None:
+def _profile_begin(r: ReverseMode, frame: ReverseFrame, op: ad.ProfileBeginOp) -> None:
     r.builder.emit(ad.ProfileEndOp, (r.conditions.pop(op.res),), (), {**op.properties, "reverse": UnitAttr()})
 
 

@@ -21,7 +21,7 @@ from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity, is_real
 from ulam.passes.autodiff.calls import Derivatives
-from ulam.passes.autodiff.frames import Frame, Keeper, Memory, pop_record
+from ulam.passes.autodiff.frames import Keeper, Memory, ReverseFrame, pop_record
 from ulam.passes.autodiff.rules import REVERSE
 from ulam.passes.autodiff.shadows import Shadows
 from ulam.passes.builder import BUFFER_REAL, WRAPS, Builder
@@ -70,7 +70,7 @@ class ReverseMode:
         self.shadows.make(self.entry)
         self.fuse_all(self.entry)
         self.builder.block = self.entry
-        self.reverse_block(self.entry, Frame(self.entry, self.entry, None))
+        self.reverse_block(self.entry, ReverseFrame(self.entry, self.entry, None))
 
     def _note_constants(self) -> None:
         for op in self.entry.ops:
@@ -82,15 +82,15 @@ class ReverseMode:
     def is_active(self, value: SSAValue) -> bool:
         return self.activity.is_active(value)
 
-    def need(self, value: SSAValue, frame: Frame) -> SSAValue:
+    def need(self, value: SSAValue, frame: ReverseFrame) -> SSAValue:
         """A forward value, for reverse code."""
         return self.keeper.need(value, frame)
 
-    def take(self, frame: Frame, value: SSAValue) -> SSAValue | None:
+    def take(self, frame: ReverseFrame, value: SSAValue) -> SSAValue | None:
         """The adjoint of a value of the frame's own block, complete now; None if it is 0."""
         return frame.adjoints.pop(value, None)
 
-    def add(self, frame: Frame, value: SSAValue, contribution: SSAValue | None) -> None:
+    def add(self, frame: ReverseFrame, value: SSAValue, contribution: SSAValue | None) -> None:
         """Adds to the adjoint of a scalar."""
         if contribution is None or not self.is_active(value):
             return
@@ -99,18 +99,18 @@ class ReverseMode:
             contribution = self.builder.addf(before, contribution, reassociate=True)
         frame.adjoints[value] = contribution
 
-    def shadow(self, buffer: SSAValue, frame: Frame) -> SSAValue:
+    def shadow(self, buffer: SSAValue, frame: ReverseFrame) -> SSAValue:
         """The shadow of a forward buffer, for reverse code."""
         found = self.shadows.of.get(buffer)
         if found is None:
             self.unsupported("a container that is data in one case and depends on parameters in another", None)
         return self.need(found, frame)
 
-    def accumulate(self, frame: Frame, buffer: SSAValue, index: SSAValue, value: SSAValue) -> None:
+    def accumulate(self, frame: ReverseFrame, buffer: SSAValue, index: SSAValue, value: SSAValue) -> None:
         """Adds to the adjoint of an element."""
         self.builder.emit(ad.AccumulateOp, (self.shadow(buffer, frame), self.need(index, frame), value))
 
-    def quotient(self, op: arith.DivfOp, frame: Frame) -> SSAValue:
+    def quotient(self, op: arith.DivfOp, frame: ReverseFrame) -> SSAValue:
         """The result of a division, made again where it would have to be kept."""
         return self.need(op.result, frame)
 
@@ -225,7 +225,7 @@ class ReverseMode:
         end = terminator(block)
         end.detach()
         self.fuse_all(block)
-        frame = Frame(block, block, None)
+        frame = ReverseFrame(block, block, None)
         frame.adjoints.update(zip(outer, start, strict=True))
         with self.builder.inside(block):
             self.reverse_block(block, frame)
@@ -238,7 +238,7 @@ class ReverseMode:
 
     # ------------------------------------------------------------ the reverse sweep
 
-    def reverse_block(self, block: Block, frame: Frame) -> None:
+    def reverse_block(self, block: Block, frame: ReverseFrame) -> None:
         """Writes the reverse of a block's ops, last first, at the builder's position."""
         ops = list(block.ops)
         place = None
@@ -254,7 +254,7 @@ class ReverseMode:
             elif (rule := REVERSE.get(type(op))) is not None:
                 rule(self, frame, op)
 
-    def _reverse_region_op(self, op: Operation, frame: Frame) -> None:
+    def _reverse_region_op(self, op: Operation, frame: ReverseFrame) -> None:
         if not self._has_active_effect(op):
             return
         if isinstance(op, scf.ForOp):
@@ -284,7 +284,7 @@ class ReverseMode:
             if values[0].type == f64 and any(self.is_active(v) for v in values)
         ]
 
-    def _reverse_for(self, op: scf.ForOp, frame: Frame) -> None:
+    def _reverse_for(self, op: scf.ForOp, frame: ReverseFrame) -> None:
         builder = self.builder
         body = op.body.block
         carried = self._active_scalars(op.results, body.args[1:])
@@ -296,7 +296,9 @@ class ReverseMode:
         count = self.need(trip, frame)
         backwards = self._needs_reverse_order(op, carried)
         block = Block(arg_types=[i64, *(f64 for _ in carried), *(f64 for _ in outer)])
-        inner = Frame(body, block, frame, replay=True, loop=op, forward_trip=trip, forward_position=forward_position)
+        inner = ReverseFrame(
+            body, block, frame, replay=True, loop=op, forward_trip=trip, forward_position=forward_position
+        )
         with builder.inside(block):
             step = block.args[0]
             position = builder.sub(builder.sub(count, builder.i64(1)), step) if backwards else step
@@ -364,7 +366,7 @@ class ReverseMode:
                     return True
         return any(isinstance(r.type, rt.BufferType) and self.is_active(r) for r in op.results)
 
-    def _reverse_if(self, op: scf.IfOp, frame: Frame) -> None:
+    def _reverse_if(self, op: scf.IfOp, frame: ReverseFrame) -> None:
         builder = self.builder
         active = self._active_scalars(op.results)
         outer = self._outer_scalars(op)
@@ -376,7 +378,7 @@ class ReverseMode:
             block = Block()
             with builder.inside(block):
                 if region.blocks:
-                    inner = Frame(region.block, block, frame, replay=True)
+                    inner = ReverseFrame(region.block, block, frame, replay=True)
                     inner.adjoints.update((v, frame.adjoints.get(v, zero)) for v in outer)
                     end = terminator(region.block)
                     for n, g in zip(active, adjoints, strict=True):
@@ -391,7 +393,7 @@ class ReverseMode:
         for v, result in zip(outer, branch.results, strict=True):
             frame.adjoints[v] = result
 
-    def _reverse_while(self, op: scf.WhileOp, frame: Frame) -> None:
+    def _reverse_while(self, op: scf.WhileOp, frame: ReverseFrame) -> None:
         """Iterations push records in the forward sweep; the reverse loop pops them."""
         builder = self.builder
         before, after = op.before_region.block, op.after_region.block
@@ -413,7 +415,7 @@ class ReverseMode:
         with builder.inside(head):
             done = builder.value(rt.IsNullOp, (head.args[0],), i1)
             builder.emit(scf.ConditionOp, (builder.invert(done), *head.args))
-        inner = Frame(after, block, frame, replay=True, loop=op)
+        inner = ReverseFrame(after, block, frame, replay=True, loop=op)
         with builder.inside(block):
             inner.adjoints.update(zip(outer, block.args[1 + len(carried) :], strict=True))
             end = terminator(after)
@@ -457,7 +459,7 @@ class ReverseMode:
         self._slots[op] = slot.res
         return after_loop.res
 
-    def _finish_records(self, op: scf.WhileOp, inner: Frame, record: SSAValue) -> SSAValue:
+    def _finish_records(self, op: scf.WhileOp, inner: ReverseFrame, record: SSAValue) -> SSAValue:
         """Pushes what was asked for at the end of the forward body, pops it at the start of the reverse one."""
         slot = self._slots[op]
         zero = self.builder.i64(0)

@@ -15,7 +15,7 @@ from ulam.library.requirements import (
     NAN_IS_REFUSED,
     PRIMITIVE_REQUIREMENTS,
     REQUIREMENTS,
-    Argument,
+    ArgumentReference,
 )
 from ulam.library.statuses import REJECTION
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
@@ -299,9 +299,9 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue], *, nan_passes
     result: SSAValue | None = None
     for condition in REQUIREMENTS[name].conditions:
         operand = condition.operand
-        if not isinstance(operand, Argument) and subject.type == i32 and abs(operand) == float("inf"):
+        if not isinstance(operand, ArgumentReference) and subject.type == i32 and abs(operand) == float("inf"):
             continue
-        bound = arguments[operand.position] if isinstance(operand, Argument) else builder.f64(operand)
+        bound = arguments[operand.position] if isinstance(operand, ArgumentReference) else builder.f64(operand)
         if condition.comparison == "near":
             distance = builder.math("fabs", builder.subf(builder.to_real(subject), builder.to_real(bound)))
             ok = builder.cmpf("ole", distance, builder.f64(CONSTRAINT_TOLERANCE))

@@ -43,7 +43,7 @@ _CONTROL: dict[type, Callable[[Operation], Sequence[SSAValue]]] = {
 
 
 @dataclass(frozen=True)
-class DeadCodeElimination(ModulePass):
+class DeadOpElimination(ModulePass):
     """The pass."""
 
     name = "dce"

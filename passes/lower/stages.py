@@ -57,7 +57,7 @@ def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
     passes += [ReverseModePass(), CountProfileEntries()] if unit.startswith("gradient") else [ReverseModePass()]
     if unit.startswith(DIFFERENTIATED_UNITS):
         passes += [cse.CommonSubexpressionElimination(), FuseLoops(reassociate=reassociate)]
-    passes += [ThreadTarget(reassociate), dead_code_elimination.DeadCodeElimination()]
+    passes += [ThreadTarget(reassociate), dead_code_elimination.DeadOpElimination()]
     if unit.startswith("hessian_vector"):
         passes += [ForwardModePass(), Simplify()]
     if unit.startswith(DIFFERENTIATED_UNITS):

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, SSAValue
 from ulam.dialects import stan
 from ulam.passes.analysis.literals import Literal as Number
 from ulam.passes.analysis.literals import evaluate_function, evaluate_operator
-from ulam.passes.optimize.rewrite_table import Apply, Literal, Name, Rule, Term
+from ulam.passes.optimize.rewrite_table import Application, Literal, PatternVariable, RewriteRule, Term
 
 LEAF, LITERAL = "leaf", "literal"
 
@@ -32,7 +32,7 @@ _SYMMETRIC = frozenset({"+", ".*", "==", "!="})
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Node:
+class ENode:
     """One form of an expression. `origins`: the values of the program that have it, first one first.
 
     A node without origin comes from `rule`; it is written as `application` says, in place of `matched`.
@@ -44,16 +44,16 @@ class Node:
     detail: Hashable = None
     """What else tells nodes apart: a literal's value, the kinds of an index, whether a density drops constants."""
     origins: list[SSAValue] = field(default_factory=list)
-    application: Apply | None = None
-    rule: Rule | None = None
-    matched: Node | None = None
+    application: Application | None = None
+    rule: RewriteRule | None = None
+    matched: ENode | None = None
 
 
-def _key(node: Node) -> Hashable:
+def _key(node: ENode) -> Hashable:
     return node.head, node.children, node.type, node.detail
 
 
-def _merge(kept: Node, twin: Node) -> None:
+def _merge(kept: ENode, twin: ENode) -> None:
     """Of two equal nodes one is enough; one of the program rather than one of a rule."""
     kept.origins += [origin for origin in twin.origins if origin not in kept.origins]
 
@@ -67,7 +67,7 @@ class EGraph:
     def __init__(self, triangular: frozenset[str] = frozenset()) -> None:
         self.triangular = triangular
         self._parents: list[int] = []
-        self._classes: dict[int, list[Node]] = {}
+        self._classes: dict[int, list[ENode]] = {}
         self._types: list[Attribute] = []
         self._heads: dict[int, set[str]] = {}
         self._known: dict[Hashable, int] = {}
@@ -81,7 +81,7 @@ class EGraph:
             number = parent
         return number
 
-    def nodes(self, number: int) -> list[Node]:
+    def nodes(self, number: int) -> list[ENode]:
         return self._classes[self.find(number)]
 
     def type_of(self, number: int) -> Attribute:
@@ -92,7 +92,7 @@ class EGraph:
 
     # ------------------------------------------------------------ growing
 
-    def add(self, node: Node) -> int:
+    def add(self, node: ENode) -> int:
         """The class of a node; an equal one that is there already takes over its origins."""
         node.children = tuple(map(self.find, node.children))
         key = _key(node)
@@ -112,7 +112,7 @@ class EGraph:
         self.size += 1
         return self._folded(number, node)
 
-    def _take_origins(self, number: int, node: Node, key: Hashable) -> None:
+    def _take_origins(self, number: int, node: ENode, key: Hashable) -> None:
         for other in self._classes[number]:
             if _key(other) == key:
                 _merge(other, node)
@@ -121,11 +121,11 @@ class EGraph:
     def add_literal(self, value: Number, origin: SSAValue | None = None) -> int:
         """The class of a number; reals are told apart by their bits, so that -0 is not 0."""
         type_ = stan.INT if isinstance(value, int) else stan.REAL
-        number = self.add(Node(LITERAL, (), type_, repr(value), [] if origin is None else [origin]))
+        number = self.add(ENode(LITERAL, (), type_, repr(value), [] if origin is None else [origin]))
         self.literals[number] = value
         return number
 
-    def _folded(self, number: int, node: Node) -> int:
+    def _folded(self, number: int, node: ENode) -> int:
         """An operator of literals is a literal, too."""
         if not node.children or node.type not in _SCALARS or number in self.literals:
             return number
@@ -136,7 +136,7 @@ class EGraph:
         return number if result is None else self.union(number, self.add_literal(result))
 
     @staticmethod
-    def _value(node: Node, values: Sequence[Number]) -> Number | None:
+    def _value(node: ENode, values: Sequence[Number]) -> Number | None:
         if node.head == "promote":
             return float(values[0])
         result = evaluate_operator(_SYMBOLS.get(node.head, node.head), values)
@@ -161,7 +161,7 @@ class EGraph:
             equal: list[tuple[int, int]] = []
             self._known = {}
             for number, nodes in self._classes.items():
-                forms: dict[Hashable, Node] = {}
+                forms: dict[Hashable, ENode] = {}
                 for node in nodes:
                     node.children = tuple(map(self.find, node.children))
                     key = _key(node)
@@ -223,7 +223,7 @@ class EGraph:
 
     def _match(self, rule: CompiledRule, term: Term, number: int, binding: Binding) -> Iterator[Binding]:
         number = self.find(number)
-        if isinstance(term, Name):
+        if isinstance(term, PatternVariable):
             bound = binding.get(term.name)
             if bound is not None:
                 if bound == number:
@@ -240,14 +240,16 @@ class EGraph:
                 if node.head == head:
                     yield from self._match_node(rule, term, node, binding)
 
-    def _match_node(self, rule: CompiledRule, term: Apply, node: Node, binding: Binding) -> Iterator[Binding]:
+    def _match_node(self, rule: CompiledRule, term: Application, node: ENode, binding: Binding) -> Iterator[Binding]:
         if len(term.operands) != len(node.children):
             return
         found = False
         for match in self._match_all(rule, term.operands, node.children, binding):
             found = True
             yield match
-        if len(node.children) != 2 or (found and all([isinstance(operand, Name) for operand in term.operands])):
+        if len(node.children) != 2 or (
+            found and all([isinstance(operand, PatternVariable) for operand in term.operands])
+        ):
             return  # two names may be swapped, which gives nothing new
         if term.function in _SYMMETRIC or (term.function == "*" and self._commutes(node)):
             yield from self._match_all(rule, term.operands, node.children[::-1], binding)
@@ -261,14 +263,14 @@ class EGraph:
         for found in self._match(rule, terms[0], numbers[0], binding):
             yield from self._match_all(rule, terms[1:], numbers[1:], found)
 
-    def _commutes(self, product: Node) -> bool:
+    def _commutes(self, product: ENode) -> bool:
         return any(self.type_of(child) in _SCALARS for child in product.children)
 
     # ------------------------------------------------------------ choosing
 
-    def cheapest(self, cost: Callable[[Node, list[Attribute]], float]) -> dict[int, Node]:
+    def cheapest(self, cost: Callable[[ENode, list[Attribute]], float]) -> dict[int, ENode]:
         """The node of each class with the smallest sum of costs; of equal ones that of the program."""
-        best: dict[int, Node] = {}
+        best: dict[int, ENode] = {}
         total: dict[int, float] = {}
         own = {
             node: cost(node, [self.type_of(child) for child in node.children])
@@ -287,10 +289,10 @@ class EGraph:
                         changed = changed or sum_ < known - 1e-9
         return best
 
-    def _preferred(self, node: Node, other: Node | None) -> bool:
+    def _preferred(self, node: ENode, other: ENode | None) -> bool:
         return other is not None and bool(node.origins) and not other.origins
 
-    def classes(self) -> list[tuple[int, list[Node]]]:
+    def classes(self) -> list[tuple[int, list[ENode]]]:
         """All classes as they are now."""
         return [(number, list(nodes)) for number, nodes in self._classes.items()]
 
@@ -305,7 +307,7 @@ class CompiledRule(NamedTuple):
     `depth`: how many levels of parts the pattern looks at.
     """
 
-    rule: Rule
+    rule: RewriteRule
     guards: dict[str, Guard]
     parts: tuple[str | None, ...]
     types: dict[str, frozenset[Attribute]]
@@ -327,6 +329,6 @@ class Match(NamedTuple):
     """A rule that matches a node of a class; what its names stand for."""
 
     number: int
-    node: Node
+    node: ENode
     rule: CompiledRule
     binding: Binding

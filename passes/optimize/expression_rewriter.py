@@ -18,9 +18,18 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
 from ulam.passes.optimize import library_calls
-from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, Node
+from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, ENode
 from ulam.passes.optimize.rewrite_guards import compiled_rules
-from ulam.passes.optimize.rewrite_table import OPERATOR_FUNCTIONS, Apply, Literal, Name, Rule, Term, head_of, table
+from ulam.passes.optimize.rewrite_table import (
+    OPERATOR_FUNCTIONS,
+    Application,
+    Literal,
+    PatternVariable,
+    RewriteRule,
+    Term,
+    head_of,
+    table,
+)
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
@@ -51,7 +60,7 @@ _CALL_COST, _DENSITY_COST = 20.0, 100.0
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Place:
+class OpPosition:
     """Where an op stands. `order` counts ops, `barrier` those before it with an effect that has an order.
 
     Of the last op of a tree: `size`, the barrier before the `oldest_throw`, and whether it `waits` for its user.
@@ -99,7 +108,7 @@ class Rewriter:
         self._autodiff = StaticAutodiff(self.program)
         self.triangular = _cholesky_factors(self.program)
 
-    def rewrite(self, root: Operation, places: dict[Operation, Place], retold: bool) -> None:
+    def rewrite(self, root: Operation, places: dict[Operation, OpPosition], retold: bool) -> None:
         """Rewrites the tree that ends in `root`."""
         if root.results[0].first_use is None:
             return
@@ -161,7 +170,7 @@ def _values_within(value: SSAValue) -> set[SSAValue]:
     return found
 
 
-def _ops_of(root: Operation, places: Mapping[Operation, Place]) -> list[Operation]:
+def _ops_of(root: Operation, places: Mapping[Operation, OpPosition]) -> list[Operation]:
     """The ops of a tree in program order."""
     found, pending = [root], [root]
     while pending:
@@ -188,7 +197,7 @@ def _may_match(
 
 
 def _fits(
-    rule: CompiledRule, pattern: Apply, op: Operation, heads: Mapping[Operation, str], bound: dict[str, SSAValue]
+    rule: CompiledRule, pattern: Application, op: Operation, heads: Mapping[Operation, str], bound: dict[str, SSAValue]
 ) -> bool:
     """Whether the operands of an op may be what a rule's pattern has, as they are; `bound`: what names stand for."""
     terms, values = pattern.operands, op.operands
@@ -205,7 +214,7 @@ def _fits(
 def _is_like(
     rule: CompiledRule, term: Term, value: SSAValue, heads: Mapping[Operation, str], bound: dict[str, SSAValue]
 ) -> bool:
-    if isinstance(term, Name):
+    if isinstance(term, PatternVariable):
         types = rule.types.get(term.name)
         known = bound.setdefault(term.name, value)
         return (types is None or value.type in types) and (known is value or _may_be_equal(known, value))
@@ -272,7 +281,7 @@ def _unit_cost(head: str, last: str | None) -> float:
     return known if known is not None else 0.1 if name in ("tuple", "array", "row_vector") else _CALL_COST
 
 
-def cost(node: Node, operands: list[Attribute]) -> float:
+def cost(node: ENode, operands: list[Attribute]) -> float:
     """What a node costs without its operands; see the end of the table."""
     if node.head in (LEAF, LITERAL):
         return 0.0
@@ -295,15 +304,15 @@ class _Tree:
     rewriter: Rewriter
     root: Operation
     ops: list[Operation]
-    places: dict[Operation, Place]
+    places: dict[Operation, OpPosition]
     retold: bool
     graph: EGraph = field(init=False)
     classes: dict[SSAValue, int] = field(default_factory=dict)
     _new: list[tuple[Operation, Operation]] = field(default_factory=list)  # (op, the op that it is to stand before)
     _operands: list[tuple[Operation, int, SSAValue]] = field(default_factory=list)
-    _written: dict[Node, tuple[float, SSAValue]] = field(default_factory=dict)
+    _written: dict[ENode, tuple[float, SSAValue]] = field(default_factory=dict)
     _kept: set[Operation] = field(default_factory=set)
-    _collapsed: dict[SSAValue, Rule] = field(default_factory=dict)  # values that a part of them is equal to
+    _collapsed: dict[SSAValue, RewriteRule] = field(default_factory=dict)  # values that a part of them is equal to
 
     def build(self, heads: Iterable[str]) -> None:
         """Makes the e-graph of the tree as it is."""
@@ -311,7 +320,7 @@ class _Tree:
         for op, head in zip(self.ops, heads, strict=True):
             value = op.results[0]
             children = tuple(self._class_of(operand) for operand in op.operands)
-            node = Node(head, children, value.type, _detail(op), [value])
+            node = ENode(head, children, value.type, _detail(op), [value])
             self.classes[value] = self.graph.add(node)
 
     def _class_of(self, value: SSAValue) -> int:
@@ -328,7 +337,7 @@ class _Tree:
         key: object = value
         if isinstance(owner, stan.ReadOp) and (place := self.places.get(owner)) is not None:
             key = (owner.operands[0], place.barrier)
-        return self.graph.add(Node(LEAF, (), value.type, key, [value]))
+        return self.graph.add(ENode(LEAF, (), value.type, key, [value]))
 
     # ------------------------------------------------------------ rules
 
@@ -347,16 +356,16 @@ class _Tree:
                 if result is not None and graph.type_of(result) == graph.type_of(number):
                     changed = changed or graph.find(result) != graph.find(number)
                     graph.union(number, result)
-                    if isinstance(rule.rule.result, Name):
+                    if isinstance(rule.rule.result, PatternVariable):
                         self._collapsed |= dict.fromkeys(node.origins, rule.rule)
             if not changed:
                 return None
             graph.rebuild()
         return None
 
-    def _instance(self, term: Term, binding: Mapping[str, int], rule: CompiledRule, matched: Node) -> int | None:
+    def _instance(self, term: Term, binding: Mapping[str, int], rule: CompiledRule, matched: ENode) -> int | None:
         """The class of a rule's result; None if there is no such function for these types."""
-        if isinstance(term, Name):
+        if isinstance(term, PatternVariable):
             return binding[term.name]
         if isinstance(term, Literal):
             return self.graph.add_literal(term.value)
@@ -376,7 +385,7 @@ class _Tree:
             detail = matched.detail
         if None in coerced:
             return None
-        node = Node(
+        node = ENode(
             term.head, tuple(c for c in coerced if c is not None), found[1], detail, application=term, rule=rule.rule,
             matched=matched,
         )  # fmt: skip
@@ -410,7 +419,7 @@ class _Tree:
         if self._new or self._operands or new is not value:
             self._erase_replaced()
 
-    def _value(self, number: int, before: Operation, wanted: SSAValue | None, best: Mapping[int, Node]) -> SSAValue:
+    def _value(self, number: int, before: Operation, wanted: SSAValue | None, best: Mapping[int, ENode]) -> SSAValue:
         """The value of a class for use by `before`: of equal ones in the program the one that stood there."""
         node = best[self.graph.find(number)]
         if wanted is not None and wanted not in node.origins and (rule := self._collapsed.get(wanted)) is not None:
@@ -451,15 +460,15 @@ class _Tree:
             raise _CannotPlaceError
         return value
 
-    def _literal(self, node: Node, before: Operation) -> SSAValue:
+    def _literal(self, node: ENode, before: Operation) -> SSAValue:
         op = constant(self.graph.literals[self.graph.find(self._number(node))], before.location)
         self._new.append((op, before))
         return op.res
 
-    def _number(self, node: Node) -> int:
-        return self.graph.add(Node(node.head, (), node.type, node.detail))
+    def _number(self, node: ENode) -> int:
+        return self.graph.add(ENode(node.head, (), node.type, node.detail))
 
-    def _application(self, node: Node, before: Operation, best: Mapping[int, Node]) -> SSAValue:
+    def _application(self, node: ENode, before: Operation, best: Mapping[int, ENode]) -> SSAValue:
         """A new op: for a node that a rule has made, or a copy of one that stands further down."""
         order = self.places[before].order
         known = self._written.get(node)
@@ -476,13 +485,13 @@ class _Tree:
         else:
             op = self._op(node, node.application, operands, location)
         self._new.append((op, before))
-        self.places[op] = Place(order - 0.5, self.places[before].barrier)
+        self.places[op] = OpPosition(order - 0.5, self.places[before].barrier)
         self._written[node] = (order, op.results[0])
         if node.application is not None and node.rule is not None:
             remark(PASS, location, f"'{node.application.function}'", node.rule.text, done=True)
         return op.results[0]
 
-    def _op(self, node: Node, term: Apply, operands: Sequence[SSAValue], location: LocationAttr) -> Operation:
+    def _op(self, node: ENode, term: Application, operands: Sequence[SSAValue], location: LocationAttr) -> Operation:
         operator = _UNARY.get(term.function) if len(operands) == 1 else _BINARY.get(term.function)
         if operator is not None:
             return operator.create(operands=operands, result_types=(node.type,), location=location)
@@ -553,10 +562,10 @@ def _is_linear(value: SSAValue) -> bool:
 def _linear_densities() -> frozenset[str]:
     """Densities that have a GLM."""
     results = [(rule.pattern.head, rule.result) for rule in table().rules]
-    return frozenset(head for head, result in results if isinstance(result, Apply) and "_glm_" in result.function)
+    return frozenset(head for head, result in results if isinstance(result, Application) and "_glm_" in result.function)
 
 
-def _location_of(node: Node) -> LocationAttr | None:
+def _location_of(node: ENode) -> LocationAttr | None:
     """The place of the expression that a rule replaced."""
     matched = node.matched
     while matched is not None:
@@ -566,7 +575,7 @@ def _location_of(node: Node) -> LocationAttr | None:
     return None
 
 
-def _types_of(term: Apply, types: tuple[Attribute, ...]) -> tuple[tuple[Attribute, ...], Attribute] | None:
+def _types_of(term: Application, types: tuple[Attribute, ...]) -> tuple[tuple[Attribute, ...], Attribute] | None:
     """The operand types and the result of an application."""
     library = library_calls.types()
     if len(types) == 2 and term.function in _BINARY:

@@ -25,8 +25,8 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
-from ulam.passes.analysis.expressions import DensityTerms, Expression, Expressions
-from ulam.passes.analysis.flow_graph import FlowGraph, Node, members
+from ulam.passes.analysis.expressions import DensityTerms, Expressions, NumberedExpression
+from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, members
 from ulam.passes.optimize.scopes import call_effects, functions, own_bodies
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
@@ -81,8 +81,8 @@ class _Rewriter:
 
     def run(self) -> None:
         motion, nodes = self.motion, self.found.graph.nodes
-        at_start: dict[Node, list[Expression]] = {}
-        at_end: dict[Node, list[Expression]] = {}
+        at_start: dict[FlowNode, list[NumberedExpression]] = {}
+        at_end: dict[FlowNode, list[NumberedExpression]] = {}
         for node in nodes:
             number = node.number
             if bits := motion.at_start[number]:
@@ -188,7 +188,7 @@ class _Rewriter:
 
     # ------------------------------------------------------------ what is inserted
 
-    def _copies(self, expressions: list[Expression], held: int) -> tuple[list[Operation], bool]:
+    def _copies(self, expressions: list[NumberedExpression], held: int) -> tuple[list[Operation], bool]:
         """The ops that compute and store what is inserted in a place; whether one may throw."""
         ops: list[Operation] = []
         throws = False
@@ -199,7 +199,7 @@ class _Rewriter:
             throws |= expression.throws
         return ops, throws
 
-    def _copy(self, expression: Expression, held: int) -> tuple[list[Operation], SSAValue]:
+    def _copy(self, expression: NumberedExpression, held: int) -> tuple[list[Operation], SSAValue]:
         root = expression.op
         found = self.found.occurrence_of
         tree = {root}
@@ -226,13 +226,13 @@ class _Rewriter:
             ops.append(op.clone(values))
         return ops, ops[-1].results[0]
 
-    def _insert_at_start(self, node: Node, ops: list[Operation]) -> None:
+    def _insert_at_start(self, node: FlowNode, ops: list[Operation]) -> None:
         if node.ops:
             node.block.insert_ops_before(ops, self.anchors[self.found.statement_of[node.ops[0]]])
         else:
             node.block.add_ops(ops)
 
-    def _insert_at_end(self, node: Node, ops: list[Operation], throws: bool) -> None:
+    def _insert_at_end(self, node: FlowNode, ops: list[Operation], throws: bool) -> None:
         last = node.ops[-1] if node.ops else None
         if last is None or not (last.regions or last.next_op is None and not is_tree(last)):
             node.block.add_ops(ops)
@@ -271,6 +271,6 @@ def _tell(motion: CodeMotion) -> None:
             )
 
 
-def _remark(expression: Expression, message: str, *, done: bool) -> None:
+def _remark(expression: NumberedExpression, message: str, *, done: bool) -> None:
     op = expression.op
     remark(LazyCodeMotion.name, op.location, expression_text(op.results[0]), message, done=done)

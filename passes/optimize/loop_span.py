@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
-from ulam.passes.analysis.linear_forms import ONE, Form
+from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.optimize import library_calls
 from ulam.passes.walk import ops_within
@@ -40,7 +40,7 @@ class Local:
 
 
 @dataclass(eq=False, repr=False)
-class Span:
+class LoopSpan:
     """The iterations: `for (n in lower:upper)`."""
 
     loop: stan.ForOp
@@ -57,9 +57,9 @@ class Span:
         """Whether there is an iteration for sure: by the bounds, or since a loop around has one."""
         if (gap := self.facts.gap(self.loop)) is None:
             return False
-        return any(self.facts.is_at_least(gap, known) for known in (Form(0), *self._gaps_around()))
+        return any(self.facts.is_at_least(gap, known) for known in (LinearForm(0), *self._gaps_around()))
 
-    def _gaps_around(self) -> Iterator[Form]:
+    def _gaps_around(self) -> Iterator[LinearForm]:
         parent = self.loop.parent_op()
         while parent is not None:
             if isinstance(parent, stan.ForOp) and (gap := self.facts.gap(parent)) is not None:
@@ -76,7 +76,7 @@ class Span:
     def has_size(self) -> bool:
         """Whether `upper - lower + 1` is not negative for sure."""
         gap = self.facts.gap(self.loop)
-        return self.is_nonempty or (gap is not None and self.facts.is_at_least(gap.plus(ONE), Form(0)))
+        return self.is_nonempty or (gap is not None and self.facts.is_at_least(gap.plus(ONE), LinearForm(0)))
 
 
 @dataclass(eq=False, repr=False)

@@ -11,18 +11,18 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes import variable_form as form
-from ulam.passes.analysis.linear_forms import Form
+from ulam.passes.analysis.linear_forms import LinearForm
 from ulam.passes.analysis.nesting import ancestor_in
-from ulam.passes.optimize.loop_span import Span
+from ulam.passes.optimize.loop_span import LoopSpan
 from ulam.passes.rewriting import discard
 from ulam.passes.walk import ops_within
 
-_Place = tuple[int, Form]
+_Place = tuple[int, LinearForm]
 """A dimension, and the `c` of the `n + c` that it is indexed by."""
 
 
 @dataclass(eq=False, repr=False)
-class Statement:
+class LoopStatement:
     """One statement: `root` with the expressions that it alone uses, which stand before it."""
 
     root: Operation
@@ -76,10 +76,10 @@ class Statement:
             discard(op)
 
 
-def statements_of(loop: stan.ForOp) -> list[Statement] | None:
+def statements_of(loop: stan.ForOp) -> list[LoopStatement] | None:
     """The statements of a loop's body; None if an expression does not stand right before the statement it is for."""
     block = loop.body.block
-    found: list[Statement] = []
+    found: list[LoopStatement] = []
     ops: list[Operation] = []
     for op in block.ops:
         if isinstance(op, stan.YieldOp):
@@ -89,7 +89,7 @@ def statements_of(loop: stan.ForOp) -> list[Statement] | None:
             continue
         if not _is_closed(ops, block):
             return None
-        found.append(Statement(op, len(found), ops))
+        found.append(LoopStatement(op, len(found), ops))
         ops = []
     return found if not ops else None
 
@@ -106,7 +106,7 @@ def _is_closed(ops: Sequence[Operation], block: Block) -> bool:
     )
 
 
-def variables_in_place(statements: Sequence[Statement], span: Span) -> dict[SSAValue, str | None]:
+def variables_in_place(statements: Sequence[LoopStatement], span: LoopSpan) -> dict[SSAValue, str | None]:
     """For each variable that the body assigns: None if all accesses of an iteration are at `[n + c]`, always with the
     same `c` in the same dimension; else why not, as far as it can be told (or an empty text)."""
     places: dict[SSAValue, _Place] = {}
@@ -141,7 +141,7 @@ def _accesses(op: Operation) -> list[tuple[SSAValue, Sequence[StringAttr], Seque
     ]
 
 
-def _place(kinds: Sequence[StringAttr], indices: Sequence[SSAValue], span: Span) -> _Place | None:
+def _place(kinds: Sequence[StringAttr], indices: Sequence[SSAValue], span: LoopSpan) -> _Place | None:
     """The first dimension that is indexed by `n + c`, with `c`."""
     position = 0
     number = span.facts.form(span.index)
@@ -154,7 +154,7 @@ def _place(kinds: Sequence[StringAttr], indices: Sequence[SSAValue], span: Span)
     return None
 
 
-def _moves(atom: object, span: Span) -> bool:
+def _moves(atom: object, span: LoopSpan) -> bool:
     """Whether an atom may have another value in each iteration."""
     if isinstance(atom, tuple):
         return any(_moves(part, span) for part in _parts(atom))
@@ -172,11 +172,11 @@ def _parts(atom: tuple[object, ...]) -> list[object]:
         if isinstance(part, SSAValue):
             parts.append(part)
         elif isinstance(part, frozenset):
-            parts += [inner for factor in part if isinstance(factor, Form) for inner, _ in factor.terms]
+            parts += [inner for factor in part if isinstance(factor, LinearForm) for inner, _ in factor.terms]
     return parts
 
 
-def _told(variable: SSAValue, kinds: Sequence[StringAttr], span: Span) -> str:
+def _told(variable: SSAValue, kinds: Sequence[StringAttr], span: LoopSpan) -> str:
     """What is wrong with an access that is not at `[n + c]`; empty for scalars."""
     name, n = name_of(variable), span.loop.variable.data
     if kinds:
@@ -184,7 +184,7 @@ def _told(variable: SSAValue, kinds: Sequence[StringAttr], span: Span) -> str:
     return f"all of {name} is used, which the loop assigns" if _is_container(variable) else ""
 
 
-def _elsewhere(variable: SSAValue, one: _Place, other: _Place, span: Span) -> str:
+def _elsewhere(variable: SSAValue, one: _Place, other: _Place, span: LoopSpan) -> str:
     """What is wrong with two accesses that are at different places."""
     name, n = name_of(variable), span.loop.variable.data
     for dimension, rest in (other, one):

@@ -30,8 +30,8 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.sizes import SizeFacts
-from ulam.passes.optimize.loop_span import Library, Local, Prevented, Span
-from ulam.passes.optimize.loop_statements import Statement, name_of, statements_of, variables_in_place
+from ulam.passes.optimize.loop_span import Library, Local, LoopSpan, Prevented
+from ulam.passes.optimize.loop_statements import LoopStatement, name_of, statements_of, variables_in_place
 from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.optimize.whole_sums import WholeSums
 from ulam.passes.optimize.whole_vectors import ADD, BINARY, WholeVectors
@@ -105,9 +105,9 @@ class _Loop:
     calls: stan.CallEffects
     library: Library
     names: form.FreshNames
-    wholes: dict[Statement, _Whole] = field(default_factory=dict)
-    reasons: dict[Statement, str] = field(default_factory=dict)
-    users: dict[SSAValue, list[Statement]] = field(default_factory=dict)  # of each variable, in order
+    wholes: dict[LoopStatement, _Whole] = field(default_factory=dict)
+    reasons: dict[LoopStatement, str] = field(default_factory=dict)
+    users: dict[SSAValue, list[LoopStatement]] = field(default_factory=dict)  # of each variable, in order
 
     def run(self) -> bool:
         """Takes out of the loop what can leave it; whether anything could."""
@@ -125,7 +125,7 @@ class _Loop:
             for variable in statement.touched:
                 self.users.setdefault(variable, []).append(statement)
         written = frozenset(v for s in self.statements for v in s.written)
-        self.span = Span(loop, self.facts, written)
+        self.span = LoopSpan(loop, self.facts, written)
         if self.span.is_short:
             _tell(
                 loop, loop.variable.data, "it has few iterations and is inside of another loop: unrolled, it is faster"
@@ -220,7 +220,7 @@ class _Loop:
     def _is_declared_inside(self, variable: SSAValue) -> bool:
         return isinstance(variable.owner, stan.DeclareOp) and self.loop.is_ancestor(variable.owner)
 
-    def _is_sum(self, statement: Statement, variable: SSAValue) -> bool:
+    def _is_sum(self, statement: LoopStatement, variable: SSAValue) -> bool:
         """Whether `s = s + e` is all that the loop does to `s`."""
         root = statement.root
         if not isinstance(root, stan.AssignOp) or root.operands[0] is not variable or len(root.operands) != 2:
@@ -231,10 +231,10 @@ class _Loop:
             return False
         return statement.accesses[variable] == 2 and _summand(root) is not None
 
-    def _vectors(self, statement: Statement) -> WholeSums:
+    def _vectors(self, statement: LoopStatement) -> WholeSums:
         return WholeSums(self.span, self.calls, self.library, self.locals, self.strict, statement.root.location)
 
-    def _whole(self, statement: Statement) -> _Whole:
+    def _whole(self, statement: LoopStatement) -> _Whole:
         root = statement.root
         vectors = self._vectors(statement)
         if isinstance(root, stan.DeclareOp):
@@ -259,7 +259,7 @@ class _Loop:
 
     # ------------------------------------------------------------ assignments
 
-    def _assignment(self, root: stan.AssignOp, vectors: WholeSums, statement: Statement) -> None:
+    def _assignment(self, root: stan.AssignOp, vectors: WholeSums, statement: LoopStatement) -> None:
         variable = root.operands[0]
         if self._is_declared_inside(variable):
             self._assign_local(root, vectors, statement)
@@ -268,7 +268,7 @@ class _Loop:
         else:
             self._assign_elements(root, vectors)
 
-    def _assign_local(self, root: stan.AssignOp, vectors: WholeSums, statement: Statement) -> None:
+    def _assign_local(self, root: stan.AssignOp, vectors: WholeSums, statement: LoopStatement) -> None:
         """A scalar of the body: its values become a vector, or one expression if they are read just once."""
         if root.kinds.data:
             raise Prevented("an element of a local container is assigned")
@@ -284,7 +284,7 @@ class _Loop:
         vectors.block.add_ops([declaration, form.assign(declaration.results[0], value, root.location)])
         self.locals[variable] = Local(each, None, declaration.results[0])
 
-    def _is_read_next(self, statement: Statement, variable: SSAValue) -> bool:
+    def _is_read_next(self, statement: LoopStatement, variable: SSAValue) -> bool:
         """Whether the statement that follows is the only one to read a local variable, and reads it once."""
         assert self.statements is not None
         users = self.users[variable][-2:]
@@ -350,7 +350,7 @@ class _Loop:
 
     # ------------------------------------------------------------ distribution
 
-    def _distribute(self) -> tuple[list[Statement], list[Statement]]:
+    def _distribute(self) -> tuple[list[LoopStatement], list[LoopStatement]]:
         """The statements that go in front of what stays, and those that go behind it."""
         assert self.statements is not None
         leaving = set(self.wholes)
@@ -367,11 +367,11 @@ class _Loop:
             self._keep(statement, leaving, "it is woven into the others")
         return [], []
 
-    def _keep(self, statement: Statement, leaving: set[Statement], reason: str) -> None:
+    def _keep(self, statement: LoopStatement, leaving: set[LoopStatement], reason: str) -> None:
         leaving.discard(statement)
         self.reasons.setdefault(statement, reason)
 
-    def _keep_with_locals(self, staying: list[Statement], leaving: set[Statement]) -> None:
+    def _keep_with_locals(self, staying: list[LoopStatement], leaving: set[LoopStatement]) -> None:
         """A local scalar stays if anything that reads or assigns it does."""
         seen: set[SSAValue] = set()
         pending = list(staying)
@@ -386,12 +386,12 @@ class _Loop:
                         self._keep(statement, leaving, reason)
                         pending.append(statement)
 
-    def _sides(self, leaving: set[Statement]) -> tuple[list[Statement], list[Statement]]:
+    def _sides(self, leaving: set[LoopStatement]) -> tuple[list[LoopStatement], list[LoopStatement]]:
         """Leaving statements that need nothing of those that stay, and of the others those that these do not need."""
         assert self.statements is not None
         late: dict[SSAValue, bool] = {}  # touched by what comes with or behind the loop: whether assigned
-        front: list[Statement] = []
-        rest: list[Statement] = []
+        front: list[LoopStatement] = []
+        rest: list[LoopStatement] = []
         for statement in self.statements:
             if statement in leaving and not statement.depends_on(late):
                 front.append(statement)
@@ -399,7 +399,7 @@ class _Loop:
                 rest.append(statement)
                 statement.note(late)
         early: dict[SSAValue, bool] = {}  # the same, backwards, of what stays
-        behind: list[Statement] = []
+        behind: list[LoopStatement] = []
         for statement in reversed(rest):
             if statement in leaving and not statement.depends_on(early):
                 behind.append(statement)
@@ -409,7 +409,7 @@ class _Loop:
 
     # ------------------------------------------------------------ replacement
 
-    def _replace(self, front: Sequence[Statement], behind: Sequence[Statement]) -> None:
+    def _replace(self, front: Sequence[LoopStatement], behind: Sequence[LoopStatement]) -> None:
         """Puts the whole statements around the loop, which keeps the others or disappears."""
         assert self.statements is not None
         loop, location = self.loop, self.loop.location
@@ -456,7 +456,7 @@ class _Loop:
         _move(vectors.block, place.parent, place)
         return then, end
 
-    def _tell_done(self, front: Sequence[Statement], behind: Sequence[Statement], stays: bool) -> None:
+    def _tell_done(self, front: Sequence[LoopStatement], behind: Sequence[LoopStatement], stays: bool) -> None:
         count = len([s for s in (*front, *behind) if not s.is_declaration])
         what = "1 statement became a whole-vector statement"
         if count > 1:

@@ -41,7 +41,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.dialects.stan.variables import MEMORY_PATTERNS
 from ulam.passes.analysis.bodies import Body
-from ulam.passes.analysis.linear_forms import ONE, Form
+from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.lower.promote_variables import is_promotable
 from ulam.passes.optimize.loop_copies import int_literal
@@ -296,7 +296,7 @@ def _elements(declaration: stan.DeclareOp, limit: int, facts: SizeFacts) -> _Ele
     return found if len(found.assignments) == prod(found.dims) <= most else None
 
 
-def _indexed(declaration: stan.DeclareOp, op: stan.AssignOp, sizes: Sequence[Form | None]) -> _Elements | None:
+def _indexed(declaration: stan.DeclareOp, op: stan.AssignOp, sizes: Sequence[LinearForm | None]) -> _Elements | None:
     """Which dimensions an assignment indexes: the first ones, or the columns; their sizes must be literals."""
     assert isinstance(declaration.res.type, stan.VarType)
     kinds = [kind.data for kind in op.kinds.data]
@@ -306,9 +306,7 @@ def _indexed(declaration: stan.DeclareOp, op: stan.AssignOp, sizes: Sequence[For
     return _Elements(declaration, known, is_by_column) if known and len(known) == len(indexed) else None
 
 
-def _literal_index(
-    op: stan.AssignOp, dims: Sequence[int], rank: int, *, by_column: bool
-) -> tuple[int, ...] | None:
+def _literal_index(op: stan.AssignOp, dims: Sequence[int], rank: int, *, by_column: bool) -> tuple[int, ...] | None:
     """The element or part that an assignment is to, counted from 1; None if it is another kind of part, may be several
     or none, or is not known."""
     expected = ["all", "single"] if by_column else ["single"] * len(dims)
@@ -353,9 +351,7 @@ def _call(name: str, operands: Sequence[SSAValue], location: LocationAttr) -> Op
     """A call of a function of the library that gives a matrix and looks at no types of data."""
     bits = DenseArrayBase.from_list(i8, [0] * len(operands))
     properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
-    return stan.CallOp.create(
-        operands=operands, result_types=(stan.MATRIX,), properties=properties, location=location
-    )
+    return stan.CallOp.create(operands=operands, result_types=(stan.MATRIX,), properties=properties, location=location)
 
 
 def _literal(

@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
-from ulam.passes.analysis.available_assignments import Candidate
+from ulam.passes.analysis.available_assignments import SubstitutionCandidate
 from ulam.passes.analysis.data_flow import facts_along
 from ulam.passes.analysis.definitions import Definitions
 from ulam.passes.analysis.expression_cost import own_cost
@@ -22,7 +22,7 @@ _FAR = 400  # ops between an assignment and its use
 _SEEN = Effect.PRINTS | Effect.DRAWS | Effect.PROFILES | Effect.LEAVES_LOOP | Effect.RETURNS
 
 
-def is_cheap(candidate: Candidate) -> bool:
+def is_cheap(candidate: SubstitutionCandidate) -> bool:
     """Whether an expression may as well be computed again: a few scalar operations that cannot fail."""
     if candidate.assignment.value.type not in _SCALARS:
         return all(isinstance(op, stan.ReadOp | stan.ConstantOp) for op in candidate.expression.ops)
@@ -74,7 +74,7 @@ class Moves:
         for definition in self._read_by.pop(read):
             self._readers[definition].discard(read)
 
-    def may_move(self, candidate: Candidate, use: stan.ReadOp) -> bool:
+    def may_move(self, candidate: SubstitutionCandidate, use: stan.ReadOp) -> bool:
         """Whether `use` alone reads what was assigned, and evaluating it there changes no order that can be seen."""
         assignment = candidate.assignment
         number = self._variables.number(assignment.var)

@@ -31,7 +31,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
-from ulam.passes.optimize.expression_rewriter import Place, Rewriter, is_inner, joins_its_user
+from ulam.passes.optimize.expression_rewriter import OpPosition, Rewriter, is_inner, joins_its_user
 from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.optimize.simplify_structure import SIMPLIFIED, simplified
 from ulam.passes.variable_form import errors_are_retold
@@ -67,7 +67,7 @@ class _Walk:
         self._rewriter = rewriter
         self._retold = retold
         self._largest = largest
-        self._places: dict[Operation, Place] = {}
+        self._places: dict[Operation, OpPosition] = {}
         self._barriers = 0
 
     def block(self, block: Block) -> None:
@@ -81,7 +81,7 @@ class _Walk:
                     continue
                 assert op is not None
             following = op.next_op
-            place = self._places[op] = Place(len(self._places), self._barriers)
+            place = self._places[op] = OpPosition(len(self._places), self._barriers)
             if cls in _LEAVES:
                 pass
             elif is_inner(op):
@@ -95,7 +95,7 @@ class _Walk:
                 self._barriers += 1
             op = following
 
-    def _join(self, op: Operation, place: Place) -> None:
+    def _join(self, op: Operation, place: OpPosition) -> None:
         """Makes the trees of the operands parts of one, unless something that throws would then change its place."""
         if effects_of(op) & Effect.THROWS:
             place.oldest_throw = place.barrier

@@ -25,7 +25,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
-from ulam.passes.analysis.available_assignments import AvailableAssignments, Candidate, Expression
+from ulam.passes.analysis.available_assignments import AvailableAssignments, RightHandSide, SubstitutionCandidate
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
@@ -45,7 +45,7 @@ class CopyPropagation(ModulePass):
     name = "copy-propagation"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        def is_copy(assignment: stan.AssignOp, expression: Expression) -> bool:
+        def is_copy(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
             return not expression.ops or isinstance(assignment.value.owner, stan.ReadOp)
 
         _propagate(op, self.name, 1, _Budget(None), is_copy, None)
@@ -66,7 +66,7 @@ class ExpressionPropagation(ModulePass):
         check_when(self.when)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        def wanted(assignment: stan.AssignOp, expression: Expression) -> bool:
+        def wanted(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
             return not self.preserve_numerics or assignment.value.type == stan.INT
 
         moves = SizeFactsOnDemand(op) if self.when == USEFUL else None
@@ -93,7 +93,7 @@ def _propagate(
     name: str,
     limit: int,
     budget: _Budget,
-    wanted: Callable[[stan.AssignOp, Expression], bool],
+    wanted: Callable[[stan.AssignOp, RightHandSide], bool],
     sizes: SizeFactsOnDemand | None,
 ) -> None:
     calls = call_effects(module)
@@ -114,7 +114,7 @@ class _Propagation:
         pass_name: str,
         limit: int,
         budget: _Budget,
-        wanted: Callable[[stan.AssignOp, Expression], bool],
+        wanted: Callable[[stan.AssignOp, RightHandSide], bool],
     ) -> None:
         self.graph = graph
         self.variables = Variables(graph)
@@ -165,7 +165,7 @@ class _Propagation:
                 count += more - 1  # in the place of the read
         return count
 
-    def _copy(self, candidate: Candidate, op: stan.ReadOp) -> list[Operation]:
+    def _copy(self, candidate: SubstitutionCandidate, op: stan.ReadOp) -> list[Operation]:
         """Puts a copy of an expression in the place of a read."""
         mapping: dict[SSAValue, SSAValue] = {}
         added: list[Operation] = []
@@ -186,7 +186,7 @@ class _Propagation:
         self._replace(op, mapping.get(value, value))
         return added
 
-    def _move(self, candidate: Candidate, op: stan.ReadOp) -> list[Operation]:
+    def _move(self, candidate: SubstitutionCandidate, op: stan.ReadOp) -> list[Operation]:
         """Moves an expression from its assignment, which goes, to the place of the only read."""
         assert op.parent is not None
         added = list(candidate.expression.ops)
@@ -206,7 +206,7 @@ class _Propagation:
         replace_uses(op.res, value)
         discard(op)
 
-    def _fits(self, candidate: Candidate, use: stan.ReadOp, place: int, limit: int) -> bool:
+    def _fits(self, candidate: SubstitutionCandidate, use: stan.ReadOp, place: int, limit: int) -> bool:
         expression = candidate.expression
         if len(expression.ops) > limit:
             return False
@@ -264,7 +264,7 @@ class _Propagation:
             op = op.next_op
         return None
 
-    def _tell(self, candidate: Candidate) -> None:
+    def _tell(self, candidate: SubstitutionCandidate) -> None:
         if candidate.variable not in self._told:
             self._told.add(candidate.variable)
             declaration = self.variables.declarations[candidate.variable]

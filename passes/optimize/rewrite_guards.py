@@ -8,7 +8,7 @@ from xdsl.ir import Attribute
 
 from ulam.dialects import stan
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, Guard
-from ulam.passes.optimize.rewrite_table import Apply, Literal, Term, table
+from ulam.passes.optimize.rewrite_table import Application, Literal, Term, table
 
 _TYPES: dict[str, Attribute] = {
     "int": stan.INT, "real": stan.REAL, "vector": stan.VECTOR, "row_vector": stan.ROW_VECTOR, "matrix": stan.MATRIX,
@@ -34,13 +34,13 @@ def compiled_rules(preserve_numerics: bool, retold: bool) -> dict[str, list[Comp
 
 
 def _head(term: Term) -> str | None:
-    if isinstance(term, Apply):
+    if isinstance(term, Application):
         return term.head
     return LITERAL if isinstance(term, Literal) else None
 
 
 def _depth(term: Term) -> int:
-    return 1 + max(map(_depth, term.operands), default=0) if isinstance(term, Apply) else 0
+    return 1 + max(map(_depth, term.operands), default=0) if isinstance(term, Application) else 0
 
 
 def type_named(word: str) -> Attribute:

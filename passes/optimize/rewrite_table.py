@@ -2,8 +2,8 @@
 
     log(1 - x) -> unchecked log1m(x)  [last-bits]
 
-becomes a `Rule` of two terms. In terms an operator is an application of its symbol (`neg` and `pos` are the unary `-`
-and `+`), and functions that are operators by another name have become those.
+becomes a `RewriteRule` of two terms. In terms an operator is an application of its symbol (`neg` and `pos` are the
+unary `-` and `+`), and functions that are operators by another name have become those.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COST = re.compile(r"(?P<names>\S+(?: \S+)*): (?P<cost>[\d.]+)$")
 CLASSES = ("same-bits", "last-bits")
 
 
-class Name(NamedTuple):
+class PatternVariable(NamedTuple):
     """An expression that the rule leaves as it is."""
 
     name: str
@@ -43,7 +43,7 @@ class Literal(NamedTuple):
     value: int | float
 
 
-class Apply(NamedTuple):
+class Application(NamedTuple):
     """An operator or a call. `meaning`: the definition that a call means, if not that of its own name."""
 
     function: str
@@ -57,7 +57,7 @@ class Apply(NamedTuple):
         return head_of(self.function, self.unchecked, self.meaning)
 
 
-Term = Name | Literal | Apply
+Term = PatternVariable | Literal | Application
 
 
 def head_of(function: str, unchecked: bool, meaning: str | None) -> str:
@@ -67,11 +67,11 @@ def head_of(function: str, unchecked: bool, meaning: str | None) -> str:
     return function if meaning is None else f"{function} as {meaning}"
 
 
-class Rule(NamedTuple):
+class RewriteRule(NamedTuple):
     """One row. `guards`: the types that each name may have, as words."""
 
     text: str
-    pattern: Apply
+    pattern: Application
     result: Term
     same_bits: bool
     changes_texts: bool
@@ -83,17 +83,17 @@ class Section(NamedTuple):
     """Rows under one heading; a section without rows has `notes`."""
 
     title: str
-    rules: tuple[Rule, ...]
+    rules: tuple[RewriteRule, ...]
     notes: tuple[str, ...]
     guards: dict[str, tuple[str, ...]]
 
 
-class Table(NamedTuple):
+class RewriteTable(NamedTuple):
     sections: tuple[Section, ...]
     costs: dict[str, float]
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[RewriteRule, ...]:
         return tuple(rule for section in self.sections for rule in section.rules)
 
 
@@ -102,12 +102,12 @@ class TableError(ValueError):
 
 
 @lru_cache(maxsize=1)
-def table() -> Table:
+def table() -> RewriteTable:
     """The table, read once."""
     return read_table(TABLE.read_text(encoding="utf-8"))
 
 
-def read_table(text: str) -> Table:
+def read_table(text: str) -> RewriteTable:
     """What the text of a table says."""
     sections: list[Section] = []
     costs: dict[str, float] = {}
@@ -117,7 +117,7 @@ def read_table(text: str) -> Table:
             for line in _written(lines):
                 costs.update(_cost(line))
         sections.append(_section(title, [] if title == "Costs" else _written(lines), lines))
-    return Table(tuple(sections), costs)
+    return RewriteTable(tuple(sections), costs)
 
 
 def _written(lines: list[str]) -> list[str]:
@@ -133,7 +133,7 @@ def _cost(line: str) -> dict[str, float]:
 
 def _section(title: str, written: list[str], lines: list[str]) -> Section:
     guards: dict[str, tuple[str, ...]] = {}
-    rules: list[Rule] = []
+    rules: list[RewriteRule] = []
     for line in written:
         if (row := _ROW.match(line)) is not None:
             rules.append(_rule(row, guards))
@@ -146,10 +146,10 @@ def _section(title: str, written: list[str], lines: list[str]) -> Section:
     return Section(title, tuple(rules), notes, guards)
 
 
-def _rule(row: re.Match[str], guards: dict[str, tuple[str, ...]]) -> Rule:
+def _rule(row: re.Match[str], guards: dict[str, tuple[str, ...]]) -> RewriteRule:
     pattern, result = read_term(row["pattern"]), read_term(row["result"])
     classes = row["class"].split()
-    if not isinstance(pattern, Apply) or classes[0] not in CLASSES or not {"texts"}.issuperset(classes[1:]):
+    if not isinstance(pattern, Application) or classes[0] not in CLASSES or not {"texts"}.issuperset(classes[1:]):
         raise TableError(f"not a rule: {row[0]}")
     names = names_in(pattern)
     if set(names) != set(names_in(result)):  # what a rule left out might have thrown
@@ -159,14 +159,14 @@ def _rule(row: re.Match[str], guards: dict[str, tuple[str, ...]]) -> Rule:
         raise TableError(f"no types of {', '.join(sorted(missing))}: {row[0]}")
     own = {name: guards[name] for name in dict.fromkeys(names)}
     text = f"{row['pattern']} -> {row['result']}"
-    return Rule(text, pattern, result, classes[0] == "same-bits", "texts" in classes, row["comment"] or "", own)
+    return RewriteRule(text, pattern, result, classes[0] == "same-bits", "texts" in classes, row["comment"] or "", own)
 
 
 def names_in(term: Term) -> list[str]:
     """The names of a term in the order in which they stand, repetitions included."""
-    if isinstance(term, Name):
+    if isinstance(term, PatternVariable):
         return [term.name]
-    return [name for operand in term.operands for name in names_in(operand)] if isinstance(term, Apply) else []
+    return [name for operand in term.operands for name in names_in(operand)] if isinstance(term, Application) else []
 
 
 # ---------------------------------------------------------------- terms
@@ -208,10 +208,10 @@ class _Reader:
             symbol = self.peek()
             if symbol == "'" and strength <= _POSTFIX:
                 self.take()
-                left = Apply("'", (left,))
+                left = Application("'", (left,))
             elif symbol in _BINARY and _BINARY[symbol] > strength:
                 self.take()
-                left = Apply("pow" if symbol == "^" else symbol, (left, self.term(_BINARY[symbol])))
+                left = Application("pow" if symbol == "^" else symbol, (left, self.term(_BINARY[symbol])))
             else:
                 return left
 
@@ -221,7 +221,7 @@ class _Reader:
             operand = self.term(_UNARY_STRENGTH)
             if token == "-" and isinstance(operand, Literal):
                 return Literal(-operand.value)
-            return Apply(_UNARY[token], (operand,))
+            return Application(_UNARY[token], (operand,))
         if token == "(":
             inner = self.term(0)
             self.take(")")
@@ -230,7 +230,7 @@ class _Reader:
             return Literal(int(token) if token.isdigit() else float(token))
         if token == "unchecked":
             return self._call(self.take(), unchecked=True)
-        return self._call(token) if self.peek() == "(" else Name(token)
+        return self._call(token) if self.peek() == "(" else PatternVariable(token)
 
     def _call(self, name: str, unchecked: bool = False) -> Term:
         self.take("(")
@@ -244,4 +244,4 @@ class _Reader:
         if self.peek() == "as":
             self.take()
             meaning = self.take()
-        return Apply(OPERATOR_FUNCTIONS.get(name, name), tuple(operands), unchecked, meaning)
+        return Application(OPERATOR_FUNCTIONS.get(name, name), tuple(operands), unchecked, meaning)

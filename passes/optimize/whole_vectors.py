@@ -20,8 +20,8 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes import variable_form as form
-from ulam.passes.analysis.linear_forms import ONE, Form
-from ulam.passes.optimize.loop_span import Covered, Library, Local, Prevented, Span
+from ulam.passes.analysis.linear_forms import ONE, LinearForm
+from ulam.passes.optimize.loop_span import Covered, Library, Local, LoopSpan, Prevented
 from ulam.passes.optimize.static_autodiff import is_autodiff_formal, is_autodiff_place
 from ulam.passes.walk import ops_within
 
@@ -41,7 +41,7 @@ _LINEAR = (stan.VECTOR, stan.ROW_VECTOR)
 class WholeVectors:
     """Rewrites the expressions of one statement. `strict`: nothing of it may throw."""
 
-    span: Span
+    span: LoopSpan
     calls: stan.CallEffects
     library: Library
     locals: dict[SSAValue, Local]
@@ -270,7 +270,7 @@ class WholeVectors:
         )
 
     def whole_indices(
-        self, kinds: ArrayAttr[StringAttr], indices: Sequence[SSAValue], sizes: Sequence[Form | None]
+        self, kinds: ArrayAttr[StringAttr], indices: Sequence[SSAValue], sizes: Sequence[LinearForm | None]
     ) -> tuple[list[str], list[SSAValue]]:
         """Kinds and operands that select what all iterations together select; trailing `:` are left out."""
         remaining = iter(indices)
@@ -298,12 +298,12 @@ class WholeVectors:
             new_kinds.pop()
         return new_kinds, operands
 
-    def _unvarying_index(self, kind: str, indices: Sequence[SSAValue], size: Form | None) -> None:
+    def _unvarying_index(self, kind: str, indices: Sequence[SSAValue], size: LinearForm | None) -> None:
         if kind == "all" or (kind == "single" and self.span.facts.in_range(indices[0], size)):
             return
         self.risk("an index")
 
-    def _varying_index(self, index: SSAValue, size: Form | None) -> tuple[str, list[SSAValue]]:
+    def _varying_index(self, index: SSAValue, size: LinearForm | None) -> tuple[str, list[SSAValue]]:
         if (covered := self.covered(index, size)) is None:
             if not isinstance(index.owner, stan.IndexOp | stan.ReadOp):
                 raise Prevented("an index is neither the iteration's number plus a constant nor read from an array")
@@ -324,7 +324,7 @@ class WholeVectors:
             return self.emit(form.constant(value.constant, self.location))
         return self._copy(index, {self.span.index: self.bound(bound)})
 
-    def covered(self, index: SSAValue, size: Form | None) -> Covered | None:
+    def covered(self, index: SSAValue, size: LinearForm | None) -> Covered | None:
         """What `n + c` covers of a dimension of a size; None if the index is something else."""
         facts, loop = self.span.facts, self.span.loop
         number = facts.form(self.span.index)
@@ -422,13 +422,13 @@ class WholeVectors:
             factor = self.operator(TRANSPOSE, stan.VECTOR, factor)
         return self.oriented(self.operator(MUL, stan.VECTOR, rows, factor))
 
-    def _columns(self, row: SSAValue) -> Form | None:
+    def _columns(self, row: SSAValue) -> LinearForm | None:
         op = row.owner
         if isinstance(op, stan.IndexOp) and [kind.data for kind in op.kinds] in (["single"], ["single", "all"]):
             return self.span.facts.sizes(op.value)[-1]
         return None
 
-    def _size(self, vector: SSAValue) -> Form | None:
+    def _size(self, vector: SSAValue) -> LinearForm | None:
         sizes = self.span.facts.sizes(vector)
         return sizes[0] if sizes else None
 

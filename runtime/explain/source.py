@@ -64,7 +64,7 @@ class ProgramText:
 
     def _note_statement(self, written: Written) -> None:
         node = written.node
-        if isinstance(node, ast.Block | ast.Profile):
+        if isinstance(node, ast.BlockStatement | ast.Profile):
             return
         spot = self._spot(node.span.start)
         self._statements.setdefault(spot, []).append(written)

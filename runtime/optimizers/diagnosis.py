@@ -68,7 +68,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Run:
+class DiagnosedRun:
     """What the diagnosis looks at. The path begins with the start of the run; gradients are of the log density."""
 
     model: StanModel
@@ -89,7 +89,7 @@ class Run:
         return self.path.points[0][1]
 
 
-def notes(run: Run) -> list[str]:
+def notes(run: DiagnosedRun) -> list[str]:
     """The sentences, none for an ordinary run."""
     found = _without_effect(run)
     if not run.termination.stopped:
@@ -109,7 +109,7 @@ def notes(run: Run) -> list[str]:
     return found
 
 
-def _without_effect(run: Run) -> list[str]:
+def _without_effect(run: DiagnosedRun) -> list[str]:
     if not run.start.size:
         return []
     if not run.start_gradient.any():
@@ -130,7 +130,7 @@ def _without_effect(run: Run) -> list[str]:
     return found
 
 
-def _slopes_beside(run: Run, still: np.ndarray) -> Vector | None:
+def _slopes_beside(run: DiagnosedRun, still: np.ndarray) -> Vector | None:
     """The gradient where the parameters `still` lie a little above their last values (or below, if it cannot be
     evaluated there), in the direction away from these. A gradient that is 0 at one point says nothing of the rest."""
     for sign in (1.0, -1.0):
@@ -151,7 +151,7 @@ def _saddle(names: str) -> str:
     )
 
 
-def _upward_curvature(run: Run) -> list[str]:
+def _upward_curvature(run: DiagnosedRun) -> list[str]:
     """A point that Newton's method took for a maximum, and where the Hessian is not negative."""
     try:
         _, _, hessian = run.model.log_density_hessian(run.end, propto=True, jacobian=run.jacobian)
@@ -166,7 +166,7 @@ def _upward_curvature(run: Run) -> list[str]:
     return [_saddle(_names(run.model, np.flatnonzero(along > 0.5 * along.max())))]
 
 
-def _runaways(run: Run) -> list[str]:
+def _runaways(run: DiagnosedRun) -> list[str]:
     """Parameters that went far and along which the log density still grows, or is flat; not those with a mode there."""
     far = np.where(_constrained_mask(run.model), FAR, FAR_FREE)
     gone = np.flatnonzero((np.abs(run.end) > far) & (np.abs(run.end - run.start) > 0.5 * far))
@@ -190,7 +190,7 @@ def _runaways(run: Run) -> list[str]:
     return found
 
 
-def _rises_for_ever(run: Run) -> list[str]:
+def _rises_for_ever(run: DiagnosedRun) -> list[str]:
     """Whether the log density rises on and on along the gradient at the point where the line search failed."""
     length = float(np.linalg.norm(run.end_gradient))
     if not math.isfinite(length) or length == 0:
@@ -221,7 +221,7 @@ def _rises_for_ever(run: Run) -> list[str]:
     ]
 
 
-def _grows(run: Run, position: int) -> bool:
+def _grows(run: DiagnosedRun, position: int) -> bool:
     """Whether the log density rose on the last quarter of the parameter's way, and has not levelled off at its end."""
     end = run.end[position]
     quarter = 0.25 * abs(end - run.start[position])
@@ -232,7 +232,7 @@ def _grows(run: Run, position: int) -> bool:
     return gain > max(GROWTH, 1e-9 * abs(run.end_value)) and abs(run.end_gradient[position]) > LEVEL * mean_slope
 
 
-def _is_flat(run: Run, position: int) -> bool:
+def _is_flat(run: DiagnosedRun, position: int) -> bool:
     """Whether the log density stays the same, up to `FLAT`, when the parameter goes on by 1."""
     farther = run.end.copy()
     farther[position] += math.copysign(1.0, run.end[position])
@@ -243,7 +243,7 @@ def _is_flat(run: Run, position: int) -> bool:
     return abs(value - run.end_value) <= FLAT
 
 
-def _places(run: Run, positions: list[int]) -> str:
+def _places(run: DiagnosedRun, positions: list[int]) -> str:
     names = run.model.param_unc_names()
     shown = [f"unconstrained '{names[i]}' ran to {run.end[i]:.4g}" for i in positions[:SHOWN_NAMES]]
     if len(positions) > SHOWN_NAMES:

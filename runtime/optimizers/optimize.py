@@ -222,7 +222,7 @@ class _Run:
     def _notes(self) -> list[str]:
         result = self.result
         return diagnosis.notes(
-            diagnosis.Run(
+            diagnosis.DiagnosedRun(
                 result.model,
                 result.jacobian,
                 self.path,

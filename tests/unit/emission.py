@@ -57,7 +57,7 @@ def emit(text: str, level: int = STRICT) -> str:
     return emit_module(parse(text), EmitOptions(level, jit.host().fused))
 
 
-def load(text: str, level: int = STRICT, pipeline: jit.Pipeline = jit.HOT) -> jit.LoadedObject:
+def load(text: str, level: int = STRICT, pipeline: jit.Pipeline = jit.HOT) -> jit.LinkedObject:
     llvm_text = emit(text, level)
     jit.verify(llvm_text)
     return jit.load_object(jit.compile_object(llvm_text, pipeline), native.library_path())

@@ -19,7 +19,7 @@ from ulam.frontend import lowering_library
 from ulam.frontend.typechecker import checked
 from ulam.library import catalog, derivatives
 from ulam.library.derivatives import Apply, Name, Number, Term
-from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS, Argument
+from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS, ArgumentReference
 from ulam.runtime import native
 
 LIBRARY = Path(catalog.__file__).parent
@@ -92,7 +92,7 @@ def test_requirements_are_well_formed() -> None:
     for name, requirement in REQUIREMENTS.items():
         assert not catalog.definitions(name), name
         positions = {int(p) for p in re.findall(r"\{(\d)\}", requirement.phrase)}
-        used = {c.operand.position for c in requirement.conditions if isinstance(c.operand, Argument)}
+        used = {c.operand.position for c in requirement.conditions if isinstance(c.operand, ArgumentReference)}
         assert used <= positions, name
         assert all(c.comparison in ("gt", "ge", "lt", "le", "eq", "near") for c in requirement.conditions)
 
@@ -102,7 +102,7 @@ def test_requirements_of_primitives_name_primitives() -> None:
         assert derivatives.has_primitive(name)
         for _, requirement, others in rows:
             operands = [c.operand for c in REQUIREMENTS[requirement].conditions]
-            assert len(others) == max((o.position for o in operands if isinstance(o, Argument)), default=0)
+            assert len(others) == max((o.position for o in operands if isinstance(o, ArgumentReference)), default=0)
 
 
 # ---------------------------------------------------------------- derivatives

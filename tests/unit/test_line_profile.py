@@ -23,7 +23,7 @@ from ulam.emit.object_file import ObjectFile, ObjectFormatError
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.runtime.line_profile import LineSampler, sample_lines
-from ulam.runtime.line_table import LineTable, Place
+from ulam.runtime.line_table import CodePlace, LineTable
 from ulam.runtime.model import StanModel
 from ulam.runtime.native import library
 
@@ -164,13 +164,13 @@ def test_each_call_has_the_line_of_its_statement(level: int) -> None:
     """The object's relocations say where each C function is called."""
     code = compiler(PROGRAM, lines=True, level=level).unit("gradient_propto")
     table = LineTable(code)
-    found: dict[str, set[Place | None]] = {}
+    found: dict[str, set[CodePlace | None]] = {}
     for name, offset, _, _ in relocations(code):
         found.setdefault(name, set()).add(table.place(offset))
-    expected: dict[str, set[Place | None]] = {}
+    expected: dict[str, set[CodePlace | None]] = {}
     for calls, reverse in ((FORWARD, False), (REVERSE, True)):
         for name, line in calls.items():
-            expected.setdefault(name, set()).add(Place("program.stan", line, reverse))
+            expected.setdefault(name, set()).add(CodePlace("program.stan", line, reverse))
     for name, places in expected.items():
         assert places <= found[name], (name, found[name])
         lines = {place.line for place in found[name] if place is not None}
@@ -203,7 +203,7 @@ def test_long_lines_and_names_of_any_characters() -> None:
     name = 'größe "1"\\x.stan'
     code = Compiler(source, name, CompileOptions(lines=True)).unit("gradient_propto")
     places = {r.place for r in LineTable(code).ranges}
-    assert Place(name, 2, False) in places
+    assert CodePlace(name, 2, False) in places
     assert {place.file for place in places if place is not None} == {name}
 
 

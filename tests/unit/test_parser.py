@@ -243,9 +243,9 @@ def test_tilde(truncation: str, limits: tuple[str | None, str | None] | None) ->
 
 def test_array_literal_as_variate_is_not_a_block() -> None:
     assert isinstance(statement("{a, b} ~ normal(0, 1);"), ast.Tilde)
-    assert isinstance(statement("{ a ~ normal(0, 1); }"), ast.Block)
-    assert isinstance(statement("{ }"), ast.Block)
-    assert isinstance(statement("{ { } }"), ast.Block)
+    assert isinstance(statement("{ a ~ normal(0, 1); }"), ast.BlockStatement)
+    assert isinstance(statement("{ }"), ast.BlockStatement)
+    assert isinstance(statement("{ { } }"), ast.BlockStatement)
 
 
 def test_loops() -> None:
@@ -254,7 +254,7 @@ def test_loops() -> None:
     each = loop.body
     assert isinstance(each, ast.ForEach) and each.variable == "x" and show(each.container) == "xs"
     inner = each.body
-    assert isinstance(inner, ast.While) and isinstance(inner.body, ast.Block)
+    assert isinstance(inner, ast.While) and isinstance(inner.body, ast.BlockStatement)
     assert [type(s) for s in inner.body.statements] == [ast.Break, ast.Continue]
 
 
@@ -350,7 +350,7 @@ def test_several_names_share_their_type() -> None:
 
 def test_declarations_stand_anywhere() -> None:
     found = [type(s) for s in statements("x = 1; real y = 2; if (x) real z; { int i; }")]
-    assert found == [ast.Assignment, ast.Declaration, ast.If, ast.Block]
+    assert found == [ast.Assignment, ast.Declaration, ast.If, ast.BlockStatement]
 
 
 # ---------------------------------------------------------------- functions and programs
@@ -389,10 +389,10 @@ generated quantities { tuple(real, int) t = (1.5, {2, 3}[1]); print("t", t.1); }
 """
 
 
-def _nodes(value: object) -> list[ast.Node]:
+def _nodes(value: object) -> list[ast.SyntaxNode]:
     if isinstance(value, list):
         return [n for v in value for n in _nodes(v)]  # pyright: ignore[reportUnknownVariableType]
-    if not isinstance(value, ast.Node):
+    if not isinstance(value, ast.SyntaxNode):
         return []
     assert is_dataclass(value)
     return [value, *(n for f in fields(value) for n in _nodes(getattr(value, f.name)))]
@@ -411,7 +411,9 @@ def test_every_node_has_its_text() -> None:
             assert text == node.name
         elif isinstance(node, ast.Binary):
             assert text.startswith(PROGRAM[node.left.span.start : node.left.span.end]) and node.operator in text
-        elif isinstance(node, ast.Statement) and not isinstance(node, (ast.Block, ast.If, ast.For, ast.Declaration)):
+        elif isinstance(node, ast.Statement) and not isinstance(
+            node, (ast.BlockStatement, ast.If, ast.For, ast.Declaration)
+        ):
             assert text.endswith(";")
     assert not any(isinstance(getattr(n, "type", None), Enum) for n in nodes)
     assert all(isinstance(n.type, StanType) for n in nodes if isinstance(n, ast.SizedType))

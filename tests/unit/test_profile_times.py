@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ulam.runtime.native import Context, ProfileRow, library
+from ulam.runtime.native import Context, ProfileRecord, library
 from ulam.runtime.profile_check import AGREEMENT, RecordedGradient
 
 
@@ -25,7 +25,7 @@ CURRENT: list[int] = []
 """Addresses of the contexts in which passes run."""
 
 
-def recorded(passes: Sequence[Callable[[], None]]) -> list[ProfileRow]:
+def recorded(passes: Sequence[Callable[[], None]]) -> list[ProfileRecord]:
     """Evaluations of one pass through a region each, which does what is given: the rows of both, and of others."""
     context = Context()
     context.attach_profile(0)

@@ -22,7 +22,16 @@ from ulam.frontend.source import Source
 from ulam.frontend.typechecker import check_program
 from ulam.passes.optimize.partial_evaluation import PartialEvaluation
 from ulam.passes.optimize.rewrite_guards import compiled_rules
-from ulam.passes.optimize.rewrite_table import Apply, Literal, Name, Rule, TableError, read_table, read_term, table
+from ulam.passes.optimize.rewrite_table import (
+    Application,
+    Literal,
+    PatternVariable,
+    RewriteRule,
+    TableError,
+    read_table,
+    read_term,
+    table,
+)
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 
@@ -61,14 +70,14 @@ STEPS = {
 # ---------------------------------------------------------------- programs
 
 
-def combinations(rule: Rule) -> Iterator[dict[str, str]]:
+def combinations(rule: RewriteRule) -> Iterator[dict[str, str]]:
     """Types for the names of a rule."""
     names = list(rule.guards)
     for types in product(*(rule.guards[name] for name in names)):
         yield dict(zip(names, types, strict=True))
 
 
-def instance(rule: Rule, types: dict[str, str]) -> str:
+def instance(rule: RewriteRule, types: dict[str, str]) -> str:
     """The pattern with a variable for each name."""
     literals = INT_LITERALS if "int" in types.values() else LITERALS
 
@@ -98,7 +107,7 @@ class Writer:
         self.model: list[str] = []
         self.generated: list[str] = []
 
-    def add(self, rule: Rule, types: dict[str, str]) -> bool:
+    def add(self, rule: RewriteRule, types: dict[str, str]) -> bool:
         """Adds a pattern with names of these types, if Stan accepts it."""
         text = instance(rule, types)
         alone = Writer()
@@ -183,7 +192,7 @@ CHUNKS = [
 @pytest.mark.parametrize(
     ("numerics", "rules"), [c[1:] for c in CHUNKS], ids=[f"{c[0]}-{c[1]}-{n}" for n, c in enumerate(CHUNKS)]
 )
-def test_rows_keep_the_values(numerics: str, rules: list[Rule]) -> None:
+def test_rows_keep_the_values(numerics: str, rules: list[RewriteRule]) -> None:
     program = Writer()
     for rule in rules:
         alone = Writer()
@@ -202,12 +211,12 @@ def test_rows_keep_the_values(numerics: str, rules: list[Rule]) -> None:
 
 
 @pytest.mark.parametrize("rule", table().rules, ids=lambda rule: rule.text)
-def test_classes_decide_where_a_rule_applies(rule: Rule) -> None:
+def test_classes_decide_where_a_rule_applies(rule: RewriteRule) -> None:
     assert (rule in allowed(preserve_numerics=True, retold=True)) is rule.same_bits
     assert (rule in allowed(preserve_numerics=False, retold=False)) is not rule.changes_texts
 
 
-def allowed(*, preserve_numerics: bool, retold: bool) -> list[Rule]:
+def allowed(*, preserve_numerics: bool, retold: bool) -> list[RewriteRule]:
     return [c.rule for rules in compiled_rules(preserve_numerics, retold).values() for c in rules]
 
 
@@ -345,13 +354,13 @@ def test_long_expressions_are_done_in_parts() -> None:
 
 
 def test_terms_are_read_as_stan_reads_them() -> None:
-    a, b, c = Name("a"), Name("b"), Name("c")
-    assert read_term("a + b * c") == Apply("+", (a, Apply("*", (b, c))))
-    assert read_term("a * b'") == Apply("*", (a, Apply("'", (b,))))
-    assert read_term("-a ^ 2") == Apply("neg", (Apply("pow", (a, Literal(2))),))
-    assert read_term("f(a | -0.5)") == Apply("f", (a, Literal(-0.5)))
-    assert read_term("unchecked f(a)") == Apply("f", (a,), unchecked=True)
-    assert read_term("f(a) as g") == Apply("f", (a,), meaning="g")
+    a, b, c = PatternVariable("a"), PatternVariable("b"), PatternVariable("c")
+    assert read_term("a + b * c") == Application("+", (a, Application("*", (b, c))))
+    assert read_term("a * b'") == Application("*", (a, Application("'", (b,))))
+    assert read_term("-a ^ 2") == Application("neg", (Application("pow", (a, Literal(2))),))
+    assert read_term("f(a | -0.5)") == Application("f", (a, Literal(-0.5)))
+    assert read_term("unchecked f(a)") == Application("f", (a,), unchecked=True)
+    assert read_term("f(a) as g") == Application("f", (a,), meaning="g")
     assert read_term("multiply(a, b)") == read_term("a * b")
 
 

@@ -237,7 +237,7 @@ def test_autodiff_level_follows_the_block_and_the_qualifier() -> None:
         """
     )
 
-    def levels(block: ast.Block | None) -> list[bool]:
+    def levels(block: ast.BlockStatement | None) -> list[bool]:
         assert block is not None
         printed = block.statements[-1]
         assert isinstance(printed, ast.Print)
