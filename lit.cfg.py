@@ -1,5 +1,5 @@
 # pyright: reportUndefinedVariable=false, reportMissingImports=false
-# Configuration of the lit suite: `lit tests/filecheck`, from anywhere in the checkout. See tests/unit/test_lit.py.
+# Configuration of the lit suite: `lit tests/filecheck`, from anywhere in the checkout. See tests/tools/test_lit.py.
 import os
 import sys
 
@@ -22,7 +22,6 @@ config.excludes = [
     "library",
     "reference",
     "regressions",
-    "unit",
     ".package",
     ".venv",
 ]

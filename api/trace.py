@@ -7,9 +7,8 @@ node = StanModel("geom.stan").track("geom_rng", 1, 0.5, rng=Scripted([0.7, 0.8, 
 print_levels(node, 2)
 """
 
-from ulam.runtime.explain.explanation import Explanation
-from ulam.runtime.trace.choices import ContextError, HookError
-from ulam.runtime.trace.contexts import (
+from ulam.tracing.choices import ContextError, HookError
+from ulam.tracing.contexts import (
     Compose,
     Default,
     DepthLimit,
@@ -22,14 +21,15 @@ from ulam.runtime.trace.contexts import (
     TraceContext,
     is_builtin,
 )
-from ulam.runtime.trace.diff.differences import Diff, Divergence, TermDifference, ValueDifference, diff
-from ulam.runtime.trace.export.json import schema
-from ulam.runtime.trace.export.read_json import from_json
-from ulam.runtime.trace.functions import Functions, StanFunction, functions, traced_ir, track
-from ulam.runtime.trace.gradients.gradient_check import GradientCheck
-from ulam.runtime.trace.gradients.op_library import NoDerivative, OpLibrary
-from ulam.runtime.trace.listing import format_levels, print_levels
-from ulam.runtime.trace.nodes import (
+from ulam.tracing.diff.differences import Diff, Divergence, TermDifference, ValueDifference, diff
+from ulam.tracing.explain.explanation import Explanation
+from ulam.tracing.export.json import schema
+from ulam.tracing.export.read_json import from_json
+from ulam.tracing.functions import Functions, StanFunction, functions, traced_ir, track
+from ulam.tracing.gradients.gradient_check import GradientCheck
+from ulam.tracing.gradients.op_library import NoDerivative, OpLibrary
+from ulam.tracing.listing import format_levels, print_levels
+from ulam.tracing.nodes import (
     ArgumentNode,
     ConstantNode,
     ControlFlowNode,
@@ -42,15 +42,15 @@ from ulam.runtime.trace.nodes import (
     ReturnNode,
     SpecialCallNode,
 )
-from ulam.runtime.trace.operands import Const, Ref
-from ulam.runtime.trace.program_text import Location, Span
-from ulam.runtime.trace.queries import Axis, backward, dependents, forward, query, referenced
-from ulam.runtime.trace.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
-from ulam.runtime.trace.saved import DamagedTrace, load
-from ulam.runtime.trace.target_nodes import ConstrainNode, NestedTildeNode, TargetNode, TargetTerm, TildeNode
-from ulam.runtime.trace.trace import Trace, TraceError
-from ulam.runtime.trace.update.update import Reused, Update
-from ulam.runtime.trace.values import MISSING, Digest
+from ulam.tracing.operands import Const, Ref
+from ulam.tracing.program_text import Location, Span
+from ulam.tracing.queries import Axis, backward, dependents, forward, query, referenced
+from ulam.tracing.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
+from ulam.tracing.saved import DamagedTrace, load
+from ulam.tracing.target_nodes import ConstrainNode, NestedTildeNode, TargetNode, TargetTerm, TildeNode
+from ulam.tracing.trace import Trace, TraceError
+from ulam.tracing.update.update import Reused, Update
+from ulam.tracing.values import MISSING, Digest
 
 __all__ = [
     "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ConstantNode", "ConstrainNode", "ContextError",

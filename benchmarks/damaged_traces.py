@@ -3,7 +3,7 @@
     python benchmarks/damaged_traces.py --traces 1000 [--seed-base 0]
 
 Prints how many were of which kind, and the seed of each that ended otherwise; the exit status tells whether there are
-such. The changes are made by `tests/unit/damaged_traces.py`.
+such. The changes are made by `tests/oracles/damaged_traces.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from ulam import StanModel
 from ulam.trace import Seeded
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
 from damaged_traces import verdict  # noqa: E402
 from trace_programs import PROGRAM, READING  # noqa: E402
 

@@ -27,20 +27,20 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 IMPORTS = (
     "numpy", "llvmlite.binding", "ulam.runtime.model", "ulam.runtime.cached_compiler", "ulam.runtime.compiler",
-    "ulam.frontend.parser", "ulam.frontend.typechecker", "ulam.frontend.lowering", "ulam.passes.pipelines",
-    "ulam.passes.lower.pipeline",
+    "ulam.frontend.parse.program", "ulam.frontend.check.program", "ulam.frontend.lower.program",
+    "ulam.passes.pipelines", "ulam.passes.lowering_pipeline",
     "ulam.passes.autodiff.reverse_mode", "ulam.emit.llvm_text",
 )  # fmt: skip
 """What a compile imports; a cached start imports the first four only, when it comes to them."""
 
 STAGES = (
-    ("parse", "ulam.frontend.parser", "parse_program"),
-    ("type check", "ulam.frontend.typechecker", "check_program"),
-    ("to stan dialect", "ulam.frontend.lowering", "lower_program"),
+    ("parse", "ulam.frontend.parse.program", "parse_program"),
+    ("type check", "ulam.frontend.check.program", "check_program"),
+    ("to stan dialect", "ulam.frontend.lower.program", "lower_program"),
     ("passes of the level", "ulam.passes.pipelines", "run_pipeline"),
-    ("value form", "ulam.passes.lower.pipeline", "to_value_form"),
-    ("lowering", "ulam.passes.lower.pipeline", "begin_unit"),
-    ("passes of the unit", "ulam.passes.lower.pipeline", "finish_unit"),
+    ("value form", "ulam.passes.lowering_pipeline", "to_value_form"),
+    ("lowering", "ulam.passes.lowering_pipeline", "begin_unit"),
+    ("passes of the unit", "ulam.passes.lowering_pipeline", "finish_unit"),
     ("differentiation", "ulam.passes.autodiff.reverse_mode", "reverse_mode"),
     ("emission", "ulam.emit.llvm_module", "emit_module"),
     ("LLVM passes", "ulam.emit.jit", "_optimize"),

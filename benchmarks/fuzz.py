@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve()
-sys.path.insert(0, str(HERE.parent.parent / "tests" / "unit"))
+sys.path.insert(0, str(HERE.parent.parent / "tests" / "oracles"))
 
 IN_A_PROCESS = {"checker": 1000, "compile": 20, "data": 500}
 SECONDS_A_CASE = {"checker": 5, "compile": 120, "data": 10}

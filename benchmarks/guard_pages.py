@@ -5,7 +5,7 @@
 
 Each program runs in processes of its own, with a runtime that gives every block pages of its own and that is built if
 need be. A run that is cut short goes on where it was if the same FILE is given. The work is done by
-`tests/unit/guarded_sweep.py`, which says what is reported.
+`tests/oracles/guarded_sweep.py`, which says what is reported.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ from importlib import import_module
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
     sys.exit(import_module("guarded_sweep").main())

@@ -138,9 +138,9 @@ KERNELS = {
 
 # a kernel without rounding, or one whose pullback another row has: the test that has it
 ELSEWHERE = {
-    "sort_asc": "tests/unit/test_kernels.py",
-    "sort_desc": "tests/unit/test_kernels.py",
-    "eigendecompose_sym": "tests/unit/test_kernel_degeneracy.py",
+    "sort_asc": "tests/library/test_kernels.py",
+    "sort_desc": "tests/library/test_kernels.py",
+    "eigendecompose_sym": "tests/library/test_kernel_degeneracy.py",
 }
 
 

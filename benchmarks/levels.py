@@ -96,7 +96,7 @@ def level_passes() -> list[str]:
     """The passes of the levels by name: what the table of passes has in `optimize`, and can be run alone."""
     from ulam.passes.pipelines import PASSES
 
-    return [name for name, (module, _) in PASSES.items() if module.startswith("optimize.") and name != "repeat"]
+    return [name for name, place in PASSES.items() if place.startswith("ulam.passes.optimize.") and name != "repeat"]
 
 
 # ---------------------------------------------------------------------- one program
@@ -122,7 +122,7 @@ class Side(CompiledSide):
     def count(self, result: Result) -> None:
         """Ops, and the time of the passes."""
         from ulam.passes.known_data import specializing_on
-        from ulam.passes.lower.pipeline import lower, to_value_form
+        from ulam.passes.lowering_pipeline import lower, to_value_form
         from ulam.passes.pipelines import run_pipeline
         from ulam.runtime.compiler import CompileOptions, Compiler, compiling
 

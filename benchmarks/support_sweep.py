@@ -2,7 +2,7 @@
 
     python benchmarks/support_sweep.py [--names normal_] [--state FILE]
 
-They must agree: see `tests/unit/signature_programs.py`. Functions that are in FILE are not tried again. Takes about
+They must agree: see `tests/oracles/signature_programs.py`. Functions that are in FILE are not tried again. Takes about
 seven minutes of CPU time for all 43,000 calls.
 """
 
@@ -13,10 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ulam.frontend import signatures
-from ulam.frontend.support import unsupported_call, unsupported_type
+from ulam.frontend.functions import signatures
+from ulam.frontend.functions.support import unsupported_call, unsupported_type
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
 
 from signature_programs import LibraryCall, at_fault, calls  # noqa: E402
 
@@ -55,7 +55,7 @@ def disagreements(group: Sequence[LibraryCall]) -> list[str]:
         for start in range(0, len(supported), IN_A_PROGRAM)
         for call, reason in at_fault(supported[start : start + IN_A_PROGRAM])
     ]
-    from ulam.frontend.typechecker_context import Checker
+    from ulam.frontend.check.context import Checker
 
     report, Checker.unsupported = Checker.unsupported, lambda *_: None  # the compiler with no checker before it
     try:

@@ -27,7 +27,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from ulam import StanModel  # noqa: E402
-from ulam.runtime.trace.listing import lines_of  # noqa: E402
 from ulam.trace import (  # noqa: E402
     Axis,
     DepthLimit,
@@ -41,6 +40,7 @@ from ulam.trace import (  # noqa: E402
     query,
     track,
 )
+from ulam.tracing.listing import lines_of  # noqa: E402
 
 PROGRAM = """functions {
   real zero(real x) { return 0.0; }

@@ -3,7 +3,7 @@
     python benchmarks/translation_validation.py --programs 2000 --jobs 2 [--passes a,b] [--seed-base 0] [--keep DIR]
 
 Each difference is printed with the seed of its program. The reduced programs go to DIR; what shows a mistake of a pass
-belongs in tests/regressions, with a line on what went wrong. The work is done by `tests/unit/validation_sweep.py`.
+belongs in tests/regressions, with a line on what went wrong. The work is done by `tests/oracles/validation_sweep.py`.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from importlib import import_module
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
     sys.exit(import_module("validation_sweep").main())

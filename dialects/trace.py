@@ -62,7 +62,7 @@ class Adjusts(HasEffects):
 
 @irdl_op_definition
 class SitesOp(PlainOperation):
-    """The table of one traced function: `table` is what `ulam.passes.trace.graph.Graph.to_json` gives, as text.
+    """The table of one traced function: `table` is what `ulam.tracing.instrument.graph.Graph.to_json` gives, as text.
 
     At the top level of the module. Nothing is made of it; readers have it from the session or from a saved trace.
     """

@@ -3,7 +3,8 @@
     python docs/list_functions.py            # rewrites the part between the two markers
     python docs/list_functions.py --check    # exit status 1 if it is not current
 
-Which they are, `ulam.frontend.support` decides for the type checker. `tests/unit/test_docs.py` compiles a call of each.
+Which they are, `ulam.frontend.functions.support` decides for the type checker. `tests/project/test_docs.py` compiles a
+call of each.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from pathlib import Path
 
 from written_parts import main, with_parts
 
-from ulam.frontend import signatures
-from ulam.frontend.higher_order import REDUCE_SUM, VARIADIC
-from ulam.frontend.support import supported_names
+from ulam.frontend.functions import signatures
+from ulam.frontend.functions.higher_order import REDUCE_SUM, VARIADIC
+from ulam.frontend.functions.support import supported_names
 
 LANGUAGE = Path(__file__).with_name("language.md")
 SCRIPT = Path(__file__).name

@@ -1,8 +1,8 @@
 """exp, log and their relatives as branch-free LLVM IR, which loops widen: scalar and vector forms give the same bits.
 
 Each function is exact at 0, infinities and NaN, gives subnormal results, and is within 2 units in the last place
-(measured in tests/unit/test_vector_math.py, most stay below 1), 2.5 where there is no fused multiply-add. Special cases
-are selects, never branches.
+(measured in tests/library/test_vector_math.py, most stay below 1), 2.5 where there is no fused multiply-add.
+Special cases are selects, never branches.
 
 Method. exp: x = n log 2 + r with |r| <= log(2)/2, a polynomial in r, then scaling by 2^n in two exact steps, so that
 results round once where they are subnormal. log: x = 2^k m with m in [sqrt(1/2), sqrt(2)), s = (m-1)/(m+1),

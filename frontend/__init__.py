@@ -1,7 +1,6 @@
 """From source text to the `stan` dialect: lexer, parser, syntax tree, type checker, diagnostics.
 
-`parser*` build the tree of `ast`, `typechecker*` fill in its types, with the signatures of Stan's library from
-`signatures`, and `lowering*` make ops of it. All errors of a program are collected as `diagnostics`, with file, line
-and caret. Imports `ulam.dialects` and the catalog of `ulam.library`; xDSL in `lowering*` only. Begin with `ast.py` and
-`parser.py`.
+`parse` builds the tree of `ast`, `check` fills in its types, with the functions of Stan's library from `functions`, and
+`lower` makes ops of it. All errors of a program are collected as `diagnostics`, with file, line and caret. Imports
+`ulam.dialects` and the catalog of `ulam.library`; xDSL in `lower` only. Begin with `ast.py` and `parse/program.py`.
 """

@@ -1,5 +1,6 @@
-"""The functions of Stan's library that the lowering makes itself (`passes/lower`), for all types of arguments that the
-language allows; a definition in `*.stan` goes before. The type checker asks this table whether a call can be compiled.
+"""The functions of Stan's library that the lowering makes itself (`passes/to_loops`), for all types of arguments that
+the language allows; a definition in `*.stan` goes before. The type checker asks this table whether a call can be
+compiled.
 """
 
 INTRINSICS = frozenset(

@@ -2,7 +2,7 @@
  * solvers".
  *
  * The solvers call the user's function f as `callback`, with the arguments of the call that are for f only added. The
- * functions declared here without a body are the compiler's: see passes/lower/callbacks.py.
+ * functions declared here without a body are the compiler's: see passes/to_loops/callbacks.py.
  *
  * Where a gradient is asked for, the state is followed by its derivatives with respect to what varies, the
  * sensitivities, column by column: to the elements of y0 if n_y0 is not 0, then to the n_par parameters of f. They

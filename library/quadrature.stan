@@ -1,7 +1,7 @@
 /* Integrals in one dimension. Stan Functions Reference, "1D integrator".
  *
  * The integrators call the user's function f as `callback`, with the arguments of the call that are for f only added.
- * The functions declared here without a body are the compiler's: see passes/lower/callbacks.py.
+ * The functions declared here without a body are the compiler's: see passes/to_loops/callbacks.py.
  *
  * Where a gradient is asked for, each derivative of f with respect to one of its n_par parameters is integrated as f
  * itself is: to the tolerances, with an error of its own, at the same points. The value does not depend on whether

@@ -1,8 +1,7 @@
 """Passes on the `stan`, `ad` and lower dialects: what makes loops over buffers of a program, and gradients of them.
 
-`lower` goes from the `stan` dialect to what is emitted, `autodiff` derives the reverse sweep, `optimize` is for the
-passes of the levels, `analysis` answers questions and changes nothing. Here stands what all of them share: `builder`
-writes ops, `rewriting` replaces them, `errors` is what they raise. May import `ulam.dialects`, and the tables of
-`ulam.library`; `autodiff` and `analysis` nothing of `lower`. Begin with `pipelines.py`, the passes by name, and
-`lower/stages.py`, the order in which they run.
+`optimize` has the passes of the levels, on the variable form of the `stan` dialect, with their analyses in `analysis`;
+`value_form` and `to_loops` go from there to functions over buffers, `autodiff` derives the reverse sweep, `loops` works
+on what comes out. Here stands what all of them share: `builder` writes ops, `rewriting` replaces them, `errors` is what
+they raise. Begin with `pipelines.py`, the passes by name, and `lowering_stages.py`, the order in which they run.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
-# What a program is lowered to, one at a time: `convert-stan-to-loops{unit=...}`, see `lower.units`.
+# What a program is lowered to, one at a time: `convert-stan-to-loops{unit=...}`, see `to_loops.units`.
 UNITS = (
     "setup",
     "value_propto",
@@ -40,49 +40,49 @@ DEFAULT_UNIT = "gradient_propto"
 DIFFERENTIATED_UNITS = ("gradient", "hessian_vector")
 HOT_UNITS = ("value", *DIFFERENTIATED_UNITS)
 
-# Name of the pass: module below `ulam.passes`, class.
-PASSES: dict[str, tuple[str, str]] = {
-    "loop-vectorization": ("optimize.loop_vectorization", "LoopVectorization"),
-    "static-loop-unrolling": ("optimize.static_loop_unrolling", "StaticLoopUnrolling"),
-    "one-step-loop-unrolling": ("optimize.one_step_loop_unrolling", "OneStepLoopUnrolling"),
-    "ad-level-optimization": ("optimize.ad_levels", "AdLevelOptimization"),
-    "memory-pattern-optimization": ("optimize.memory_patterns", "MemoryPatternOptimization"),
-    "function-inlining": ("optimize.function_inlining", "FunctionInlining"),
-    "lazy-code-motion": ("optimize.lazy_code_motion", "LazyCodeMotion"),
-    "structure-exits": ("lower.structure_exits", "StructureExits"),
-    "split-branch-chains": ("lower.split_branch_chains", "SplitBranchChains"),
-    "promote-variables": ("lower.promote_variables", "PromoteVariables"),
-    "thread-target": ("lower.thread_target", "ThreadTarget"),
-    "fold": ("lower.fold", "Fold"),
-    "cse": ("lower.cse", "CommonSubexpressionElimination"),
-    "licm": ("lower.loop_invariant_code_motion", "LoopInvariantCodeMotion"),
-    "loop-fusion": ("lower.loop_fusion", "LoopFusion"),
-    "unroll-small": ("lower.unroll_small", "UnrollSmall"),
-    "dce": ("lower.dead_code_elimination", "DeadOpElimination"),
-    "convert-stan-to-loops": ("lower.stages", "ConvertStanToLoops"),
-    "simplify": ("lower.stages", "Simplify"),
-    "hoist-data": ("lower.stages", "HoistData"),
-    "lighten-loops": ("lower.stages", "LightenLoops"),
-    "fuse-loops": ("lower.stages", "FuseLoops"),
-    "reverse-mode": ("autodiff.reverse_mode", "ReverseModePass"),
-    "count-profile-entries": ("autodiff.profile_entries", "CountProfileEntries"),
-    "forward-mode": ("autodiff.forward_mode", "ForwardModePass"),
-    "split-scatters": ("lower.split_scatters", "SplitScatters"),
-    "release-arena": ("lower.release_arena", "ReleaseArena"),
-    "stack-buffers": ("lower.stack_buffers", "StackBuffers"),
-    "loop-hints": ("lower.stages", "LoopHints"),
-    "constant-propagation": ("optimize.constant_propagation", "ConstantPropagation"),
-    "copy-propagation": ("optimize.propagation", "CopyPropagation"),
-    "expression-propagation": ("optimize.propagation", "ExpressionPropagation"),
-    "dead-code-elimination": ("optimize.dead_code_elimination", "DeadCodeElimination"),
-    "partial-evaluation": ("optimize.partial_evaluation", "PartialEvaluation"),
-    "print-analysis": ("analysis.print_analysis", "PrintAnalysis"),
-    "repeat": ("optimize.repeat", "Repeat"),
-    "strip-profiles": ("profiles", "StripProfiles"),
-    "insert-profiles": ("profiles", "InsertProfiles"),
-    "specialize-data": ("optimize.specialize_data", "SpecializeData"),
-    "trace-instrument": ("trace.trace_instrument", "TraceInstrument"),
-    "verify-dominance": ("verify_dominance", "VerifyDominance"),
+# Name of the pass: module and class.
+PASSES: dict[str, str] = {
+    "loop-vectorization": "ulam.passes.optimize.loop_vectorization:LoopVectorization",
+    "static-loop-unrolling": "ulam.passes.optimize.static_loop_unrolling:StaticLoopUnrolling",
+    "one-step-loop-unrolling": "ulam.passes.optimize.one_step_loop_unrolling:OneStepLoopUnrolling",
+    "ad-level-optimization": "ulam.passes.optimize.ad_level_optimization:AdLevelOptimization",
+    "memory-pattern-optimization": "ulam.passes.optimize.memory_pattern_optimization:MemoryPatternOptimization",
+    "function-inlining": "ulam.passes.optimize.function_inlining:FunctionInlining",
+    "lazy-code-motion": "ulam.passes.optimize.lazy_code_motion:LazyCodeMotion",
+    "structure-exits": "ulam.passes.value_form.structure_exits:StructureExits",
+    "split-branch-chains": "ulam.passes.value_form.split_branch_chains:SplitBranchChains",
+    "promote-variables": "ulam.passes.value_form.promote_variables:PromoteVariables",
+    "thread-target": "ulam.passes.loops.thread_target:ThreadTarget",
+    "fold": "ulam.passes.loops.fold:Fold",
+    "cse": "ulam.passes.loops.cse:CommonSubexpressionElimination",
+    "licm": "ulam.passes.loops.licm:LoopInvariantCodeMotion",
+    "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
+    "unroll-small": "ulam.passes.loops.unroll_small:UnrollSmall",
+    "dce": "ulam.passes.loops.dce:DeadOpElimination",
+    "convert-stan-to-loops": "ulam.passes.lowering_stages:ConvertStanToLoops",
+    "simplify": "ulam.passes.lowering_stages:Simplify",
+    "hoist-data": "ulam.passes.lowering_stages:HoistData",
+    "lighten-loops": "ulam.passes.lowering_stages:LightenLoops",
+    "fuse-loops": "ulam.passes.lowering_stages:FuseLoops",
+    "reverse-mode": "ulam.passes.autodiff.reverse_mode:ReverseModePass",
+    "count-profile-entries": "ulam.passes.loops.count_profile_entries:CountProfileEntries",
+    "forward-mode": "ulam.passes.autodiff.forward_mode:ForwardModePass",
+    "split-scatters": "ulam.passes.loops.split_scatters:SplitScatters",
+    "release-arena": "ulam.passes.loops.release_arena:ReleaseArena",
+    "stack-buffers": "ulam.passes.loops.stack_buffers:StackBuffers",
+    "loop-hints": "ulam.passes.lowering_stages:LoopHints",
+    "constant-propagation": "ulam.passes.optimize.constant_propagation:ConstantPropagation",
+    "copy-propagation": "ulam.passes.optimize.propagation:CopyPropagation",
+    "expression-propagation": "ulam.passes.optimize.propagation:ExpressionPropagation",
+    "dead-code-elimination": "ulam.passes.optimize.dead_code_elimination:DeadCodeElimination",
+    "partial-evaluation": "ulam.passes.optimize.partial_evaluation:PartialEvaluation",
+    "print-analysis": "ulam.passes.analysis.print_analysis:PrintAnalysis",
+    "repeat": "ulam.passes.optimize.repeat:Repeat",
+    "strip-profiles": "ulam.passes.profiles:StripProfiles",
+    "insert-profiles": "ulam.passes.profiles:InsertProfiles",
+    "specialize-data": "ulam.passes.optimize.specialize_data:SpecializeData",
+    "trace-instrument": "ulam.tracing.instrument.trace_instrument:TraceInstrument",
+    "verify-dominance": "ulam.passes.verify_dominance:VerifyDominance",
 }
 
 _LOOPS = ("stan.for", "stan.foreach", "stan.while")
@@ -168,8 +168,8 @@ def level_pipeline(level: int) -> str:
 
 def pass_class(name: str) -> type[ModulePass]:
     """The class of a pass; imports its module."""
-    module, class_name = PASSES[name]
-    return getattr(import_module(f"ulam.passes.{module}"), class_name)
+    module, _, class_name = PASSES[name].partition(":")
+    return getattr(import_module(module), class_name)
 
 
 def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: False) -> list[ModulePass]:
@@ -228,7 +228,7 @@ def run_pipeline(module: ModuleOp, text: str, between: Callable[[], None] | None
 
 def _op_names(module: ModuleOp) -> frozenset[str]:
     """The names of the ops of the user's functions and of the blocks."""
-    from ulam.passes.optimize.scopes import own_bodies
+    from ulam.passes.analysis.scopes import own_bodies
     from ulam.passes.walk import ops_within
 
     return frozenset(op.name for body in own_bodies(module) for op in ops_within(body))

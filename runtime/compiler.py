@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ulam.frontend import ast
     from ulam.frontend.source import Source
     from ulam.passes.known_data import KnownData
-    from ulam.passes.lower.programs import Program, Unit
+    from ulam.passes.to_loops.programs import Program, Unit
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,14 @@ class Compiler:
     def module(self) -> ModuleOp:
         """The program in the `stan` dialect, variable form, after the passes of the level."""
         with compiling():  # imports make many objects, too
-            from ulam.frontend.lowering import lower_program
-            from ulam.frontend.parser import parse_program
+            from ulam.frontend.check.program import check_program
+            from ulam.frontend.lower.program import lower_program
+            from ulam.frontend.parse.program import parse_program
             from ulam.frontend.source import Source
-            from ulam.frontend.typechecker import check_program
             from ulam.passes.known_data import specializing_on
             from ulam.passes.pipelines import run_pipeline
 
-            source = self._source = Source(
-                self.source_text, self.filename, include_paths=self.options.include_paths
-            )
+            source = self._source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
             program = parse_program(source)
             checkpoint()
             check_program(program, source)
@@ -130,7 +128,7 @@ class Compiler:
     def program(self) -> Program:
         """The program in value form, taken apart."""
         with compiling():
-            from ulam.passes.lower.pipeline import to_value_form
+            from ulam.passes.lowering_pipeline import to_value_form
 
             module = self.module
             with self._with_source():
@@ -138,7 +136,7 @@ class Compiler:
 
     def metadata(self) -> dict[str, Any]:
         """The program's variables, and per compiled unit its sites and number of bound slots."""
-        from ulam.passes.lower.programs import metadata
+        from ulam.passes.to_loops.programs import metadata
 
         units = {name: {"sites": u.sites, "n_slots": u.n_slots} for name, u in self._units.items()}
         return {**metadata(self.program), "units": units}
@@ -161,7 +159,7 @@ class Compiler:
         if name in LOCATING_UNITS and self._as_written is not self:
             return self._as_written._lower(name)
         with compiling():
-            from ulam.passes.lower.pipeline import begin_unit
+            from ulam.passes.lowering_pipeline import begin_unit
 
             program = self.program
             with self._with_source():
@@ -172,7 +170,7 @@ class Compiler:
         from ulam.emit.jit import host
         from ulam.emit.llvm_module import emit_module
         from ulam.emit.llvm_text import EmitOptions
-        from ulam.passes.lower.pipeline import finish_unit
+        from ulam.passes.lowering_pipeline import finish_unit
         from ulam.runtime.native import exact_blocks
 
         finish_unit(unit, self.options.opt_level, checkpoint)
@@ -189,7 +187,7 @@ class Compiler:
 
     def _described(self, site: dict[str, Any]) -> dict[str, Any]:
         """A place where a check may fail; an index that is out of range says of what, as it is written there."""
-        from ulam.passes.lower.indexing import OUT_OF_RANGE
+        from ulam.passes.to_loops.indexing import OUT_OF_RANGE
 
         if site["message"] == OUT_OF_RANGE and self._source is not None:
             indexed = self._source.indexed_at(site["file"], site["line"], site["column"])

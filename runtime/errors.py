@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ulam.library.statuses import REJECTION
 
 if TYPE_CHECKING:
-    from ulam.runtime.explain.explanation import Explanation
+    from ulam.tracing.explain.explanation import Explanation
 
 
 class UlamError(RuntimeError):

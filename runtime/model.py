@@ -36,15 +36,15 @@ from ulam.runtime.names import (
 from ulam.runtime.native import Context, Rng
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
 from ulam.runtime.second_order import SecondOrderModel
-from ulam.runtime.tracked_model import TrackedModel
 from ulam.runtime.workspace import Workspace
+from ulam.tracing.tracked_model import TrackedModel
 
 if TYPE_CHECKING:
     from ulam.runtime.cached_compiler import CachedCompiler
     from ulam.runtime.compiler import Compiler
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
-    from ulam.runtime.profiler import Profiler
+    from ulam.runtime.profiling.profiler import Profiler
 
 
 class StanModel(SecondOrderModel, TrackedModel):
@@ -358,9 +358,7 @@ class StanModel(SecondOrderModel, TrackedModel):
         """
         if time_limit is not None:
             call = self.param_constrain
-            return limited(
-                time_limit, call, theta_unc, include_tp=include_tp, include_gq=include_gq, out=out, rng=rng
-            )
+            return limited(time_limit, call, theta_unc, include_tp=include_tp, include_gq=include_gq, out=out, rng=rng)
         if include_gq and rng is None:
             raise ValueError("Error: must specify rng when including generated quantities")
         if not self._program.is_loaded("constrain"):

@@ -37,7 +37,7 @@ from ulam.runtime.interrupts import checkpoint, held, stoppable
 from ulam.runtime.memory import check_memory
 from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
-from ulam.runtime.profiler import Profiler, Region
+from ulam.runtime.profiling.profiler import Profiler, Region
 
 # Units that have a `bind` entry; `setup` has `prepare` instead, the others need nothing computed beforehand.
 UNITS_WITH_BIND = frozenset(unit for unit in UNITS if unit.startswith(HOT_UNITS) or unit == "constrain")
@@ -45,7 +45,7 @@ UNITS_WITH_BIND = frozenset(unit for unit in UNITS if unit.startswith(HOT_UNITS)
 LINE_TABLE = b".debug_line"
 """The name of a section that object code with debug information has."""
 PERF_VARIABLE = "ULAM_PERF"
-"""Environment variable: compiled functions are made known to `perf` (see `traced_code`)."""
+"""Environment variable: compiled functions are made known to `perf` (see `profiling.loaded_code`)."""
 
 
 class CompiledUnit(Protocol):
@@ -85,7 +85,7 @@ def load_object(code: bytes) -> LoadedObject:
 
     loaded = jit.load_object(code, str(library_path()))
     if LINE_TABLE in code or (PERF_VARIABLE in os.environ and sys.platform == "linux"):
-        from ulam.runtime.traced_code import TracedCode
+        from ulam.runtime.profiling.loaded_code import TracedCode
 
         return TracedCode(loaded, code)
     return loaded
@@ -120,7 +120,7 @@ def _not_supported(error: Any) -> CompileError:
     from ulam.dialects.places import place_of
     from ulam.frontend.ast import Span
     from ulam.frontend.diagnostics import Diagnostic, Severity, render
-    from ulam.frontend.support import NOT_SUPPORTED
+    from ulam.frontend.functions.support import NOT_SUPPORTED
 
     place = place_of(error.location)
     start = None

@@ -57,9 +57,7 @@ def check_outputs(command: str, values: dict[str, Any]) -> None:
             raise UsageError(f"{told} and {other} are the same file, '{file}'")
 
 
-def overwritten(
-    output: str, inputs: Iterable[tuple[str, str]], include_paths: Iterable[str | Path] = ()
-) -> str | None:
+def overwritten(output: str, inputs: Iterable[tuple[str, str]], include_paths: Iterable[str | Path] = ()) -> str | None:
     """Which of the inputs (what it is called, its file) an output would replace, files they include among them."""
     if not os.path.exists(output):
         return None

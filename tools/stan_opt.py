@@ -362,11 +362,11 @@ def _context(allow_unregistered: bool) -> Context:
 
 
 def _stan_module(run: Run, piece: Piece) -> ModuleOp:
+    from ulam.frontend.check.program import check_program
     from ulam.frontend.diagnostics import DiagnosticError, render
-    from ulam.frontend.lowering import lower_program
-    from ulam.frontend.parser import parse_program
+    from ulam.frontend.lower.program import lower_program
+    from ulam.frontend.parse.program import parse_program
     from ulam.frontend.source import Source
-    from ulam.frontend.typechecker import check_program
     from ulam.tools.verify_diagnostics import Message
 
     source = Source(piece.text, run.name, run.arguments.include_path, piece.first_line)
@@ -527,7 +527,7 @@ def _lowered(module: ModuleOp, unit: str, level: int) -> ModuleOp:
     """A module of functions: the module itself, or what a unit of its `stan.program` becomes."""
     if not any(op.name == "stan.program" for op in module.body.block.ops):
         return module
-    from ulam.passes.lower.pipeline import lower, to_value_form
+    from ulam.passes.lowering_pipeline import lower, to_value_form
 
     return lower(to_value_form(module), unit, level).module
 

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
 
 from ulam.dialects import stan
 from ulam.emit.stan_text_syntax import type_text
-from ulam.passes.optimize.memory_patterns import MemoryPattern, memory_patterns
+from ulam.passes.optimize.memory_pattern_optimization import MemoryPattern, memory_patterns
 
 
 def memory_report(module: ModuleOp) -> str:

@@ -25,7 +25,7 @@ from ulam.runtime.comparison import (
 )
 from ulam.runtime.model import StanModel
 from ulam.runtime.named_text import NamedText
-from ulam.runtime.profile_report import time_text
+from ulam.runtime.profiling.report import time_text
 from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, number_text, print_table, seconds_text
 from ulam.tools.exits import EXIT_OK, UsageError
 from ulam.tools.files import is_standard_output

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 def checked(program: Path | NamedText, include_paths: Sequence[Path] | None) -> tuple[ast.Program, list[Diagnostic]]:
     """The typed tree of a program and warnings. Raises DiagnosticError or OSError."""
-    from ulam.frontend.parser import parse_program
-    from ulam.frontend.typechecker import check_program
+    from ulam.frontend.check.program import check_program
+    from ulam.frontend.parse.program import parse_program
 
     if isinstance(program, NamedText):
         source = Source(program.text, program.name, include_paths or ())

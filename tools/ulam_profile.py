@@ -21,9 +21,9 @@ from ulam.runtime.interrupts import current_limit, raise_interrupted
 from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.multi_start import start_seed
 from ulam.runtime.optimizers.termination import Termination
-from ulam.runtime.profile_check import RecordedGradient, recorded_gradient
-from ulam.runtime.profile_report import print_profile, profile_record, time_text
-from ulam.runtime.profiler import Overhead, Profiler
+from ulam.runtime.profiling.check import RecordedGradient, recorded_gradient
+from ulam.runtime.profiling.profiler import Overhead, Profiler
+from ulam.runtime.profiling.report import print_profile, profile_record, time_text
 from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, seconds_text
 from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_OK
@@ -33,7 +33,7 @@ from ulam.tools.model_command import PointCommand
 from ulam.tools.options import OPTIONS
 
 if TYPE_CHECKING:
-    from ulam.runtime.line_profile import LineProfile
+    from ulam.runtime.profiling.line_profile import LineProfile
 
 AUTOMATIC = OPTIONS["auto"].choices
 """What `--auto` puts regions around."""
@@ -161,9 +161,7 @@ class ProfileCommand(PointCommand):
         if errors:
             raise errors[0]
 
-    def _run(
-        self, model: StanModel, point: Vector, number: int, stop: Event, begin: Barrier | None = None
-    ) -> None:
+    def _run(self, model: StanModel, point: Vector, number: int, stop: Event, begin: Barrier | None = None) -> None:
         """What one thread does: gradients or an optimisation, then generated quantities."""
         if begin is not None:
             begin.wait()
@@ -186,7 +184,7 @@ class ProfileCommand(PointCommand):
 
     def _sampled_lines(self, point: Vector) -> LineProfile:
         """The lines of the program as it runs without regions, in gradients at a point."""
-        from ulam.runtime.line_profile import sample_lines
+        from ulam.runtime.profiling.line_profile import sample_lines
 
         with open(os.devnull, "w") as sink, redirect_stdout(sink):  # what the program prints, many times over
             return sample_lines(self._model(False, lines=True), point, seconds=LINE_SECONDS)

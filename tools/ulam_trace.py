@@ -19,18 +19,18 @@ from ulam.runtime.json_text import json_line
 from ulam.runtime.model import StanModel
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import writing
-from ulam.runtime.trace.contexts import TraceContext
-from ulam.runtime.trace.diff.differences import diff
-from ulam.runtime.trace.export.read_json import from_json
-from ulam.runtime.trace.functions import functions, track
-from ulam.runtime.trace.listing import lines_of
-from ulam.runtime.trace.nodes import ItemNode
-from ulam.runtime.trace.recorder import Scripted, Seeded, Source
-from ulam.runtime.trace.saved import is_saved, load
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, UsageError
 from ulam.tools.messages import tell
 from ulam.tools.model_command import PointCommand
 from ulam.tools.options import OPTIONS
+from ulam.tracing.contexts import TraceContext
+from ulam.tracing.diff.differences import diff
+from ulam.tracing.export.read_json import from_json
+from ulam.tracing.functions import functions, track
+from ulam.tracing.listing import lines_of
+from ulam.tracing.nodes import ItemNode
+from ulam.tracing.recorder import Scripted, Seeded, Source
+from ulam.tracing.saved import is_saved, load
 
 FORMATS = OPTIONS["format"].choices
 """What `--format` may be; the first is the default."""

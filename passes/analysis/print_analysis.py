@@ -31,7 +31,7 @@ from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, memb
 from ulam.passes.analysis.known_constants import KnownConstants
 from ulam.passes.analysis.live_variables import live_step, live_variables
 from ulam.passes.analysis.needed_ops import NeededOps
-from ulam.passes.optimize.scopes import graphs
+from ulam.passes.analysis.scopes import graphs
 from ulam.passes.pipelines import PipelineError
 from ulam.passes.variable_form import Variable, is_statement
 

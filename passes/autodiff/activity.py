@@ -15,9 +15,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.library.derivatives import Number, rule
-from ulam.passes.analysis.effects_low import kernel_buffers, written_buffers
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.classes import Classes
+from ulam.passes.loops.effects import kernel_buffers, written_buffers
 
 _SCALARS = frozenset((
     arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SelectOp, rt.MathOp,

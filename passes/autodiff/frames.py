@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i8, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.passes.analysis.effects_low import PURE, viewed, written_buffers
 from ulam.passes.analysis.nesting import ancestor_in, block_of, terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.builder import Builder
+from ulam.passes.loops.effects import PURE, viewed, written_buffers
 
 _RECOMPUTED = PURE - {arith.DivfOp, rt.MathOp, ad.PopOp}
 """Pure ops that cost less than keeping their result. A record is popped once."""

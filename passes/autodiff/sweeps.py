@@ -16,7 +16,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.places import in_reverse
-from ulam.passes.analysis.effects_low import kernel_buffers, written_buffers
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity, is_real
@@ -26,6 +25,7 @@ from ulam.passes.autodiff.rules import REVERSE
 from ulam.passes.autodiff.shadows import Shadows
 from ulam.passes.builder import BUFFER_REAL, WRAPS, Builder
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.loops.effects import kernel_buffers, written_buffers
 from ulam.passes.rewriting import rebuild
 from ulam.passes.walk import ops_within
 

@@ -14,9 +14,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.library.kernels import KERNELS, PULLBACKS
-from ulam.passes.analysis.effects_low import written_buffer
 from ulam.passes.autodiff.activity import flow_pairs
 from ulam.passes.autodiff.classes import Classes
+from ulam.passes.loops.effects import written_buffer
 
 _HOLDERS = (rt.StoreOp, rt.LoadOp, ad.KeepOp, ad.KeptOp, ad.PushOp, ad.PopOp, func.CallOp)
 """Ops by which one buffer comes to hold, or gives back, another."""

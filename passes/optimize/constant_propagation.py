@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.known_constants import KnownConstants
-from ulam.passes.optimize.scopes import graphs
+from ulam.passes.analysis.scopes import graphs
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import constant

@@ -23,8 +23,8 @@ from xdsl.traits import IsTerminator
 from ulam.dialects import stan
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.needed_ops import NeededOps
+from ulam.passes.analysis.scopes import call_effects, graphs, own_bodies
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
-from ulam.passes.optimize.scopes import call_effects, graphs, own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard
 from ulam.passes.variable_form import Variable, erase_unused, literal_of, mark_local

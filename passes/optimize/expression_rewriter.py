@@ -36,7 +36,7 @@ from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import Variable, constant, erase_unused, literal_of
 
 if TYPE_CHECKING:
-    from ulam.frontend.library_calls import LibraryDefinitions
+    from ulam.frontend.functions.library_calls import LibraryDefinitions
 
 PASS = "partial-evaluation"
 DENSITY_SUFFIXES = ("_lpdf", "_lpmf")

@@ -41,9 +41,9 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.analysis.call_graph import recursive_functions
-from ulam.passes.lower import promote_variables, structure_exits
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import copies, discard, replace_uses
+from ulam.passes.value_form import promote_variables, structure_exits
 from ulam.passes.variable_form import FreshNames, assign, declare, erase_unused, mark_local, read
 from ulam.passes.walk import ops_within
 

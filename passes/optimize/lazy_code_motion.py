@@ -27,7 +27,7 @@ from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
 from ulam.passes.analysis.expressions import DensityTerms, Expressions, NumberedExpression
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, members
-from ulam.passes.optimize.scopes import call_effects, functions, own_bodies
+from ulam.passes.analysis.scopes import call_effects, functions, own_bodies
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses

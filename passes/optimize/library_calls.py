@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ulam.dialects import stan
-    from ulam.frontend.library_calls import LibraryDefinitions
+    from ulam.frontend.functions.library_calls import LibraryDefinitions
 
 
 @cache
 def types() -> Any:
     """`call_types`, `binary_types` and `unary_type` of `frontend.library_calls`."""
-    return import_module("ulam.frontend.library_calls")
+    return import_module("ulam.frontend.functions.library_calls")
 
 
 def definitions(program: stan.ProgramOp) -> LibraryDefinitions:

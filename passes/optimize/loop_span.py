@@ -17,7 +17,7 @@ from ulam.passes.optimize import library_calls
 from ulam.passes.walk import ops_within
 
 if TYPE_CHECKING:
-    from ulam.frontend.library_calls import LibraryDefinitions
+    from ulam.frontend.functions.library_calls import LibraryDefinitions
 
 _SHORT = 32
 

@@ -29,10 +29,10 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes import variable_form as form
+from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.optimize.loop_span import Library, Local, LoopSpan, Prevented
 from ulam.passes.optimize.loop_statements import LoopStatement, name_of, statements_of, variables_in_place
-from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.optimize.whole_sums import WholeSums
 from ulam.passes.optimize.whole_vectors import ADD, BINARY, WholeVectors
 from ulam.passes.remarks import remark

@@ -39,6 +39,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.passes.analysis.literals import INT_MAX
+from ulam.passes.analysis.scopes import call_effects, own_bodies
 from ulam.passes.optimize.loop_copies import (
     int_literal,
     never_ends,
@@ -46,7 +47,6 @@ from ulam.passes.optimize.loop_copies import (
     without_end,
     write_copies,
 )
-from ulam.passes.optimize.scopes import call_effects, own_bodies
 from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses

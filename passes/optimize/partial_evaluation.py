@@ -31,8 +31,8 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
+from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.optimize.expression_rewriter import OpPosition, Rewriter, is_inner, joins_its_user
-from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.optimize.simplify_structure import SIMPLIFIED, simplified
 from ulam.passes.variable_form import errors_are_retold
 

@@ -27,9 +27,9 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
 from ulam.passes.analysis.available_assignments import AvailableAssignments, RightHandSide, SubstitutionCandidate
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
+from ulam.passes.analysis.scopes import call_effects, graphs
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
-from ulam.passes.optimize.scopes import call_effects, graphs
 from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses

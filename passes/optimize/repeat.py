@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
-from ulam.passes.optimize.scopes import own_bodies
+from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.pipelines import PipelineError, parse_pipeline
 
 

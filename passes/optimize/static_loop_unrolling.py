@@ -33,8 +33,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.optimize.loop_copies import int_literal, never_ends, spread_literal, without_end, write_copies
-from ulam.passes.optimize.scopes import own_bodies
 from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.variable_form import LOOPS, constant, erase_unused

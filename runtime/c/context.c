@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "profile.h"
-#include "sampler.h"
+#include "line_sampler.h"
 #include "services.h"
 
 int32_t ulam_abi(void) { return ULAM_ABI; }

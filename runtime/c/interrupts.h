@@ -4,7 +4,7 @@
  * their frames at once, by longjmp to the entry (RUN in context.c), wherever they are. What does hold something, a lock
  * or a half-changed list, does so between `ulam_mask` and `ulam_unmask`; a stop that comes meanwhile is carried out by
  * the latter. Kernels need neither: they must not allocate, lock, print or have static variables
- * (tests/unit/test_interrupts.py looks at their symbols).
+ * (tests/runtime/test_interrupts.py looks at their symbols).
  */
 #ifndef ULAM_INTERRUPTS_H
 #define ULAM_INTERRUPTS_H

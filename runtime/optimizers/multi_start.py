@@ -187,9 +187,7 @@ def run_job(job: Job) -> Start:
 
     limit = None if job.ends is None else max(job.ends - time.time(), LEAST_SECONDS)
     try:
-        result = job.crew.run(
-            lambda: optimize(job.shared.model, seed=job.seed, init=job.init, **job.arguments), limit
-        )
+        result = job.crew.run(lambda: optimize(job.shared.model, seed=job.seed, init=job.init, **job.arguments), limit)
     except (KeyboardInterrupt, Interrupted):  # before there was a point
         return Start(job.number, job.seed, None, Termination.INTERRUPTED.text)
     except TimeLimit as error:

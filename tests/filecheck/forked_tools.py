@@ -73,7 +73,7 @@ def warm() -> None:
 class ForkedShTest(lit.formats.ShTest):
     """As `ShTest`, and faster where a script has nothing but our tools."""
 
-    def execute(self, test: Any, litConfig: Any) -> Any:  # noqa: N803
+    def execute(self, test: Any, litConfig: Any) -> Any:
         pipelines = None if litConfig.noExecute or test.config.unsupported else _script(test)
         if pipelines is None or not hasattr(os, "fork"):
             return super().execute(test, litConfig)

@@ -1,0 +1,150 @@
+"""`y ~ foo(a, b) T[l, u]`: which density is meant, and whether it can be truncated.
+
+Source: Stan Reference Manual, "Distribution statements", "Truncated distributions".
+"""
+
+from __future__ import annotations
+
+from ulam.frontend.ast import Call, Expression, Tilde
+from ulam.frontend.check.call_kinds import resolve_call
+from ulam.frontend.check.calls import (
+    Candidate,
+    apply_candidate,
+    callback_positions,
+    cheapest_candidates,
+    check_supported_call,
+    list_types,
+    report_ambiguous,
+    report_no_match,
+    signature_of,
+)
+from ulam.frontend.check.context import DENSITY_SUFFIXES, ERROR, Checker
+from ulam.frontend.check.expressions import check_expression, check_scalar
+from ulam.frontend.functions import higher_order
+from ulam.frontend.functions.signatures import Signature
+from ulam.frontend.types import INT, REAL, scalar_of
+
+_NOT_TILDE = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf", "_cdf", "_ccdf", "_rng", "_log")
+
+
+def check_tilde(checker: Checker, node: Tilde) -> None:
+    """Checks the statement and makes its `call`."""
+    arguments = [node.variate, *node.arguments]
+    callbacks = callback_positions(node.distribution + "_lpmf")
+    for position, argument in enumerate(arguments):
+        if position not in callbacks:
+            check_expression(checker, argument)
+    truncation = node.truncation
+    if truncation is not None:
+        for bound in (truncation.lower, truncation.upper):
+            if bound is not None:
+                check_scalar(checker, bound, "the bound of a truncation")
+    if node.distribution.endswith(_NOT_TILDE) and not _is_distribution(checker, node.distribution):
+        stem = node.distribution.rpartition("_")[0]
+        checker.error(
+            f"'~' takes the name of a distribution without '{node.distribution[len(stem) :]}'",
+            node.distribution_span, "tilde-suffix", f"write {stem}(...)",
+        )  # fmt: skip
+        return
+    if not _is_distribution(checker, node.distribution):
+        _report_unknown(checker, node)
+        return
+    if any(argument.type is ERROR for argument in arguments):
+        return
+    call = _density_call(checker, node, arguments)
+    if call is None:
+        return
+    node.call = call
+    if truncation is not None:
+        _check_truncation(checker, node)
+
+
+def _is_distribution(checker: Checker, name: str) -> bool:
+    return any(checker.is_function(name + suffix) for suffix in DENSITY_SUFFIXES)
+
+
+def _density_call(checker: Checker, node: Tilde, arguments: list[Expression]) -> Call | None:
+    """The unnormalised density, chosen from `_lpdf` and `_lpmf` functions of the name; reports if there is none."""
+    span = node.distribution_span
+    for suffix in DENSITY_SUFFIXES:
+        name = node.distribution + suffix
+        if name in higher_order.LAPLACE:
+            call = Call(name, list(arguments), span, has_bar=True, span=node.span)
+            resolve_call(checker, call)
+            call.unnormalized = True
+            return call if call.type is not ERROR else None
+    best: list[Candidate] = []
+    for suffix in ("_lpmf", "_lpdf"):  # ints that fit both are a mass function's
+        candidates = cheapest_candidates(checker, node.distribution + suffix, arguments)
+        if candidates and (not best or len(candidates) < len(best)):
+            best = candidates
+    if len(best) == 1:
+        call = Call(best[0].signature.name, list(arguments), span, has_bar=True, unnormalized=True, span=node.span)
+        apply_candidate(checker, call, best[0])
+        return call
+    if best:
+        report_ambiguous(checker, node.distribution, arguments, [c.signature for c in best], node.span)
+        return None
+    for suffix in DENSITY_SUFFIXES:
+        if checker.is_function(node.distribution + suffix):
+            report_no_match(checker, node.distribution + suffix, arguments, node.span)
+            break
+    return None
+
+
+def _check_truncation(checker: Checker, node: Tilde) -> None:
+    """Truncation needs the log of the cumulative distribution function and of its complement."""
+    truncation = node.truncation
+    assert truncation is not None
+    for bound in (truncation.lower, truncation.upper):
+        if bound is None or bound.type is ERROR:
+            continue
+        arguments = [bound, *node.arguments]
+        for suffix in ("_lcdf", "_lccdf"):
+            name = node.distribution + suffix
+            candidates = cheapest_candidates(checker, name, arguments)
+            if len(candidates) != 1 or candidates[0].signature.result != REAL:
+                types = list_types([argument.type for argument in arguments])
+                checker.error(
+                    f"'{node.distribution}' cannot be truncated here: there is no '{name}' for {types}",
+                    truncation.span, "truncation",
+                )  # fmt: skip
+                return
+    _check_supported_truncation(checker, node)
+
+
+def _check_supported_truncation(checker: Checker, node: Tilde) -> None:
+    """Reports a distribution function that the truncation calls and that cannot be compiled yet.
+
+    With two bounds, each entry of the parameters has a mass of its own (see `lowering_truncation`).
+    """
+    truncation = node.truncation
+    assert truncation is not None
+    assert node.call is not None
+    density, *types = [argument.type for argument in node.call.arguments]
+    variate = INT if scalar_of(density) == INT else REAL
+    name = node.distribution + ("_lcdf" if truncation.upper is not None else "_lccdf")
+    if truncation.lower is not None and truncation.upper is not None:
+        types = [scalar_of(type_) for type_ in types]
+    formals = (variate, *types)
+    if name not in checker.functions:
+        check_supported_call(checker, Signature(name, formals, REAL), formals, truncation.span)
+        return
+    called = [f for f in checker.functions[name] if signature_of(f).arguments == formals]
+    for definition in called:
+        checker.called(definition)
+    if not called:
+        checker.unsupported(
+            f"truncation by '{name}' is not supported yet where its arguments must be converted", truncation.span,
+            f"define '{name}' for {list_types(list(formals))}, too",
+        )  # fmt: skip
+
+
+def _report_unknown(checker: Checker, node: Tilde) -> None:
+    name = node.distribution
+    help = checker.suggested_distribution(name)
+    if f"{name}_log" in checker.functions:
+        help = f"the suffix _log is gone: rename '{name}_log' to '{name}_lpdf', or '{name}_lpmf' for ints"
+    elif help is None and checker.is_function(name):
+        help = f"'{name}' is a function, not a distribution; '~' needs '{name}_lpdf' or '{name}_lpmf'"
+    checker.error(f"there is no distribution '{name}'", node.distribution_span, "undeclared-distribution", help)

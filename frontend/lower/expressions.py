@@ -1,0 +1,327 @@
+"""Lowers expressions: AST → `stan` dialect, variable form. Every use of a variable is a `stan.read` of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, SSAValue
+
+from ulam.dialects import stan
+from ulam.frontend import ast
+from ulam.frontend.functions import higher_order
+from ulam.frontend.lower.builder import (
+    UNIT,
+    StanBuilder,
+    constant_properties,
+    dialect_type,
+    field_properties,
+    flags_attr,
+    kinds_attr,
+    string_attr,
+)
+from ulam.frontend.lower.literals import numbers_of
+from ulam.frontend.source import Source
+from ulam.frontend.types import REAL, FunctionType, StanType
+
+_COMPARISONS = stan.expressions.COMPARISONS
+LAZY_OPERATORS = ("&&", "||")
+
+
+class Callees(Protocol):
+    """Where calls find their callees; `ProgramLowering` is one."""
+
+    def user_symbol(self, function: ast.FunctionDefinition) -> str: ...
+
+    def library_symbol(self, name: str, arguments: tuple[StanType, ...]) -> str | None: ...
+
+    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> ast.FunctionDefinition | None: ...
+
+
+def unparenthesized(expression: ast.Expression) -> ast.Expression:
+    while isinstance(expression, ast.Parenthesized):
+        expression = expression.inner
+    return expression
+
+
+def _is_negative_literal(e: ast.Unary) -> bool:
+    literal = unparenthesized(e.operand)
+    if e.operator != "-":
+        return False
+    return isinstance(literal, ast.RealLiteral) or (isinstance(literal, ast.IntLiteral) and int(literal.text) != 0)
+
+
+def with_scalar(type_: Attribute, scalar: Attribute) -> Attribute:
+    """The type of the shape of `type_` with int entries replaced by `scalar` (containers of reals stay)."""
+    if type_ == stan.INT:
+        return scalar
+    if isinstance(type_, stan.ArrayType) and type_.element == stan.INT:
+        return stan.ArrayType(type_.rank, scalar)
+    return type_
+
+
+class ExpressionLowering(StanBuilder):
+    """Expressions of one block or function. `names` maps what is in scope to a variable or a value."""
+
+    def __init__(self, source: Source, functions: Callees) -> None:
+        super().__init__(source)
+        self.functions = functions
+        self.names: dict[str, SSAValue] = {}
+
+    def lower(self, expression: ast.Expression) -> SSAValue:
+        """Appends the ops of an expression that has a value."""
+        return _LOWERINGS[type(expression)](self, expression)
+
+    def variable(self, name: str, span: ast.Span) -> SSAValue:
+        """The variable or value in scope under `name`."""
+        return self.names[name]
+
+    # ------------------------------------------------------------ leaves
+
+    def _int(self, e: ast.IntLiteral) -> SSAValue:
+        return self.value(stan.ConstantOp, e.span, (), stan.INT, constant_properties(e.text, False))
+
+    def _real(self, e: ast.RealLiteral) -> SSAValue:
+        return self.value(stan.ConstantOp, e.span, (), stan.REAL, constant_properties(e.text, True))
+
+    def _imaginary(self, e: ast.ImaginaryLiteral) -> SSAValue:
+        parts = (self.real_constant(e.span, "0"), self.real_constant(e.span, e.text))
+        return self.library_call(e.span, "to_complex", parts, (REAL, REAL), (False, False), stan.COMPLEX)
+
+    def _string(self, e: ast.StringLiteral) -> SSAValue:
+        return self.value(stan.ConstantOp, e.span, (), stan.STRING, {"value": StringAttr(e.text)})
+
+    def _variable(self, e: ast.Variable) -> SSAValue:
+        found = self.variable(e.name, e.span)
+        type_ = found.type
+        if isinstance(type_, stan.VarType):
+            return self.value(stan.ReadOp, e.span, (found,), type_.element)
+        return found
+
+    def _parenthesized(self, e: ast.Parenthesized) -> SSAValue:
+        return self.lower(e.inner)
+
+    def _promotion(self, e: ast.Promotion) -> SSAValue:
+        return self.coerce(e.span, self.lower(e.operand), dialect_type(e.type))
+
+    # ------------------------------------------------------------ operators
+
+    def _operators(self, e: ast.Unary | ast.Binary) -> SSAValue:
+        """Operators in a row, in a loop: the tree is as deep as the row is long."""
+        # Each node before its right, and that before its left operand: backwards, that is the order of evaluation.
+        order: list[ast.Expression] = []
+        pending: list[ast.Expression] = [e]
+        while pending:
+            found = pending.pop()
+            order.append(found)
+            if isinstance(found, ast.Binary):
+                pending.append(found.left)
+                if found.operator not in LAZY_OPERATORS:
+                    pending.append(found.right)
+            elif isinstance(found, ast.Unary) and not _is_negative_literal(found):
+                pending.append(found.operand)
+        values: list[SSAValue] = []
+        for found in reversed(order):
+            if isinstance(found, ast.Binary):
+                right = None if found.operator in LAZY_OPERATORS else values.pop()
+                left = values.pop()
+                if right is None:
+                    values.append(self._logical(found, left))
+                else:
+                    values.append(self.binary(found.span, found.operator, left, right, dialect_type(found.type)))
+            elif isinstance(found, ast.Unary):
+                values.append(self._unary(found, values))
+            else:
+                values.append(self.lower(found))
+        return values[0]
+
+    def _unary(self, e: ast.Unary, values: list[SSAValue]) -> SSAValue:
+        """A prefix operator or `'` of the last value; of a negative literal none is there."""
+        if _is_negative_literal(e):
+            literal = unparenthesized(e.operand)
+            if isinstance(literal, ast.IntLiteral):
+                return self.int_constant(e.span, -int(literal.text))
+            assert isinstance(literal, ast.RealLiteral)
+            return self.real_constant(e.span, f"-{literal.text}")
+        return self.value(stan.UNARY_OPERATORS[e.operator], e.span, (values.pop(),), dialect_type(e.type))
+
+    def binary(self, span: ast.Span, operator: str, left: SSAValue, right: SSAValue, result: Attribute) -> SSAValue:
+        """An operator; what is int beside something that is not is promoted, so that no op mixes them.
+
+        `^` of a matrix raises each of its elements to the power, as `.^` does.
+        """
+        if operator == "^" and left.type == stan.MATRIX:
+            operator = ".^"
+        scalars = {stan.scalar_of(left.type), stan.scalar_of(right.type)}
+        if operator not in _COMPARISONS:
+            scalars.add(stan.scalar_of(result))
+        if stan.INT in scalars and len(scalars) > 1:
+            # Of int beside complex the real is made first only in name: 1 → 1 + 0i.
+            scalar = stan.COMPLEX if scalars == {stan.INT, stan.COMPLEX} else stan.REAL
+            left = self.coerce(span, left, with_scalar(left.type, scalar))
+            right = self.coerce(span, right, with_scalar(right.type, scalar))
+        return self.value(stan.BINARY_OPERATORS[operator], span, (left, right), result)
+
+    def _logical(self, e: ast.Binary, left: SSAValue) -> SSAValue:
+        def right() -> None:
+            self.emit(stan.YieldOp, e.right.span, (self.lower(e.right),))
+
+        op_class = stan.AndOp if e.operator == "&&" else stan.OrOp
+        return self.value(op_class, e.span, (left,), stan.INT, regions=(self.region(right),))
+
+    def _conditional(self, e: ast.Conditional) -> SSAValue:
+        condition = self.lower(e.condition)
+        result = dialect_type(e.type)
+
+        def branch(chosen: ast.Expression) -> Callable[[], None]:
+            def build() -> None:
+                value = self.coerce(chosen.span, self.lower(chosen), result)
+                self.emit(stan.YieldOp, chosen.span, (value,))
+
+            return build
+
+        regions = (self.region(branch(e.then)), self.region(branch(e.otherwise)))
+        return self.value(stan.SelectOp, e.span, (condition,), result, regions=regions)
+
+    # ------------------------------------------------------------ containers
+
+    def indices(self, written: list[ast.Index]) -> tuple[tuple[str, ...], list[SSAValue]]:
+        """Kinds and operands of an index list."""
+        kinds: list[str] = []
+        operands: list[SSAValue] = []
+        for index in written:
+            kinds.append(index.kind.value)
+            operands.extend(self.lower(e) for e in (index.lower, index.upper) if e is not None)
+        return tuple(kinds), operands
+
+    def _indexed(self, e: ast.Indexed) -> SSAValue:
+        base, written = unparenthesized(e.base), e.indices
+        # x[i][j] is x[i, j]; x[a:b][j] is not.
+        while isinstance(base, ast.Indexed) and all(i.kind is ast.IndexKind.SINGLE for i in base.indices):
+            base, written = unparenthesized(base.base), base.indices + written
+        value = self.lower(base)
+        kinds, operands = self.indices(written)
+        if not kinds:
+            return value
+        return self.value(stan.IndexOp, e.span, (value, *operands), dialect_type(e.type), {"kinds": kinds_attr(kinds)})
+
+    def _projection(self, e: ast.TupleProjection) -> SSAValue:
+        value = self.lower(e.base)
+        return self.value(stan.FieldOp, e.span, (value,), dialect_type(e.type), field_properties(e.field))
+
+    def _array(self, e: ast.ArrayLiteral) -> SSAValue:
+        if (numbers := self._numbers(e)) is not None:
+            return numbers
+        result = dialect_type(e.type)
+        element = stan.element_of(result)
+        assert element is not None
+        values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
+        return self.value(stan.ArrayOp, e.span, values, result)
+
+    def _row_vector(self, e: ast.RowVectorLiteral) -> SSAValue:
+        if (numbers := self._numbers(e)) is not None:
+            return numbers
+        result = dialect_type(e.type)
+        rows = stan.types.MATRICES.get(result)
+        element = rows if rows is not None else stan.scalar_of(result)
+        values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
+        return self.value(stan.RowVectorOp, e.span, values, result)
+
+    def _numbers(self, e: ast.ArrayLiteral | ast.RowVectorLiteral) -> SSAValue | None:
+        """A long literal of numbers alone as one op; None if it is short, or has other elements."""
+        result = dialect_type(e.type)
+        scalar = stan.scalar_of(result)
+        if scalar not in (stan.INT, stan.REAL) or (found := numbers_of(e)) is None:
+            return None
+        if len(found.values) <= stan.FEW_NUMBERS or (properties := found.properties(scalar)) is None:
+            return None
+        return self.value(stan.LiteralOp, e.span, (), result, properties)
+
+    def _tuple(self, e: ast.TupleLiteral) -> SSAValue:
+        result = dialect_type(e.type)
+        assert isinstance(result, stan.TupleType)
+        values = [self.coerce(x.span, self.lower(x), t) for x, t in zip(e.elements, result.elements, strict=True)]
+        return self.value(stan.TupleOp, e.span, values, result)
+
+    # ------------------------------------------------------------ calls
+
+    def _call(self, e: ast.Call) -> SSAValue:
+        if e.name in ("target", "get_lp") and not e.arguments:
+            return self.value(stan.TargetOp, e.span, (), stan.REAL)
+        return self.call(e, dialect_type(e.type)).results[0]
+
+    def call(self, e: ast.Call, result: Attribute | None) -> Any:
+        """A call of any function; `result` is None if it returns nothing."""
+        written = [a for a in e.arguments if not isinstance(a.type, FunctionType)]
+        if e.callback is not None and len(written) == len(e.arguments):
+            written = written[1:]  # the function comes first in every higher-order function
+        if any(isinstance(a.type, FunctionType) for a in e.arguments[1:]):
+            self.unsupported(e.span, f"'{e.name}', which takes functions in other places than first, is")
+        operands = [self.lower(a) for a in written]
+        autodiff = tuple(int(a.ad_level is ast.AdLevel.AUTODIFF) for a in written)
+        properties: dict[str, Attribute] = {"autodiff": flags_attr(autodiff)}
+        if e.kind is ast.CallKind.USER:
+            properties["callee"] = string_attr(self._user_callee(e, written))
+            properties["user"] = UNIT
+        else:
+            properties["callee"] = string_attr(e.name)
+            captured = higher_order.captured(e.name, len(written)) if e.callback is not None else range(0)
+            if e.callback is not None:
+                properties["captured"] = flags_attr(tuple(int(n in captured) for n in range(len(written))))
+            passed = tuple(a.type for n, a in enumerate(written) if n not in captured)
+            definition = self.functions.library_symbol(e.name, passed)
+            if definition is not None:
+                properties["definition"] = string_attr(definition)
+        if e.callback is not None:
+            properties["callback"] = string_attr(self.functions.user_symbol(e.callback))
+        if e.unnormalized:
+            properties["unnormalized"] = UNIT
+        return self.emit(stan.CallOp, e.span, operands, result, properties)
+
+    def _user_callee(self, e: ast.Call, arguments: list[ast.Expression]) -> str:
+        function = e.function
+        if function is None:  # a call that the lowering made
+            function = self.functions.user_function(e.name, tuple(a.type for a in arguments))
+            if function is None:
+                self.unsupported(e.span, f"truncation by '{e.name}', which is not defined for these arguments, is")
+        return self.functions.user_symbol(function)
+
+    def library_call(
+        self,
+        span: ast.Span,
+        name: str,
+        operands: Sequence[SSAValue],
+        types: tuple[StanType, ...],
+        autodiff: tuple[bool, ...],
+        result: Attribute,
+    ) -> SSAValue:
+        """A call of a library function that is not written in the program."""
+        properties: dict[str, Attribute] = {
+            "autodiff": flags_attr(tuple(map(int, autodiff))),
+            "callee": string_attr(name),
+        }
+        definition = self.functions.library_symbol(name, types)
+        if definition is not None:
+            properties["definition"] = string_attr(definition)
+        return self.value(stan.CallOp, span, operands, result, properties)
+
+
+_LOWERINGS: dict[type[ast.Expression], Callable[[Any, Any], SSAValue]] = {
+    ast.IntLiteral: ExpressionLowering._int,
+    ast.RealLiteral: ExpressionLowering._real,
+    ast.ImaginaryLiteral: ExpressionLowering._imaginary,
+    ast.StringLiteral: ExpressionLowering._string,
+    ast.Variable: ExpressionLowering._variable,
+    ast.Parenthesized: ExpressionLowering._parenthesized,
+    ast.Promotion: ExpressionLowering._promotion,
+    ast.Unary: ExpressionLowering._operators,
+    ast.Binary: ExpressionLowering._operators,
+    ast.Conditional: ExpressionLowering._conditional,
+    ast.Indexed: ExpressionLowering._indexed,
+    ast.TupleProjection: ExpressionLowering._projection,
+    ast.ArrayLiteral: ExpressionLowering._array,
+    ast.RowVectorLiteral: ExpressionLowering._row_vector,
+    ast.TupleLiteral: ExpressionLowering._tuple,
+    ast.Call: ExpressionLowering._call,
+}

@@ -1,0 +1,335 @@
+"""AST → `stan` dialect, variable form: one `stan.program` of functions and blocks.
+
+Begin with `lower_program`. What a program calls of `library/*.stan` becomes part of it, as `stan.func`s that have the
+`library` property. Source: DESIGN, sections 3 and 6; Stan Reference Manual, "Program blocks".
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ulam.dialects import stan
+from ulam.frontend import ast
+from ulam.frontend.ast import ConstraintKind
+from ulam.frontend.check.program import checked
+from ulam.frontend.functions.definitions import LibraryFunction, overloads, resolve
+from ulam.frontend.lower.builder import (
+    UNIT,
+    check_segments,
+    dialect_type,
+    field_properties,
+    flags_attr,
+    string_attr,
+    var_type,
+)
+from ulam.frontend.lower.expressions import Callees
+from ulam.frontend.lower.statements import StatementLowering
+from ulam.frontend.source import Source
+from ulam.frontend.types import VOID, StanType
+from ulam.library.constraints import CONTAINER_FAMILIES, parameter_functions, scalar_family
+
+_UNCHECKED = (ConstraintKind.NONE, ConstraintKind.OFFSET_MULTIPLIER)
+
+
+def lower_program(program: ast.Program, source: Source) -> ModuleOp:
+    """Lowers a type-checked program; raises DiagnosticError for what is not supported yet."""
+    return ProgramLowering(program, source).lower()
+
+
+class ProgramLowering:
+    """One program: its symbols, and the library functions it turns out to need."""
+
+    def __init__(self, program: ast.Program, source: Source) -> None:
+        self.program = program
+        self.source = source
+        self.definitions = [f for f in program.functions if f.body is not None]
+        self._taken: set[str] = set()
+        self._user_symbols = {_signature(f): self._symbol(f.name) for f in self.definitions}
+        self._library_symbols: dict[LibraryFunction, str] = {}
+        self._needed: list[LibraryFunction] = []
+
+    def lower(self) -> ModuleOp:
+        functions: list[Operation] = []
+        for f in self.definitions:
+            functions.append(FunctionLowering(self.source, self).lower_function(f, self.user_symbol(f)))
+        blocks = self._blocks()
+        self._need_transforms()
+        while self._needed:
+            needed, self._needed = self._needed, []
+            for f in needed:
+                lowering = FunctionLowering(f.source, self)
+                functions.append(lowering.lower_function(checked(f), self._library_symbols[f], library=True))
+        body = Block([*functions, *blocks])
+        name = string_attr(PurePath(self.source.name).stem or "program")
+        program = stan.ProgramOp.create(properties={"sym_name": name}, regions=[Region(body)])
+        return ModuleOp([program])
+
+    def _blocks(self) -> list[Operation]:
+        outer: dict[str, Attribute] = {}
+        blocks: list[Operation] = []
+        for kind in stan.program.BLOCK_KINDS:
+            block = getattr(self.program, kind)
+            if block is not None:
+                lowering = BlockLowering(self.source, self, kind, outer)
+                blocks.append(lowering.lower_block(block))
+                outer = outer | lowering.declared
+        return blocks
+
+    def _need_transforms(self) -> None:
+        """Asks for the functions that transform parameters, and for those that check other variables."""
+        for kind in stan.program.BLOCK_KINDS:
+            block = getattr(self.program, kind)
+            if block is None or kind == "model":
+                continue
+            for declaration in block.statements:
+                if isinstance(declaration, ast.Declaration):
+                    for name in _transform_functions(declaration.sized_type.constraint, kind == "parameters"):
+                        self._need(overloads(name)[0], name)
+
+    # ------------------------------------------------------------ symbols
+
+    def _symbol(self, name: str, wanted: str | None = None) -> str:
+        """A symbol not taken yet: `wanted`, else `name`, `name.1`, ..."""
+        symbol, number = wanted or name, 0
+        while symbol in self._taken:
+            number += 1
+            symbol = f"{name}.{number}"
+        self._taken.add(symbol)
+        return symbol
+
+    def user_symbol(self, function: ast.FunctionDefinition) -> str:
+        return self._user_symbols[_signature(function)]
+
+    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> ast.FunctionDefinition | None:
+        """The user's function of exactly these argument types."""
+        for function in self.definitions:
+            if _signature(function) == (name, arguments):
+                return function
+        return None
+
+    def library_symbol(self, name: str, arguments: tuple[StanType, ...]) -> str | None:
+        function = resolve(name, arguments)
+        if function is None or function.definition.body is None:
+            return None  # the conversion to loops knows it
+        return self._need(function, name)
+
+    def _need(self, function: LibraryFunction, name: str) -> str:
+        symbol = self._library_symbols.get(function)
+        if symbol is None:
+            symbol = self._library_symbols[function] = self._symbol(name, function.symbol)
+            self._needed.append(function)
+        return symbol
+
+
+def _transform_functions(constraint: ast.Constraint, is_parameter: bool) -> list[str]:
+    """Names of the library functions that a declared constraint needs; checks of bounds need none."""
+    kind = constraint.kind.value
+    if (family := CONTAINER_FAMILIES.get(kind)) is not None:
+        return [*parameter_functions(family)] if is_parameter else [f"{family}_check"]
+    if not is_parameter or constraint.kind is ConstraintKind.NONE:
+        return []
+    if constraint.kind is ConstraintKind.OFFSET_MULTIPLIER:
+        return parameter_functions("offset_multiplier")
+    return parameter_functions(
+        scalar_family(lower=constraint.lower is not None, upper=constraint.upper is not None))  # fmt: skip
+
+
+def _signature(function: ast.FunctionDefinition) -> tuple[str, tuple[StanType, ...]]:
+    return function.name, tuple(a.type for a in function.arguments)
+
+
+# ---------------------------------------------------------------- functions
+
+
+class FunctionLowering(StatementLowering):
+    """One function, of the program or of the library. Formals are values: Stan forbids assigning them."""
+
+    _result: Attribute | None = None
+
+    def result_type(self) -> Attribute | None:
+        return self._result
+
+    def lower_function(self, f: ast.FunctionDefinition, symbol: str, library: bool = False) -> Operation:
+        arguments = [dialect_type(a.type) for a in f.arguments]
+        self._result = None if f.result == VOID else dialect_type(f.result)
+
+        def build() -> None:
+            for argument, value in zip(f.arguments, self.block.args, strict=True):
+                value.name_hint = argument.name
+                self.names[argument.name] = value
+            assert f.body is not None
+            self.sequence(f.body.statements)
+            if not self.ended():
+                self._end(f)
+
+        body = self.region(build, arguments)
+        outputs = [] if self._result is None else [self._result]
+        properties: dict[str, Attribute] = {
+            "sym_name": string_attr(symbol),
+            "stan_name": string_attr(f.name),
+            "function_type": FunctionType.from_lists(arguments, outputs),
+            "argument_names": ArrayAttr([string_attr(a.name) for a in f.arguments]),
+            "data_only": flags_attr(tuple(int(a.data_only) for a in f.arguments)),
+        }
+        if library:
+            properties["library"] = UNIT
+        return stan.FuncOp.create(properties=properties, regions=[body], location=self.location(f.span))
+
+    def _end(self, f: ast.FunctionDefinition) -> None:
+        """The end of a body that does not end in a return.
+
+        Only a function without result gets there, unless the last statement is a `reject`, or a loop that Stan's rule
+        takes to return but that may end without.
+        """
+        span = ast.Span(max(f.span.start, f.span.end - 1), f.span.end)
+        if self._result is None:
+            self.emit(stan.ReturnOp, span)
+            return
+        last = self.block.last_op
+        if not (isinstance(last, stan.PrintOp) and last.kind.data != "print"):
+            text = self.value(
+                stan.ConstantOp, span, (), stan.STRING,
+                {"value": string_attr(f"the end of function '{f.name}' was reached without a return")},
+            )  # fmt: skip
+            self.emit(stan.PrintOp, span, (text,), None, {"kind": string_attr("fatal_error")})
+        sizes = [self.int_constant(span, 0) for _ in range(stan.dimensions(self._result))]
+        value = self.value(stan.UninitializedOp, span, sizes, self._result)
+        self.emit(stan.ReturnOp, span, (value,))
+
+
+# ---------------------------------------------------------------- blocks
+
+
+class BlockLowering(StatementLowering):
+    """One program block. `outer` are the variables of the blocks before it, by name, with their types."""
+
+    def __init__(self, source: Source, functions: Callees, kind: str, outer: dict[str, Attribute]) -> None:
+        super().__init__(source, functions)
+        self.kind = kind
+        self.outer = outer
+        self.declared: dict[str, Attribute] = {}
+        self._globals: dict[str, Operation] = {}
+
+    def variable(self, name: str, span: ast.Span) -> SSAValue:
+        found = self.names.get(name)
+        if found is not None:
+            return found
+        op = self._globals.get(name)
+        if op is None:
+            op = stan.GlobalOp.create(
+                result_types=[var_type(self.outer[name])],
+                properties={"var_name": string_attr(name)},
+                location=self.location(span),
+            )
+            op.results[0].name_hint = name
+            self._globals[name] = op
+        return op.results[0]
+
+    def is_local(self) -> bool:
+        return self._depth > 0 and self.block is self._top and self.kind != "model"
+
+    def lower_block(self, block: ast.BlockStatement) -> Operation:
+        self._top = self.block
+        declarations = [s for s in block.statements if isinstance(s, ast.Declaration)]
+        if self.kind in ("data", "parameters"):
+            for declaration in declarations:
+                self._external(declaration)
+        else:
+            self.sequence(block.statements)
+            if self.kind != "model":
+                for declaration in declarations:
+                    self._check(declaration.sized_type, declaration.name, declaration.name_span)
+        self.declared = {d.name: dialect_type(d.sized_type.type) for d in declarations}
+        if self._globals:
+            # In front of everything, so that the whole block may use them.
+            first = self._top.first_op
+            if first is None:
+                self._top.add_ops(self._globals.values())
+            else:
+                self._top.insert_ops_before(list(self._globals.values()), first)
+        return stan.BlockOp.create(
+            properties={"kind": string_attr(self.kind)}, regions=[Region(self._top)], location=self.location(block.span)
+        )
+
+    def _external(self, s: ast.Declaration) -> None:
+        """A variable of the data block, with its check, or a parameter."""
+        if self.kind == "parameters":
+            if _constrained_fields(s.sized_type):
+                self.unsupported(s.span, "a tuple with constraints as parameter is")
+            self.declare(stan.ParameterOp, s, with_bounds=True)
+            return
+        variable = self.declare(stan.DeclareOp, s, with_bounds=True)
+        assert isinstance(variable.owner, stan.DeclareOp)
+        self._check(s.sized_type, s.name, s.name_span, (variable.owner.lower, variable.owner.upper))
+
+    # ------------------------------------------------------------ checks
+
+    def _check(
+        self,
+        sized: ast.SizedType,
+        name: str,
+        span: ast.Span,
+        bounds: tuple[SSAValue | None, SSAValue | None] | None = None,
+    ) -> None:
+        """The check of a constrained variable's value; bounds are evaluated here unless they are given."""
+        if sized.constraint.kind in _UNCHECKED and not _constrained_fields(sized):
+            return
+        type_ = dialect_type(sized.type)
+        value = self.value(stan.ReadOp, span, (self.names[name],), type_)
+        self._check_value(sized, name, span, value, bounds)
+
+    def _check_value(
+        self,
+        sized: ast.SizedType,
+        name: str,
+        span: ast.Span,
+        value: SSAValue,
+        bounds: tuple[SSAValue | None, SSAValue | None] | None = None,
+    ) -> None:
+        constraint = sized.constraint
+        if sized.fields:
+            self._check_fields(sized, name, span, value)
+        if constraint.kind in _UNCHECKED:
+            return
+        if bounds is None:
+            bounds = (self.bound(constraint.lower, value.type), self.bound(constraint.upper, value.type))
+        lower, upper = bounds
+        properties: dict[str, Attribute] = {
+            "var_name": string_attr(name),
+            "constraint": string_attr(constraint.kind.value),
+            "operandSegmentSizes": check_segments((lower is not None, upper is not None)),
+        }
+        operands = [v for v in (value, lower, upper) if v is not None]
+        self.emit(stan.CheckOp, span, operands, None, properties)
+
+    def _check_fields(self, sized: ast.SizedType, name: str, span: ast.Span, value: SSAValue) -> None:
+        """Checks of the constrained fields of a tuple, or of each tuple of an array."""
+        if not _constrained_fields(sized):
+            return
+        if isinstance(value.type, stan.ArrayType):
+            element = stan.element_of(value.type)
+            assert element is not None
+            inner = element
+
+            def body() -> None:
+                self._check_fields(sized, name, span, self.block.args[0])
+                self.emit(stan.YieldOp, span)
+
+            region = self.region(body, (inner,))
+            self.emit(stan.ForEachOp, span, (value,), None, {"variable": string_attr(f"{name}_element")}, (region,))
+            return
+        assert isinstance(value.type, stan.TupleType)
+        for number, field in enumerate(sized.fields, 1):
+            if field.constraint.kind in _UNCHECKED and not _constrained_fields(field):
+                continue
+            type_ = value.type.elements.data[number - 1]
+            part = self.value(stan.FieldOp, span, (value,), type_, field_properties(number))
+            self._check_value(field, f"{name}.{number}", span, part)
+
+
+def _constrained_fields(sized: ast.SizedType) -> bool:
+    """Whether a tuple type has a field with a constraint."""
+    return any(f.constraint.kind is not ConstraintKind.NONE or _constrained_fields(f) for f in sized.fields)

@@ -1,0 +1,1 @@
+"""Source text to the syntax tree: `lexer` makes tokens, `program` reads them; begin with `core`."""

@@ -1,0 +1,257 @@
+"""Common subexpressions: an op that computes what a dominating op has computed is replaced by that.
+
+* Pure ops; the operands of commutative ones in either order. Constants are compared bit by bit (0.0 is not -0.0).
+* `rt.load`, if no op in between may write the buffer; a load after a store to the same element gives what was stored.
+  So for `ad.kept` and `ad.keep`.
+* `rt.check` of a condition that a dominating check has found true.
+
+One walk per function over a scoped table. What a loop may write is forgotten before its body is entered.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import ad, rt
+from ulam.passes.loops.effects import (
+    ANYTHING_BITS,
+    DIVISIONS,
+    EFFECT_BITS,
+    PURE,
+    UNKNOWN,
+    Effect,
+    Root,
+    functions,
+    root,
+    written_roots,
+)
+from ulam.passes.rewriting import discard, replace_uses
+
+Key = tuple[object, ...]
+
+_COMMUTATIVE = frozenset((
+    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.AddfOp, arith.MulfOp, arith.MinSIOp,
+    arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp,
+))  # fmt: skip
+_SYMMETRIC_PREDICATES = {
+    arith.CmpiOp: frozenset((0, 1)),  # eq, ne
+    arith.CmpfOp: frozenset((1, 6, 7, 8, 13, 14)),  # oeq, one, ord, ueq, une, uno
+}
+_TYPED_BY_OPERANDS = _COMMUTATIVE | {
+    arith.SubiOp, arith.SubfOp, arith.DivfOp, arith.NegfOp, arith.CmpiOp, arith.CmpfOp, arith.SelectOp, rt.ViewOp,
+}  # fmt: skip
+_WRITE = int(Effect.WRITE)
+_REPLACEABLE = PURE | DIVISIONS
+
+
+@dataclass(frozen=True)
+class CommonSubexpressionElimination(ModulePass):
+    """The pass."""
+
+    name = "cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_on(op)
+
+
+def run_on(op: Operation) -> None:
+    """Replaces common subexpressions in every function at or below `op`."""
+    for function in functions(op):
+        _Eliminator().function(function)
+
+
+class _Loads:
+    """What elements of buffers are known to hold, in a block; what it does not say, the block around it does.
+
+    Kept by root, so that a write forgets what it may touch without a look at all the rest.
+    """
+
+    def __init__(self, outer: _Loads | None = None) -> None:
+        self._outer = outer
+        self._of: dict[Root, dict[tuple[int, int], SSAValue]] = {}
+        self._forgotten: set[Root] = set()  # roots of which nothing from outside is known any more
+        self._all_forgotten = False
+
+    def find(self, source: Root, element: tuple[int, int]) -> SSAValue | None:
+        """The value of the element (buffer and index) of a buffer with the root `source`, if it is known."""
+        scope: _Loads | None = self
+        while scope is not None:
+            if (found := scope._of.get(source, {}).get(element)) is not None:
+                return found
+            if scope._all_forgotten or source in scope._forgotten:
+                return None
+            scope = scope._outer
+        return None
+
+    def add(self, source: Root, element: tuple[int, int], value: SSAValue) -> None:
+        """The element now holds `value`."""
+        self._of.setdefault(source, {})[element] = value
+
+    def forget(self, written: set[Root]) -> None:
+        """Drops what may have changed when buffers with these roots were written."""
+        if not written:
+            return
+        if UNKNOWN in written:
+            self._of.clear()
+            self._all_forgotten = True
+            return
+        for source in (*written, UNKNOWN):
+            self._of.pop(source, None)
+            self._forgotten.add(source)
+
+
+@dataclass
+class _Eliminator:
+    """The tables for one function."""
+
+    known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
+    scope: list[Key] = field(default_factory=list[Key])  # keys of `known`, in the order in which they came
+    loads: _Loads = field(default_factory=lambda: _Loads())
+    writes: dict[Operation, set[Root]] = field(default_factory=dict[Operation, set[Root]])  # of ops with regions
+    numbers: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
+    number_by_id: dict[int, tuple[int, Attribute]] = field(default_factory=dict[int, tuple[int, Attribute]])
+    binds: bool = False  # the function writes the bound table: reads of it are not all the same
+
+    def function(self, function: func.FuncOp) -> None:
+        for block in function.body.blocks:
+            self._summarise(block)
+        if len(function.body.blocks) == 1:
+            self._block(function.body.block)
+
+    def _summarise(self, block: Block) -> set[Root]:
+        """Roots of the buffers that `block` may write; noted for each op with regions."""
+        roots: set[Root] = set()
+        op = block.first_op
+        while op is not None:
+            if op.regions:
+                inner = written_roots(op)
+                for region in op.regions:
+                    for nested in region.blocks:
+                        inner |= self._summarise(nested)
+                self.writes[op] = inner
+                roots |= inner
+            elif EFFECT_BITS.get(type(op), ANYTHING_BITS) & _WRITE:
+                roots |= written_roots(op)
+            elif type(op) is rt.SetBoundOp:
+                self.binds = True
+            op = op.next_op
+        return roots
+
+    # ------------------------------------------------------------ the walk
+
+    def _block(self, block: Block) -> None:
+        outer = len(self.scope)
+        known = self.known
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            cls = type(op)
+            if cls in _REPLACEABLE:
+                if cls is not rt.BoundOp or not self.binds:
+                    key = self._constant_key(op) if cls is arith.ConstantOp else self._key(op)
+                    if (same := known.get(key)) is None:
+                        known[key] = op
+                        self.scope.append(key)
+                    else:
+                        for result, by in zip(op.results, same.results, strict=True):
+                            replace_uses(result, by)
+                        discard(op)
+            elif cls is rt.LoadOp or cls is ad.KeptOp:
+                self._load(op)
+            elif op.regions:
+                self._regions(op)
+            elif cls is rt.CheckOp:
+                self._check(op)
+            elif EFFECT_BITS.get(cls, ANYTHING_BITS) & _WRITE:
+                self._write(op)
+            op = following
+        while len(self.scope) > outer:
+            del self.known[self.scope.pop()]
+
+    def _check(self, op: Operation) -> None:
+        key: Key = (rt.CheckOp, id(op.operands[0]))
+        if key in self.known:
+            discard(op)
+        else:
+            self.known[key] = op
+            self.scope.append(key)
+
+    def _load(self, op: Operation) -> None:
+        buffer, index = op.operands
+        source = root(buffer)
+        found = self.loads.find(source, (id(buffer), id(index)))
+        if found is None:
+            self.loads.add(source, (id(buffer), id(index)), op.results[0])
+        else:
+            replace_uses(op.results[0], found)
+            discard(op)
+
+    def _write(self, op: Operation) -> None:
+        self.loads.forget(written_roots(op))
+        if isinstance(op, rt.StoreOp):
+            value, buffer, index = op.operands
+            self.loads.add(root(buffer), (id(buffer), id(index)), value)
+        elif isinstance(op, ad.KeepOp):
+            buffer, index, value = op.operands
+            self.loads.add(root(buffer), (id(buffer), id(index)), value)
+
+    def _regions(self, op: Operation) -> None:
+        written = self.writes[op]
+        if not isinstance(op, scf.IfOp):
+            self.loads.forget(written)
+        before = self.loads
+        for region in op.regions:
+            for block in region.blocks:
+                self.loads = _Loads(before)
+                self._block(block)
+        self.loads = before
+        self.loads.forget(written)
+
+    # ------------------------------------------------------------ keys
+
+    def _key(self, op: Operation) -> Key:
+        cls = type(op)
+        key: list[object] = [id(operand) for operand in op.operands]
+        properties = op.properties
+        if cls in _COMMUTATIVE or (cls in _SYMMETRIC_PREDICATES and self._is_symmetric(cls, properties)):
+            key.sort()  # type: ignore[call-overload]
+        key.append(cls)
+        if properties:
+            for name in sorted(properties) if len(properties) > 1 else properties:
+                key.append(self._number(properties[name]))
+        if cls not in _TYPED_BY_OPERANDS:
+            key.append(-1)  # tells properties from types
+            for result in op.results:
+                key.append(self._number(result.type))
+        return tuple(key)
+
+    @staticmethod
+    def _is_symmetric(op_class: type[Operation], properties: dict[str, Attribute]) -> bool:
+        predicate = properties["predicate"]
+        assert isinstance(predicate, IntegerAttr)
+        return predicate.value.data in _SYMMETRIC_PREDICATES[op_class]
+
+    def _constant_key(self, op: Operation) -> Key:
+        value = op.properties["value"]
+        type_ = self._number(op.results[0].type)
+        if isinstance(value, IntegerAttr):
+            return (arith.ConstantOp, type_, value.value.data)
+        if isinstance(value, FloatAttr):
+            return (arith.ConstantOp, type_, struct.pack("<d", value.value.data))
+        return (arith.ConstantOp, type_, value)
+
+    def _number(self, attribute: Attribute) -> int:
+        """A number for each different attribute. Hashing one is slow, so its identity is tried first."""
+        found = self.number_by_id.get(id(attribute))
+        if found is None:
+            number = self.numbers.setdefault(attribute, len(self.numbers))
+            # The attribute is kept: its identity must not go to another one.
+            found = self.number_by_id[id(attribute)] = (number, attribute)
+        return found[0]

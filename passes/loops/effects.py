@@ -1,0 +1,249 @@
+"""What the ops below containers do besides computing their results: one table, and the buffers that memory ops touch.
+
+`arith`, `scf`, `func`, `rt` and `ad`. An op class that is not in the table may do anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntFlag
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, func, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.library.kernels import KERNELS
+from ulam.passes.loops.constants import constant_integer
+
+
+class Effect(IntFlag):
+    """One bit per kind of effect."""
+
+    NONE = 0
+    READ = 1  # of buffers
+    WRITE = 2  # to buffers
+    ALLOCATE = 4  # a new buffer: two equal ops give two buffers, one without uses can go
+    LEAVE = 8  # may leave the function with an error
+    TRAP = 16  # undefined for some operands: must not run where the program would not have run it
+    ORDERED = 32  # prints, random numbers, the target, the bound table, the arena: never removed nor moved
+    CONTROL = 64  # ends a region
+
+    if not TYPE_CHECKING:  # sets of effects are plain ints: to make a member of every combination takes much longer
+        __and__, __or__, __invert__ = int.__and__, int.__or__, int.__invert__
+
+
+ANYTHING = Effect.READ | Effect.WRITE | Effect.LEAVE | Effect.ORDERED
+
+_N, _R, _W = Effect.NONE, Effect.READ, Effect.WRITE
+
+_PURE_ARITH = (
+    arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
+    arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp,
+    arith.CmpiOp, arith.CmpfOp, arith.SelectOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp,
+    arith.NegfOp, arith.MaximumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MinnumfOp, arith.BitcastOp,
+    arith.IndexCastOp, arith.FPToSIOp, arith.FPToUIOp, arith.SIToFPOp, arith.UIToFPOp, arith.ExtFOp,
+    arith.TruncFOp, arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp,
+)  # fmt: skip
+_DIVISIONS = (
+    arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+)  # fmt: skip
+
+EFFECTS: dict[type[Operation], Effect] = {
+    **dict.fromkeys(_PURE_ARITH, _N),
+    **dict.fromkeys(_DIVISIONS, Effect.TRAP),
+    **dict.fromkeys((scf.ForOp, scf.IfOp, scf.WhileOp), _N),  # and what their regions do
+    **dict.fromkeys((scf.YieldOp, scf.ConditionOp, func.ReturnOp), Effect.CONTROL),
+    func.CallOp: ANYTHING,
+    func.FuncOp: Effect.ORDERED,
+    rt.AllocOp: Effect.ALLOCATE,
+    rt.AllocBoundOp: Effect.ALLOCATE,
+    rt.MarkOp: Effect.ALLOCATE,
+    rt.ReleaseOp: Effect.ORDERED | _W,
+    rt.BoundOp: _N,
+    rt.SetBoundOp: Effect.ORDERED,
+    rt.LoadOp: _R,
+    rt.StoreOp: _W,
+    rt.ViewOp: _N,
+    rt.CopyOp: _R | _W,
+    rt.FillOp: _W,
+    rt.MathOp: _N,
+    rt.CheckOp: Effect.LEAVE,
+    rt.StackGuardOp: Effect.LEAVE,
+    rt.KernelOp: ANYTHING,
+    rt.StringOp: _N,
+    rt.ConstantsOp: _N,
+    rt.NullOp: _N,
+    rt.IsNullOp: _N,
+    ad.GradientOp: Effect.ORDERED,
+    ad.HessianVectorOp: Effect.ORDERED,
+    ad.TargetAddOp: Effect.ORDERED,
+    ad.TargetOp: Effect.ORDERED,
+    ad.AccumulateOp: _R | _W,
+    ad.TakeOp: _R | _W,
+    ad.KeepOp: _W,
+    ad.KeptOp: _R,
+    ad.PushOp: Effect.ALLOCATE,
+    **dict.fromkeys((ad.ProfileBeginOp, ad.ProfileEndOp, ad.ProfileEntriesOp), Effect.ORDERED),
+    ad.PopOp: _N,  # a record never changes after it was pushed
+}
+"""The effects of an op class, regions aside."""
+
+_WITH_REGIONS = frozenset((scf.ForOp, scf.IfOp, scf.WhileOp))
+PURE = frozenset(cls for cls, found in EFFECTS.items() if found is _N) - _WITH_REGIONS
+"""Op classes that compute their results from their operands alone, whatever these are."""
+
+DIVISIONS = frozenset(_DIVISIONS)
+"""Op classes that do so too, but are undefined for some operands."""
+
+ANYTHING_BITS = int(ANYTHING)
+EFFECT_BITS: dict[type[Operation], int] = {cls: int(found) for cls, found in EFFECTS.items()}
+"""The same as plain ints, whose operators are ten times as fast."""
+
+
+def effect(op: Operation) -> Effect:
+    """The effects of `op` itself, without those of its regions."""
+    return EFFECTS.get(type(op), ANYTHING)
+
+
+def effect_within(op: Operation) -> Effect:
+    """The effects of executing `op`, regions included."""
+    found = EFFECTS.get(type(op), ANYTHING)
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                found |= effect_within(inner) & ~Effect.CONTROL
+    return found
+
+
+def is_speculatable(op: Operation) -> bool:
+    """Whether `op` computes its results from its operands alone and may run where the program would not run it."""
+    found = EFFECTS.get(type(op), ANYTHING)
+    return not op.regions and (found is _N or (found is Effect.TRAP and _divides_safely(op)))
+
+
+def _divides_safely(op: Operation) -> bool:
+    """Whether the divisor is a constant that no dividend traps on: neither 0 nor -1."""
+    return constant_integer(op.operands[1]) not in (None, 0, -1)
+
+
+def functions(op: Operation) -> Iterator[func.FuncOp]:
+    """`op`, if it is a function with a body, else those directly inside of it: functions do not nest."""
+    if isinstance(op, func.FuncOp):
+        if op.body.blocks:
+            yield op
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                if inner.regions:
+                    yield from functions(inner)
+
+
+# ---------------------------------------------------------------- memory
+
+UNKNOWN = "unknown"
+"""The root of a buffer that may be any: loaded from memory, carried by a loop, argument of an internal function."""
+
+BOUND = "bound"
+"""The root of all memory that lives as long as the bound data."""
+
+Root = SSAValue | str
+"""What a buffer is a part of. Two different roots never overlap, except that UNKNOWN may overlap all."""
+
+
+def viewed(buffer: SSAValue) -> SSAValue:
+    """The buffer that `buffer` is a view of, through views of views; itself if it is not a view."""
+    while type(owner := buffer.owner) is rt.ViewOp:
+        buffer = owner.operands[0]
+    return buffer
+
+
+def root(buffer: SSAValue) -> Root:
+    """The allocation that `buffer` is a part of, as far as the IR tells."""
+    buffer = viewed(buffer)
+    owner = buffer.owner
+    cls = type(owner)
+    if cls is rt.AllocOp or cls is ad.PushOp or cls is rt.ConstantsOp:
+        return buffer
+    if cls is rt.BoundOp or cls is rt.AllocBoundOp:
+        return BOUND
+    if isinstance(owner, Block):
+        function = owner.parent_op()
+        if isinstance(function, func.FuncOp) and "entry" in function.attributes:
+            return buffer  # arguments of entry points do not overlap
+    return UNKNOWN
+
+
+def may_overlap(first: Root, second: Root) -> bool:
+    """Whether an element may belong to both."""
+    return first is second or first is UNKNOWN or second is UNKNOWN
+
+
+_WRITTEN: dict[type[Operation], int] = {
+    rt.StoreOp: 1,
+    rt.CopyOp: 0,
+    rt.FillOp: 0,
+    ad.AccumulateOp: 0,
+    ad.TakeOp: 0,
+    ad.KeepOp: 0,
+}
+"""Memory op → which operand is the buffer that it writes."""
+
+
+def written_buffer(op: Operation) -> SSAValue | None:
+    """The buffer that `op` writes, if it is an op that writes one."""
+    position = _WRITTEN.get(type(op))
+    return None if position is None else op.operands[position]
+
+
+def written_buffers(op: Operation) -> list[SSAValue]:
+    """Buffers that an op (not its regions) writes, kernels included. Functions that are called only read theirs."""
+    if (position := _WRITTEN.get(type(op))) is not None:
+        return [op.operands[position]]
+    return kernel_buffers(op)[1] if isinstance(op, rt.KernelOp) else []
+
+
+def kernel_buffers(op: rt.KernelOp) -> tuple[list[SSAValue], list[SSAValue]]:
+    """Buffers of reals that a kernel reads, and buffers that it writes."""
+    kernel = KERNELS.get(op.function.data)
+    if kernel is None:
+        return [], [a for a in op.arguments if isinstance(a.type, rt.BufferType)]
+    inputs, outputs = [], []
+    for parameter, argument in zip(kernel.parameters, op.arguments, strict=True):
+        if parameter.kind in ("out", "kept"):
+            outputs.append(argument)
+        elif parameter.kind == "in" and parameter.element == "f64":
+            inputs.append(argument)
+    return inputs, outputs
+
+
+def written_roots(op: Operation) -> set[Root]:
+    """Roots of the buffers that `op` itself may write.
+
+    C functions and called functions reach only the buffers that they are given; a buffer of buffers leads anywhere.
+    Called functions may also write bound memory, while data are being bound.
+    """
+    cls = type(op)
+    if (position := _WRITTEN.get(cls)) is not None:
+        return {root(op.operands[position])}
+    if cls is rt.KernelOp or cls is func.CallOp:
+        roots: set[Root] = {BOUND} if cls is func.CallOp else set()
+        for operand in op.operands:
+            if isinstance(operand.type, rt.BufferType):
+                roots.add(UNKNOWN if isinstance(operand.type.element, rt.BufferType) else root(operand))
+        return roots
+    if EFFECTS.get(cls, ANYTHING) & Effect.WRITE:
+        return {UNKNOWN}
+    return set()
+
+
+def written_roots_within(op: Operation) -> set[Root]:
+    """Roots of the buffers that executing `op` may write, regions included."""
+    roots = written_roots(op)
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                roots |= written_roots_within(inner)
+    return roots

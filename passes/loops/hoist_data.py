@@ -1,0 +1,241 @@
+"""Data-only work done once: moves what depends on data alone from `evaluate` to `bind`.
+
+`bind` runs once when data are bound; what `evaluate` still needs of its results goes through further slots of the
+bound table. A check that fails in `bind` is kept by the runtime and raised by every evaluation.
+Only whole top-level ops move; loops with all they contain.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, f64, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.library.kernels import KERNELS
+from ulam.passes.analysis.free_values import free_values_of_op
+from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.constants import constant_integer
+from ulam.passes.loops.effects import viewed, written_buffers
+
+_WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
+_FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
+_COSTLY = (rt.KernelOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
+_MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, *_WRITES)
+
+
+def hoist_data(evaluate: func.FuncOp, n_slots: int) -> int:
+    """Splits `evaluate` of a unit; adds the function `bind`. Returns the number of slots then needed."""
+    module = evaluate.parent_op()
+    assert isinstance(module, ModuleOp)
+    block = evaluate.body.block
+    moved = _data_only(block)
+    bind_block = _earlier_bind(module)
+    n_slots = _Mover(block, bind_block, moved, n_slots).run()
+    bind_block.add_op(func.ReturnOp.create())
+    bind = func.FuncOp.create(
+        properties={"sym_name": StringAttr("bind"), "function_type": FunctionType.from_lists([], [])},
+        attributes={"entry": UnitAttr()},
+        regions=[Region(bind_block)],
+    )
+    module.body.block.add_op(bind)
+    return n_slots
+
+
+def _earlier_bind(module: ModuleOp) -> Block:
+    """The body of the `bind` that an earlier run made, without its return; a new block if there is none."""
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == "bind":
+            block = op.body.block
+            op.body.detach_block(block)
+            op.detach()
+            op.erase()
+            end = terminator(block)
+            end.detach()
+            end.erase()
+            return block
+    return Block()
+
+
+def _data_only(block: Block) -> list[Operation]:
+    """Top-level ops, in order, that depend on data alone and whose effects only such ops see."""
+    candidates: dict[Operation, bool] = {}
+    inputs: dict[Operation, list[Operation]] = {}
+    writers: dict[SSAValue, list[Operation]] = {}
+    is_reached = True
+    for op in block.ops:
+        makers = _inputs(op, block) if is_reached and _may_move(op) else None
+        candidates[op] = makers is not None
+        # What stands behind a check that fails surely may rely on it, such as on a size that fits.
+        is_reached = is_reached and not (isinstance(op, rt.CheckOp) and constant_integer(op.ok) == 0)
+        inputs[op] = makers or []
+        for inner in op.walk():
+            for buffer in written_buffers(inner):
+                writers.setdefault(viewed(buffer), []).append(op)
+    # A memory block moves only with all its writers, and a variable's never: its value depends on when it is read.
+    changed = True
+    while changed:
+        changed = False
+        for op, makers in inputs.items():
+            if candidates[op] and not all(candidates[maker] for maker in makers):
+                candidates[op] = False
+                changed = True
+        for root, ops in writers.items():
+            owner = root.owner
+            bad = not isinstance(owner, rt.AllocOp) or owner.variable is not None
+            if isinstance(owner, rt.AllocOp) and owner.parent is not block:
+                continue
+            if bad or not all(candidates[o] for o in ops):
+                for op in ops:
+                    if candidates[op]:
+                        candidates[op] = False
+                        changed = True
+                if isinstance(owner, rt.AllocOp) and candidates.get(owner):
+                    candidates[owner] = False
+                    changed = True
+    return [op for op in block.ops if candidates[op]]
+
+
+def _may_move(op: Operation) -> bool:
+    if isinstance(op, rt.AllocOp) and op.variable is not None:
+        return False
+    for inner in op.walk():
+        if inner.name.startswith(("arith.", "scf.")):
+            continue
+        if isinstance(inner, rt.CheckOp) and isinstance(inner.ok.owner, arith.ConstantOp):
+            return False  # a `reject`: it belongs to the prints before it, which stay
+        if isinstance(inner, rt.KernelOp) and (kernel := KERNELS.get(inner.function.data)) and not kernel.effects:
+            continue
+        if not isinstance(inner, (*_MOVABLE_RT, rt.BoundOp)):
+            return False
+    return True
+
+
+def _inputs(op: Operation, block: Block) -> list[Operation] | None:
+    """The ops of the block that make what `op` uses; None if it uses an argument of the block."""
+    makers: list[Operation] = []
+    for value in free_values_of_op(op):
+        owner = value.owner
+        if owner is block:
+            return None
+        if isinstance(owner, Operation) and owner.parent is block:
+            makers.append(owner)
+    return makers
+
+
+class _Mover:
+    """Moves ops to `bind` and passes on what stays behind needs."""
+
+    def __init__(self, block: Block, bind: Block, moved: list[Operation], n_slots: int) -> None:
+        self.block = block
+        self.bind = bind
+        self.moved = moved
+        self.n_slots = n_slots
+        self._copies: dict[SSAValue, SSAValue] = {}  # of what both functions need
+
+    def run(self) -> int:
+        """The number of slots then needed."""
+        # Cheap ops alone are not worth a slot: what does not feed a loop, a check, math or memory stays.
+        worth = self._worth(set(self.moved))
+        for op in self.moved:
+            if op not in worth:
+                continue
+            if isinstance(op, _FREE):
+                copy = op.clone()
+                self.bind.add_op(copy)
+                self._copies.update(zip(op.results, copy.results, strict=True))
+                continue
+            op.detach()
+            self.bind.add_op(op)
+        self._pass_on()
+        return self.n_slots
+
+    def _worth(self, moved: set[Operation]) -> set[Operation]:
+        """Ops that cost something, and all that they need."""
+        worth: set[Operation] = set()
+        work = [op for op in self.moved if op.regions or isinstance(op, _COSTLY)]
+        while work:
+            op = work.pop()
+            if op in worth or op not in moved:
+                continue
+            worth.add(op)
+            for inner in op.walk():
+                for operand in inner.operands:
+                    owner = operand.owner
+                    if isinstance(owner, Operation) and owner.parent is self.block:
+                        work.append(owner)
+        return worth
+
+    def _pass_on(self) -> None:
+        """Gives ops that moved the copies, and ops that stayed a slot for each result that they need."""
+        for op in self.bind.walk():
+            for n, operand in enumerate(op.operands):
+                if operand in self._copies:
+                    op.operands[n] = self._copies[operand]
+        for op in list(self.bind.ops):
+            for result in op.results:
+                if any(self._is_outside(use.operation) for use in result.uses):
+                    self._through_slot(result)
+
+    def _is_outside(self, op: Operation) -> bool:
+        current: Operation | None = op
+        while current is not None and current.parent is not self.bind and current.parent is not self.block:
+            current = current.parent_op()
+        return current is not None and current.parent is self.block
+
+    def _through_slot(self, value: SSAValue) -> None:
+        slot = IntegerAttr(self.n_slots, i64)
+        self.n_slots += 1
+        value = self._lasting(value)
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        self.bind.insert_op_after(rt.SetBoundOp.create(operands=(value,), properties={"slot": slot}), owner)
+        read = rt.BoundOp.create(result_types=(value.type,), properties={"slot": slot})
+        assert self.block.first_op is not None
+        self.block.insert_op_before(read, self.block.first_op)
+        for use in list(value.uses):
+            if self._is_outside(use.operation):
+                use.operation.operands[use.index] = read.results[0]
+
+    def _lasting(self, value: SSAValue) -> SSAValue:
+        """`value`; if it is a buffer, it and all that it may be part of are from now on in memory that outlives `bind`.
+
+        Of a buffer that an op with regions gives, that may be any that is allocated within it or handed to it.
+        """
+        if not isinstance(value.type, rt.BufferType):
+            return value
+        owner = viewed(value).owner
+        if isinstance(owner, rt.AllocOp):
+            lasting = self._make_lasting(owner)
+            return lasting if value is owner.res else value
+        assert isinstance(owner, Operation)
+        for inner in list(owner.walk()):
+            if isinstance(inner, rt.AllocOp):
+                self._make_lasting(inner)
+        for inner in owner.walk():
+            for operand in inner.operands:
+                if not is_inside(operand, owner):
+                    self._lasting(operand)
+        return value
+
+    def _make_lasting(self, owner: rt.AllocOp) -> SSAValue:
+        """Puts an allocation of memory of bound data in the place of one from the arena; the new buffer."""
+        persistent = rt.AllocBoundOp.create(
+            operands=(owner.count,),
+            result_types=(owner.res.type,),
+            properties={} if owner.site is None else {"site": owner.site},
+            location=owner.location,
+        )
+        assert owner.parent is not None
+        owner.parent.insert_op_before(persistent, owner)
+        if owner.zero is not None:
+            self._zero(persistent.results[0], owner)
+        owner.res.replace_all_uses_with(persistent.results[0])
+        owner.detach()
+        return persistent.results[0]
+
+    def _zero(self, buffer: SSAValue, owner: rt.AllocOp) -> None:
+        zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": FloatAttr(0.0, f64)})
+        fill = rt.FillOp.create(operands=(buffer, zero.results[0], owner.count), properties={"initial": UnitAttr()})
+        assert owner.parent is not None
+        owner.parent.insert_ops_before([zero, fill], owner)

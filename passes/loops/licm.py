@@ -1,0 +1,215 @@
+"""Loop-invariant code motion: what every iteration computes anew goes in front of the loop.
+
+Innermost loops first, so an op leaves as many loops as it can. An op moves if its operands are defined outside and it
+may run although the program would not run it (the loop may have no iteration): no effects, no division that could trap.
+
+A load moves, too, if nothing in the loop may write its buffer and it surely runs (constant bounds that give an
+iteration, or the condition of a `while`) with nothing before it that could leave the loop, such as the check of its
+index.
+
+With `guarded`, invariant checks leave counted loops, too: they then hold if the loop has no iteration. Loads of arena
+memory follow them, at index 0 if there is no iteration: behind every arena block is some slack. Errors may so come
+earlier than the program has them (see `checks`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i1, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import rt
+from ulam.passes.loops.constants import constant_integer
+from ulam.passes.loops.effects import (
+    Effect,
+    Root,
+    effect_within,
+    functions,
+    is_speculatable,
+    may_overlap,
+    root,
+    viewed,
+    written_roots,
+)
+
+_LOOPS = (scf.ForOp, scf.WhileOp)
+_SLACK = 8
+"""So many elements may be read behind every block of the arena (runtime/c/arena.c)."""
+
+
+@dataclass(frozen=True)
+class LoopInvariantCodeMotion(ModulePass):
+    """The pass."""
+
+    name = "licm"
+
+    guarded: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_on(op, self.guarded)
+
+
+def run_on(op: Operation, guarded: bool = False) -> None:
+    """Moves invariant ops out of the loops of every function at or below `op`."""
+    for function in functions(op):
+        for block in function.body.blocks:
+            _visit(block, guarded)
+
+
+def _visit(block: Block, guarded: bool) -> tuple[set[Root], bool]:
+    """Treats the loops in `block`, inner ones first; which buffers it may write, and whether it sets bound slots."""
+    written: set[Root] = set()
+    binds = False
+    op = block.first_op
+    while op is not None:
+        inside = written_roots(op)
+        binds_inside = type(op) is rt.SetBoundOp
+        for region in op.regions:
+            for nested in region.blocks:
+                roots, binds_nested = _visit(nested, guarded)
+                inside |= roots
+                binds_inside = binds_inside or binds_nested
+        if isinstance(op, _LOOPS):
+            _hoist(op, inside, binds_inside)
+            if guarded and isinstance(op, scf.ForOp):
+                _hoist_guarded(op, inside, binds_inside)
+        written |= inside
+        binds = binds or binds_inside
+        op = op.next_op
+    return written, binds
+
+
+def _hoist(loop: scf.ForOp | scf.WhileOp, written: set[Root], binds: bool) -> None:
+    if isinstance(loop, scf.ForOp):
+        _hoist_from(loop.body.block, loop, written, binds, surely_runs=_has_iteration(loop))
+    else:
+        _hoist_from(loop.before_region.block, loop, written, binds, surely_runs=True)
+        _hoist_from(loop.after_region.block, loop, written, binds, surely_runs=False)
+
+
+def _hoist_from(block: Block, loop: Operation, written: set[Root], binds: bool, *, surely_runs: bool) -> None:
+    """Moves the invariant ops of `block` in front of `loop`."""
+    variant: set[SSAValue] = set(block.args)
+    outer = loop.parent
+    assert outer is not None
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        if variant.isdisjoint(op.operands) and _may_move(op, written, binds, surely_runs):
+            op.detach()
+            outer.insert_op_before(op, loop)
+        else:
+            variant.update(op.results)
+            surely_runs = surely_runs and not effect_within(op) & (Effect.LEAVE | Effect.ORDERED)
+        op = following
+
+
+def _may_move(op: Operation, written: set[Root], binds: bool, surely_runs: bool) -> bool:
+    if isinstance(op, rt.LoadOp):
+        return surely_runs and not _is_written(op.buffer, written)
+    if binds and type(op) is rt.BoundOp:
+        return False
+    return is_speculatable(op)
+
+
+def _has_iteration(loop: scf.ForOp) -> bool:
+    """Whether the bounds are constants that give at least one iteration."""
+    lower, upper = constant_integer(loop.lb), constant_integer(loop.ub)
+    return lower is not None and upper is not None and lower < upper
+
+
+# ---------------------------------------------------------------- guarded
+
+
+def _hoist_guarded(loop: scf.ForOp, written: set[Root], binds: bool) -> None:
+    """Moves invariant checks, and loads of arena memory behind them, in front of a loop that may have no iteration."""
+    if effect_within(loop) & Effect.ORDERED and any(_is_ordered(op) for op in loop.walk()):
+        return
+    guard = _Guard(loop)
+    variant: set[SSAValue] = set(loop.body.block.args)
+    outer = loop.parent
+    assert outer is not None
+    op = loop.body.block.first_op
+    while op is not None:
+        following = op.next_op
+        if not variant.isdisjoint(op.operands):
+            variant.update(op.results)
+        elif isinstance(op, rt.CheckOp):
+            op.detach()
+            outer.insert_op_before(op, loop)
+            op.operands[0] = guard.or_empty(op)
+        elif isinstance(op, rt.LoadOp) and _is_arena(op.buffer) and not _is_written(op.buffer, written):
+            op.detach()
+            outer.insert_op_before(op, loop)
+            if not guard.known:
+                op.operands[1] = guard.or_first(op)
+                op.attributes[rt.READ_AHEAD] = UnitAttr()
+        elif _may_move(op, written, binds, False):
+            op.detach()
+            outer.insert_op_before(op, loop)
+        else:
+            variant.update(op.results)
+        op = following
+
+
+class _Guard:
+    """Makes, when first needed, the condition that a loop has an iteration."""
+
+    def __init__(self, loop: scf.ForOp) -> None:
+        self.loop = loop
+        self.known = _has_iteration(loop)
+        self._runs: SSAValue | None = None
+
+    def runs(self, before: Operation) -> SSAValue:
+        """Whether the loop has an iteration, as a value in front of `before`."""
+        if self._runs is None:
+            compare = arith.CmpiOp.create(
+                operands=(self.loop.lb, self.loop.ub), result_types=(i1,), properties={"predicate": IntegerAttr(2, i64)}
+            )
+            _before(before, compare)
+            self._runs = compare.result
+        return self._runs
+
+    def or_empty(self, check: rt.CheckOp) -> SSAValue:
+        """The check's condition, or that there is no iteration."""
+        if self.known:
+            return check.ok
+        return self._if_runs(check, check.ok, IntegerAttr(1, i1))
+
+    def or_first(self, load: rt.LoadOp) -> SSAValue:
+        """The load's index, or 0 if there is no iteration."""
+        index = constant_integer(load.index)
+        if index is not None and 0 <= index < _SLACK:
+            return load.index
+        return self._if_runs(load, load.index, IntegerAttr(0, i64))
+
+    def _if_runs(self, before: Operation, value: SSAValue, otherwise: IntegerAttr) -> SSAValue:
+        constant = arith.ConstantOp.create(result_types=(value.type,), properties={"value": otherwise})
+        runs = self.runs(before)
+        either = arith.SelectOp.create(operands=(runs, value, constant.result), result_types=(value.type,))
+        _before(before, constant)
+        _before(before, either)
+        return either.results[0]
+
+
+def _before(op: Operation, new: Operation) -> None:
+    assert op.parent is not None
+    op.parent.insert_op_before(new, op)
+
+
+def _is_ordered(op: Operation) -> bool:
+    return isinstance(op, rt.KernelOp | func.CallOp | rt.ReleaseOp | rt.SetBoundOp)
+
+
+def _is_arena(buffer: SSAValue) -> bool:
+    """Memory of the arena, from its beginning or as a view that begins inside of it."""
+    return isinstance(viewed(buffer).owner, rt.AllocOp)
+
+
+def _is_written(buffer: SSAValue, written: set[Root]) -> bool:
+    source = root(buffer)
+    return any(may_overlap(source, w) for w in written)

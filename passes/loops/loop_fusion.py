@@ -1,0 +1,460 @@
+"""Loop fusion: two counted loops over the same range become one.
+
+    for i: x[i] = f(i)          for i: x[i] = f(i)
+    for i: y[i] = g(x[i])   →          y[i] = g(x[i])
+
+The first loop moves down to the second; of the ops between them those that need the first go behind. Not applied where
+an element would be touched in another order (`accesses`), where ops between allow neither place, where that would cost
+the vectorisation of one (the other branches, loops, or carries a value from iteration to iteration), or above a size.
+A sum that the second loop takes over from the first is carried once, if it may be re-associated.
+
+Before reverse mode, a loop that only adds to the target gets its reverse into the same body, so it must stay such a
+loop: it is fused with its like, or with loops whose results it alone reads. Additions to the target, and to a sum that
+goes on from one loop to the next, change their order and are left alone without `reassociate` (levels 0 to 2).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp, f64
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import ad, rt
+from ulam.library.kernels import KERNELS
+from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.accesses import Access, Kind, LoopAccesses, meet_in_order
+from ulam.passes.loops.checks import HARMLESS
+from ulam.passes.loops.constants import constant_integer
+from ulam.passes.loops.effects import (
+    ANYTHING_BITS,
+    EFFECT_BITS,
+    UNKNOWN,
+    Effect,
+    Root,
+    functions,
+    may_overlap,
+    root,
+    written_roots,
+)
+from ulam.passes.rewriting import discard, replace_uses
+
+_REACH = 400
+"""So many ops behind a loop its partner is looked for."""
+_SIZE = 400
+"""Ops that a fused body may have."""
+_HARMLESS = int(Effect.TRAP | Effect.CONTROL)
+_PULLBACKS = frozenset(kernel.pullback for kernel in KERNELS.values())
+_ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
+
+
+@dataclass(frozen=True)
+class LoopFusion(ModulePass):
+    """The pass."""
+
+    name = "loop-fusion"
+
+    before_reverse_mode: bool = False
+    reassociate: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_on(op, self.before_reverse_mode, self.reassociate)
+
+
+def run_on(op: Operation, before_reverse_mode: bool, reassociate: bool) -> bool:
+    """Fuses loops in every function at or below `op`; whether there were any."""
+    fusion = _Fusion(before_reverse_mode, reassociate)
+    for function in functions(op):
+        for block in function.body.blocks:
+            fusion.visit(block)
+    return fusion.changed
+
+
+@dataclass
+class _Summary:
+    """What an op between two loops needs and does, regions included."""
+
+    used: set[SSAValue] = field(default_factory=set[SSAValue])
+    read: set[Root] = field(default_factory=set[Root])
+    written: set[Root] = field(default_factory=set[Root])
+    adds_to_target: bool = False
+    is_fixed: bool = False  # nothing may pass it
+    may_leave: bool = False
+
+    def visit(self, op: Operation) -> None:
+        self.used.update(op.operands)
+        bits = EFFECT_BITS.get(type(op), ANYTHING_BITS)
+        if not bits & ~_HARMLESS and not op.regions:
+            return
+        if type(op) is ad.TargetAddOp:
+            self.adds_to_target = True
+        elif isinstance(op, rt.KernelOp):
+            kernel = KERNELS.get(op.function.data)
+            if kernel is None or kernel.effects:
+                self.is_fixed = self.is_fixed or op.function.data not in _PULLBACKS
+            self.may_leave = self.may_leave or op.throws is not None
+        else:
+            self.is_fixed = self.is_fixed or bool(bits & _ORDERED) or isinstance(op, rt.MarkOp)
+            if bits & _LEAVE and HARMLESS not in op.attributes:
+                self.may_leave = True
+        self.written |= written_roots(op)
+        for operand in op.operands:
+            if type(type_ := operand.type) is rt.BufferType:
+                self.read.add(UNKNOWN if isinstance(type_.element, rt.BufferType) else root(operand))
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    self.visit(inner)
+
+    def add(self, other: _Summary) -> None:
+        self.read |= other.read
+        self.written |= other.written
+        self.adds_to_target = self.adds_to_target or other.adds_to_target
+
+
+def _conflict(a: _Summary, b: _Summary) -> bool:
+    """Whether the memory that one writes is touched by the other."""
+    return _overlap(a.written, b.written | b.read) or _overlap(b.written, a.read)
+
+
+def _overlap(first: set[Root], second: set[Root]) -> bool:
+    return bool(first and second) and any(may_overlap(a, b) for a in first for b in second)
+
+
+class _Loop:
+    """A loop and what is known of it."""
+
+    def __init__(self, op: scf.ForOp) -> None:
+        self.op = op
+        self.accesses = LoopAccesses(op)
+        self.summary = _Summary()
+        self.is_serial = any(_is_serial(op.body.block, k) for k in range(len(op.results)))
+        if self.accesses.is_known:
+            self.summary.used = {*op.operands, *self.accesses.used}
+            self.summary.read = {access.root for access in self.accesses.accesses}
+            self.summary.written = {access.root for access in self.accesses.accesses if access.kind is not Kind.READ}
+            self.summary.adds_to_target = self.accesses.adds_to_target
+        else:
+            self.summary.visit(op)
+
+    @property
+    def is_candidate(self) -> bool:
+        return self.accesses.is_known and not self.summary.is_fixed
+
+    def only_adds_to_target(self) -> bool:
+        """Whether reverse mode can put the reverse into the body: no sums, nothing written but memory of its own."""
+        return (
+            self.accesses.adds_to_target
+            and all(result.type != f64 and not isinstance(result.type, rt.BufferType) for result in self.op.results)
+            and all(self._is_own(access.root) for access in self.accesses.accesses if access.kind != Kind.READ)
+        )
+
+    def _is_own(self, buffer: Root) -> bool:
+        return isinstance(buffer, SSAValue) and is_inside(buffer, self.op)
+
+    def only_checks(self) -> bool:
+        """Whether it neither adds to the target nor writes nor sums."""
+        return (
+            not self.accesses.adds_to_target
+            and all(result.type != f64 for result in self.op.results)
+            and not any(access.kind != Kind.READ for access in self.accesses.accesses)
+        )
+
+
+def _range(op: scf.ForOp) -> tuple[object, ...]:
+    """Equal for loops over the same range."""
+    lower, upper, step = op.operands[:3]
+    start = constant_integer(lower)
+    owner = upper.owner
+    if start == 0 and isinstance(owner, arith.MaxSIOp) and 0 in map(constant_integer, owner.operands):
+        upper = next((o for o in owner.operands if constant_integer(o) != 0), upper)
+    return tuple(v if (known := constant_integer(v)) is None else known for v in (lower, upper, step))
+
+
+@dataclass
+class _Late:
+    """Ops between two loops that go behind the fused one. `results`: theirs and the first loop's."""
+
+    results: set[SSAValue]
+    ops: list[Operation] = field(default_factory=list[Operation])
+    summary: _Summary = field(default_factory=_Summary)
+
+
+class _Fusion:
+    def __init__(self, before_reverse_mode: bool, reassociate: bool) -> None:
+        self.before_reverse_mode = before_reverse_mode
+        self.reassociate = reassociate
+        self.changed = False
+        self._loops: dict[Operation, _Loop] = {}
+        self._summaries: dict[Operation, _Summary] = {}
+
+    def visit(self, block: Block) -> None:
+        while self._fuse_in(block, absorb=False) or (self.before_reverse_mode and self._fuse_in(block, absorb=True)):
+            self.changed = True
+        for op in block.ops:
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.visit(inner)
+
+    def _fuse_in(self, block: Block, *, absorb: bool) -> bool:
+        """One walk over `block`; with `absorb`, loops go into the loop that alone reads their results."""
+        left = Counter(_range(op) for op in block.ops if type(op) is scf.ForOp)
+        changed = False
+        op = block.first_op
+        while op is not None:
+            fused = None
+            if type(op) is scf.ForOp:
+                bounds = _range(op)
+                left[bounds] -= 1
+                if left[bounds]:
+                    fused = self._fuse_with_next(op, bounds, left[bounds], absorb)
+            changed = changed or fused is not None
+            op = fused if fused is not None else op.next_op
+        return changed
+
+    def _loop(self, op: scf.ForOp) -> _Loop:
+        found = self._loops.get(op)
+        if found is None:
+            found = self._loops[op] = _Loop(op)
+        return found
+
+    def _summary(self, op: Operation) -> _Summary:
+        if type(op) is scf.ForOp:
+            return self._loop(op).summary
+        found = self._summaries.get(op)
+        if found is None:
+            found = self._summaries[op] = _Summary()
+            found.visit(op)
+        return found
+
+    def _fuse_with_next(self, op: scf.ForOp, bounds: object, partners: int, absorb: bool) -> scf.ForOp | None:
+        """Looks behind `op` for a partner among as many loops over the same range; the fused loop."""
+        first = self._loop(op)
+        if not first.is_candidate:
+            return None
+        late = _Late(set(op.results))
+        other = op.next_op
+        for _ in range(_REACH):
+            if other is None:
+                return None
+            cls = type(other)
+            if cls is scf.ForOp and _range(other) == bounds:  # type: ignore[arg-type]
+                second = self._loop(other)  # type: ignore[arg-type]
+                if self._is_wanted(first, second, absorb) and self._is_legal(first, second, late):
+                    return self._fuse(op, second.op, late.ops)
+                partners -= 1
+                if not partners:
+                    return None
+            if not EFFECT_BITS.get(cls, ANYTHING_BITS) & ~_HARMLESS and not other.regions:
+                if not late.results.isdisjoint(other.operands):
+                    late.ops.append(other)
+                    late.results.update(other.results)
+            elif not self._pass_by(other, first, late):
+                return None
+            other = other.next_op
+        return None
+
+    # ------------------------------------------------------------ whether
+
+    def _pass_by(self, op: Operation, first: _Loop, late: _Late) -> bool:
+        """Finds a place for an op with effects before or behind the fused loop; whether there is one."""
+        summary = self._summary(op)
+        if summary.is_fixed:
+            return False
+        follows = not summary.used.isdisjoint(late.results)
+        if follows or self._ordered(first.summary, summary) or self._ordered(late.summary, summary):
+            if summary.may_leave:
+                return False
+            late.ops.append(op)
+            late.results.update(op.results)
+            late.summary.add(summary)
+        return True
+
+    def _ordered(self, a: _Summary, b: _Summary) -> bool:
+        return _conflict(a, b) or (a.adds_to_target and b.adds_to_target and not self.reassociate)
+
+    def _is_wanted(self, first: _Loop, second: _Loop, absorb: bool) -> bool:
+        if first.accesses.size + second.accesses.size > _SIZE or first.op.attributes != second.op.attributes:
+            return False
+        if not second.is_candidate or first.accesses.has_regions != second.accesses.has_regions:
+            return False
+        if first.is_serial != second.is_serial and (second if first.is_serial else first).accesses.has_math:
+            return False
+        if not self.before_reverse_mode or first.only_checks() or second.only_checks():
+            return not absorb
+        alike = first.only_adds_to_target() == second.only_adds_to_target()
+        if absorb:
+            return not alike and second.only_adds_to_target() and _dissolves(first, second)
+        return alike
+
+    def _is_legal(self, first: _Loop, second: _Loop, late: _Late) -> bool:
+        if first.accesses.adds_to_target and second.accesses.adds_to_target and not self.reassociate:
+            return False
+        if not second.accesses.used.isdisjoint(late.results) or self._ordered(late.summary, second.summary):
+            return False
+        chained = self._chained(first.op, second.op)
+        if any(start in late.results and start not in chained for start in second.op.operands):
+            return False
+        # Reverse mode takes iterations to be independent of each other but for carried values and variables.
+        same = self.before_reverse_mode
+        return all(meet_in_order(a, b, same) for a in first.accesses.accesses for b in second.accesses.accesses)
+
+    def _chained(self, first: scf.ForOp, second: scf.ForOp) -> dict[SSAValue, int]:
+        """The sums that both loops add to: fused, the loop adds their terms in another order."""
+        return dict(_chained_sums(first, second)) if self.reassociate else {}
+
+    # ------------------------------------------------------------ doing it
+
+    def _fuse(self, first: scf.ForOp, second: scf.ForOp, late: list[Operation]) -> scf.ForOp:
+        outer = second.parent
+        assert outer is not None
+        self._forget_users((first, second))
+        chained = self._chained(first, second)
+        fused = _merge(first, second, chained)
+        outer.insert_op_before(fused, second)
+        count = len(first.results)
+        n = count
+        for k, result in enumerate(second.results):
+            position = chained.get(second.iter_args[k])
+            if position is None:
+                replace_uses(result, fused.results[n])
+                n += 1
+            else:
+                replace_uses(result, fused.results[position])
+        for result, by in zip(first.results, fused.results[:count], strict=True):
+            replace_uses(result, by)
+        discard(first)
+        discard(second)
+        behind: Operation = fused
+        for op in late:
+            op.detach()
+            outer.insert_op_after(op, behind)
+            behind = op
+        return fused
+
+    def _forget_users(self, loops: tuple[scf.ForOp, ...]) -> None:
+        """What is known of ops that use results of the loops is no longer true when these are replaced."""
+        for loop in loops:
+            for result in loop.results:
+                for use in result.uses:
+                    user: Operation | None = use.operation
+                    while user is not None:
+                        self._loops.pop(user, None)
+                        self._summaries.pop(user, None)
+                        user = user.parent_op()
+
+
+def _merge(first: scf.ForOp, second: scf.ForOp, chained: dict[SSAValue, int]) -> scf.ForOp:
+    """A loop that does both, not yet in a block; results: of the first, then of the second without chained sums."""
+    one, other = first.body.block, second.body.block
+    own = [k for k, start in enumerate(second.iter_args) if start not in chained]
+    types: list[Attribute] = [argument.type for argument in one.args]
+    types += [other.args[k + 1].type for k in own]
+    body = Block(arg_types=types)
+    body.args[0].name_hint = one.args[0].name_hint or other.args[0].name_hint
+    for old, new in zip(one.args, body.args, strict=False):
+        replace_uses(old, new)
+    yielded = _move_ops(one, body)
+    replace_uses(other.args[0], body.args[0])
+    for k, start in enumerate(second.iter_args):
+        if start in chained:
+            replace_uses(other.args[k + 1], yielded[chained[start]])
+        else:
+            replace_uses(other.args[k + 1], body.args[len(one.args) + own.index(k)])
+    passed = _move_ops(other, body)
+    for k, start in enumerate(second.iter_args):
+        if start in chained:
+            yielded[chained[start]] = passed[k]
+    yielded += [passed[k] for k in own]
+    body.add_op(scf.YieldOp.create(operands=yielded))
+    return scf.ForOp.create(
+        operands=[*first.operands, *(second.iter_args[k] for k in own)],
+        result_types=types[1:],
+        regions=[Region(body)],
+        attributes=second.attributes,
+        location=second.location,
+    )
+
+
+def _move_ops(source: Block, destination: Block) -> list[SSAValue]:
+    """Moves all but the terminator; returns its operands."""
+    end = terminator(source)
+    operands = list(end.operands)
+    discard(end)
+    op = source.first_op
+    while op is not None:
+        following = op.next_op
+        op.detach()
+        destination.add_op(op)
+        op = following
+    return operands
+
+
+def _chained_sums(first: scf.ForOp, second: scf.ForOp) -> list[tuple[SSAValue, int]]:
+    """Sums that the second loop goes on with: the first's result, and its position."""
+    found: list[tuple[SSAValue, int]] = []
+    for k, start in enumerate(second.iter_args):
+        if start.owner is first and sum(1 for _ in start.uses) == 1:
+            position = first.results.index(start)
+            if _is_sum(first.body.block, position) and _is_sum(second.body.block, k):
+                found.append((start, position))
+    return found
+
+
+def _is_serial(body: Block, position: int) -> bool:
+    """Whether iterations wait for each other: for a carried real other than a sum."""
+    argument, end = body.args[position + 1], body.last_op
+    assert end is not None
+    return argument.type == f64 and end.operands[position] is not argument and not _is_sum(body, position)
+
+
+def _is_sum(body: Block, position: int) -> bool:
+    """Whether the carried value is only added to, by additions that may be re-associated."""
+    end = terminator(body)
+    value: SSAValue = body.args[position + 1]
+    if value.type != f64:
+        return False
+    while value is not end.operands[position] or value is body.args[position + 1]:
+        uses = list(value.uses)
+        if len(uses) != 1 or not isinstance(add := uses[0].operation, arith.AddfOp) or add.parent is not body:
+            return False
+        if FastMathFlag.REASSOC not in add.fastmath.data:
+            return False
+        value = add.result
+    return all(use.operation is end for use in value.uses) and sum(1 for _ in value.uses) == 1
+
+
+def _dissolves(first: _Loop, second: _Loop) -> bool:
+    """Whether all that `first` computes goes to `second`, element by element, by memory that nothing else reads."""
+    if first.accesses.adds_to_target or any(result.type == f64 for result in first.op.results):
+        return False
+    writes = [access for access in first.accesses.accesses if access.kind != Kind.READ]
+    return bool(writes) and all(_is_passed_on(write, first, second) for write in writes)
+
+
+def _is_passed_on(write: Access, first: _Loop, second: _Loop) -> bool:
+    buffer = write.root
+    if not isinstance(write.op, rt.StoreOp) or write.op.parent is not first.op.body.block:
+        return False
+    if isinstance(buffer, str) or write.op.buffer is not buffer or not isinstance(buffer.owner, rt.AllocOp):
+        return False
+    index = write.op.index
+    for use in buffer.uses:
+        user = use.operation
+        if user is write.op:
+            continue
+        if not isinstance(user, rt.LoadOp) or user.index.type != index.type:
+            return False
+        if user.parent is first.op.body.block and user.index is index:
+            # a load of what was stored before it
+            if not write.op.is_before_in_block(user):
+                return False
+        elif user.parent is not second.op.body.block:
+            return False
+    elements = [a.element for a in second.accesses.accesses if a.root is buffer]
+    return all(element is not None and element == write.element for element in elements)

@@ -1,0 +1,127 @@
+"""Tells emission which loops cannot be widened, and which profit from several accumulators.
+
+`masked_tail`: the body evaluates functions; what is left over after the last full vector is then computed by one more,
+masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make.
+So is that of any loop whose number of iterations is known, small, and no multiple of a vector's length. Not in nests,
+whose inner loops often have two or three iterations.
+`serial`: iterations depend on each other, or the body branches; what runs there is a chain of scalar operations, for
+which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a short body that only sums,
+bound by the latency of the addition unless several sums run side by side.
+Measured in docs/architecture.md, "Math functions".
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, f64, i64
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.passes.analysis.nesting import terminator
+from ulam.passes.loops.checks import HARMLESS
+from ulam.passes.loops.constants import constant_integer
+from ulam.passes.loops.tables import is_costly_function
+
+_SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp)
+_SHORT = 12
+_INTERLEAVE = IntegerAttr(4, i64)
+_LANES = 8
+_MASKING = 1.3  # time of a masked iteration of a cheap loop, in that of one without a mask
+
+
+def run_on(op: Operation) -> None:
+    """Marks the loops at or below `op`."""
+    for loop in op.walk():
+        if isinstance(loop, scf.ForOp) and "cold" not in loop.attributes:
+            if _is_serial(loop):
+                loop.attributes["serial"] = UnitAttr()
+            elif isinstance(loop.parent_op(), func.FuncOp) and _has_costly_rest(loop):
+                loop.attributes["masked_tail"] = UnitAttr()
+            elif _is_short_sum(loop.body.block):
+                loop.attributes["interleave"] = _INTERLEAVE
+            elif isinstance(loop.parent_op(), func.FuncOp) and any(map(is_costly_function, loop.body.block.ops)):
+                loop.attributes["masked_tail"] = UnitAttr()
+
+
+def _has_costly_rest(loop: scf.ForOp) -> bool:
+    """Whether what is left over after the last full vector, one by one, takes longer than masks for all iterations."""
+    lower, upper, step = (constant_integer(value) for value in (loop.lb, loop.ub, loop.step))
+    if lower is None or upper is None or not step:
+        return False
+    vectors, rest = divmod(len(range(lower, upper, step)), _LANES)
+    return vectors > 0 and rest > 0 and vectors + rest > _MASKING * (vectors + 1)
+
+
+def _is_serial(loop: scf.ForOp) -> bool:
+    body = loop.body.block
+    if any(isinstance(op, _SERIAL_OPS) or (op.regions and not _only_adds(op)) for op in body.ops):
+        return True
+    return _carries_chain(loop)
+
+
+def _carries_chain(loop: scf.ForOp) -> bool:
+    """Whether a real goes from one iteration to the next in another way than as a sum."""
+    body = loop.body.block
+    return any(
+        argument.type == f64 and not _is_sum(argument, yielded)
+        for argument, yielded in zip(body.args[1:], terminator(body).operands, strict=True)
+    )
+
+
+def _only_adds(op: Operation) -> bool:
+    """Whether a branch or loop computes values and sums, and does nothing else."""
+    for inner in op.walk():
+        if isinstance(inner, (*_SERIAL_OPS, rt.StoreOp, scf.WhileOp)) and HARMLESS not in inner.attributes:
+            return False
+        if isinstance(inner, scf.ForOp) and _carries_chain(inner):
+            return False
+    return True
+
+
+def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
+    """`argument + ...` and nothing else, also in branches, with re-association allowed; or merely passed on."""
+    if yielded is argument:
+        return True
+    chain: dict[SSAValue, Operation | None] = {}
+    if not _sums_up(argument, yielded, chain):
+        return False
+    steps = set(chain.values())
+    return all(
+        use.operation in steps or isinstance(use.operation, scf.YieldOp) for value in chain for use in value.uses
+    )
+
+
+def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None]) -> bool:
+    """Whether `value` is `argument` plus something; `chain`: the values on the way → the additions and branches."""
+    found: Operation | None = None
+    if value is not argument:
+        op = value.owner
+        if isinstance(op, arith.AddfOp) and _may_reassociate(op):
+            if not any(_sums_up(argument, operand, chain) for operand in op.operands):
+                return False
+            found = op
+        elif isinstance(op, scf.IfOp):
+            position = op.results.index(value)
+            ends = [terminator(region.block) for region in op.regions if region.blocks]
+            if len(ends) < 2 or not all(_sums_up(argument, end.operands[position], chain) for end in ends):
+                return False
+            found = op
+        elif isinstance(op, scf.ForOp):  # which carries nothing but sums, see `_only_adds`
+            if not _sums_up(argument, op.iter_args[op.results.index(value)], chain):
+                return False
+            found = op
+        else:
+            return False
+    chain[value] = found
+    return True
+
+
+def _may_reassociate(op: arith.AddfOp) -> bool:
+    return FastMathFlag.REASSOC in op.fastmath.data
+
+
+def _is_short_sum(body: Block) -> bool:
+    count = sum(1 for _ in body.ops)
+    has_sum = any(a.type == f64 for a in body.args[1:]) or any(isinstance(op, ad.AccumulateOp) for op in body.ops)
+    return count <= _SHORT and has_sum and not any(isinstance(op, rt.MathOp | arith.DivfOp) for op in body.ops)

@@ -1,0 +1,119 @@
+"""Costly data-only expressions in loops become tables that are filled when data are bound.
+
+    for i: ... lgamma(y[i] + 1) ...    →    bind:      for i: table[i] = lgamma(y[i] + 1)
+                                            evaluate:  for i: ... table[i] ...
+
+Only where data alone decide on the iterations: top-level loops, and loops and branches nested in them, with bounds and
+conditions that are data. A table has an entry for each iteration of the nest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import UnitAttr, f64
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import rt
+from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.tables import Loops, Table, is_costly_function
+
+
+@dataclass
+class _Entry:
+    """An expression that gets a table, with the loops around it, outermost first."""
+
+    op: Operation
+    loops: Loops
+
+
+def tabulate_data(function: func.FuncOp) -> bool:
+    """Makes tables for all loops of a function; whether there were any."""
+    slices = DataSlices()
+    costly: dict[SSAValue, bool] = {}
+    found = False
+    for op in list(function.body.block.ops):
+        if not isinstance(op, scf.ForOp | scf.IfOp):
+            continue
+        entries: list[_Entry] = []
+        _collect(op, op, (), slices, costly, entries)
+        if entries:
+            _tabulate(op, entries, slices)
+            found = True
+    return found
+
+
+def _collect(
+    nest: Operation,
+    op: Operation,
+    loops: Loops,
+    slices: DataSlices,
+    costly: dict[SSAValue, bool],
+    entries: list[_Entry],
+) -> None:
+    if op.regions:
+        if not slices.has_data_control(op):
+            return
+        if isinstance(op, scf.ForOp):
+            if any(is_inside(bound, nest) for bound in (op.lb, op.ub)) and op is not nest:
+                return  # its trip count depends on the iteration of an outer loop
+            loops = (*loops, op)
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    _collect(nest, inner, loops, slices, costly, entries)
+    elif (
+        loops
+        and len(op.results) == 1
+        and op.results[0].type == f64
+        and slices.is_data(op.results[0])
+        and _is_costly(op.results[0], nest, costly)
+        and not all(_is_data_user(use.operation, slices) for use in op.results[0].uses)
+    ):
+        entries.append(_Entry(op, loops))
+
+
+def _is_data_user(op: Operation, slices: DataSlices) -> bool:
+    """Whether the only consequence of a use is another data-only real."""
+    return len(op.results) == 1 and op.results[0].type == f64 and not op.regions and slices.is_data(op.results[0])
+
+
+def _is_costly(value: SSAValue, nest: Operation, costly: dict[SSAValue, bool]) -> bool:
+    """Whether a function worth a table is evaluated inside of `nest` for this value."""
+    if not is_inside(value, nest) or not isinstance(op := value.owner, Operation):
+        return False
+    if (known := costly.get(value)) is None:
+        costly[value] = False
+        known = costly[value] = is_costly_function(op) or any(_is_costly(o, nest, costly) for o in op.operands)
+    return known
+
+
+def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> None:
+    assert nest.parent is not None
+    tables: dict[Loops, Table] = {}
+    memory: dict[Operation, SSAValue] = {}
+    for entry in entries:
+        if (table := tables.get(entry.loops)) is None:
+            table = tables[entry.loops] = Table(entry.loops, moves=True)
+            nest.parent.insert_ops_before(table.ops, nest)
+        allocation = table.allocate(entry.op)
+        nest.parent.insert_op_before(allocation, nest)
+        memory[entry.op] = allocation.res
+    table_of = {entry.op: tables[entry.loops] for entry in entries}
+
+    def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
+        block = copy.parent
+        assert block is not None
+        table = table_of[original]
+        variables = [loop.body.block.args[0] for loop in table.loops]
+        ops, index = table.entry([values.get(variable, variable) for variable in variables])
+        write = rt.StoreOp.create(
+            operands=(copy.results[0], memory[original], index), properties={"initial": UnitAttr()}
+        )
+        block.add_ops([*ops, write])
+
+    nest.parent.insert_op_before(slices.copy(nest, [e.op for e in entries], store), nest)
+    for op, allocated in memory.items():
+        table_of[op].read_instead(op, allocated)

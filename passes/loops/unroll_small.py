@@ -1,0 +1,97 @@
+"""Small loops with a known number of iterations become straight code.
+
+    for j in 0:2 { s += a[j] }   →   s += a[0]; s += a[1]
+
+Two to four iterations, and little to repeat: LLVM takes milliseconds for a loop and next to nothing for a few ops more.
+A body that is little more than one inner loop is repeated, too: the inner loops then stand side by side, for
+`loop-fusion`, as in the product of a matrix of few columns and a vector. Innermost first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.passes.loops.constants import constant_integer
+from ulam.passes.loops.effects import functions
+from ulam.passes.rewriting import discard, replace_uses
+
+_ITERATIONS = range(2, 5)
+_SIZE = 80
+"""Ops that the straight code may have."""
+
+
+@dataclass(frozen=True)
+class UnrollSmall(ModulePass):
+    """The pass."""
+
+    name = "unroll-small"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_on(op)
+
+
+def run_on(op: Operation) -> bool:
+    """Unrolls in every function at or below `op`; whether there was anything."""
+    changed = False
+    for function in functions(op):
+        for block in function.body.blocks:
+            changed = _visit(block) or changed
+    return changed
+
+
+def _visit(block: Block) -> bool:
+    changed = False
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        for region in op.regions:
+            for inner in region.blocks:
+                changed = _visit(inner) or changed
+        if type(op) is scf.ForOp:
+            values = _iterations(op)
+            if values is not None and len(values) in _ITERATIONS and _is_small(op, len(values)):
+                _unroll(op, values)
+                changed = True
+        op = following
+    return changed
+
+
+def _iterations(op: scf.ForOp) -> range | None:
+    lower, upper, step = map(constant_integer, op.operands[:3])
+    if lower is None or upper is None or step is None or step <= 0:
+        return None
+    return range(lower, upper, step)
+
+
+def _is_small(op: Operation, count: int) -> bool:
+    size = loops = 0
+    for inner in op.walk():
+        size += 1
+        loops += bool(inner.regions)
+        if size * count > _SIZE or loops > 2 or type(inner) is scf.WhileOp:
+            return False
+    return True
+
+
+def _unroll(op: scf.ForOp, values: range) -> None:
+    block, body = op.parent, op.body.block
+    end = body.last_op
+    assert block is not None and end is not None
+    carried: list[SSAValue] = list(op.iter_args)
+    for value in values:
+        index = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(value, i64)})
+        block.insert_op_before(index, op)
+        mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, (index.result, *carried), strict=True))
+        for inner in body.ops:
+            if inner is not end:
+                block.insert_op_before(inner.clone(mapping), op)
+        carried = [mapping.get(v, v) for v in end.operands]
+    for result, by in zip(op.results, carried, strict=True):
+        replace_uses(result, by)
+    discard(op)

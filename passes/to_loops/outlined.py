@@ -1,0 +1,247 @@
+"""Recursive functions: written once as a `func.func` and called, where others are written in place of every call.
+
+    real f(real x, vector v)  →  func.func @user.f(%x : f64, %v : !rt.buf<f64>, %size : i64) -> f64
+
+A function is recursive if a chain of calls leads from it back to itself. One version is written for each set of
+arguments that Stan calls autodiff, and for whether the call drops constants.
+
+Arguments and results are flattened: scalars as they are, containers as buffer and sizes, tuples field by field. The
+memory of arguments is only read; that of results is new. What a function adds to the target is a further result; the
+target before the call, and whether the Jacobian counts, are further arguments of functions that use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr, SymbolRefAttr, f64, i1, i32, i64
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from ulam.dialects import ad, rt, stan
+from ulam.library.statuses import FATAL
+from ulam.passes.builder import Builder
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.to_loops.lowering import Frame, Lowering
+from ulam.passes.to_loops.target_terms import TargetTerms
+from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, rank_of
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import LocationAttr
+
+_TARGET_OPS = (stan.TargetAddOp, stan.JacobianAddOp, stan.TargetOp)
+
+
+class CallGraph:
+    """Who calls whom among the functions of a program; what they do to the target, callees included."""
+
+    def __init__(self, functions: dict[str, stan.FuncOp]) -> None:
+        self._callees: dict[str, set[str]] = {}
+        self._own: dict[str, set[type[Operation]]] = {}
+        for name, function in functions.items():
+            # Library functions call only library functions, and those are not recursive.
+            if function.library is None and function.body.blocks:
+                self._scan(name, function)
+        self._reached: dict[str, frozenset[str]] = {}
+
+    def _scan(self, name: str, function: stan.FuncOp) -> None:
+        callees = self._callees[name] = set[str]()
+        own = self._own[name] = set[type[Operation]]()
+        for op in function.body.walk():
+            if isinstance(op, stan.CallOp):
+                if op.user is not None:
+                    callees.add(op.callee.data)
+                if op.callback is not None:
+                    callees.add(op.callback.data)
+            elif isinstance(op, _TARGET_OPS):
+                own.add(type(op))
+
+    def reached(self, name: str) -> frozenset[str]:
+        """The functions that a call of `name` may call in turn."""
+        if (found := self._reached.get(name)) is None:
+            seen: set[str] = set()
+            work = list(self._callees.get(name, ()))
+            while work:
+                current = work.pop()
+                if current not in seen:
+                    seen.add(current)
+                    work.extend(self._callees.get(current, ()))
+            found = self._reached[name] = frozenset(seen)
+        return found
+
+    def is_recursive(self, name: str) -> bool:
+        return name in self._callees and name in self.reached(name)
+
+    def target_ops(self, name: str) -> set[type[Operation]]:
+        """The kinds of ops on the target that running `name` may run."""
+        return set().union(*(self._own.get(n, set()) for n in (name, *self.reached(name))))
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What tells the versions of a function apart."""
+
+    symbol: str
+    unnormalized: bool
+    autodiff: tuple[bool, ...]
+    jacobian: bool
+
+
+@dataclass
+class _Version:
+    """A function that has been written, or is being written: its symbol and its low-level signature."""
+
+    symbol: str
+    inputs: list[Attribute]
+    outputs: list[Attribute]
+    adds_target: bool
+    reads_target: bool
+    takes_jacobian: bool
+
+
+class Outlined:
+    """The recursive functions of one unit, written when they are first called; `terms`: calls that may wait."""
+
+    def __init__(self, functions: dict[str, stan.FuncOp], whole_terms: bool = False) -> None:
+        self.graph = CallGraph(functions)
+        self.terms = TargetTerms(functions, whole_terms)
+        self.written: list[func.FuncOp] = []
+        self._versions: dict[_Key, _Version] = {}
+
+    def call(
+        self,
+        low: Lowering,
+        function: stan.FuncOp,
+        arguments: Sequence[Value],
+        unnormalized: bool,
+        autodiff: Sequence[bool],
+    ) -> Value | None:
+        """Writes a call; returns its result."""
+        version = self._version(low, function, unnormalized and all(f.unnormalized for f in low.frames), autodiff)
+        builder = low.builder
+        operands = [part for argument in arguments for part in low.flatten(argument)]
+        if version.reads_target:
+            operands.append(builder.value(ad.TargetOp, (), f64))
+        if version.takes_jacobian:
+            assert low.jacobian is not None
+            operands.append(low.jacobian)
+        op = builder.emit(func.CallOp, operands, version.outputs, {"callee": SymbolRefAttr(version.symbol)})
+        results = list(op.results)
+        if version.adds_target:
+            builder.emit(ad.TargetAddOp, (results.pop(),))
+        outputs = function.function_type.outputs.data
+        return _from_parts(builder, outputs[0], iter(results)) if outputs else None
+
+    # ------------------------------------------------------------ writing
+
+    def _version(self, low: Lowering, function: stan.FuncOp, unnormalized: bool, autodiff: Sequence[bool]) -> _Version:
+        name = function.sym_name.data
+        target_ops = self.graph.target_ops(name)
+        takes_jacobian = stan.JacobianAddOp in target_ops and low.jacobian is not None
+        key = _Key(name, unnormalized, tuple(map(bool, autodiff)), takes_jacobian)
+        if (found := self._versions.get(key)) is not None:
+            return found
+        inputs = [t for formal in function.function_type.inputs for t in _flat_types(formal, function.location)]
+        outputs = [t for result in function.function_type.outputs for t in _flat_types(result, function.location)]
+        reads_target = stan.TargetOp in target_ops
+        adds_target = stan.TargetAddOp in target_ops or takes_jacobian
+        number = sum(k.symbol == name for k in self._versions)
+        version = _Version(
+            f"user.{name}" + (f".{number}" if number else ""),
+            inputs + [f64] * reads_target + [i1] * takes_jacobian,
+            outputs + [f64] * adds_target,
+            adds_target,
+            reads_target,
+            takes_jacobian,
+        )
+        self._versions[key] = version
+        self.written.append(self._write(low, function, version, key))
+        return version
+
+    def _write(self, low: Lowering, function: stan.FuncOp, version: _Version, key: _Key) -> func.FuncOp:
+        block = Block(arg_types=version.inputs)
+        builder = Builder(block)
+        builder.location = function.location
+        inner = Lowering(builder, low.functions, low.sites, self)
+        inner.profiles = low.profiles
+        inner.propto, inner.precise, inner.differentiated = low.propto, low.precise, low.differentiated
+        inner.jacobian = block.args[-1] if version.takes_jacobian else None
+        frame = Frame(function, function.location, key.unnormalized)
+        parts = iter(block.args)
+        body = function.body.block
+        for formal, bit in zip(body.args, key.autodiff, strict=True):
+            value = _from_parts(builder, formal.type, parts)
+            inner.env[formal] = value
+            frame.autodiff[formal] = bit
+            _name(value, formal.name_hint)
+        inner.frames.append(frame)
+        site = inner.new_site(FATAL, f"function '{function.stan_name.data}' calls itself too often", function.location)
+        builder.emit(rt.StackGuardOp, (), (), {"site": IntegerAttr(site, i64)})
+        inner.block_ops(body.ops)
+        results = [] if frame.result is None else _results(inner, frame.result)
+        attributes: dict[str, Attribute] = {}
+        if version.reads_target:
+            position = len(version.inputs) - 1 - version.takes_jacobian
+            attributes["target_argument"] = IntegerAttr(position, i64)
+        if version.adds_target:
+            attributes["target_result"] = IntegerAttr(len(results), i64)
+            results.append(builder.f64(0.0))
+        builder.emit(func.ReturnOp, results)
+        builder.finish()
+        return func.FuncOp.create(
+            properties={
+                "sym_name": StringAttr(version.symbol),
+                "function_type": FunctionType.from_lists(version.inputs, version.outputs),
+            },
+            attributes=attributes,
+            regions=[Region(block)],
+            location=function.location,
+        )
+
+
+def _results(low: Lowering, value: Value) -> list[SSAValue]:
+    """A result, flattened; containers in memory that the call has taken itself."""
+    if isinstance(value, Tuple):
+        return [part for field in value.fields for part in _results(low, field)]
+    if isinstance(value, Container):
+        owned = low.own(value)
+        assert isinstance(owned, Container) and owned.buffer is not None
+        if not isinstance(owned.buffer.owner, rt.AllocOp | func.CallOp):
+            owned = materialize(low.builder, owned, copy=True)
+        return low.flatten(owned)
+    return [value]
+
+
+def _flat_types(type_: Attribute, location: LocationAttr | None) -> list[Attribute]:
+    """The types of what a value of a Stan type is flattened to."""
+    if isinstance(type_, stan.TupleType):
+        return [t for field in type_.elements for t in _flat_types(field, location)]
+    if isinstance(type_, stan.IntType):
+        return [i32]
+    if isinstance(type_, stan.RealType):
+        return [f64]
+    base = type_.element if isinstance(type_, stan.ArrayType) else type_
+    if not rank_of(type_) or not isinstance(base, _ELEMENTS):
+        raise NotSupportedError(f"recursive functions with values of type {type_} are not supported yet", location)
+    return [buffer_type(type_), *[i64] * rank_of(type_)]
+
+
+_ELEMENTS = (stan.IntType, stan.RealType, stan.VectorType, stan.RowVectorType, stan.MatrixType)
+
+
+def _from_parts(builder: Builder, type_: Attribute, parts: Iterator[SSAValue]) -> Value:
+    """The value of a Stan type whose flattened form `parts` gives."""
+    if isinstance(type_, stan.TupleType):
+        return Tuple(type_, [_from_parts(builder, field, parts) for field in type_.elements])
+    first = next(parts)
+    if not rank_of(type_):
+        return first
+    return in_buffer(builder, type_, [next(parts) for _ in range(rank_of(type_))], first)
+
+
+def _name(value: Value, hint: str | None) -> None:
+    named = value.buffer if isinstance(value, Container) else value
+    if isinstance(named, BlockArgument):
+        named.name_hint = hint

@@ -1,0 +1,160 @@
+"""A `stan.program` in value form taken apart: its functions, blocks and global variables, and what the runtime is told.
+
+The functions of a unit are written from this (`units`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, i32
+from xdsl.ir import Attribute, Block, SSAValue
+
+from ulam.dialects import stan
+from ulam.passes.errors import NotSupportedError
+from ulam.passes.profiles import PROFILED_BLOCKS
+from ulam.passes.to_loops.lowering import ProfileKey, Site, profile_key
+from ulam.passes.to_loops.outlined import Outlined
+from ulam.passes.to_loops.shapes import refuse_arrays_of_tuples, size_count
+from ulam.passes.to_loops.values import element_type, rank_of
+from ulam.passes.walk import ops_within
+
+_BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
+_BOUND_BLOCKS = ("data", "transformed_data")
+
+
+@dataclass
+class Global:
+    """A variable declared at the top level of a block, in program order (`number`).
+
+    Of a tuple `t` each field is one: `t:1`, `t:2:1`.
+    """
+
+    name: str
+    block: str
+    op: stan.DeclareOp | stan.ParameterOp
+    number: int
+    slot: int | None  # data and transformed data: its slot; sizes of transformed data follow
+    type: Attribute
+    sizes: list[SSAValue]
+
+
+@dataclass
+class Program:
+    """A `stan.program` taken apart."""
+
+    name: str
+    functions: dict[str, stan.FuncOp]
+    blocks: dict[str, Block]
+    globals: dict[str, Global] = field(default_factory=dict)
+    tuples: dict[str, stan.TupleType] = field(default_factory=dict)
+    """Global variables of tuple type, and fields of such that are tuples."""
+    n_slots: int = 0
+    profiles: dict[ProfileKey, int] = field(default_factory=dict[ProfileKey, int])
+    """The profile statements, by number."""
+    profiled_blocks: dict[str, ProfileKey] = field(default_factory=dict[str, ProfileKey])
+    """Kinds of blocks that are a region as a whole."""
+    profiled: bool = True
+    """Whether the unit that is being lowered records profiles."""
+    outlined: Outlined = field(default_factory=lambda: Outlined({}))
+    """The recursive functions of the unit that is being lowered."""
+    is_bound: bool = False
+    """Whether the unit that is being lowered runs with data that were checked, for which all sizes were."""
+
+    def add_globals(self, kind: str, op: stan.DeclareOp | stan.ParameterOp) -> None:
+        """The variable that `op` declares at the top level of a block."""
+        type_ = op.res.type.element
+        if isinstance(op, stan.ParameterOp) and isinstance(type_, stan.TupleType):
+            raise NotSupportedError("parameters of tuple type are not supported yet", op.location)
+        self._add_global(kind, op, op.var_name.data, type_, [*op.sizes])
+
+    def _add_global(
+        self, kind: str, op: stan.DeclareOp | stan.ParameterOp, name: str, type_: Attribute, sizes: list[SSAValue]
+    ) -> None:
+        if isinstance(type_, stan.TupleType):
+            self.tuples[name] = type_
+            for number, element in enumerate(type_.elements, 1):
+                count = size_count(element, op.location)
+                self._add_global(kind, op, f"{name}:{number}", element, sizes[:count])
+                sizes = sizes[count:]
+            return
+        refuse_arrays_of_tuples(type_, op.location)
+        slot = None
+        if kind in _BOUND_BLOCKS:
+            slot = self.n_slots
+            self.n_slots += 1 + rank_of(type_)
+        self.globals[name] = Global(name, kind, op, len(self.globals), slot, type_, sizes)
+
+
+@dataclass
+class Unit:
+    """A lowered unit: the module, its site table, and how many bound slots it needs."""
+
+    name: str
+    module: ModuleOp
+    sites: list[Site]
+    n_slots: int
+
+
+def take_apart(program: stan.ProgramOp) -> Program:
+    """Functions, blocks and global variables of a program."""
+    result = Program(program.sym_name.data, {}, {})
+    for op in program.body.block.ops:
+        if isinstance(op, stan.FuncOp):
+            result.functions[op.sym_name.data] = op
+        elif isinstance(op, stan.BlockOp):
+            result.blocks[op.kind.data] = op.body.block
+    if isinstance(kinds := program.attributes.get(PROFILED_BLOCKS), ArrayAttr):
+        for kind in kinds:
+            assert isinstance(kind, StringAttr)
+            key = result.profiled_blocks[kind.data] = (kind.data.replace("_", " "), "", 0, 0)
+            result.profiles.setdefault(key, len(result.profiles))
+    for part in program.body.block.ops:
+        if isinstance(part, stan.BlockOp) or (isinstance(part, stan.FuncOp) and part.library is None):
+            for op in ops_within(part):
+                if isinstance(op, stan.ProfileOp):
+                    result.profiles.setdefault(profile_key(op), len(result.profiles))
+    for kind in _BLOCKS:
+        for op in result.blocks[kind].ops if kind in result.blocks and kind != "model" else ():
+            if not isinstance(op, stan.DeclareOp | stan.ParameterOp) or "local" in op.properties:
+                continue
+            result.add_globals(kind, op)
+    return result
+
+
+# ---------------------------------------------------------------- metadata
+
+
+def metadata(program: Program) -> dict[str, Any]:
+    """What the runtime needs to know of the variables, as JSON."""
+    return {
+        "name": program.name,
+        "n_slots": program.n_slots,
+        "globals": [_describe(g) for g in program.globals.values()],
+        "profiles": [list(key) for key in program.profiles],
+    }
+
+
+_INNER = {stan.VectorType: "vector", stan.RowVectorType: "row_vector", stan.MatrixType: "matrix"}
+
+
+def _describe(variable: Global) -> dict[str, Any]:
+    type_ = variable.type
+    try:
+        element = "int" if element_type(type_) == i32 else "real"
+    except NotSupportedError as error:
+        error.location = variable.op.location
+        raise
+    rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
+    inner = _INNER.get(type(type_.element if rank else type_), "scalar")  # type: ignore[union-attr]
+    return {
+        "name": variable.name,
+        "block": variable.block,
+        "element": element,
+        "array_rank": rank,
+        "inner": inner,
+        "n_dims": rank_of(type_),
+        "slot": variable.slot,
+        "constraint": variable.op.constraint.data,
+    }

@@ -1,0 +1,66 @@
+"""Fixtures of several test files."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+
+from ulam.emit import jit
+
+# What terminals are shown must not depend on the one where the tests run.
+os.environ["TERM"] = "xterm-256color"
+os.environ.pop("NO_COLOR", None)
+
+QUICK = jit.Pipeline(speed=0, vectorize=False)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--guard-pages",
+        choices=("right", "left"),
+        help="run with a C runtime, built if need be, and arrays that have guard pages around every block, "
+        "each at the right or the left end of its pages: an access outside ends the process",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if side := config.getoption("--guard-pages"):
+        import guard_pages
+
+        guard_pages.use_guarded_runtime()
+        guard_pages.configure(left=side == "left")
+        guard_pages.guarded_arrays().__enter__()  # until the process ends
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--guard-pages"):
+        for item in items:
+            if (mark := item.get_closest_marker("ordinary_runtime")) is not None:
+                item.add_marker(pytest.mark.skip(reason=f"with guard pages: {mark.args[0]}"))
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: it need not be looked at by each garbage collection, which would take a tenth of all
+    time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture(scope="session")
+def _quick_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("quick-code"))
+
+
+@pytest.fixture
+def quick_code(monkeypatch: pytest.MonkeyPatch, _quick_cache: str) -> None:
+    """Compiles without LLVM's optimisations, where what we make is tested and not what LLVM makes of it.
+
+    Halves the time of a test. What it compiles is cached apart. For whole files:
+    `pytestmark = pytest.mark.usefixtures("quick_code")`.
+    """
+    monkeypatch.setattr(jit, "HOT", QUICK)
+    monkeypatch.setenv("ULAM_CACHE_DIR", _quick_cache)

@@ -1,0 +1,652 @@
+"""The emitter, by what the code does: each op compiled, run and compared; errors, memory, adjoint ops."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+import numpy as np
+import pytest
+from emission import LOOSE, STRICT, Compiled, emit, parse
+
+from ulam.emit import jit
+from ulam.emit.errors import EmissionError
+from ulam.emit.llvm_module import emit_module
+from ulam.emit.llvm_text import EmitOptions
+from ulam.runtime import native
+
+INT_MIN = -(2**31)
+
+
+def binary(op: str, operands: str, result: str) -> str:
+    return f"""func.func @f(%a: {operands}, %b: {operands}) -> {result} attributes {{entry}} {{
+      %r = {op} %a, %b : {operands}
+      func.return %r : {result}
+    }}"""
+
+
+def unary(op: str, operand: str, result: str) -> str:
+    return f"""func.func @f(%a: {operand}) -> {result} attributes {{entry}} {{
+      %r = {op} %a : {operand} to {result}
+      func.return %r : {result}
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("op", "a", "b", "expected"),
+    [
+        ("addi", 2**31 - 1, 1, INT_MIN),
+        ("subi", INT_MIN, 1, 2**31 - 1),
+        ("muli", 2**30, 4, 0),
+        ("divsi", -7, 2, -3),
+        ("divsi", INT_MIN, -1, INT_MIN),
+        ("divsi", 7, -1, -7),
+        ("remsi", -7, 2, -1),
+        ("remsi", INT_MIN, -1, 0),
+        ("andi", 12, 10, 8),
+        ("ori", 12, 10, 14),
+        ("xori", 12, 10, 6),
+        ("shli", 3, 4, 48),
+        ("shrsi", -16, 2, -4),
+        ("minsi", -3, 2, -3),
+        ("maxsi", -3, 2, 2),
+    ],
+)
+def test_integer_arithmetic(op: str, a: int, b: int, expected: int) -> None:
+    function = Compiled(binary(f"arith.{op}", "i32", "i32"), ["i32"])
+    assert function(ctypes.c_int32(a), ctypes.c_int32(b)) == expected
+
+
+@pytest.mark.parametrize("divisor", [-1, 3])
+def test_division_by_a_constant(divisor: int) -> None:
+    function = Compiled(
+        f"""func.func @f(%a: i32) -> i32 attributes {{entry}} {{
+          %b = arith.constant {divisor} : i32
+          %r = arith.divsi %a, %b : i32
+          func.return %r : i32
+        }}""",
+        ["i32"],
+    )
+    assert function(ctypes.c_int32(7)) == (-7 if divisor == -1 else 2)
+    assert function(ctypes.c_int32(INT_MIN)) == (INT_MIN if divisor == -1 else -715827882)
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [("addf", 3.75), ("subf", -0.75), ("mulf", 3.375), ("divf", 1.5 / 2.25), ("minnumf", 1.5), ("maxnumf", 2.25)],
+)
+@pytest.mark.parametrize("level", [STRICT, LOOSE])
+def test_real_arithmetic(op: str, expected: float, level: int) -> None:
+    assert Compiled(binary(f"arith.{op}", "f64", "f64"), ["f64"], level)(1.5, 2.25) == expected
+
+
+@pytest.mark.parametrize(
+    ("predicate", "a", "b", "expected"),
+    [
+        ("olt", 1.0, 2.0, True),
+        ("oeq", math.nan, math.nan, False),
+        ("une", math.nan, 1.0, True),
+        ("uno", math.nan, 1.0, True),
+    ],
+)
+def test_real_comparison(predicate: str, a: float, b: float, expected: bool) -> None:
+    assert Compiled(binary(f"arith.cmpf {predicate},", "f64", "i1"), ["i1"])(a, b) is expected
+
+
+def test_integer_comparison() -> None:
+    function = Compiled(binary("arith.cmpi slt,", "i32", "i1"), ["i1"])
+    assert function(ctypes.c_int32(-1), ctypes.c_int32(0)) is True
+    function = Compiled(binary("arith.cmpi ult,", "i32", "i1"), ["i1"])
+    assert function(ctypes.c_int32(-1), ctypes.c_int32(0)) is False
+
+
+@pytest.mark.parametrize(
+    ("op", "source", "target", "value", "expected"),
+    [
+        ("extsi", "i32", "i64", -5, -5),
+        ("extui", "i1", "i32", True, 1),
+        ("trunci", "i64", "i32", 2**32 + 7, 7),
+        ("sitofp", "i32", "f64", -3, -3.0),
+        ("fptosi", "f64", "i32", -3.9, -3),
+        ("fptosi", "f64", "i32", 1e300, 2**31 - 1),
+        ("fptosi", "f64", "i32", math.nan, 0),
+        ("bitcast", "f64", "i64", 1.0, 0x3FF0000000000000),
+    ],
+)
+def test_conversions(op: str, source: str, target: str, value: float, expected: float) -> None:
+    kinds = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i1": ctypes.c_bool, "f64": ctypes.c_double}
+    assert Compiled(unary(f"arith.{op}", source, target), [target])(kinds[source](value)) == expected
+
+
+@pytest.mark.parametrize("value", [0.1, -0.0, 1e-310, math.inf, -math.inf, math.nan, math.pi, 1e22, 123.5, -2.0])
+def test_real_constants_keep_their_bits(value: float) -> None:
+    text = f"0x{int(np.float64(value).view(np.uint64)):016X}"
+    function = Compiled(
+        f"""func.func @f() -> f64 attributes {{entry}} {{
+          %r = arith.constant {text} : f64
+          func.return %r : f64
+        }}""",
+        ["f64"],
+    )
+    assert np.float64(function()).tobytes() == np.float64(value).tobytes()
+
+
+COLLATZ = """
+func.func @f(%start: i64) -> i64 attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %two = arith.constant 2 : i64
+  %three = arith.constant 3 : i64
+  %last, %steps = scf.while (%x = %start, %n = %zero) : (i64, i64) -> (i64, i64) {
+    %go = arith.cmpi sgt, %x, %one : i64
+    scf.condition(%go) %x, %n : i64, i64
+  } do {
+  ^bb0(%x: i64, %n: i64):
+    %rest = arith.remsi %x, %two : i64
+    %odd = arith.cmpi eq, %rest, %one : i64
+    %next = scf.if %odd -> (i64) {
+      %t = arith.muli %x, %three : i64
+      %u = arith.addi %t, %one : i64
+      scf.yield %u : i64
+    } else {
+      %h = arith.divsi %x, %two : i64
+      scf.yield %h : i64
+    }
+    %m = arith.addi %n, %one : i64
+    scf.yield %next, %m : i64, i64
+  }
+  func.return %steps : i64
+}
+"""
+
+
+def test_while_and_if() -> None:
+    assert Compiled(COLLATZ, ["i64"])(27) == 111
+    assert Compiled(COLLATZ, ["i64"], pipeline=jit.ONCE)(1) == 0
+
+
+NESTED = """
+func.func @f(%n: i64, %m: i64) -> (i64, f64) attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %x0 = arith.constant 1.0 : f64
+  %half = arith.constant 0.5 : f64
+  %count, %x = scf.for %i = %zero to %n step %one iter_args(%c = %zero, %x = %x0) -> (i64, f64) : i64 {
+    %d, %y = scf.for %j = %i to %m step %one iter_args(%d = %c, %y = %x) -> (i64, f64) : i64 {
+      %p = arith.muli %i, %j : i64
+      %e = arith.addi %d, %p : i64
+      %z = arith.mulf %y, %half : f64
+      %q = arith.addf %z, %x0 : f64
+      scf.yield %e, %q : i64, f64
+    }
+    scf.yield %d, %y : i64, f64
+  }
+  func.return %count, %x : i64, f64
+}
+"""
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 5), (4, 3), (7, 9), (3, 0)])
+def test_nested_loops(n: int, m: int) -> None:
+    count, x = 0, 1.0
+    for i in range(n):
+        for j in range(i, m):
+            count, x = count + i * j, x * 0.5 + 1
+    assert Compiled(NESTED, ["i64", "f64"])(n, m) == (count, x)
+
+
+def test_carried_values_may_swap() -> None:
+    function = Compiled(
+        """func.func @f(%n: i64) -> (i64, i64) attributes {entry} {
+          %zero = arith.constant 0 : i64
+          %one = arith.constant 1 : i64
+          %a, %b = scf.for %i = %zero to %n step %one iter_args(%x = %zero, %y = %one) -> (i64, i64) : i64 {
+            scf.yield %y, %x : i64, i64
+          }
+          func.return %a, %b : i64, i64
+        }""",
+        ["i64", "i64"],
+    )
+    assert function(3) == (1, 0)
+    assert function(4) == (0, 1)
+
+
+CALLS = """
+func.func @factorial(%n: i64) -> (i64, f64) {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %half = arith.constant 0.5 : f64
+  %ok = arith.cmpi sge, %n, %zero : i64
+  "rt.check"(%ok, %n) {site = 4 : i64, status = 1 : i64} : (i1, i64) -> ()
+  %end = arith.cmpi eq, %n, %zero : i64
+  %r, %x = scf.if %end -> (i64, f64) {
+    scf.yield %one, %half : i64, f64
+  } else {
+    %m = arith.subi %n, %one : i64
+    %s, %y = func.call @factorial(%m) : (i64) -> (i64, f64)
+    %t = arith.muli %s, %n : i64
+    %z = arith.addf %y, %half : f64
+    scf.yield %t, %z : i64, f64
+  }
+  func.return %r, %x : i64, f64
+}
+func.func @f(%n: i64) -> (i64, f64) attributes {entry} {
+  %r, %x = func.call @factorial(%n) : (i64) -> (i64, f64)
+  func.return %r, %x : i64, f64
+}
+"""
+
+
+def test_recursive_calls_with_several_results() -> None:
+    assert Compiled(CALLS, ["i64", "f64"])(10) == (3628800, 5.5)
+
+
+def test_an_error_passes_through_callers() -> None:
+    function = Compiled(CALLS, ["i64", "f64"])
+    status, _ = function.call(-3)
+    assert status == 1
+    assert function.context.contents.error_site == 4
+    assert function.context.contents.error_values[0] == -3.0
+
+
+def test_check_values_of_all_types() -> None:
+    function = Compiled(
+        """func.func @f(%x: f64, %i: i32, %l: i64, %t: i1) attributes {entry} {
+          %never = arith.constant false
+          "rt.check"(%never, %x, %i, %l, %t) {site = 9 : i64} : (i1, f64, i32, i64, i1) -> ()
+          func.return
+        }"""
+    )
+    status, _ = function.call(1.5, ctypes.c_int32(-2), 3, ctypes.c_bool(True))
+    assert status == 2
+    assert function.context.contents.error_site == 9
+    assert list(function.context.contents.error_values) == [1.5, -2.0, 3.0, 1.0]
+
+
+def test_arena_memory_is_zeroed_released_and_grows() -> None:
+    function = Compiled(
+        """func.func @f(%n: i64, %rounds: i64) -> f64 attributes {entry} {
+          %zero = arith.constant 0 : i64
+          %one = arith.constant 1 : i64
+          %x = arith.constant 1.5 : f64
+          %z = arith.constant 0.0 : f64
+          %total = scf.for %k = %zero to %rounds step %one iter_args(%t = %z) -> (f64) : i64 {
+            %mark = "rt.mark_arena"() : () -> !rt.mark
+            %a = "rt.alloc"(%n) {zero} : (i64) -> !rt.buf<f64>
+            %last = arith.subi %n, %one : i64
+            %old = "rt.load"(%a, %last) : (!rt.buf<f64>, i64) -> f64
+            "rt.fill"(%a, %x, %n) : (!rt.buf<f64>, f64, i64) -> ()
+            %new = "rt.load"(%a, %last) : (!rt.buf<f64>, i64) -> f64
+            "rt.release"(%mark) : (!rt.mark) -> ()
+            %b = "rt.alloc"(%n) {zero} : (i64) -> !rt.buf<f64>
+            %clean = "rt.load"(%b, %last) : (!rt.buf<f64>, i64) -> f64
+            "rt.release"(%mark) : (!rt.mark) -> ()
+            %s1 = arith.addf %old, %new : f64
+            %s2 = arith.addf %s1, %clean : f64
+            %s = arith.addf %t, %s2 : f64
+            scf.yield %s : f64
+          }
+          func.return %total : f64
+        }""",
+        ["f64"],
+    )
+    start = function.context.contents.arena_cursor
+    assert function(5, 3) == 4.5
+    assert function.context.contents.arena_cursor == start
+    assert function(1_000_000, 3) == 4.5  # larger than the first chunk
+
+
+def test_copy_view_store_of_each_element_type() -> None:
+    for t, kind, value in (("f64", np.float64, 2.5), ("i32", np.int32, -7), ("i64", np.int64, 2**40)):
+        function = Compiled(
+            f"""func.func @f(%a: !rt.buf<{t}>, %b: !rt.buf<{t}>, %n: i64) -> {t} attributes {{entry}} {{
+              %two = arith.constant 2 : i64
+              %one = arith.constant 1 : i64
+              "rt.copy"(%b, %a, %n) : (!rt.buf<{t}>, !rt.buf<{t}>, i64) -> ()
+              %v = "rt.view"(%b, %two) : (!rt.buf<{t}>, i64) -> !rt.buf<{t}>
+              %x = "rt.load"(%v, %one) : (!rt.buf<{t}>, i64) -> {t}
+              "rt.store"(%x, %b, %one) : ({t}, !rt.buf<{t}>, i64) -> ()
+              func.return %x : {t}
+            }}""",
+            [t],
+        )
+        a, b = np.array([0, 1, 2, value, 4], dtype=kind), np.zeros(5, dtype=kind)
+        assert function(a, b, 5) == value
+        assert list(b) == [0, value, 2, value, 4]
+
+
+def test_bound_table() -> None:
+    function = Compiled(
+        """func.func @bind() attributes {entry} {
+          %one = arith.constant 1 : i64
+          %three = arith.constant 3 : i64
+          %n = "rt.bound"() {slot = 4 : i64} : () -> i32
+          %x = "rt.bound"() {slot = 5 : i64} : () -> f64
+          %zero = arith.constant 0 : i32
+          %t = arith.cmpi sgt, %n, %zero : i32
+          "rt.set_bound"(%n) {slot = 1 : i64} : (i32) -> ()
+          "rt.set_bound"(%t) {slot = 3 : i64} : (i1) -> ()
+          %a = "rt.alloc_bound"(%three) : (i64) -> !rt.buf<f64>
+          "rt.set_bound"(%a) {slot = 0 : i64} : (!rt.buf<f64>) -> ()
+          %before = func.call @read(%one) : (i64) -> (f64)
+          "rt.store"(%x, %a, %one) : (f64, !rt.buf<f64>, i64) -> ()
+          %after = func.call @read(%one) : (i64) -> (f64)
+          "rt.set_bound"(%after) {slot = 2 : i64} : (f64) -> ()
+          func.return
+        }
+        func.func @f(%i: i64) -> (i32, f64, i1, f64) attributes {entry} {
+          %r = func.call @read(%i) : (i64) -> (f64)
+          %n = "rt.bound"() {slot = 1 : i64} : () -> i32
+          %x = "rt.bound"() {slot = 2 : i64} : () -> f64
+          %t = "rt.bound"() {slot = 3 : i64} : () -> i1
+          func.return %n, %x, %t, %r : i32, f64, i1, f64
+        }
+        func.func @read(%i: i64) -> f64 {
+          %a = "rt.bound"() {slot = 0 : i64} : () -> !rt.buf<f64>
+          %x = "rt.load"(%a, %i) : (!rt.buf<f64>, i64) -> f64
+          func.return %x : f64
+        }""",
+        ["i32", "f64", "i1", "f64"],
+    )
+    library = native.library()
+    memory = library.ulam_bound_memory_new()
+    for n, x in ((-4, 2.5), (6, 3.5)):
+        ctypes.c_int32.from_buffer(function.bound, 32).value = n
+        ctypes.c_double.from_buffer(function.bound, 40).value = x
+        bind = function.loaded.address("bind")
+        assert library.ulam_run_bind(function.context, bind, ctypes.addressof(function.bound), memory) == 0
+        assert function(1) == (n, x, n > 0, x)
+    library.ulam_bound_memory_free(memory)
+
+
+def test_accumulate_and_take() -> None:
+    function = Compiled(
+        """func.func @f(%a: !rt.buf<f64>, %index: !rt.buf<i64>, %n: i64, %x: f64) -> f64 attributes {entry} {
+          %zero = arith.constant 0 : i64
+          %one = arith.constant 1 : i64
+          scf.for %i = %zero to %n step %one : i64 {
+            %j = "rt.load"(%index, %i) : (!rt.buf<i64>, i64) -> i64
+            "ad.accumulate"(%a, %j, %x) : (!rt.buf<f64>, i64, f64) -> ()
+          }
+          %r = "ad.take"(%a, %one) : (!rt.buf<f64>, i64) -> f64
+          func.return %r : f64
+        }""",
+        ["f64"],
+        LOOSE,
+    )
+    a, index = np.zeros(3), np.array([1, 1, 0, 1, 2], dtype=np.int64)
+    assert function(a, index, 5, 0.5) == 1.5
+    assert list(a) == [0.5, 0.0, 0.5]
+
+
+def test_values_kept_for_the_reverse_sweep() -> None:
+    function = Compiled(
+        """func.func @f(%n: i64, %limit: i64) -> i64 attributes {entry} {
+          %zero = arith.constant 0 : i64
+          %one = arith.constant 1 : i64
+          %flags = "rt.alloc"(%n) : (i64) -> !rt.buf<i1>
+          scf.for %i = %zero to %n step %one : i64 {
+            %t = arith.cmpi slt, %i, %limit : i64
+            "ad.keep"(%flags, %i, %t) : (!rt.buf<i1>, i64, i1) -> ()
+          }
+          %count = scf.for %i = %zero to %n step %one iter_args(%c = %zero) -> (i64) : i64 {
+            %t = "ad.kept"(%flags, %i) : (!rt.buf<i1>, i64) -> i1
+            %e = arith.extui %t : i1 to i64
+            %d = arith.addi %c, %e : i64
+            scf.yield %d : i64
+          }
+          func.return %count : i64
+        }""",
+        ["i64"],
+    )
+    assert function(100, 37) == 37
+
+
+def test_records_come_back_in_reverse_order() -> None:
+    function = Compiled(
+        """func.func @f(%n: i64) -> f64 attributes {entry} {
+          %zero = arith.constant 0 : i64
+          %one = arith.constant 1 : i64
+          %ten = arith.constant 10.0 : f64
+          %start = arith.constant 0.0 : f64
+          %null = "rt.null"() : () -> !rt.buf<i8>
+          %top = scf.for %i = %zero to %n step %one iter_args(%below = %null) -> (!rt.buf<i8>) : i64 {
+            %x = arith.sitofp %i : i64 to f64
+            %even = arith.trunci %i : i64 to i1
+            %record = "ad.push"(%below, %x, %even) : (!rt.buf<i8>, f64, i1) -> !rt.buf<i8>
+            scf.yield %record : !rt.buf<i8>
+          }
+          %rest, %digits = scf.while (%r = %top, %d = %start) : (!rt.buf<i8>, f64) -> (!rt.buf<i8>, f64) {
+            %end = "rt.is_null"(%r) : (!rt.buf<i8>) -> i1
+            %true = arith.constant true
+            %go = arith.xori %end, %true : i1
+            scf.condition(%go) %r, %d : !rt.buf<i8>, f64
+          } do {
+          ^bb0(%r: !rt.buf<i8>, %d: f64):
+            %below, %x, %odd = "ad.pop"(%r) : (!rt.buf<i8>) -> (!rt.buf<i8>, f64, i1)
+            %y = scf.if %odd -> (f64) {
+              %z = arith.mulf %d, %ten : f64
+              %s = arith.addf %z, %x : f64
+              scf.yield %s : f64
+            } else {
+              scf.yield %d : f64
+            }
+            scf.yield %below, %y : !rt.buf<i8>, f64
+          }
+          func.return %digits : f64
+        }""",
+        ["f64"],
+    )
+    assert function(8) == 7531.0
+
+
+def test_math_of_other_libraries() -> None:
+    text = """func.func @f(%x: f64) -> f64 attributes {{entry}} {{
+      %r = "rt.math"(%x) {{function = "{0}"}} : (f64) -> f64
+      func.return %r : f64
+    }}"""
+    for name, x, expected in (("lgamma", 4.5, math.lgamma(4.5)), ("sin", 2.0, math.sin(2.0)), ("inv_sqrt", 4.0, 0.5)):
+        assert Compiled(text.format(name), ["f64"])(x) == pytest.approx(expected, rel=1e-15)
+    assert Compiled(text.format("digamma"), ["f64"])(1.0) == pytest.approx(-0.5772156649015329, rel=1e-14)
+    assert Compiled(text.format("step"), ["f64"])(-1.0) == 0.0
+    assert Compiled(text.format("step"), ["f64"])(0.0) == 1.0
+
+
+@pytest.mark.parametrize("y", [2.0, 3.0, -1.0, 0.5, 1.7, 0.0])
+@pytest.mark.parametrize("x", [2.5, -0.0, 0.0, math.inf, -math.inf, math.nan, 1e-200, 1.0])
+def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: float) -> None:
+    variable = Compiled(
+        """func.func @f(%x: f64, %y: f64) -> f64 attributes {entry} {
+          %r = "rt.math"(%x, %y) {function = "pow"} : (f64, f64) -> f64
+          func.return %r : f64
+        }""",
+        ["f64"],
+    )
+    constant = Compiled(
+        f"""func.func @f(%x: f64) -> f64 attributes {{entry}} {{
+          %y = arith.constant {y!r} : f64
+          %r = "rt.math"(%x, %y) {{function = "pow"}} : (f64, f64) -> f64
+          func.return %r : f64
+        }}""",
+        ["f64"],
+    )
+    assert np.float64(variable(x, y)).tobytes() == np.float64(constant(x)).tobytes()
+    expected = math.copysign(math.inf, x) if x == 0 and y < 0 else math.pow(x, y)
+    np.testing.assert_allclose(variable(x, y), expected, rtol=5e-16)
+
+
+def test_kernel_that_throws() -> None:
+    function = Compiled(
+        """func.func @f(%a: !rt.buf<f64>, %l: !rt.buf<f64>, %n: i64) attributes {entry} {
+          "rt.kernel"(%a, %n, %l) {function = "cholesky_decompose", throws, site = 6 : i64}
+            : (!rt.buf<f64>, i64, !rt.buf<f64>) -> ()
+          func.return
+        }"""
+    )
+    a, factor = np.array([[4.0, 2.0], [2.0, 5.0]]), np.zeros((2, 2))
+    function(a, factor, 2)
+    np.testing.assert_allclose(factor, [[2.0, 1.0], [0.0, 2.0]])  # column by column
+    status, _ = function.call(-a, factor, 2)
+    assert status == 1
+    assert function.context.contents.error_site == 6
+
+
+def test_text_constants() -> None:
+    text = emit(
+        """func.func @f() -> !rt.buf<i8> attributes {entry} {
+          %s = "rt.string"() {value = "tau \\22=\\22 "} : () -> !rt.buf<i8>
+          %t = "rt.string"() {value = "tau \\22=\\22 "} : () -> !rt.buf<i8>
+          func.return %s : !rt.buf<i8>
+        }"""
+    )
+    assert text.count('c"tau \\22=\\22 \\00"') == 1
+
+
+ROUNDING = """
+func.func @f(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64) -> f64 attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %z = arith.constant 0.0 : f64
+  %total = scf.for %i = %zero to %n step %one iter_args(%sum = %z) -> (f64) : i64 {
+    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+    %b = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
+    %p = arith.mulf %a, %b : f64
+    %e = "rt.math"(%p) {function = "exp"} : (f64) -> f64
+    %next = arith.addf %sum, %e : f64
+    scf.yield %next : f64
+  }
+  func.return %total : f64
+}
+"""
+
+
+def test_strict_levels_round_every_operation() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 1001))
+    exp = Compiled(
+        """func.func @f(%x: f64) -> f64 attributes {entry} {
+          %r = "rt.math"(%x) {function = "exp"} : (f64) -> f64
+          func.return %r : f64
+        }""",
+        ["f64"],
+    )
+    expected = 0.0
+    for a, b in zip(x, y, strict=True):
+        expected += exp(float(a * b))
+    results = {Compiled(ROUNDING, ["f64"], level)(x, y, 1001) for level in (0, 1, 2)}
+    assert results == {expected}
+    assert Compiled(ROUNDING, ["f64"], LOOSE)(x, y, 1001) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.skipif("+avx2" not in jit.host().features, reason="narrow registers")
+def test_strict_sums_are_widened_all_but_the_additions() -> None:
+    optimized = jit.optimized_text(emit(ROUNDING, STRICT))
+    assert "x double> @llvm.fma" in optimized
+    assert "call double @llvm.vector.reduce.fadd" in optimized
+    assert "reassoc" not in optimized
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2])
+def test_loops_of_constant_length(trips: int) -> None:
+    function = Compiled(
+        f"""func.func @f(%x: f64) -> (f64, i64) attributes {{entry}} {{
+          %zero = arith.constant 0 : i64
+          %one = arith.constant 1 : i64
+          %k = arith.constant {trips} : i64
+          %n = arith.addi %k, %one : i64
+          %y, %j = scf.for %i = %one to %n step %one iter_args(%v = %x, %l = %zero) -> (f64, i64) : i64 {{
+            %w = arith.addf %v, %v : f64
+            scf.yield %w, %i : f64, i64
+          }}
+          %same = arith.cmpi eq, %k, %one : i64
+          %z = scf.if %same -> (f64) {{
+            %m = arith.negf %y : f64
+            scf.yield %m : f64
+          }} else {{
+            scf.yield %y : f64
+          }}
+          func.return %z, %j : f64, i64
+        }}""",
+        ["f64", "i64"],
+    )
+    sign = -1 if trips == 1 else 1
+    assert function(1.5) == (sign * 1.5 * 2**trips, trips)
+
+
+@pytest.mark.parametrize(
+    ("op", "a", "b", "expected"),
+    [
+        ("addi", 2**31 - 1, 1, INT_MIN),
+        ("subi", INT_MIN, 1, 2**31 - 1),
+        ("muli", 65536, 65536, 0),
+        ("minsi", -3, 2, -3),
+        ("maxsi", -3, 2, 2),
+        ("addi", 5, 0, 5),
+    ],
+)
+def test_constant_integers_are_computed_with_wrapping(op: str, a: int, b: int, expected: int) -> None:
+    text = f"""func.func @f() -> i32 attributes {{entry}} {{
+      %a = arith.constant {a} : i32
+      %b = arith.constant {b} : i32
+      %r = arith.{op} %a, %b : i32
+      func.return %r : i32
+    }}"""
+    assert f"store i32 {expected}, ptr %out.0" in emit(text)
+    assert Compiled(text, ["i32"])() == expected
+
+
+@pytest.mark.parametrize("size", ["%n", "%four"])
+def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
+    function = Compiled(
+        f"""func.func @f(%n: i64, %x: f64) -> (f64, f64, f64) attributes {{entry}} {{
+          %zero = arith.constant 0 : i64
+          %three = arith.constant 3 : i64
+          %four = arith.constant 4 : i64
+          %y = arith.addf %x, %x : f64
+          %a = "rt.alloc"({size}) : (i64) -> !rt.buf<f64>
+          "rt.fill"(%a, %x, %four) : (!rt.buf<f64>, f64, i64) -> ()
+          %b = "rt.alloc"({size}) {{zero}} : (i64) -> !rt.buf<f64>
+          %c = "rt.alloc"({size}) : (i64) -> !rt.buf<f64>
+          "rt.fill"(%c, %y, %four) : (!rt.buf<f64>, f64, i64) -> ()
+          %p = "rt.load"(%a, %three) : (!rt.buf<f64>, i64) -> f64
+          %q = "rt.load"(%b, %zero) : (!rt.buf<f64>, i64) -> f64
+          %r = "rt.load"(%c, %zero) : (!rt.buf<f64>, i64) -> f64
+          func.return %p, %q, %r : f64, f64, f64
+        }}""",
+        ["f64", "f64", "f64"],
+    )
+    assert function(4, 1.5) == (1.5, 0.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('%r = "rt.math"(%x) {function = "bessel"} : (f64) -> f64', "'bessel' is not supported yet"),
+        ('%r = "rt.math"(%x, %x) {function = "exp"} : (f64, f64) -> f64', "'exp' takes"),
+        ('"ad.target_add"(%x) : (f64) -> ()', "must be gone before emission"),
+        ("%r = arith.floordivsi %n, %n : i64", "has no LLVM form"),
+    ],
+)
+def test_what_cannot_be_emitted_is_named(body: str, message: str) -> None:
+    module = parse(f"func.func @f(%x: f64, %n: i64) attributes {{entry}} {{\n{body}\nfunc.return\n}}")
+    with pytest.raises(EmissionError, match=message):
+        emit_module(module, EmitOptions(2))
+
+
+def test_names_are_kept_and_unique() -> None:
+    text = emit(
+        """func.func @f(%mu: f64) -> f64 attributes {entry} {
+          %sigma = arith.addf %mu, %mu : f64
+          %t = arith.cmpf olt, %mu, %sigma : f64
+          %r = scf.if %t -> (f64) {
+            %sigma_1 = arith.addf %mu, %sigma : f64
+            scf.yield %sigma_1 : f64
+          } else {
+            %then = arith.mulf %mu, %sigma : f64
+            scf.yield %then : f64
+          }
+          func.return %r : f64
+        }"""
+    )
+    assert "%sigma = fadd double %mu, %mu" in text
+    jit.verify(text)

@@ -1,0 +1,177 @@
+"""What the emitter tells LLVM: alias scopes, constancy of bound data, fast-math flags, loop metadata."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from emission import LOOSE, STRICT, emit, parse
+from xdsl.dialects import func
+
+from ulam.emit import alias, jit
+from ulam.emit.alias import find_roots
+from ulam.emit.llvm_text import operations
+
+MAP = """
+func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %y = "rt.bound"() {slot = 0 : i64} : () -> !rt.buf<f64>
+  %w = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
+  %view = "rt.view"(%w, %one) : (!rt.buf<f64>, i64) -> !rt.buf<f64>
+  scf.for %i = %zero to %n step %one : i64 {
+    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+    %b = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
+    %c = arith.mulf %a, %b : f64
+    "rt.store"(%c, %view, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    "ad.accumulate"(%x, %i, %c) : (!rt.buf<f64>, i64, f64) -> ()
+  }
+  func.return
+}
+"""
+
+
+def accesses(text: str, kind: str) -> list[str]:
+    return [line for line in text.splitlines() if f" {kind} double" in line]
+
+
+def test_roots() -> None:
+    (function,) = parse(MAP).body.block.ops
+    assert isinstance(function, func.FuncOp)
+    roots = find_roots(function, operations(function), bound_is_constant=True)
+    names = {value.name_hint: root for value, root in roots.roots.items()}
+    assert names["w"] == names["view"]
+    assert len({names["x"], names["y"], names["w"]}) == 3
+    assert roots.written == {names["x"], names["w"]}
+
+
+def test_accesses_carry_their_scope_and_exclude_the_others() -> None:
+    text = emit(MAP)
+    metadata = dict(re.findall(r"^!(\d+) = (.*)$", text, re.M))
+    scopes: dict[str, set[str]] = {}
+    excluded: dict[str, set[str]] = {}
+    for line in accesses(text, "load") + [line for line in text.splitlines() if "store double" in line]:
+        own, others = re.findall(r"!alias.scope !(\d+), !noalias !(\d+)", line)[0]
+        scopes[line] = set(re.findall(r"!(\d+)", metadata[own]))
+        excluded[line] = set(re.findall(r"!(\d+)", metadata[others]))
+        assert len(scopes[line]) == 1
+        assert scopes[line].isdisjoint(excluded[line])
+        assert len(excluded[line]) == 2
+
+
+def test_the_loop_is_widened_without_overlap_tests() -> None:
+    optimized = jit.optimized_text(emit(MAP))
+    assert "x double>" in optimized
+    assert "memcheck" not in optimized
+
+
+def test_more_roots_than_scopes() -> None:
+    count = alias.MAX_WRITTEN_ROOTS + 5
+    allocs = "\n".join(f'%b{i} = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>' for i in range(count))
+    stores = "\n".join(f'"rt.store"(%v, %b{i}, %n) : (f64, !rt.buf<f64>, i64) -> ()' for i in range(count))
+    text = emit(
+        f"""func.func @f(%n: i64, %v: f64) attributes {{entry}} {{
+          {allocs}
+          {stores}
+          func.return
+        }}"""
+    )
+    jit.verify(text)
+    stores_text = [line for line in text.splitlines() if "store double" in line]
+    assert len({line.split("!alias.scope")[1] for line in stores_text}) == alias.MAX_WRITTEN_ROOTS
+
+
+def test_bound_data_are_constant_only_where_nothing_binds() -> None:
+    reader = """func.func @{name}(%i: i64) -> f64 {attributes} {{
+      %y = "rt.bound"() {{slot = 0 : i64}} : () -> !rt.buf<f64>
+      %x = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
+      func.return %x : f64
+    }}
+    """
+    alone = reader.format(name="shared", attributes="") + reader.format(name="g", attributes="attributes {entry}")
+    assert emit(alone).count("!invariant.load") == 4
+    binder = """func.func @bind(%i: i64) attributes {entry} {
+      %x = func.call @shared(%i) : (i64) -> (f64)
+      "rt.set_bound"(%x) {slot = 1 : i64} : (f64) -> ()
+      func.return
+    }"""
+    text = emit(alone + binder)
+    assert text.count("!invariant.load") == 2
+    assert "!invariant.load" not in text.split("@shared(")[1].split("\n}")[0]
+
+
+FLAGS = """
+func.func @f(%a: f64, %b: f64, %x: !rt.buf<f64>, %i: i64) -> f64 attributes {entry} {
+  %p = arith.mulf %a, %b : f64
+  %s = arith.addf %p, %b fastmath<reassoc> : f64
+  %d = arith.divf %s, %a : f64
+  %m = arith.negf %d : f64
+  "ad.accumulate"(%x, %i, %m) : (!rt.buf<f64>, i64, f64) -> ()
+  func.return %m : f64
+}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_strict_levels_have_no_flags(level: int) -> None:
+    body = emit(FLAGS, level)
+    assert not re.search(r"reassoc|contract|fast|nnan|ninf|nsz|arcp|afn", body)
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_loose_levels_contract_and_reassociate_where_marked(level: int) -> None:
+    text = emit(FLAGS, level)
+    assert "%p = fmul contract double" in text
+    assert "%s = fadd reassoc contract double" in text
+    assert "%d = fdiv double" in text
+    assert "%m = fneg contract double" in text
+    assert text.count("fadd reassoc contract") == 2
+    assert not re.search(r"nnan|ninf|nsz|arcp|afn| fast ", text)
+
+
+SERIAL = """
+func.func @f(%n: i64) -> f64 attributes {entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %z = arith.constant 0.0 : f64
+  %r = scf.for %i = %zero to %n step %one iter_args(%x = %z) -> (f64) : i64 {
+    %y = "rt.math"(%x) {function = "exp"} : (f64) -> f64
+    scf.yield %y : f64
+  } {serial}
+  func.return %r : f64
+}
+"""
+
+
+def test_serial_loops_call_libm_at_loose_levels_only() -> None:
+    assert "call double @exp(" in emit(SERIAL, LOOSE)
+    assert "call double @ulam.exp(" in emit(SERIAL, STRICT)
+    assert "call double @ulam.exp(" in emit(SERIAL.replace("{serial}", ""), LOOSE)
+
+
+def test_cold_loops_are_left_alone() -> None:
+    text = emit(SERIAL.replace("serial", "cold"))
+    loop = re.search(r"!llvm.loop !(\d+)", text)
+    assert loop is not None
+    nodes = dict(re.findall(r"^!(\d+) = (.*)$", text, re.M))
+    hints = [nodes[n] for n in re.findall(r"!(\d+)", nodes[loop[1]])[1:]]
+    assert '!{!"llvm.loop.unroll.disable"}' in hints
+    assert '!{!"llvm.loop.vectorize.enable", i1 false}' in hints
+
+
+def test_functions_that_are_not_entries_are_internal() -> None:
+    text = emit(
+        """func.func @inner(%x: f64) -> f64 {
+          func.return %x : f64
+        }
+        func.func @outer(%x: f64) -> f64 attributes {entry} {
+          %r = func.call @inner(%x) : (f64) -> (f64)
+          func.return %r : f64
+        }"""
+    )
+    assert "define internal i32 @inner(" in text
+    assert "define i32 @outer(" in text
+    data = jit.compile_object(text)
+    assert jit.load_object(data).address("outer")
+    with pytest.raises(jit.CodeGenerationError, match="'inner' cannot be linked"):
+        jit.load_object(data).address("inner")

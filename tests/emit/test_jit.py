@@ -1,0 +1,140 @@
+"""Code generation and loading: errors, lifetime, threads, and that loading needs no compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import emission
+import pytest
+from work import lines_executed
+
+from ulam.emit import jit
+from ulam.emit.errors import CodeGenerationError
+
+DOUBLE_IT = """
+func.func @f(%x: f64) -> f64 attributes {entry} {
+  %r = arith.addf %x, %x : f64
+  func.return %r : f64
+}
+"""
+
+
+def test_text_that_is_not_llvm_ir() -> None:
+    with pytest.raises(CodeGenerationError, match="refused"):
+        jit.compile_object("define nonsense")
+    with pytest.raises(CodeGenerationError, match="refused"):
+        jit.verify("define i32 @f() { ret i64 0 }")
+
+
+def test_missing_symbols_are_an_error_not_a_crash() -> None:
+    data = jit.compile_object(
+        """declare i32 @ulam_no_such_kernel()
+        define i32 @f() {
+          %r = call i32 @ulam_no_such_kernel()
+          ret i32 %r
+        }"""
+    )
+    with pytest.raises(CodeGenerationError, match="'f' cannot be linked"):
+        jit.load_object(data).address("f")
+
+
+def test_damaged_objects_are_refused() -> None:
+    data = jit.compile_object(emission.emit(DOUBLE_IT))
+    with pytest.raises(CodeGenerationError):
+        jit.load_object(data[:100]).address("f")
+
+
+def test_missing_runtime_library() -> None:
+    with pytest.raises(CodeGenerationError, match="runtime library"):
+        jit.load_object(b"", "no/such/library.so")
+
+
+def test_code_lives_as_long_as_its_handle() -> None:
+    data = jit.compile_object(emission.emit(DOUBLE_IT))
+    handles = [jit.load_object(data) for _ in range(20)]
+    addresses = {handle.address("f") for handle in handles}
+    assert len(addresses) == 20
+    function = handles[7].function("f", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_double, ctypes.c_void_p)
+    del handles[8:], handles[:7]
+    out = ctypes.c_double()
+    assert function(None, None, 4.5, ctypes.addressof(out)) == 0
+    assert out.value == 9.0
+
+
+def test_threads_compile_and_load_at_once() -> None:
+    text = emission.emit(DOUBLE_IT)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(5):
+                assert jit.load_object(jit.compile_object(text)).address("f")
+        except BaseException as error:  # reported by the main thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_loading_imports_neither_xdsl_nor_the_frontend(tmp_path: Path) -> None:
+    path = tmp_path / "object.o"
+    path.write_bytes(jit.compile_object(emission.emit(DOUBLE_IT)))
+    program = (
+        "import sys; from pathlib import Path; from ulam.emit import jit; "
+        "assert jit.load_object(Path(sys.argv[1]).read_bytes()).address('f'); "
+        "print(sorted(m for m in sys.modules if m.split('.')[0] == 'xdsl' or m.startswith('ulam.frontend')))"
+    )
+    run = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_targets_other_than_objects() -> None:
+    text = emission.emit(DOUBLE_IT)
+    assert "define" in jit.optimized_text(text)
+    assert "f:" in jit.compile_assembly(text)
+
+
+def test_work_of_emission_is_linear() -> None:
+    def work(count: int) -> int:
+        body = "\n".join(f"%x{i + 1} = arith.addf %x{i}, %x0 : f64" for i in range(count))
+        module = emission.parse(
+            f"func.func @f(%x0: f64) -> f64 attributes {{entry}} {{\n{body}\nfunc.return %x{count} : f64\n}}"
+        )
+        return lines_executed(lambda: emission.emit_module(module, emission.EmitOptions(2)))
+
+    work(1)
+    assert work(400) < 2.05 * work(200)
+
+
+def straight_line(length: int) -> str:
+    """A function of one block: `length` stores of values of their own."""
+    lines = ["define i32 @f(ptr noalias %context, ptr noalias %out) {"]
+    for k in range(length):
+        lines += [f"  %p{k} = getelementptr double, ptr %out, i64 {k}", f"  store double {k}.5, ptr %p{k}, align 8"]
+    return "\n".join([*lines, "  ret i32 0", "}", ""])
+
+
+def test_long_functions_get_passes_of_linear_time() -> None:
+    chosen = jit._in_proportion  # pyright: ignore[reportPrivateUsage]
+    assert chosen(straight_line(jit.BLOCK_LIMIT // 2 - 1), jit.HOT) is jit.HOT
+    assert chosen(straight_line(jit.BLOCK_LIMIT // 2), jit.HOT) is jit.VAST
+    short = "".join(f"b{k}:\n" + "  %x = add i32 1, 1\n" * 100 for k in range(jit.FUNCTION_LIMIT // 100))
+    assert chosen(f"define void @f() {{\n{short}}}\n", jit.ONCE) is jit.ONCE
+    assert chosen(f"define void @f() {{\n{short}}}\ndefine void @g() {{\n{short}}}\n", jit.ONCE) is jit.ONCE
+    assert chosen(f"define void @f() {{\n{short}  ret void\n}}\n", jit.ONCE) is jit.VAST
+
+
+def test_code_of_long_functions_does_the_same() -> None:
+    count = jit.BLOCK_LIMIT
+    out = (ctypes.c_double * count)()
+    loaded = jit.load_object(jit.compile_object(straight_line(count)))
+    assert loaded.function("f", ctypes.c_void_p, ctypes.c_void_p)(None, ctypes.addressof(out)) == 0
+    assert list(out) == [k + 0.5 for k in range(count)]

@@ -1,0 +1,614 @@
+"""The tree of programs: precedence, every statement and declaration, and what is reported about wrong ones."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from enum import Enum
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from work import lines_executed
+
+from ulam.frontend import ast
+from ulam.frontend.diagnostics import DiagnosticError
+from ulam.frontend.parse.core import MAX_ERRORS, MAX_NESTING
+from ulam.frontend.parse.program import parse_functions, parse_program
+from ulam.frontend.source import Source
+from ulam.frontend.types import StanType
+
+
+def parse(text: str) -> ast.Program:
+    return parse_program(Source(text, "test.stan"))
+
+
+def statements(text: str) -> list[ast.Statement]:
+    model = parse(f"model {{ {text} }}").model
+    assert model is not None
+    return model.statements
+
+
+def statement(text: str) -> ast.Statement:
+    (result,) = statements(text)
+    return result
+
+
+def expression(text: str) -> ast.Expression:
+    result = statement(f"x = {text};")
+    assert isinstance(result, ast.Assignment)
+    return result.value
+
+
+def errors(text: str) -> list[tuple[int, int, str]]:
+    source = Source(text, "test.stan")
+    with pytest.raises(DiagnosticError) as caught:
+        parse_program(source)
+    return [(*source.position(d.span.start), d.code) for d in caught.value.diagnostics]
+
+
+def error_text(text: str) -> str:
+    with pytest.raises(DiagnosticError) as caught:
+        parse_program(Source(text, "test.stan"))
+    return str(caught.value)
+
+
+def show(e: ast.Expression) -> str:
+    """An expression with all its parentheses, and none of those written."""
+    match e:
+        case ast.Parenthesized():
+            return show(e.inner)
+        case ast.Variable():
+            return e.name
+        case ast.IntLiteral() | ast.RealLiteral():
+            return e.text
+        case ast.ImaginaryLiteral():
+            return e.text + "i"
+        case ast.Unary(operator="'"):
+            return f"({show(e.operand)}')"
+        case ast.Unary():
+            return f"({e.operator}{show(e.operand)})"
+        case ast.Binary():
+            return f"({show(e.left)} {e.operator} {show(e.right)})"
+        case ast.Conditional():
+            return f"({show(e.condition)} ? {show(e.then)} : {show(e.otherwise)})"
+        case ast.Call():
+            return f"{e.name}({_arguments(e)})"
+        case ast.Indexed():
+            return f"{show(e.base)}[{', '.join(map(_show_index, e.indices))}]"
+        case ast.TupleProjection():
+            return f"{show(e.base)}.{e.field}"
+        case ast.ArrayLiteral():
+            return "{" + ", ".join(map(show, e.elements)) + "}"
+        case ast.RowVectorLiteral():
+            return "[" + ", ".join(map(show, e.elements)) + "]"
+        case ast.TupleLiteral():
+            return "(" + ", ".join(map(show, e.elements)) + ",)"
+    raise AssertionError(type(e))
+
+
+def _arguments(call: ast.Call) -> str:
+    shown = list(map(show, call.arguments))
+    return f"{shown[0]} | {', '.join(shown[1:])}" if call.has_bar else ", ".join(shown)
+
+
+def _show_index(index: ast.Index) -> str:
+    lower = "" if index.lower is None else show(index.lower)
+    upper = "" if index.upper is None else show(index.upper)
+    return lower if index.kind is ast.IndexKind.SINGLE else f"{lower}:{upper}"
+
+
+# ---------------------------------------------------------------- expressions
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("a + b * c", "(a + (b * c))"),
+        ("a - b - c", "((a - b) - c)"),
+        ("a ^ b ^ c", "(a ^ (b ^ c))"),
+        ("-a ^ b", "(-(a ^ b))"),
+        ("a ^ -b * c", "((a ^ (-b)) * c)"),
+        ("a ^ -b ^ c", "(a ^ (-(b ^ c)))"),
+        ("-a * b", "((-a) * b)"),
+        ("!a == b", "((!a) == b)"),
+        ("-a'", "(-(a'))"),
+        ("a' * b'", "((a') * (b'))"),
+        ("a ^ b'", "(a ^ (b'))"),
+        ("a * b %/% c", "(a * (b %/% c))"),  # integer division binds more tightly than the product
+        ("a \\ b * c", "((a \\ b) * c)"),
+        ("-a %/% b", "((-a) %/% b)"),
+        ("a .* b ./ c", "((a .* b) ./ c)"),
+        ("a || b && c", "(a || (b && c))"),
+        ("a == b < c", "(a == (b < c))"),
+        ("a < b < c", "((a < b) < c)"),
+        ("a ? b : c ? d : e", "(a ? b : (c ? d : e))"),
+        ("a ? b ? c : d : e", "(a ? (b ? c : d) : e)"),
+        ("a || b ? c : d || e", "((a || b) ? c : (d || e))"),
+        ("- - a", "(-(-a))"),
+        ("f(x)[1].2", "f(x)[1].2"),
+        ("x[1, 2:, :3, 4:5, :, ]", "x[1, 2:, :3, 4:5, :, :]"),
+        ("x[]", "x[:]"),
+        ("x[a ? b : c : d]", "x[(a ? b : c):d]"),
+        ("normal_lpdf(y | mu, sigma)", "normal_lpdf(y | mu, sigma)"),
+        ("f(y | )", "f(y | )"),
+        ("target()", "target()"),
+        ("{1, 2}", "{1, 2}"),
+        ("[[1, 2], [3, 4]]'", "([[1, 2], [3, 4]]')"),
+        ("[]", "[]"),
+        ("(a, b).1", "(a, b,).1"),
+        ("(a,)", "(a,)"),
+        ("((a))", "a"),
+        ("1_000 + .5 + 1_0.5e3 + 2i", "(((1000 + .5) + 10.5e3) + 2i)"),
+        ("T[1]", "T[1]"),
+        ("t.1.2", "t.1.2"),
+    ],
+)
+def test_expression(text: str, tree: str) -> None:
+    assert show(expression(text)) == tree
+
+
+# The table of the reference manual, loosest first, written down once more and apart from the parser's.
+LEVELS: list[tuple[tuple[str, ...], str]] = [
+    (("||",), "left"),
+    (("&&",), "left"),
+    (("==", "!="), "left"),
+    (("<", "<=", ">", ">="), "left"),
+    (("+", "-"), "left"),
+    (("*", "/", "%", ".*", "./"), "left"),
+    (("%/%", "\\"), "left"),
+    (("prefix",), "none"),
+    (("^", ".^"), "right"),
+    (("'",), "none"),
+]
+LEVEL = {operator: level for level, (operators, _) in enumerate(LEVELS) for operator in operators}
+RIGHT = {operator for operators, side in LEVELS for operator in operators if side == "right"}
+CONDITIONAL, PREFIX, POSTFIX, OPERAND = -1, LEVEL["prefix"], LEVEL["'"], len(LEVELS)
+BINARY = sorted(set(LEVEL) - {"prefix", "'"})
+
+
+@st.composite
+def written_expressions(draw: st.DrawFn, depth: int = 4) -> tuple[str, str, int]:
+    """An expression as text with the fewest parentheses, with all of them, and the level of its outermost operator."""
+    kind = draw(st.sampled_from(("leaf", "binary", "binary", "prefix", "'", "?", "call", "index"))) if depth else "leaf"
+
+    def operand(least: int) -> tuple[str, str]:
+        text, full, level = draw(written_expressions(depth - 1))
+        return (text if level >= least else f"({text})"), full
+
+    if kind == "binary":
+        operator = draw(st.sampled_from(BINARY))
+        level = LEVEL[operator]
+        left, full_left = operand(level + (operator in RIGHT))
+        right, full_right = operand(level + (operator not in RIGHT))
+        return f"{left} {operator} {right}", f"({full_left} {operator} {full_right})", level
+    if kind == "prefix":
+        operator = draw(st.sampled_from("-+!"))
+        text, full = operand(PREFIX)
+        return f"{operator}{text}", f"({operator}{full})", PREFIX
+    if kind == "'":
+        text, full = operand(POSTFIX)
+        return f"{text}'", f"({full}')", POSTFIX
+    if kind == "?":
+        (a, full_a), (b, full_b), (c, full_c) = operand(0), operand(CONDITIONAL), operand(CONDITIONAL)
+        return f"{a} ? {b} : {c}", f"({full_a} ? {full_b} : {full_c})", CONDITIONAL
+    if kind == "call":
+        (a, full_a), (b, full_b) = operand(CONDITIONAL), operand(CONDITIONAL)
+        return f"f({a}, {b})", f"f({full_a}, {full_b})", OPERAND
+    if kind == "index":
+        (a, full_a), (b, full_b) = operand(OPERAND), operand(0)
+        return f"{a}[{b}, :]", f"{full_a}[{full_b}, :]", OPERAND
+    leaf = draw(st.sampled_from(("x", "y2", "3", "1.5", "2i")))
+    return leaf, leaf, OPERAND
+
+
+@settings(max_examples=300, deadline=None)
+@given(written_expressions())
+def test_fewest_parentheses_are_read_back(written: tuple[str, str, int]) -> None:
+    text, full, _ = written
+    assert show(expression(text)) == full
+
+
+# ---------------------------------------------------------------- statements
+
+
+def test_assignments() -> None:
+    for operator in ("=", "+=", "-=", "*=", "/=", ".*=", "./="):
+        s = statement(f"x[1].2 {operator} y;")
+        assert isinstance(s, ast.Assignment) and s.operator == operator and show(s.target) == "x[1].2"
+    s = statement("(a, b[2], (c, d.1)) = e;")
+    assert isinstance(s, ast.TupleAssignment) and show(s.targets) == "(a, b[2], (c, d.1,),)"
+
+
+def test_increments() -> None:
+    assert isinstance(statement("target += x;"), ast.TargetIncrement)
+    s = parse("transformed parameters { jacobian += x; }").transformed_parameters
+    assert s is not None and isinstance(s.statements[0], ast.JacobianIncrement)
+
+
+@pytest.mark.parametrize(
+    ("truncation", "limits"),
+    [("", None), (" T[1, 2]", ("1", "2")), (" T[1, ]", ("1", None)), (" T[, 2]", (None, "2")), (" T[,]", None)],
+)
+def test_tilde(truncation: str, limits: tuple[str | None, str | None] | None) -> None:
+    s = statement(f"a + b[1] ~ normal(0, s){truncation};")
+    assert isinstance(s, ast.Tilde) and s.distribution == "normal" and show(s.variate) == "(a + b[1])"
+    assert [show(a) for a in s.arguments] == ["0", "s"]
+    if limits is None:
+        assert s.truncation is None
+    else:
+        assert s.truncation is not None
+        assert tuple(e and show(e) for e in (s.truncation.lower, s.truncation.upper)) == limits
+
+
+def test_array_literal_as_variate_is_not_a_block() -> None:
+    assert isinstance(statement("{a, b} ~ normal(0, 1);"), ast.Tilde)
+    assert isinstance(statement("{ a ~ normal(0, 1); }"), ast.BlockStatement)
+    assert isinstance(statement("{ }"), ast.BlockStatement)
+    assert isinstance(statement("{ { } }"), ast.BlockStatement)
+
+
+def test_loops() -> None:
+    loop = statement("for (i in 1:N) for (x in xs) while (a < b) { break; continue; }")
+    assert isinstance(loop, ast.For) and loop.variable == "i" and show(loop.upper) == "N"
+    each = loop.body
+    assert isinstance(each, ast.ForEach) and each.variable == "x" and show(each.container) == "xs"
+    inner = each.body
+    assert isinstance(inner, ast.While) and isinstance(inner.body, ast.BlockStatement)
+    assert [type(s) for s in inner.body.statements] == [ast.Break, ast.Continue]
+
+
+def test_else_belongs_to_the_nearest_if() -> None:
+    outer = statement("if (a) if (b) x = 1; else x = 2; else if (c) x = 3;")
+    assert isinstance(outer, ast.If) and isinstance(outer.then, ast.If) and outer.then.otherwise is not None
+    assert isinstance(outer.otherwise, ast.If) and outer.otherwise.otherwise is None
+
+
+def test_prints_and_profile() -> None:
+    for keyword in ("print", "reject", "fatal_error"):
+        s = statement(f'{keyword}("x // is", x, " ");')
+        assert isinstance(s, ast.Print) and s.kind.value == keyword
+        assert isinstance(s.arguments[0], ast.StringLiteral) and s.arguments[0].text == "x // is"
+    s = statement('profile("part") { x = 1; ; }')
+    assert isinstance(s, ast.Profile) and s.name == "part"
+    assert [type(x) for x in s.statements] == [ast.Assignment, ast.Empty]
+
+
+def test_calls_as_statements() -> None:
+    s = statement("f(x, 1);")
+    assert isinstance(s, ast.CallStatement) and s.call.name == "f"
+
+
+# ---------------------------------------------------------------- declarations
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "base", "sizes"),
+    [
+        ("int x;", "int", "int", 0),
+        ("complex x;", "complex", "complex", 0),
+        ("vector[N] x;", "vector", "vector", 1),
+        ("complex_matrix[M, N] x;", "complex_matrix", "complex_matrix", 2),
+        ("array[2] real x;", "array[] real", "real", 0),
+        ("array[A, B] simplex[K] x;", "array[,] vector", "simplex", 1),
+        ("cholesky_factor_corr[K] x;", "matrix", "cholesky_factor_corr", 1),
+        ("cholesky_factor_cov[K] x;", "matrix", "cholesky_factor_cov", 1),
+        ("cholesky_factor_cov[K, L] x;", "matrix", "cholesky_factor_cov", 2),
+        ("row_stochastic_matrix[K, L] x;", "matrix", "row_stochastic_matrix", 2),
+        ("tuple(real, array[2] int) x;", "tuple(real, array[] int)", "tuple", 0),
+        (
+            "array[3] tuple(int<lower=0>, tuple(real, vector[2])) x;",
+            "array[] tuple(int, tuple(real, vector))",
+            "tuple",
+            0,
+        ),
+    ],
+)
+def test_declared_types(text: str, type_: str, base: str, sizes: int) -> None:
+    data = parse(f"data {{ {text} }}").data
+    assert data is not None
+    (declaration,) = data.statements
+    assert isinstance(declaration, ast.Declaration)
+    written = declaration.sized_type
+    assert (str(written.type), written.base, len(written.sizes)) == (type_, base, sizes)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "values"),
+    [
+        ("real", "none", {}),
+        ("real<lower=0>", "bounds", {"lower": "0"}),
+        ("real<upper=-a^2, lower=b[1]>", "bounds", {"lower": "b[1]", "upper": "(-(a ^ 2))"}),
+        ("real<multiplier=s, offset=m>", "offset_multiplier", {"offset": "m", "multiplier": "s"}),
+        ("real<lower=(a > b)>", "bounds", {"lower": "(a > b)"}),
+        ("int<lower=1, upper=f(a < b, c)>", "bounds", {"lower": "1", "upper": "f((a < b), c)"}),
+        ("corr_matrix[2]", "corr_matrix", {}),
+        ("sum_to_zero_vector[2]", "sum_to_zero_vector", {}),
+    ],
+)
+def test_constraints(text: str, kind: str, values: dict[str, str]) -> None:
+    block = parse(f"data {{ {text} x; }}").data
+    assert block is not None and isinstance(block.statements[0], ast.Declaration)
+    constraint = block.statements[0].sized_type.constraint
+    assert constraint.kind.value == kind
+    present = {n: getattr(constraint, n) for n in ("lower", "upper", "offset", "multiplier")}
+    assert {n: show(e) for n, e in present.items() if e is not None} == values
+
+
+def test_several_names_share_their_type() -> None:
+    text = "transformed data { array[2] real a, b = {1, 2}, c; }"
+    block = parse(text).transformed_data
+    assert block is not None
+    first, second, third = block.statements
+    assert isinstance(first, ast.Declaration) and isinstance(second, ast.Declaration)
+    assert isinstance(third, ast.Declaration)
+    assert first.sized_type is second.sized_type is third.sized_type
+    assert (first.name, second.name, third.name) == ("a", "b", "c")
+    assert first.initial is None and second.initial is not None
+    assert text[second.name_span.start : second.name_span.end] == "b"
+
+
+def test_declarations_stand_anywhere() -> None:
+    found = [type(s) for s in statements("x = 1; real y = 2; if (x) real z; { int i; }")]
+    assert found == [ast.Assignment, ast.Declaration, ast.If, ast.BlockStatement]
+
+
+# ---------------------------------------------------------------- functions and programs
+
+
+def test_functions() -> None:
+    text = """
+    real f(data array[,] real x, tuple(int, real) t, vector v);
+    void g() { return; }
+    array[] vector h_lpdf(real T) { return {[T]'}; }
+    """
+    f, g, h = parse_functions(Source(text, "lib.stan"))
+    assert f.body is None and [str(a.type) for a in f.arguments] == ["array[,] real", "tuple(int, real)", "vector"]
+    assert [a.data_only for a in f.arguments] == [True, False, False]
+    assert str(g.result) == "void" and g.body is not None and not g.arguments
+    assert str(h.result) == "array[] vector" and h.arguments[0].name == "T"
+    assert [d.name for d in parse(f"functions {{ {text} }}").functions] == ["f", "g", "h_lpdf"]
+
+
+def test_blocks() -> None:
+    program = parse("data { } transformed data { int N = 1; } model { } generated quantities { }")
+    assert program.data is not None and program.data.statements == []
+    assert program.transformed_data is not None and program.parameters is None
+    assert program.model is not None and program.generated_quantities is not None
+    assert parse(" // nothing\n").model is None
+
+
+PROGRAM = """
+functions { real f(real x) { return x * 2; } }
+data { int<lower=0> N; array[N] real y; }
+parameters { real mu; real<lower=0> sigma; }
+model {
+  for (n in 1:N) { if (y[n] > 0) target += f(y[n]); else y[n] ~ normal(mu, sigma) T[0, ]; }
+}
+generated quantities { tuple(real, int) t = (1.5, {2, 3}[1]); print("t", t.1); }
+"""
+
+
+def _nodes(value: object) -> list[ast.SyntaxNode]:
+    if isinstance(value, list):
+        return [n for v in value for n in _nodes(v)]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, ast.SyntaxNode):
+        return []
+    assert is_dataclass(value)
+    return [value, *(n for f in fields(value) for n in _nodes(getattr(value, f.name)))]
+
+
+def test_every_node_has_its_text() -> None:
+    source = Source(PROGRAM, "test.stan")
+    nodes = _nodes(parse_program(source))
+    assert len(nodes) > 60
+    for node in nodes:
+        text = PROGRAM[node.span.start : node.span.end]
+        if isinstance(node, ast.Program):
+            continue
+        assert text == text.strip(), (node, text)
+        if isinstance(node, ast.Variable):
+            assert text == node.name
+        elif isinstance(node, ast.Binary):
+            assert text.startswith(PROGRAM[node.left.span.start : node.left.span.end]) and node.operator in text
+        elif isinstance(node, ast.Statement) and not isinstance(
+            node, (ast.BlockStatement, ast.If, ast.For, ast.Declaration)
+        ):
+            assert text.endswith(";")
+    assert not any(isinstance(getattr(n, "type", None), Enum) for n in nodes)
+    assert all(isinstance(n.type, StanType) for n in nodes if isinstance(n, ast.SizedType))
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("data { real x[3]; }", "old-array-syntax", "`array[3] real x;`"),
+        ("data { vector<lower=0>[K] x[M, N]; }", "old-array-syntax", "`array[M, N] vector<lower=0>[K] x;`"),
+        ("data { array[M] vector[K] x[N]; }", "old-array-syntax", "`array[N, M] vector[K] x;`"),
+        ("data { real[3] x; }", "old-array-syntax", "array[N] real x"),
+        ("functions { real f(real[,] x) { } }", "old-array-syntax", "`array[,] real`"),
+        ("functions { real[] f() { } }", "old-array-syntax", "`array[] real`"),
+        ("functions { real f(real x[]) { } }", "old-array-syntax", "`array[] real x`"),
+        ("functions { real f(vector[N] x) { } }", "function-type", "has no sizes"),
+        ("functions { real f(simplex x) { } }", "function-type", "write `vector`"),
+        ("functions { real f(real<lower=0> x) { } }", "function-type", "no constraint"),
+        ("functions { f(real x) { } }", "syntax", "has no result type"),
+        ("functions { real f(real x) x = 1; }", "syntax", "the body of the function 'f'"),
+        ("model { x <- 1; }", "old-assignment", "write `=`"),
+        ("model { x[1] <- y + 2; }", "old-assignment", "write `=`"),
+        ("model { real x <- 1; }", "old-assignment", "write `=`"),
+        ("model { increment_log_prob(a + b); }", "old-increment-log-prob", "`target += a + b;`"),
+        ("model { # c\n }", "old-comment", "//"),
+        ("model { x = 1 }", "missing-semicolon", "';'"),
+        ("model { x = 1\n y = 2; }", "missing-semicolon", "';'"),
+        ("model { if (a = b) { } }", "syntax", "`==`"),
+        ("model { x = a ** b; }", "syntax", "`^`"),
+        ("model { x = 2y; }", "syntax", "2 * y"),
+        ("model { x = a and b; }", "syntax", "`&&`"),
+        ("model { x++; }", "syntax", "`x += 1;`"),
+        ("model { x + 1; }", "syntax", "not a statement"),
+        ("model { (x) = 1; }", "not-assignable", "cannot be assigned to"),
+        ("model { (a, 1) = b; }", "not-assignable", "cannot be assigned to"),
+        ("model { (a, b) += c; }", "syntax", "tuple"),
+        ("model { x = a'[1]; }", "syntax", "parentheses"),
+        ("model { x = {}; }", "syntax", "without elements"),
+        ("model { x = f(a,); }", "syntax", "found ')'"),
+        ('model { x = "s"; }', "syntax", "a string is allowed only in"),
+        ("model { print(); }", "syntax", "expected an expression"),
+        ("model { real<lower=0> x; }", "local-constraint", "cannot be constrained"),
+        ("model { simplex[3] x; }", "local-constraint", "write `vector`"),
+        ("model { int real; }", "reserved-word", "'real'"),
+        ("model { x = offset; }", "reserved-word", "'offset'"),
+        ("model { target = 1; }", "syntax", "`target += ...;`"),
+        ("model { x = target; }", "reserved-word", "`target()`"),
+        ("model { for (int i in 1:2) { } }", "syntax", "for (i in ...)"),
+        ("model { else x = 1; }", "syntax", "no 'if'"),
+        ("model { data real x; }", "syntax", "arguments of functions only"),
+        ("model { flaot x; }", "unknown-type", "'flaot'"),
+        ("model { real x, int y; }", "syntax", "one type"),
+        ("model { vector x; }", "syntax", "`vector[N] x;`"),
+        ("model { matrix[3] x; }", "syntax", "two sizes"),
+        ("model { array[2] array[3] real x; }", "syntax", "all sizes at once"),
+        ("data { real<lower=0, offset=1> x; }", "syntax", "'upper' after 'lower'"),
+        ("data { int<offset=1> x; }", "syntax", "'lower' or 'upper'"),
+        ("data { real<lower=a > b> x; }", "syntax", "parentheses"),
+        ("data { real<lower=a ? 1 : 2> x; }", "syntax", "parentheses"),
+        ("data { simplex<lower=0>[2] x; }", "syntax", "constrained by itself"),
+        ("data { real x = 1; }", "syntax", "transformed data"),
+        ("parameters { x = 1; }", "syntax", "expected a declaration"),
+        ("model { } data { }", "block-order", "before the model block"),
+        ("model { } model { }", "block-order", "one model block only"),
+        ("modle { }", "syntax", "expected a block"),
+        ("transformed\ndata { }", "syntax", "on one line"),
+        ("model { } }", "syntax", "brace too many"),
+        ("model { {", "unclosed", "the end of the file"),
+        ("model { if (a) { x = 1; \n generated quantities { }", "unclosed", "1:16: the block begins here"),
+        ("model { /* x }", "unclosed-comment", "`*/`"),
+        ("model { x = \u201ca\u201d; }", "invalid-character", "U+201C"),
+    ],
+)
+def test_message(text: str, code: str, said: str) -> None:
+    message = error_text(text)
+    assert f"[{code}]" in message.splitlines()[0], message
+    assert said in message
+
+
+def test_messages_do_not_repeat() -> None:
+    for text in ("model { {{{{", "model { /* x", 'model { print("a); }', "model { x = \u201ca\u201d; y = 2 }"):
+        assert error_text(text).count("error:") <= 2, text
+
+
+def test_several_errors_in_one_run() -> None:
+    text = """data {
+  int N
+  real y[N];
+}
+model {
+  mu ~ normal(0, 1)
+  x <- 2;
+  if (x = 1) {
+    y = 1;
+  } else {
+    z = ;
+  }
+  good = 1;
+  vector[3 v;
+  w = 1;
+}
+generated quantities {
+  real a = ;
+}
+"""
+    assert errors(text) == [
+        (2, 8, "missing-semicolon"),
+        (3, 9, "old-array-syntax"),
+        (6, 20, "missing-semicolon"),
+        (7, 5, "old-assignment"),
+        (8, 9, "syntax"),
+        (14, 12, "syntax"),
+        (18, 12, "syntax"),
+    ]
+
+
+def test_number_of_errors_is_limited() -> None:
+    assert len(errors("model {\n" + "x = ;\n" * 1000 + "}")) == MAX_ERRORS
+    assert len(errors("model {\n" + "# old\n" * 1000 + "}")) == MAX_ERRORS
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = " + "(" * 20_000, "1" + ")" * 20_000 + ";"),
+        ("x = " + "[" * 20_000, "]" * 20_000 + ";"),
+        ("x = " + "f(" * 20_000, ";"),
+        ("x = " + "x[" * 20_000, ";"),
+        ("x = " + "a ? b : " * 20_000, "b;"),
+        ("{" * 20_000, "}" * 20_000),
+        ("if (a) " * 20_000, ";"),
+        ("for (i in 1:2) {" * 20_000, ""),
+        ("if (a) ; else " * 20_000, ";"),
+    ],
+)
+def test_deep_nesting_is_reported(before: str, after: str) -> None:
+    assert "[nesting]" in error_text(f"model {{ {before}{after} }}")
+
+
+@pytest.mark.parametrize("row", ["a + {}b", "a ^ {}b", "a .* {}b", "a && {}b", "- {}b", "! {}b"])
+def test_operators_in_a_row_have_no_limit(row: str) -> None:
+    repeated, last = row.split("{}")
+
+    def work(count: int) -> int:
+        text = f"model {{ x = {repeated * count}{last}; }}"
+        return lines_executed(lambda: parse(text))
+
+    work(1)
+    assert work(4000) < 2.05 * work(2000)
+    assert work(100) > 100  # something is counted
+
+
+def test_operators_in_a_row_are_grouped_as_a_few_are() -> None:
+    assert show(expression("a ^ b ^ c .^ d")) == show(expression("a ^ (b ^ (c .^ d))"))
+    assert show(expression("-a ^ -b ^ c'")) == show(expression("-(a ^ (-(b ^ (c'))))"))
+    assert show(expression("- - !a * b")) == show(expression("(-(-(!a))) * b"))
+    assert show(expression("a - b + c")) == show(expression("(a - b) + c"))
+
+
+def test_nesting_below_the_limit() -> None:
+    depth = MAX_NESTING - 5
+    assert show(expression("(" * depth + "a" + ")" * depth)) == "a"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_text_is_parsed_or_reported(data: st.DataObject) -> None:
+    """Programs with a few pieces put in, replaced or taken out end in a tree or in messages, nothing else."""
+    text = PROGRAM
+    pieces = st.sampled_from(
+        "{ } ( ) [ ] < > ; , = ~ | ' \" /* // # real array if else for 1 .1 x \u00e9 #include".split()
+    )
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        removed = data.draw(st.integers(0, 6))
+        text = text[:at] + data.draw(pieces) + text[at + removed :]
+    try:
+        parse(text)
+    except DiagnosticError as error:
+        assert error.diagnostics and str(error)
+
+
+def test_end_of_the_text_behind_the_head_of_a_loop() -> None:
+    """The statement's first token is the end of the text, behind which there is no other."""
+    assert "[syntax]" in error_text("model { for (i in 1:3)")
+    assert "[unclosed-comment]" in error_text("model { for (i in 1:3) /*")
+
+
+def test_work_grows_with_the_text() -> None:
+    def work(count: int) -> int:
+        lines = (f"  x[{i}] = normal_lpdf(y[{i}] | mu + {i} * beta[{i}], s) + 2 ^ {i};\n" for i in range(count))
+        text = f"model {{\n{''.join(lines)}}}"
+        return lines_executed(lambda: parse(text))
+
+    work(1)
+    assert work(200) < 2.05 * work(100)

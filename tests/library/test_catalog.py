@@ -1,0 +1,257 @@
+"""The library as data: its definitions are found, parse and type-check; the tables they rely on are complete.
+
+The derivatives of primitives are checked here by central differences, independently of the compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ulam.emit.primitives import PRIMITIVES
+from ulam.frontend.check.program import checked
+from ulam.frontend.functions import definitions as lowering_library
+from ulam.library import catalog, derivatives
+from ulam.library.derivatives import Apply, Name, Number, Term
+from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS, ArgumentReference
+from ulam.runtime import native
+
+LIBRARY = Path(catalog.__file__).parent
+FILES = sorted(LIBRARY.glob("*.stan"))
+CALL = re.compile(r"\b(\w+)\s*\(")
+
+
+# ---------------------------------------------------------------- definitions
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_every_definition_is_found(path: Path) -> None:
+    text = path.read_text()
+    heads = re.findall(r"^(?![/ *}\n])[^\n]*?(\w+)\(", text, re.MULTILINE)
+    found = [d.name for name in catalog.names() for d in catalog.definitions(name) if d.file == path.name]
+    assert sorted(heads) == sorted(found)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_offsets_point_at_the_text(path: Path) -> None:
+    for name in catalog.names():
+        for d in catalog.definitions(name):
+            assert catalog.file_text(d.file)[d.offset :].startswith(d.text)
+            assert d.text.endswith(("}", ";"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_definitions_type_check(path: Path) -> None:
+    for name in catalog.names():
+        for function in lowering_library.overloads(name):
+            if function.source.name.endswith("/" + path.name):
+                checked(function)
+
+
+def test_no_definition_is_given_twice() -> None:
+    """What the compiler provides is declared by each file that uses it."""
+    for name in catalog.names():
+        found = [f.definition for f in lowering_library.overloads(name)]
+        heads = [tuple(a.type for a in definition.arguments) for definition in found if definition.body is not None]
+        assert len(heads) == len(set(heads)), name
+
+
+def test_an_unknown_name_has_no_definition() -> None:
+    assert catalog.definitions("no_such_function") == []
+
+
+def test_every_density_has_a_comment_and_is_short() -> None:
+    for name in catalog.names():
+        if not name.endswith(("_lpdf", "_lpmf")):
+            continue
+        first = catalog.definitions(name)[0]
+        before = catalog.file_text(first.file)[: first.offset].rstrip()
+        assert before.endswith("*/"), f"{name} has no comment"
+        for d in catalog.definitions(name):
+            assert d.text.count("\n") <= 14, f"{name} is long"
+
+
+# ---------------------------------------------------------------- requirements
+
+
+def test_every_requirement_is_known() -> None:
+    for name in catalog.names():
+        for d in catalog.definitions(name):
+            for callee in CALL.findall(d.text):
+                if callee.startswith("require_"):
+                    assert callee in REQUIREMENTS or catalog.definitions(callee), f"{name}: {callee}"
+
+
+def test_requirements_are_well_formed() -> None:
+    for name, requirement in REQUIREMENTS.items():
+        assert not catalog.definitions(name), name
+        positions = {int(p) for p in re.findall(r"\{(\d)\}", requirement.phrase)}
+        used = {c.operand.position for c in requirement.conditions if isinstance(c.operand, ArgumentReference)}
+        assert used <= positions, name
+        assert all(c.comparison in ("gt", "ge", "lt", "le", "eq", "near") for c in requirement.conditions)
+
+
+def test_requirements_of_primitives_name_primitives() -> None:
+    for name, rows in PRIMITIVE_REQUIREMENTS.items():
+        assert derivatives.has_primitive(name)
+        for _, requirement, others in rows:
+            operands = [c.operand for c in REQUIREMENTS[requirement].conditions]
+            assert len(others) == max((o.position for o in operands if isinstance(o, ArgumentReference)), default=0)
+
+
+# ---------------------------------------------------------------- derivatives
+
+
+def test_primitives_have_no_definition_for_scalars() -> None:
+    for name in derivatives.primitive_names():
+        n = len(derivatives.rule(name).arguments)
+        for function in lowering_library.overloads(name):
+            formals = [str(a.type) for a in function.definition.arguments]
+            assert formals != ["real"] * n, name
+
+
+def test_primitives_are_emitted() -> None:
+    missing = [n for n in derivatives.primitive_names() if n not in PRIMITIVES]
+    assert not missing
+
+
+def test_rules_have_a_partial_for_each_argument_and_know_their_names() -> None:
+    for name in derivatives.primitive_names():
+        rule = derivatives.rule(name)
+        assert len(rule.partials) == len(rule.arguments), name
+        for partial in rule.partials:
+            for term in _terms(partial):
+                if isinstance(term, Name):
+                    assert term.name in (*rule.arguments, "result"), name
+                elif isinstance(term, Apply) and term.function.isidentifier() and term.function != "negate":
+                    assert term.function in PRIMITIVES, f"{name}: {term.function}"
+
+
+def _terms(term: Term) -> list[Term]:
+    return [term, *(t for o in term.operands for t in _terms(o))] if isinstance(term, Apply) else [term]
+
+
+POSITIVE, UNIT, REAL = (0.3, 1.7, 4.5), (0.1, 0.42, 0.93), (-2.3, -0.4, 0.7, 3.1)
+POINTS: dict[str, list[tuple[float, ...]]] = {
+    **{n: [(x,) for x in POSITIVE] for n in ("log", "log2", "log10", "sqrt", "inv_sqrt", "cbrt", "lgamma", "tgamma",
+                                             "digamma", "trigamma", "tetragamma", "log1p", "lambert_w0")},
+    **{n: [(x,) for x in UNIT] for n in ("log1m", "asin", "acos", "atanh", "inv_Phi", "inv_erfc")},
+    "acosh": [(1.2,), (4.0,)],
+    "log1m_exp": [(-0.2,), (-3.0,)],
+    "lambert_wm1": [(-0.3,), (-0.05,)],
+    "pow": [(0.4, 2.5), (1.7, -1.5), (3.0, 0.5), (2.0, 3.0), (-1.5, 2.0)],
+    "fma": [(0.4, -2.0, 1.1)],
+    "lmultiply": [(0.4, 2.0), (3.0, 0.2)],
+    "multiply_log": [(0.4, 2.0), (3.0, 0.2)],
+    "log_diff_exp": [(1.5, 0.3), (0.2, -4.0)],
+    **{n: [(0.4, 2.0), (30.0, 0.1), (3.0, -1.5)] for n in ("lgamma_step", "digamma_step")},
+    "normal_hazard_excess": [(-30.0,), (-4.0,), (-2.0,), (0.7,)],
+    "normal_hazard": [(-30.0, -454.3212), (-4.0, -10.36), (0.7, -0.2774)],
+    "log_scaled_Phi": [(-30.0,), (-4.0,), (0.7,)],
+    "lbeta": [(0.4, 2.0), (30.0, 12.0)],
+    "lchoose": [(7.5, 2.0), (40.0, 11.5)],
+    "gamma_p": [(0.7, 0.4), (3.0, 5.5), (40.0, 35.0)],
+    "gamma_q": [(0.7, 0.4), (3.0, 5.5), (40.0, 35.0)],
+    "gamma_p_da": [(0.7, 0.4), (3.0, 5.5), (40.0, 35.0), (2.0, 30.0)],
+    **{n: [(0.7, 1.4, 0.3), (5.0, 2.5, 0.8), (20.0, 30.0, 0.45)] for n in ("inc_beta_da", "inc_beta_db")},
+    "inc_beta": [(0.7, 1.4, 0.3), (5.0, 2.5, 0.8), (20.0, 30.0, 0.45)],
+    **{n: [(-1.5, 2.0), (2.0, 0.7)] for n in ("hypot", "atan2", "log_sum_exp", "fmin", "fmax", "fdim", "fmod")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", derivatives.primitive_names())
+def test_derivatives_agree_with_central_differences(name: str) -> None:
+    if name in ("value_of", "fixed_value_of"):
+        pytest.skip("is there to have no derivative")
+    rule = derivatives.rule(name)
+    value = FUNCTIONS[name]
+    for point in POINTS.get(name, [(x,) for x in REAL]):
+        names = dict(zip(rule.arguments, point, strict=True)) | {"result": value(*point)}
+        for k, partial in enumerate(rule.partials):
+            if name == "pow" and k == 1 and point[0] < 0:
+                continue  # not real
+            expected = _slope(value, point, k)
+            assert _evaluate(partial, names) == pytest.approx(expected, rel=2e-8, abs=2e-8), (point, k)
+
+
+def _slope(f: Callable[..., float], point: tuple[float, ...], k: int) -> float:
+    """Central differences, twice extrapolated."""
+
+    def difference(h: float) -> float:
+        up, down = list(point), list(point)
+        up[k] += h
+        down[k] -= h
+        return (f(*up) - f(*down)) / (up[k] - down[k])
+
+    h = 4e-3 * max(abs(point[k]), 0.05)
+    d = [difference(h), difference(h / 2), difference(h / 4)]
+    return (64 * d[2] - 20 * d[1] + d[0]) / 45
+
+
+def _evaluate(term: Term, names: dict[str, float]) -> float:
+    if isinstance(term, Number):
+        return term.value
+    if isinstance(term, Name):
+        return names[term.name]
+    if term.function == "?":
+        return _evaluate(term.operands[1 if _evaluate(term.operands[0], names) else 2], names)
+    operands = [_evaluate(o, names) for o in term.operands]
+    return OPERATORS[term.function](*operands) if term.function in OPERATORS else FUNCTIONS[term.function](*operands)
+
+
+OPERATORS: dict[str, Callable[..., float]] = {
+    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y,
+    "==": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y, "<=": lambda x, y: x <= y,
+    ">": lambda x, y: x > y, ">=": lambda x, y: x >= y, "negate": lambda x: -x,
+}  # fmt: skip
+
+
+def _runtime_function(name: str, n: int) -> Callable[..., float]:
+    function = getattr(ctypes.CDLL(str(native.library_path())), f"ulam_{name}")
+    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * n
+    return function
+
+
+def _functions() -> dict[str, Callable[..., float]]:
+    """Values of the primitives, from Python's own library or from the C runtime."""
+    m = math
+    found: dict[str, Any] = {
+        n: getattr(m, n)
+        for n in ("exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "pow", "hypot", "sin", "cos", "tan", "asin",
+                  "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "floor", "ceil",
+                  "trunc", "fmod", "lgamma", "erf", "erfc", "exp2", "cbrt")
+    }  # fmt: skip
+    inv_logit = lambda x: 1 / (1 + m.exp(-x))  # noqa: E731
+    log1p_exp = lambda x: max(x, 0.0) + m.log1p(m.exp(-abs(x)))  # noqa: E731
+    log1m_exp = lambda x: m.log(-m.expm1(x))  # noqa: E731
+    found |= {
+        "log1m": lambda x: m.log1p(-x), "inv_logit": inv_logit, "log1p_exp": log1p_exp,
+        "log_inv_logit": lambda x: -log1p_exp(-x), "log1m_inv_logit": lambda x: -log1p_exp(x), "log1m_exp": log1m_exp,
+        "log_sum_exp": lambda x, y: max(x, y) + m.log1p(m.exp(-abs(x - y))),
+        "log_diff_exp": lambda x, y: x + log1m_exp(y - x),
+        "lmultiply": lambda x, y: x * m.log(y), "multiply_log": lambda x, y: x * m.log(y),
+        "square": lambda x: x * x, "inv": lambda x: 1 / x, "inv_sqrt": lambda x: 1 / m.sqrt(x),
+        "inv_square": lambda x: 1 / (x * x), "fma": lambda x, y, z: x * y + z, "abs": abs, "round": m.floor,
+        "step": lambda x: float(x >= 0), "fmin": min, "fmax": max, "fdim": lambda x, y: max(x - y, 0.0),
+        "tgamma": m.gamma,
+    }  # fmt: skip
+    for n, names in (
+        (
+            1,
+            "digamma trigamma tetragamma pentagamma Phi log_Phi log_scaled_Phi normal_hazard_excess "
+            "inv_Phi inv_erfc lambert_w0 lambert_wm1",
+        ),
+        (2, "lbeta lchoose gamma_p gamma_q gamma_p_da gamma_p_daa lgamma_step digamma_step normal_hazard"),
+        (3, "inc_beta inc_beta_da inc_beta_db inc_beta_daa inc_beta_dab inc_beta_dbb"),
+    ):
+        found |= {name: _runtime_function(name, n) for name in names.split()}
+    return found
+
+
+FUNCTIONS = _functions()

@@ -1,0 +1,92 @@
+"""Other builds of the C runtime, for tests: with guard pages, with sanitizers, for other processors.
+
+library = build_runtime(guard_pages.GUARDED)             # compiled once, then found again
+os.environ["ULAM_RUNTIME"] = str(library)                # before ulam.runtime.native.library() is first called
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+ROOT = Path(__file__).parents[2]
+BUILDS = ROOT / "build" / "runtimes"
+
+
+def extension() -> dict[str, Any]:
+    """What setup.py says of the extension: sources, flags, libraries."""
+    found: dict[str, Any] = {}
+    # Not setuptools itself, which need not be installed where tests run.
+    names = ("setuptools", "setuptools.command", "setuptools.command.editable_wheel")
+    stubs = {name: ModuleType(name) for name in names}
+    stubs["setuptools"].__dict__.update(
+        Extension=lambda name, **settings: found.update(settings), setup=lambda **settings: None
+    )
+    stubs["setuptools.command.editable_wheel"].__dict__["editable_wheel"] = object
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        with mock.patch.dict(sys.modules, stubs):
+            runpy.run_path("setup.py")
+    finally:
+        os.chdir(before)
+    return found
+
+
+def c_compiler() -> str | None:
+    """The C compiler's path; None if there is none."""
+    return shutil.which(os.environ.get("CC", "cc"))
+
+
+def build_runtime(
+    flags: Sequence[str] = (),
+    *,
+    folder: Path = BUILDS,
+    compiler: str | None = None,
+    library_dirs: Sequence[str | Path] | None = None,
+) -> Path:
+    """The shared library of the runtime, compiled with setup.py's flags and then these.
+
+    For another processor: its compiler, and where its build of NumPy's library of distributions is.
+    """
+    settings = extension()
+    compiler = compiler or c_compiler()
+    if compiler is None:
+        raise RuntimeError("there is no C compiler")
+    sources = [ROOT / source for source in settings["sources"]]
+    arguments = [*settings["extra_compile_args"], "-fPIC", *flags]
+    includes = [f"-I{ROOT / path}" for path in settings["include_dirs"]]
+    key = hashlib.sha256(repr((compiler, arguments, includes, sysconfig.get_platform())).encode())
+    for path in sorted([*sources, *(ROOT / header for header in settings["depends"])]):
+        key.update(path.read_bytes())
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    library = folder / f"runtime-{key.hexdigest()[:24]}.so"
+    if library.exists():
+        return library
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        objects = [Path(scratch) / f"{n}.o" for n in range(len(sources))]
+
+        def compile_one(source: Path, made: Path) -> None:
+            subprocess.run([compiler, "-c", *arguments, *includes, str(source), "-o", str(made)], check=True)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(compile_one, sources, objects))
+        linked = Path(scratch) / "runtime.so"
+        folders = settings["library_dirs"] if library_dirs is None else library_dirs
+        libraries = [f"-L{path}" for path in folders] + [f"-l{name}" for name in settings["libraries"]]
+        # `-shared` behind the flags: sanitizers are named again when linking
+        subprocess.run([compiler, *flags, "-shared", *map(str, objects), *libraries, "-o", str(linked)], check=True)
+        linked.replace(library)
+    return library

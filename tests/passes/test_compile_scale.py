@@ -1,0 +1,54 @@
+"""Work of our own stages, from text to LLVM IR, for programs that repeat one thing: in proportion to the program.
+
+Counted in executed lines of Python, so a busy machine changes nothing. LLVM's passes are chosen by length
+(`test_jit.py`).
+"""
+
+from __future__ import annotations
+
+import pytest
+from work import lines_executed
+
+from ulam.runtime.compiler import CompileOptions, Compiler
+
+X = "parameters { real x; } "
+
+
+def _sum(terms: list[str], symbol: str) -> str:
+    return f"{X} model {{ target += -({f' {symbol} '.join(terms)}); }}"
+
+
+PROGRAMS = {
+    "parameters": lambda n: (
+        f"parameters {{ {' '.join(f'real p{k};' for k in range(n))} }} "
+        f"model {{ {' '.join(f'p{k} ~ normal(0, 1);' for k in range(n))} }}"
+    ),
+    "statements": lambda n: f"{X} model {{ real a = 0; {'a += x * 1.5; ' * n} target += -a; }}",
+    "array of constants": lambda n: (
+        f"{X} model {{ array[{n}] real a = {{{', '.join(['1.5'] * n)}}}; x ~ normal(sum(a), 1); }}"
+    ),
+    "row vector of parameters": lambda n: (
+        f"{X} model {{ row_vector[{n}] a = [{', '.join(f'x * {k}.5' for k in range(n))}]; target += -dot_self(a); }}"
+    ),
+    "chain": lambda n: _sum(["x"] * n, "+"),
+}
+
+
+CASES = [(kind, level) for kind in PROGRAMS for level in (0, 3)]
+
+
+@pytest.mark.parametrize(("kind", "level"), CASES)
+def test_work_grows_as_the_program(kind: str, level: int) -> None:
+    def work(count: int) -> int:
+        def compile_both() -> None:
+            compiler = Compiler(PROGRAMS[kind](count), "model.stan", CompileOptions(level))
+            compiler.llvm_text("setup")
+            compiler.llvm_text("gradient_propto")
+
+        return lines_executed(compile_both)
+
+    work(2)  # what is imported and made once
+    smallest = 100 if kind == "array of constants" else 50  # shorter ones have an op for each: `stan.FEW_NUMBERS`
+    base, once, twice = (work(n) for n in (smallest, 2 * smallest, 4 * smallest))
+    # 2 if it is linear; a walk over all parameters for each makes it 2.08 already at these sizes
+    assert twice - once < 2.03 * (once - base)

@@ -1,0 +1,71 @@
+"""Any pass can be named alone, for any form of a module: it works, or says which pass has to come first."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from ulam.passes.errors import NotSupportedError, WrongFormError
+from ulam.passes.lowering_pipeline import begin_unit, finish_unit
+from ulam.passes.pipelines import PASSES, parse_pipeline
+from ulam.runtime.compiler import CompileOptions, Compiler
+
+PROGRAM = """functions {
+  real f(real x, int n) {
+    for (i in 1:n) { if (x > i) return i; }
+    return x;
+  }
+}
+data { int N; vector[N] y; }
+transformed data { vector[N] z = exp(y); }
+parameters { real x; }
+model {
+  real s = 0;
+  for (i in 1:N) {
+    if (x > i) break;
+    s += x * z[i];
+    if (s > 3) continue;
+    s -= 1;
+  }
+  while (s > 10) { s -= 3; profile("p") { s -= 1; } }
+  target += s + f(x, N);
+}
+generated quantities { real g = normal_rng(x, 1); }
+"""
+NEED_OPTIONS = {
+    "print-analysis": "{analysis=constants}",
+    "repeat": '{passes="copy-propagation"}',
+    "specialize-data": None,
+    "trace-instrument": None,
+}
+"""Options of passes that have no default; None: they are given more than options."""
+
+
+def module_in(form: str) -> ModuleOp:
+    compiler = Compiler(PROGRAM, options=CompileOptions(0))
+    if form == "variables":
+        return compiler.module
+    unit = begin_unit(compiler.program, "gradient_propto", 0)
+    if form == "lowered":
+        finish_unit(unit, 0)
+    return unit.module
+
+
+@pytest.mark.parametrize("form", ["variables", "begun", "lowered"])
+def test_passes_alone(form: str) -> None:
+    original = module_in(form)
+    original.verify()
+    for name in PASSES:
+        if (options := NEED_OPTIONS.get(name, "")) is None:
+            continue
+        module = original.clone()
+        try:
+            for entry in parse_pipeline(name + options):
+                entry.apply(Context(), module)
+        except WrongFormError as error:
+            assert str(error).startswith(f"{name}: ") and " first" in str(error)
+        except NotSupportedError:
+            continue
+        else:
+            module.verify()

@@ -1,0 +1,169 @@
+"""The folders import each other as they may, no modules import each other in a circle, and classes have names of their
+own. `docs/list_structure.py` finds all of it; its options show what makes an arrow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Which folders a folder may import; all kinds of imports count. What is no more needed is taken out.
+ALLOWED = {
+    "api": (
+        "runtime runtime/optimizers tracing tracing/diff tracing/explain tracing/export tracing/gradients "
+        "tracing/update "
+    ),
+    "dialects": "dialects/stan",
+    "dialects/stan": "dialects",
+    "emit": "dialects dialects/stan library",
+    "frontend": "",
+    "frontend/check": "frontend frontend/functions library",
+    "frontend/functions": "dialects/stan frontend frontend/check frontend/lower frontend/parse library",
+    "frontend/lower": "dialects/stan frontend frontend/check frontend/functions library",
+    "frontend/parse": "frontend",
+    "library": "",
+    "passes": (
+        "dialects dialects/stan passes/analysis passes/autodiff passes/loops passes/to_loops passes/value_form "
+    ),
+    "passes/analysis": "dialects/stan passes",
+    "passes/autodiff": "dialects library passes passes/analysis passes/loops",
+    "passes/loops": "dialects library passes passes/analysis",
+    "passes/optimize": "dialects/stan frontend/functions library passes passes/analysis passes/value_form",
+    "passes/to_loops": "dialects dialects/stan library passes passes/analysis passes/autodiff passes/loops",
+    "passes/value_form": "dialects/stan passes passes/analysis",
+    "runtime": (
+        "api dialects emit frontend frontend/check frontend/functions frontend/lower frontend/parse library "
+        "passes passes/to_loops runtime/optimizers runtime/profiling tracing tracing/explain "
+    ),
+    "runtime/optimizers": "runtime tracing/explain",
+    "runtime/profiling": "emit runtime",
+    "tools": (
+        "dialects dialects/stan emit frontend frontend/check frontend/lower frontend/parse passes "
+        "passes/optimize runtime runtime/optimizers runtime/profiling tracing tracing/diff tracing/explain "
+        "tracing/export "
+    ),
+    "tracing": (
+        "emit frontend frontend/functions frontend/parse passes passes/to_loops runtime tracing/explain "
+        "tracing/export tracing/gradients tracing/instrument tracing/update "
+    ),
+    "tracing/diff": "runtime tracing tracing/export tracing/instrument",
+    "tracing/explain": (
+        "frontend frontend/functions frontend/parse runtime runtime/optimizers tracing tracing/gradients "
+        "tracing/instrument "
+    ),
+    "tracing/export": "emit frontend frontend/parse runtime runtime/profiling tracing tracing/instrument",
+    "tracing/gradients": "emit library passes/to_loops runtime tracing tracing/instrument",
+    "tracing/instrument": (
+        "dialects dialects/stan frontend/functions passes passes/loops passes/to_loops passes/value_form "
+    ),
+    "tracing/update": "runtime tracing tracing/instrument",
+}
+
+# Circles that there still are, by the name of what has to be taken apart. They may only shrink.
+CIRCLES = {
+    "tracing": """
+        ulam.runtime.cmdstan_csv ulam.runtime.optimizers.initial_values
+        ulam.runtime.optimizers.multi_start ulam.runtime.optimizers.optimize
+        ulam.runtime.optimizers.result ulam.runtime.profiling.csv ulam.runtime.profiling.flame_graph
+        ulam.runtime.profiling.loaded_code ulam.runtime.profiling.profiler
+        ulam.runtime.profiling.report ulam.runtime.profiling.views ulam.runtime.program
+        ulam.runtime.results ulam.tracing.copying ulam.tracing.explain.birth
+        ulam.tracing.explain.causes ulam.tracing.explain.elements ulam.tracing.explain.explainer
+        ulam.tracing.explain.explanation ulam.tracing.explain.names ulam.tracing.explain.source
+        ulam.tracing.explain.supports ulam.tracing.explain.terms ulam.tracing.explain.text
+        ulam.tracing.export.chrome ulam.tracing.export.dot ulam.tracing.export.formats
+        ulam.tracing.export.graph ulam.tracing.export.json ulam.tracing.export.networkx
+        ulam.tracing.export.stan ulam.tracing.export.stan_expressions ulam.tracing.export.svg
+        ulam.tracing.export.svg_labels ulam.tracing.export.svg_layout ulam.tracing.find
+        ulam.tracing.functions ulam.tracing.gradients.adjoint ulam.tracing.gradients.gradient_check
+        ulam.tracing.gradients.op_library ulam.tracing.listing ulam.tracing.node_kinds
+        ulam.tracing.nodes ulam.tracing.queries ulam.tracing.saved ulam.tracing.session
+        ulam.tracing.target_nodes ulam.tracing.terms ulam.tracing.trace
+        ulam.tracing.update.full_values ulam.tracing.update.interpret
+        ulam.tracing.update.propagation ulam.tracing.update.update ulam.tracing.update.values
+        ulam.tracing.version
+    """,
+    "callbacks": """
+        ulam.passes.to_loops.callbacks ulam.passes.to_loops.calls ulam.passes.to_loops.densities
+    """,
+    "interrupts": """
+        ulam.runtime.interrupts ulam.runtime.native
+    """,
+}
+
+SHARED_CLASS_NAMES = 23
+"""So many public names of classes are those of several modules; may only shrink, to 10 and below."""
+
+
+@pytest.fixture(scope="module")
+def structure() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        yield importlib.import_module("list_structure")
+
+
+def test_folders_import_only_what_they_may(structure: ModuleType) -> None:
+    found = {folder: set(targets) for folder, targets in structure.arrows().items()}
+    allowed = {folder: set(targets.split()) for folder, targets in ALLOWED.items()}
+    new = [f"{f} -> {t}" for f in found for t in sorted(found[f] - allowed.get(f, set()))]
+    assert not new, f"new arrows, see python docs/list_structure.py --arrows FOLDER FOLDER: {new}"
+    gone = [f"{f} -> {t}" for f in allowed for t in sorted(allowed[f] - found.get(f, set()))]
+    assert not gone and set(allowed) == set(found), f"take out of ALLOWED: {gone or set(allowed) ^ set(found)}"
+
+
+def test_circles_only_shrink(structure: ModuleType) -> None:
+    found = [set(circle) for circle in structure.circles()]
+    known = [set(modules.split()) for modules in CIRCLES.values()]
+    for circle in found:
+        assert any(circle <= other for other in known), f"a new circle: {sorted(circle)}"
+    for name, modules in CIRCLES.items():
+        stale = set(modules.split()).difference(*found)
+        assert not stale, f"no more in the circle {name!r}, take them out of CIRCLES: {sorted(stale)}"
+
+
+def test_names_of_classes(structure: ModuleType) -> None:
+    shared = structure.shared_class_names()
+    assert len(shared) <= SHARED_CLASS_NAMES, f"{len(shared)}: {shared}"
+
+
+def test_kinds_of_imports(structure: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in functions, by name and for types are found; a circle of the latter is none."""
+    (tmp_path / "pyproject.toml").write_text('[tool.setuptools.package-dir]\n"p" = "top"\n"p.low" = "low"\n')
+    for name, text in {
+        "top/__init__.py": "",
+        "top/a.py": "from typing import TYPE_CHECKING\nimport os\nif TYPE_CHECKING:\n    from p.low import b\n",
+        "low/__init__.py": "class Same: ...",
+        "low/b.py": "def f():\n    from p.a import x\n    class Same: ...",
+        "low/c.py": "from importlib import import_module\nx = import_module('p.low.d')\ny = import_module(f'p.{x}')\n",
+        "low/d.py": "from . import c\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    cached = [structure.modules, structure.imports, structure._tree]
+    monkeypatch.setattr(structure, "ROOT", tmp_path)
+    try:
+        for each in cached:
+            each.cache_clear()
+        found = {(each.source, each.target, each.kind.name) for each in structure.imports()}
+        assert found == {
+            ("p.a", "p.low.b", "TYPES"),
+            ("p.low.b", "p.a", "LOCAL"),
+            ("p.low.c", "p.low.d", "BY_NAME"),
+            ("p.low.c", "p", "BY_NAME"),
+            ("p.low.d", "p.low.c", "MODULE"),
+        }
+        assert structure.circles() == [["p.low.c", "p.low.d"]]
+        assert structure.shared_class_names() == {"Same": ["p.low", "p.low.b"]}
+        assert {folder: list(targets) for folder, targets in structure.arrows().items()} == {
+            "low": ["top"],
+            "top": ["low"],
+        }
+    finally:
+        for each in cached:
+            each.cache_clear()

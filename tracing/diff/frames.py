@@ -1,0 +1,248 @@
+"""Compares the frames of two runs, and of the calls in them, in the order in which they became known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.tracing.columns import CONTAINER, REAL, VALUE, Rows, Slot, batches, call_places, rows_of
+from ulam.tracing.diff.alignment import Alignment
+from ulam.tracing.diff.leaves import compare_leaves
+from ulam.tracing.frames import Frame
+from ulam.tracing.instrument.graph import Edge, Item
+from ulam.tracing.layout import Batch, Spot
+from ulam.tracing.values import MISSING, same
+
+
+@dataclass(frozen=True)
+class Found:
+    """A value that differs: where it is in each frame."""
+
+    a: tuple[Frame, int]
+    b: tuple[Frame, int]
+
+
+@dataclass(frozen=True)
+class Parted:
+    """Two frames go different ways: the positions of the jumps; None in a frame that ended there.
+
+    Of two versions of a function, of what comes next where only one has a branch.
+    """
+
+    a: tuple[Frame, int | None]
+    b: tuple[Frame, int | None]
+
+
+@dataclass(frozen=True)
+class _Calls:
+    a: Frame
+    b: Frame
+
+
+_Event = Found | Parted | _Calls
+
+
+@dataclass
+class Comparison:
+    """What is compared, and how much was."""
+
+    alignment: Alignment
+    rtol: float
+    limit: int = 0
+    """Values that differ, after which those of short calls are only counted."""
+    values: int = 0
+    differing: int = 0
+    frames: int = 0
+
+    def events(self, a: Frame, b: Frame) -> Iterator[Found | Parted]:
+        """All differences of two frames and of the calls that both make, in order."""
+        stack = [self._frames(a, b)]
+        while stack:
+            event = next(stack[-1], None)
+            if event is None:
+                stack.pop()
+            elif isinstance(event, _Calls):
+                stack.append(self._frames(event.a, event.b))
+            else:
+                self.differing += isinstance(event, Found)
+                yield event
+
+    def _frames(self, a: Frame, b: Frame) -> Iterator[_Event]:
+        self.frames += 1
+        if self.alignment.is_same(a.graph, b.graph):
+            return self._alike(a, b)
+        return self._by_lines(a, b)
+
+    def equal(self, a: Any, b: Any) -> bool:
+        """Whether two values are the same up to `rtol`; of NaNs, all are."""
+        if a is MISSING or b is MISSING:
+            return True
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            return a.shape == b.shape and bool(np.all(~self._unequal(a, b)))
+        if isinstance(a, float) and isinstance(b, float):
+            return same(a, b) or not self._unequal(np.array([a]), np.array([b]))[0]
+        return same(a, b) or a == b
+
+    def _unequal(self, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        if a.dtype.kind != "f" or b.dtype.kind != "f":
+            return a != b
+        with np.errstate(invalid="ignore"):
+            far = ~(np.abs(a - b) <= self.rtol * np.maximum(np.abs(a), np.abs(b))) if self.rtol else a != b
+        return far & (a != b) & ~(np.isnan(a) & np.isnan(b))
+
+    # ------------------------------------------------------------ the same function
+
+    def _alike(self, a: Frame, b: Frame) -> Iterator[_Event]:
+        """Block by block, until the blocks differ."""
+        numbers = [_block_numbers(frame) for frame in (a, b)]
+        for first, second in zip_longest(batches(a), batches(b)):
+            if first is None or second is None:
+                yield self._parted(a, b, (first or second).first)
+                return
+            count = min(len(first.blocks), len(second.blocks))
+            unequal = np.flatnonzero(numbers[0][first.blocks[:count]] != numbers[1][second.blocks[:count]])
+            common = int(unequal[0]) if len(unequal) else count
+            yield from self._steps(a, b, _cut(first, common), _cut(second, common))
+            if common < max(len(first.blocks), len(second.blocks)):
+                yield self._parted(a, b, first.first + common)
+                return
+
+    @staticmethod
+    def _parted(a: Frame, b: Frame, step: int) -> Parted:
+        ends: list[tuple[Frame, int | None]] = []
+        for frame in (a, b):
+            source = frame.entered_from(Spot(step, False, 0)) if frame.has_step(step) else None
+            at = None if source is None else frame.position(source.step, source.in_header, source.offset)
+            ends.append((frame, at))
+        return Parted(*ends)
+
+    def _steps(self, a: Frame, b: Frame, first: Batch, second: Batch) -> Iterator[_Event]:
+        """Steps that ran the same blocks: values that differ and calls, by position."""
+        positions: list[npt.NDArray[np.int64]] = []
+        for rows, others in zip(rows_of(a, first), rows_of(b, second), strict=True):
+            before = first.positions[rows.steps - first.first] + 1 + len(rows.block.arguments)
+            for n, slot in enumerate(rows.slots):
+                if slot.role == VALUE:
+                    differ = self._differing(rows, others, slot, n)
+                    positions.append(before[differ] + slot.ordinal)
+        positions.append(self._fixed(a, b, first))
+        found = np.unique(np.concatenate(positions))
+        at = 0
+        calls, others = list(call_places(a, first)), list(call_places(b, second))
+        leaves = compare_leaves(a, b, calls, others, self._same_calls, self._unequal)
+        theirs = {other.position: other for other in others}
+        for call in calls:
+            until = int(np.searchsorted(found, call.position, side="left")) if at < len(found) else at
+            yield from (Found((a, int(p)), (b, int(p))) for p in found[at:until])
+            at = until
+            differing = leaves.differing.get(call.position)
+            if differing is not None and (not differing or self.differing >= self.limit):
+                self.frames += 1
+                self.values += leaves.values[call.position]
+                self.differing += differing
+            elif call.position in theirs:
+                yield _Calls(call.frame_in(a), theirs[call.position].frame_in(b))
+        yield from (Found((a, int(p)), (b, int(p))) for p in found[at:])
+
+    def _same_calls(self, item: Item, other: Item) -> bool:
+        graphs = self.alignment.a.tape.tables.graphs, self.alignment.b.tape.tables.graphs
+        return self.alignment.is_same(graphs[0][item.child], graphs[1][other.child])
+
+    def _fixed(self, a: Frame, b: Frame, batch: Batch) -> npt.NDArray[np.int64]:
+        """Positions of what an update has set in one of them, where the records do not have it."""
+        found: list[int] = []
+        for frame in (a, b):
+            changes = frame.tape.changes.get(frame.place)
+            for key in () if changes is None else sorted(changes.fixed):
+                step = max(key[0] // 2, 0)
+                here = batch.first <= step < batch.first + len(batch.blocks)
+                if here and not self.equal(a.value_at(key), b.value_at(key)):
+                    found.append(frame.position_at(key))
+        return np.array(found, np.int64)
+
+    def _differing(self, rows: Rows, others: Rows, slot: Slot, n: int) -> npt.NDArray[np.bool_]:
+        ends = [end for end in (rows.incomplete, others.incomplete) if end is not None]
+        reached = [end for end in ends if slot.ordinal >= end]
+        count = len(rows.steps) - bool(reached)
+        self.values += count
+        if slot.kind == CONTAINER:
+            pairs = ((rows.container(slot, row), others.container(slot, row)) for row in range(count))
+            found = np.array([not self.equal(x, y) for x, y in pairs], bool)
+        else:
+            x, y = rows.columns[n][:count], others.columns[n][:count]
+            found = self._unequal(x, y) if slot.kind == REAL else x != y
+        return np.append(found, np.zeros(len(rows.steps) - count, bool)).astype(bool)
+
+    # ------------------------------------------------------------ two versions of a function
+
+    def _by_lines(self, a: Frame, b: Frame) -> Iterator[_Event]:
+        """Op by op, those left out that the other version does not have, until a branch goes another way."""
+        ours, theirs = self.alignment.sites(a.graph, b.graph)
+        for first, second in zip_longest(_visited(a, ours), _visited(b, theirs)):
+            if first is None or second is None or first.site != second.site or first.holds != second.holds:
+                yield Parted((a, first and first.position), (b, second and second.position))
+                return
+            if first.holds is not None:
+                continue
+            assert first.item is not None and second.item is not None
+            if first.item.type.slots:
+                self.values += 1
+                if not self.equal(a.item_value(first.item, first.spot), b.item_value(second.item, second.spot)):
+                    yield Found((a, first.position), (b, second.position))
+            if first.item.child and second.item.child:
+                places = a.child_place(first.spot, first.item), b.child_place(second.spot, second.item)
+                if min(places) >= 0:
+                    yield _Calls(
+                        a.tape.frame(first.item.child, places[0], a, first.position),
+                        b.tape.frame(second.item.child, places[1], b, second.position),
+                    )
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """An op that ran (`item`), or a branch that was decided (`holds`), that both versions have."""
+
+    site: int
+    position: int
+    spot: Spot
+    item: Item | None = None
+    holds: bool | None = None
+
+
+def _visited(frame: Frame, sites: dict[int, int]) -> Iterator[_Visit]:
+    for batch in batches(frame):
+        for n, number in enumerate(batch.blocks):
+            step, at = batch.first + n, int(batch.positions[n])
+            own = frame.layout.by_record[int(number)]
+            for block in (own, frame.layout.header.get(own.record)):
+                if block is None:
+                    continue
+                in_header = block is not own
+                for offset, item in enumerate(block.items, len(block.arguments)):
+                    if item.index in sites:
+                        spot = Spot(step, in_header, offset)
+                        yield _Visit(sites[item.index], at + offset + 1, spot, item)
+                at += block.nodes
+                spot = Spot(step, in_header, block.nodes - 1)
+                edge = frame.edge_taken(spot) if len(block.edges) > 1 else None
+                if isinstance(edge, Edge) and edge.condition is not None and edge.condition.index in sites:
+                    yield _Visit(sites[edge.condition.index], at, spot, None, edge.holds)
+
+
+def _block_numbers(frame: Frame) -> npt.NDArray[np.int64]:
+    """Number of a record → number of its block."""
+    found = np.zeros(frame.tape.record_count, np.int64)
+    for record, block in frame.layout.by_record.items():
+        found[record] = block.number
+    return found
+
+
+def _cut(batch: Batch, count: int) -> Batch:
+    if count == len(batch.blocks):
+        return batch
+    return Batch(batch.first, batch.blocks[:count], batch.places[:count], batch.positions[:count], batch.end)

@@ -1,0 +1,65 @@
+"""Kinds, names and types of ops in tables and listings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
+from xdsl.ir import Attribute, Operation
+
+from ulam.dialects import stan, trace
+from ulam.tracing.instrument.graph import Place, ValueType
+
+_COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
+_BASES: dict[Attribute, str] = {
+    stan.INT: "int", stan.REAL: "real", stan.VECTOR: "vector", stan.ROW_VECTOR: "row_vector", stan.MATRIX: "matrix",
+}  # fmt: skip
+_PLAIN_NAMES = {
+    stan.ArrayOp: "array", stan.RowVectorOp: "row_vector", stan.TupleOp: "tuple", stan.FieldOp: "field",
+    stan.IndexOp: "index", stan.TargetOp: "target", stan.UninitializedOp: "uninitialized",
+    trace.ConstrainOp: "constrain",
+}  # fmt: skip
+_SPECIAL = (stan.PrintOp, stan.CheckOp, stan.UninitializedOp, trace.ConstrainOp)
+
+
+def value_type(type_: Attribute, *, truth: bool = False) -> ValueType:
+    """The type of a value of the `stan` dialect."""
+    if truth:
+        return ValueType("bool")
+    if isinstance(type_, stan.ArrayType) and type_.element in _BASES:
+        return ValueType(_BASES[type_.element], type_.rank.data)
+    return ValueType(_BASES.get(type_, "other"))
+
+
+def place_of(location: LocationAttr | None) -> Place | None:
+    """Where an op stands."""
+    if not isinstance(location, FileLineColLoc):
+        return None
+    return Place(location.filename.data, location.line.data, location.column.data)
+
+
+def name_of(op: Operation, names: Mapping[str, str]) -> tuple[str, str, bool]:
+    """Kind and name of an op without regions, and whether its result is a truth value.
+
+    `names`: of functions in the source, by symbol.
+    """
+    if isinstance(op, stan.CallOp):
+        symbol = op.callee.data
+        return "call", names.get(symbol, symbol) if op.user is not None else symbol, False
+    if isinstance(op, stan.PrintOp):
+        return "special", op.kind.data, False
+    if isinstance(op, stan.CheckOp):
+        return "special", "check", False
+    if isinstance(op, stan.FieldOp):
+        return "call", "field", False
+    operator = getattr(op, "SYMBOL", "")
+    name = operator or _PLAIN_NAMES.get(type(op), op.name.removeprefix("stan."))
+    kind = "special" if isinstance(op, _SPECIAL) else "call"
+    return kind, name, operator in _COMPARISONS or operator == "!"
+
+
+def part_of_record(op: Operation) -> str:
+    """Which of `choices.KINDS` decides whether an op is a node at all; empty: it always is."""
+    if isinstance(op, stan.PrintOp):
+        return "print"
+    return "checks" if isinstance(op, stan.CheckOp) else ""

@@ -1,0 +1,300 @@
+"""A trace: what one run of a function recorded, and what can be asked of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakValueDictionary
+
+from ulam.runtime.errors import ArgumentError, ProgramError
+from ulam.tracing.contexts import TraceContext
+from ulam.tracing.export.formats import Exports
+from ulam.tracing.frames import Frame
+from ulam.tracing.gradients.op_library import OpLibrary
+from ulam.tracing.instrument.graph import ROOT, Graph
+from ulam.tracing.node_kinds import make_node
+from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
+from ulam.tracing.program_text import FunctionText, SourceText, Span
+from ulam.tracing.recorder import (
+    NO_CONTINUATION,
+    NO_DRAWS,
+    Continuation,
+    Draws,
+    Source,
+)
+from ulam.tracing.tape import Tape
+from ulam.tracing.target import Terms
+from ulam.tracing.update.rerun import Run
+
+if TYPE_CHECKING:
+    from ulam.tracing.gradients.adjoint import Adjoints
+    from ulam.tracing.gradients.gradient_check import Density, GradientCheck
+    from ulam.tracing.update.update import Update
+
+
+@dataclass(frozen=True)
+class TraceError:
+    """What ended a run: the exception, and the node that it came from (None if nothing of that is kept)."""
+
+    exception: Exception
+    node: Node | None
+
+    @property
+    def type(self) -> type[Exception]:
+        return type(self.exception)
+
+    @property
+    def name(self) -> str:
+        """Of the class of the exception; of a trace that was read, of the one that there was."""
+        from ulam.tracing.saved import SavedError
+
+        return self.exception.name if isinstance(self.exception, SavedError) else self.type.__name__
+
+    @property
+    def message(self) -> str:
+        from ulam.tracing.saved import SavedError
+
+        error = self.exception
+        if isinstance(error, SavedError):
+            return error.message
+        text = error.text if isinstance(error, ProgramError) else str(error)
+        return text.splitlines()[0] if text else self.type.__name__
+
+    @property
+    def span(self) -> Span | None:
+        """Where the program failed."""
+        error = self.exception
+        if isinstance(error, ProgramError) and error.line > 0:
+            return Span(error.file, error.line, error.column, error.column + 1)
+        return None if self.node is None else self.node.span
+
+
+class Trace(Exports):
+    """What one run recorded. Nodes keep it alive; `close` gives its memory back."""
+
+    def __init__(
+        self,
+        tape: Tape,
+        context: TraceContext,
+        source: SourceText,
+        ops: Mapping[str, Mapping[int, Any]],
+        library: OpLibrary | None = None,
+    ) -> None:
+        self.tape = tape
+        self.context = context
+        self.source = source
+        self.draws: Draws = NO_DRAWS
+        self.continuation: Continuation = NO_CONTINUATION
+        self.error: TraceError | None = None
+        self.adjoints: Adjoints | None = None
+        """What `adjoint` found last."""
+        self.density: Density | None = None
+        """Of a model's log density: the model, and which of its terms."""
+        self.again: Callable[[TraceContext], Trace] | None = None
+        """Runs the same once more, recorded in another way; None for a trace without its program."""
+        self._ops = ops
+        self._library = library
+        self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
+        self._metadata: dict[tuple[int, int], dict[str, Any]] = {}
+        self._texts: dict[str, FunctionText] = {}
+        self.users: dict[int, dict[int, list[int]]] = {}
+        self.decided: dict[int, dict[int, list[int]]] = {}
+        """What `queries` found: by frame, position → positions of its users, and of what it decided on."""
+        self._root_frame = tape.frame(ROOT, 0)
+        self.runs: dict[int, Run] = {}
+        """Of each segment of the tape the run that has recorded it. Empty: it cannot run again."""
+        self.other_draws: dict[int, Draws] = {}
+        """Of a version: what ops drew that were evaluated anew."""
+        self._terms: Terms | None = None
+        self.updates: list[Update] = []
+        """Those in place that can be taken back, in order."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error ended the run."""
+        return self.tape.failed
+
+    @property
+    def root(self) -> ItemNode:
+        """The call that was tracked."""
+        found = self.node(self._root_frame, self._root_frame.head + 1)
+        assert isinstance(found, ItemNode)
+        return found
+
+    @property
+    def dropped(self) -> int:
+        """How many nodes were not kept, for want of room."""
+        return self.tape.recorder.info().dropped
+
+    @property
+    def draws_used(self) -> int:
+        """How many random numbers the run took."""
+        return len(self.draws)
+
+    @property
+    def op_library(self) -> OpLibrary:
+        """Values and pullbacks of the ops of the program. Raises ArgumentError for a trace without its program."""
+        if self._library is None:
+            raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
+        return self._library
+
+    def adjoint(self, seed: Any = 1.0, node: Node | None = None) -> Any:
+        """The derivative of the result, or of another node's value, with respect to all values of the run.
+
+        Afterwards each node has its `adjoint`. Returns the gradient: of a log density, a vector in the order of the
+        unconstrained parameters; of a function, a dictionary by name of its parameters, with None for ints. `seed`:
+        what the adjoint of the value itself is, for a container an array of its shape. Raises ArgumentError for what
+        was not kept whole (`TraceContext(containers="copy")` keeps large containers), and NoDerivative for functions
+        that the compiler cannot differentiate.
+        """
+        from ulam.tracing.gradients.adjoint import Adjoints
+
+        self.adjoints = Adjoints(self, self.root if node is None else node, seed)
+        return self.adjoints.gradient()
+
+    def check_gradient(self, rtol: float = 1e-12, *, differences: bool = True) -> GradientCheck:
+        """Compares the gradient on the tape with the compiled one and with central differences.
+
+        True if all agree; else the result, printed, names the first node whose pullback is not its derivative. Of a log
+        density the compiled gradients are those at level 0 and at the model's own level. A trace with digests of large
+        containers is recorded once more, with copies.
+        """
+        from ulam.tracing.gradients.gradient_check import check_gradient
+
+        return check_gradient(self, rtol, differences)
+
+    def with_copies(self) -> Trace:
+        """The same run with all containers copied: this trace, if it has them, or another one.
+
+        Raises ArgumentError for a trace without its program.
+        """
+        if self.context.keeps_all:
+            return self
+        if self.again is None:
+            raise ArgumentError('the trace cannot be run once more: track it with TraceContext(containers="copy")')
+        found = self.again(self.context.copying())
+        found.density = self.density
+        return found
+
+    def node(self, frame: Frame, position: int) -> Node:
+        """The node at a position of a frame. Raises IndexError."""
+        key = (frame.place, position)
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = make_node(self, frame, position)
+        return found
+
+    def find(
+        self, *, nonfinite: bool = False, function: str | Collection[str] | None = None,
+        span: Span | int | Sequence[int] | None = None, between: Sequence[Any] | None = None,
+    ) -> Iterator[Node]:  # fmt: skip
+        """The ops that satisfy all that is given, one by one, in the order of the tape.
+
+        `nonfinite`: the value is NaN or infinite, or has an element that is. `function`: names of what is called (of
+        operators and special forms, too), also with `*` and `?`. `span`: what stands in a line, in lines from one to
+        another, or overlaps a `Span`. `between`: scalars from one number up to another, or what is on the tape from one
+        node up to another. Raises ArgumentError.
+        """
+        from ulam.tracing.find import find
+
+        return find(self, nonfinite, function, span, between)
+
+    def update(
+        self,
+        changes: Mapping[Node, Any] | None = None,
+        /,
+        *,
+        rng: Source | Literal["replay"] = "replay",
+        in_place: bool = False,
+        **arguments: Any,
+    ) -> Update:
+        """Changes values, and works out anew only what depends on them: `trace.update({node: 2.0}, beta=0.3)`.
+
+        `changes`: values by node; `arguments`: of the tracked function, by name. An argument of the function is changed
+        as if the function had been called so; an op, an argument of a block or of a call further down gets its value
+        instead of what it would have. The result is a new version of the trace, equal to what a run would record with
+        these values and the same draws. Calls where a condition changes run again: with the draws that they had, and,
+        when these are used up, with those that the run would have taken next. `rng`: a source of others instead, for
+        what is drawn again. `in_place`: this trace becomes the new version; `undo` of the result takes that back.
+
+        Raises ArgumentError for what has no value of its own, values of another type or size, and traces that are not
+        whole.
+        """
+        from ulam.tracing.update.update import update
+
+        return update(self, changes, rng, in_place, arguments)
+
+    def terms(self, touched: set[str]) -> Terms:
+        """The additions to the target; `touched`: the functions that have some."""
+        if self._terms is None:
+            self._terms = self.tape.terms or Terms(self._root_frame, touched)
+        return self._terms
+
+    def forget_terms(self) -> None:
+        """They are found again: the trace has changed."""
+        self._terms = None
+
+    def set_terms(self, terms: Terms) -> None:
+        """Of a version."""
+        self._terms = self.tape.terms = terms
+
+    def move_metadata(self, places: Mapping[int, int]) -> None:
+        """Frames have other places than in the trace that the metadata are of."""
+        self._metadata = {(places[at], n): entry for (at, n), entry in self._metadata.items() if at in places}
+
+    def same_program(self, tape: Tape) -> Trace:
+        """A trace of the same program with another tape; nodes have the metadata that they were given."""
+        made = Trace(tape, self.context, self.source, self._ops, self._library)
+        made.density = self.density
+        made._texts = self._texts
+        made._metadata = {key: dict(entry) for key, entry in self._metadata.items()}
+        return made
+
+    def text_of(self, graph: Graph) -> FunctionText:
+        """A traced function as text and ops."""
+        if (found := self._texts.get(graph.symbol)) is None:
+            found = FunctionText(graph, self._ops.get(graph.symbol, {}), self.source)
+            self._texts[graph.symbol] = found
+        return found
+
+    def has_metadata(self, node: Node) -> bool:
+        """Whether a node has any."""
+        return bool(self._metadata.get((node.frame.place, node.at))) or bool(node.site_metadata)
+
+    def metadata_of(self, node: Node) -> dict[str, Any]:
+        """A node's dictionary."""
+        key = (node.frame.place, node.at)
+        if (found := self._metadata.get(key)) is None:
+            found = self._metadata[key] = dict(node.site_metadata)
+        return found
+
+    @property
+    def noted(self) -> dict[tuple[int, int], dict[str, Any]]:
+        """The metadata that were asked for, by place of the frame and position."""
+        return self._metadata
+
+    def close(self) -> None:
+        """Gives the memory to the next run. Nodes cannot be read any more."""
+        self.tape.close()
+        self.runs = {}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace to a file; `load` reads it."""
+        from ulam.tracing.saved import save
+
+        save(self, path)
+
+
+def origin(trace: Trace) -> Node | None:
+    """The innermost node that threw."""
+    node: Node = trace.root
+    while isinstance(node, NestedCallNode) and (body := node.body) is not None and body.is_cut:
+        last = body.steps - 1
+        ordinal = body.throwing(last)
+        if ordinal is None:
+            return node
+        block = body.block(last)
+        node = trace.node(body, body.position(last, False, len(block.arguments) + ordinal))
+    return node

@@ -1,0 +1,238 @@
+"""Running a call on by its table, op by op: where values were set in it, machine code would not know of them.
+
+What the call did up to a place is copied, with what was set; from there on ops are evaluated one by one, and calls are
+entered in the same way. Slow, next to machine code, but rarely needed: only where a value was set and a condition then
+changes in the same call, or in one that has it below.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ulam.runtime.errors import FatalError, Rejection, UlamError, value_text
+from ulam.tracing.copying import NO_CALLER, FrameCopier, Stream, no_draws
+from ulam.tracing.frames import Frame
+from ulam.tracing.instrument.graph import ADDING, Block, Edge, Item, Operand, ValueType
+from ulam.tracing.layout import Layout, Spot, spot_of
+from ulam.tracing.overlay import FrameChanges, Key
+from ulam.tracing.recorder import NO_DRAWS, Draws, Recorder
+from ulam.tracing.tape import Tape
+from ulam.tracing.target import is_read
+from ulam.tracing.update.evaluation import Evaluator, Threw
+from ulam.tracing.values import converted, unassigned
+from ulam.tracing.written import Record, RecordWriter
+
+if TYPE_CHECKING:
+    from ulam.tracing.update.full_values import FullValues
+
+
+RunLibrary = Callable[[str, Sequence[Any], Sequence[ValueType]], tuple[Recorder, UlamError | None]]
+"""Runs a traced higher-order function for some arguments: its records, all containers whole, and its error."""
+
+
+@dataclass
+class _Active:
+    """A call that is open: its values so far, or, behind them, those of the call that it goes on from."""
+
+    layout: Layout
+    values: dict[int, Any]
+    base: Frame | None
+    at: Spot
+    block: Block
+    ordinal: int
+    record: Record | None
+    run: int
+    """Twice the number of its last step; one more in the header that follows it."""
+
+
+@dataclass
+class Written:
+    """What a run has left: records as shown and whole, what was drawn, how it ended."""
+
+    writer: RecordWriter
+    stream: Stream
+    changes: dict[int, FrameChanges]
+    error: UlamError | None = None
+    result: Any = None
+
+
+class Interpreter:
+    """Runs calls on: `frames` are open, each called by the one before, and `keys` is where they are.
+
+    `caller`, `call`: of the first.
+    """
+
+    def __init__(
+        self, frames: Sequence[Frame], keys: Sequence[Key], writer: RecordWriter, stream: Stream,
+        full: FullValues, evaluator: Evaluator, draws_of: Callable[[Frame, Spot], Draws], target: float,
+        run_library: RunLibrary,
+    ) -> None:  # fmt: skip
+        self._run_library = run_library
+        self.writer, self.stream = writer, stream
+        self.full, self.evaluator, self.target = full, evaluator, target
+        self.tables = frames[0].tape.tables
+        self.stack: list[_Active] = []
+        copier = FrameCopier(writer, stream, lambda f, item, spot: full.item(f, item, spot), draws_of)
+        self.fixed = copier.fixed
+        caller = NO_CALLER
+        for frame, key in zip(frames, keys, strict=True):
+            place, record = copier.copy(frame, key, caller)
+            self._open(frame, key, record)
+            caller = (place, key)
+
+    def run(self) -> Written:
+        """To the end of the first call."""
+        done = Written(self.writer, self.stream, self.fixed)
+        try:
+            done.result = self._run()
+        except Threw as threw:
+            done.error = threw.error
+        return done
+
+    def _open(self, frame: Frame, key: Key, record: Record | None) -> None:
+        spot = spot_of(key)
+        block = frame.block_at(spot)
+        ordinal = spot.offset - len(block.arguments)
+        if ordinal < len(block.items) and (stream := block.items[ordinal].stream) is not None and record is not None:
+            record.put(stream, struct.pack("<q", self.stream.count))
+        active = _Active(frame.layout, {}, frame, spot, block, ordinal, record, key[0])
+        self.stack.append(active)
+
+    # ------------------------------------------------------------ running
+
+    def _run(self) -> Any:
+        result: Any = None
+        for outer in self.stack[:-1]:  # each but the last is in a call
+            self._guard(outer)
+        while True:
+            active = self.stack[-1]
+            if active.ordinal < len(active.block.items):
+                self._item(active, active.block.items[active.ordinal])
+                continue
+            edge = self._edge(active)
+            if edge.target:
+                self._go(active, edge)
+                continue
+            returned = None if edge.value is None else self._operand(active, edge.value)
+            result = None if returned is None else converted(returned, active.layout.graph.result)
+            self.stack.pop()
+            if not self.stack:
+                return result
+            caller = self.stack[-1]
+            self._done(caller, caller.block.items[caller.ordinal], result)
+
+    def _guard(self, active: _Active) -> None:
+        if active.record is not None:
+            active.record.reached(active.ordinal)
+
+    def _item(self, active: _Active, item: Item) -> None:
+        if item.throws or item.child:
+            self._guard(active)
+        if item.stream is not None and active.record is not None:
+            active.record.put(item.stream, struct.pack("<q", self.stream.count))
+        operands = [self._operand(active, operand) for operand in item.operands]
+        if item.child and not item.calls_function:
+            self._call(active, item, operands)
+            return
+        if item.child:
+            self._done(active, item, self._of_library(item, operands))
+            return
+        if item.name in ("reject", "fatal_error") and item.kind == "special":
+            raise Threw(_stopped(item, operands))
+        value: Any = None
+        if is_read(item):
+            value = self.target
+        elif item.stream is not None:
+            value, drawn = self.evaluator.drawn(item, operands, self.stream.left, others_follow=True)
+            self.stream.add(drawn)
+        elif item.name != "print" or item.kind != "special":
+            value = self.evaluator.value(item, operands)
+        self._done(active, item, value)
+
+    def _done(self, active: _Active, item: Item, value: Any) -> None:
+        """An op is over."""
+        if item.kind in ADDING:
+            self.target += value
+        if active.record is not None and active.run % 2 == 0:
+            if item.stream is not None:
+                active.record.put(item.stream + 1, struct.pack("<q", self.stream.count))
+            if item.slot is not None:
+                self.writer.put(active.record, item.slot, item.type, value)
+            if item.target_slot is not None:
+                active.record.put(item.target_slot, struct.pack("<d", self.target))
+        active.values[item.index] = value
+        active.ordinal += 1
+
+    def _call(self, active: _Active, item: Item, operands: Sequence[Any]) -> None:
+        layout = self.tables.layouts[item.child]
+        entry = layout.graph.blocks[0]
+        record = self.writer.begin(entry)
+        pairs = zip(layout.graph.parameters, operands, strict=True)
+        values = {parameter.index: converted(value, parameter.type) for parameter, value in pairs}
+        self.stack.append(_Active(layout, values, None, Spot(0, False, 0), entry, 0, record, 0))
+
+    def _of_library(self, item: Item, operands: Sequence[Any]) -> Any:
+        """The value of a higher-order function, which runs as machine code: what it recorded is copied."""
+        parameters = self.tables.layouts[item.child].graph.parameters
+        values = [converted(value, p.type) for p, value in zip(parameters, operands, strict=True)]
+        recorder, error = self._run_library(item.child, values[1:], [p.type for p in parameters[1:]])
+        frame = Tape(recorder, self.tables, values, error is not None).frame(item.child, 0)
+        copier = FrameCopier(self.writer, Stream(NO_DRAWS), lambda f, i, spot: f.item_value(i, spot), no_draws)
+        copier.copy(frame, None, NO_CALLER)
+        if error is not None:
+            raise Threw(error)
+        end = frame.spot(frame.length)
+        returned = frame.block_at(end).edges[0].value
+        assert returned is not None
+        return frame.operand(returned, end)
+
+    def _edge(self, active: _Active) -> Edge:
+        edges = active.block.edges
+        if len(edges) == 1:
+            return edges[0]
+        condition = edges[0].condition
+        assert condition is not None
+        truth = bool(self._operand(active, condition))
+        return next(edge for edge in edges if edge.holds == truth)
+
+    def _go(self, active: _Active, edge: Edge) -> None:
+        block = active.layout.graph.blocks[edge.target - 1]
+        passed = [self._operand(active, operand) for operand in edge.arguments]
+        if block.record:
+            active.record = self.writer.begin(block)
+            active.run = 2 * (active.run // 2 + 1)
+            if block.counter >= 0:
+                header = active.layout.header_before(block)
+                count = self._value(active, header.arguments[-1].index)
+                active.record.put(block.counter, struct.pack("<q", count))
+        else:
+            active.run += 1
+        for argument, value in zip(block.arguments, passed, strict=True):
+            active.values[argument.index] = converted(value, argument.type)
+        active.block, active.ordinal = block, 0
+
+    def _operand(self, active: _Active, operand: Operand) -> Any:
+        if operand.index:
+            return converted(self._value(active, operand.index), operand.type)
+        if operand.constant is None:
+            return unassigned(operand.type, (0,) * operand.type.rank)
+        return converted(operand.constant, operand.type)
+
+    def _value(self, active: _Active, index: int) -> Any:
+        if index in active.values:
+            return active.values[index]
+        assert active.base is not None
+        value = active.values[index] = self.full.value(active.base, index, active.at)
+        return value
+
+
+def _stopped(item: Item, operands: Sequence[Any]) -> UlamError:
+    """What `reject` and `fatal_error` raise."""
+    parts = [value_text(v) if isinstance(v, int | float) else str(v) for v in operands]
+    place = item.place
+    file, line, column = ("", 0, 0) if place is None else (place.file, place.line, place.column)
+    kind = Rejection if item.name == "reject" else FatalError
+    return kind("".join(parts), "", file, line, column, ())

@@ -1,0 +1,111 @@
+"""Which values an update sets: checks of what users ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ulam.runtime.errors import ArgumentError
+from ulam.tracing.argument_values import argument_name, as_taken, checked
+from ulam.tracing.frames import Frame
+from ulam.tracing.instrument.graph import ValueType
+from ulam.tracing.nodes import ArgumentNode, ControlFlowNode, ItemNode, Node
+from ulam.tracing.overlay import Key, key_of, parameter_key
+from ulam.tracing.values import MISSING, Digest
+
+if TYPE_CHECKING:
+    from ulam.tracing.trace import Trace
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value to be set: of value number `index` at `key` of a frame of the old version."""
+
+    node: Node
+    frame: Frame
+    key: Key
+    index: int
+    old: Any
+    value: Any
+    is_op: bool = False
+
+
+def settings(
+    trace: Trace, changes: Mapping[Node, Any], arguments: Mapping[str, Any]
+) -> tuple[dict[int, Any], list[Setting]]:
+    """Arguments of the traced function, by number, and other values. Raises ArgumentError."""
+    given: dict[int, Any] = {}
+    inside: list[Setting] = []
+    for name, value in arguments.items():
+        number = _parameter(trace, name)
+        what = argument_name(trace.root.function, name)
+        given[number] = _value(what, _parameters(trace)[number].type, trace.tape.arguments[number], value)
+    if not isinstance(changes, Mapping):
+        raise ArgumentError(f"what is to change is a mapping of nodes to values, not {type(changes).__name__}")
+    for node, value in changes.items():
+        if not isinstance(node, Node):
+            raise ArgumentError(f"only nodes have values that can change, not {type(node).__name__}")
+        if node.trace is not trace:
+            raise ArgumentError(f"'{node}' is a node of another trace")
+        made = _setting(node, value)
+        if made.key[0] < 0 and node.parent is not None and node.parent.is_root:
+            if made.index - 2 in given:
+                raise ArgumentError(f"'{_parameters(trace)[made.index - 2].name}' is given twice")
+            given[made.index - 2] = made.value
+        else:
+            inside.append(made)
+    return given, inside
+
+
+def _parameters(trace: Trace) -> Any:
+    return trace.root.frame.graph.parameters
+
+
+def _parameter(trace: Trace, name: str) -> int:
+    names = [parameter.name for parameter in _parameters(trace)]
+    if name not in names:
+        close = get_close_matches(name, names, n=1)
+        known = ", ".join(names) or "none"
+        hint = f"; did you mean '{close[0]}'?" if close else f"; its arguments: {known}"
+        raise ArgumentError(f"'{trace.root.function}' has no argument '{name}'{hint}")
+    return names.index(name)
+
+
+def _setting(node: Node, value: Any) -> Setting:
+    if node.is_root:
+        raise ArgumentError("the call that was tracked cannot be set: nothing is made of its value")
+    if isinstance(node, ControlFlowNode):
+        what = "a jump" if node.value is None else "a return"
+        raise ArgumentError(f"'{node}' is {what}: it has no value of its own that could be set")
+    if isinstance(node, ArgumentNode) and node.number == 1 and node.is_parameter:
+        raise ArgumentError(f"'{node}' is the function itself: it cannot be changed")
+    type_ = node.type
+    if type_.base in ("void", "other", "function"):
+        raise ArgumentError(f"'{node}' has no value that could be set")
+    if node.frame.in_opaque:
+        raise ArgumentError(f"'{node}' is a part of what the library did: what would follow from it is not recorded")
+    old = node.value
+    if isinstance(old, Digest):
+        raise ArgumentError(
+            f"'{node}' was kept as a digest only: use TraceContext(containers=\"copy\"), or change what it is made of"
+        )
+    if old is MISSING:
+        raise ArgumentError(f"'{node}' has no value: the run did not get there, or it was not kept")
+    value = _value(f"'{node}'", type_, old, value)
+    if isinstance(node, ArgumentNode):
+        if node.is_parameter:
+            return Setting(node, node.frame, parameter_key(node.at - 2), node.at, old, value)
+        index = node.number
+    else:
+        assert isinstance(node, ItemNode)
+        index = node.item.index
+    return Setting(node, node.frame, key_of(node.frame.spot(node.at)), index, old, value, isinstance(node, ItemNode))
+
+
+def _value(what: str, type_: ValueType, old: Any, value: Any) -> Any:
+    """A value as the trace would have it. Raises ArgumentError if it has another type or other sizes."""
+    return as_taken(checked(what, type_, value, np.shape(old)), type_)

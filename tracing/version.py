@@ -1,0 +1,134 @@
+"""Versions of a trace: made of another, sharing its records (see `overlay`), or put in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ulam.runtime.errors import ArgumentError, UlamError
+from ulam.tracing.recorder import Continuation, Draws, Recorder
+from ulam.tracing.tape import Tape
+
+if TYPE_CHECKING:
+    from ulam.tracing.contexts import TraceContext
+    from ulam.tracing.trace import Trace, TraceError
+
+
+def require_updatable(trace: Trace) -> None:
+    """Raises ArgumentError for traces that are not whole, or whose program is not there."""
+    recorder = trace.tape.recorder
+    if not trace.runs:
+        raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
+    if recorder.mode != "edges" and recorder.info().dropped:
+        raise ArgumentError(
+            f"the trace is not whole: {recorder.info().dropped} nodes were not kept; give it a higher limit_bytes"
+        )
+
+
+def new_version(trace: Trace) -> Trace:
+    """A trace with the same contents, to be changed."""
+    tape = trace.tape.version()
+    tape.copied = trace.context.max_copy
+    made = trace.same_program(tape)
+    made.draws, made.continuation, made.error = trace.draws, trace.continuation, trace.error
+    made.runs, made.other_draws = dict(trace.runs), dict(trace.other_draws)
+    made.again = partial(_with_copies, made)
+    return made
+
+
+def _with_copies(version: Trace, context: TraceContext) -> Trace:
+    """The same version with all containers whole; the context that asks for that."""
+    made = version.same_program(whole_tape(version, version.tape))
+    made.context, made.draws, made.error = context, version.draws, version.error
+    return made
+
+
+@dataclass
+class State:
+    """What a trace was before an update in place."""
+
+    tape: Tape
+    draws: Draws
+    continuation: Continuation
+    error: TraceError | None
+    runs: dict[int, Any]
+    other_draws: dict[int, Draws]
+
+
+def take_over(trace: Trace, version: Trace) -> State:
+    """Makes a trace what a version of it is. Nodes stay, and have the new values; what they were is returned."""
+    state = State(trace.tape.version(), trace.draws, trace.continuation, trace.error, trace.runs, trace.other_draws)
+    _become(trace, version.tape, version)
+    return state
+
+
+def restore(trace: Trace, state: State) -> None:
+    """Takes an update in place back."""
+    _become(trace, state.tape, state)
+
+
+def _become(trace: Trace, tape: Tape, other: Trace | State) -> None:
+    from ulam.tracing.trace import TraceError, origin
+
+    trace.tape.take_over(tape)
+    trace.draws, trace.continuation, trace.error = other.draws, other.continuation, None
+    trace.runs, trace.other_draws = other.runs, other.other_draws
+    trace.users.clear()
+    trace.decided.clear()
+    trace.adjoints = None
+    trace.forget_terms()
+    if other.error is not None:
+        trace.error = TraceError(other.error.exception, None)
+        trace.error = TraceError(other.error.exception, origin(trace))
+
+
+def set_error(trace: Trace, error: UlamError | None) -> None:
+    """Of a version whose function has run again: how that ended."""
+    from ulam.tracing.trace import TraceError, origin
+
+    trace.tape.set_failed(error is not None)
+    trace.error = None
+    if error is not None:
+        trace.error = TraceError(error, None)
+        trace.error = TraceError(error, origin(trace))
+
+
+def draws_of(trace: Trace) -> Mapping[int, Draws]:
+    """What was drawn, by segment."""
+    return {number: run.draws for number, run in trace.runs.items()} | trace.other_draws
+
+
+def drop_segments(trace: Trace) -> None:
+    """Lets the records and draws go that nothing refers to any more."""
+    tape = trace.tape
+    used = tape.changes.segments
+    drawn = {taken.segment for found in tape.changes.values() for taken in found.draws.values()}
+    tape.drop_runs(used)
+    tape.segments = {number: recorder for number, recorder in tape.segments.items() if number in used}
+    trace.runs = {number: run for number, run in trace.runs.items() if number in used}
+    trace.other_draws = {number: draws for number, draws in trace.other_draws.items() if number in drawn}
+
+
+def whole_tape(trace: Trace, tape: Tape) -> Tape:
+    """A tape of the same version where large containers are whole: when it is read, its runs run once more."""
+    made = tape.version()
+    made.changes, made.arguments, made.copied = tape.changes, tape.arguments, None
+    made.segments = _Whole(trace)
+    return made
+
+
+class _Whole(dict[int, Recorder]):
+    """Runs with all containers kept, made when they are asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self._trace = trace
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __missing__(self, number: int) -> Recorder:
+        found = self[number] = self._trace.runs[number].whole(self._trace.context)
+        return found
