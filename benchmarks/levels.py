@@ -124,6 +124,7 @@ class Side(CompiledSide):
         from ulam.passes.known_data import specializing_on
         from ulam.passes.lowering_pipeline import lower, to_value_form
         from ulam.passes.pipelines import run_pipeline
+        from ulam.passes.units import UNITS
         from ulam.runtime.compiler import CompileOptions, Compiler, compiling
 
         module = Compiler(self._text, options=CompileOptions(0)).module
@@ -133,7 +134,7 @@ class Side(CompiledSide):
             run_pipeline(module, self._options.passes)
             result.pass_ms = 1e3 * (time.process_time() - start)
             result.stan_ops = stan_ops(module)
-            unit = lower(to_value_form(module), "gradient_propto", self._options.opt_level)
+            unit = lower(to_value_form(module), UNITS["gradient_propto"], self._options.opt_level)
         result.unit_ops = sum(1 for _ in unit.module.walk())
         result.compile_ms = self.compile_ms
 

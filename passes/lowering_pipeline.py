@@ -11,6 +11,7 @@ from ulam.dialects import stan
 from ulam.passes.lowering_stages import REASSOCIATING_LEVEL, lowering_passes, set_slots, slots_of
 from ulam.passes.to_loops.programs import Program, Unit, take_apart
 from ulam.passes.to_loops.units import lower_unit
+from ulam.passes.units import UnitKind
 from ulam.passes.value_form import promote_variables, split_branch_chains, structure_exits
 
 if TYPE_CHECKING:
@@ -28,16 +29,16 @@ def to_value_form(module: ModuleOp) -> Program:
     return take_apart(program)
 
 
-def lower(program: Program, name: str, opt_level: int) -> Unit:
+def lower(program: Program, kind: UnitKind, opt_level: int) -> Unit:
     """A unit of the program, ready for emission."""
-    unit = begin_unit(program, name, opt_level)
+    unit = begin_unit(program, kind, opt_level)
     finish_unit(unit, opt_level)
     return unit
 
 
-def begin_unit(program: Program, name: str, opt_level: int) -> Unit:
+def begin_unit(program: Program, kind: UnitKind, opt_level: int) -> Unit:
     """A unit as loops over scalars: what the blocks of the program that belong to it become."""
-    return lower_unit(program, name, whole_terms=opt_level < REASSOCIATING_LEVEL)
+    return lower_unit(program, kind, whole_terms=opt_level < REASSOCIATING_LEVEL)
 
 
 def finish_unit(unit: Unit, opt_level: int, between: Callable[[], None] | None = None) -> None:
@@ -46,7 +47,7 @@ def finish_unit(unit: Unit, opt_level: int, between: Callable[[], None] | None =
     `between` is called before each pass, and may end this by an exception.
     """
     set_slots(unit.module, unit.n_slots)
-    for stage in lowering_passes(unit.name, opt_level):
+    for stage in lowering_passes(unit.kind, opt_level):
         if between is not None:
             between()
         stage.apply(_CONTEXT, unit.module)

@@ -27,32 +27,31 @@ from ulam.passes.loops.stack_buffers import StackBuffers
 from ulam.passes.loops.tabulate_data import tabulate_data
 from ulam.passes.loops.tabulate_invariants import tabulate_invariants
 from ulam.passes.loops.thread_target import ThreadTarget
-from ulam.passes.pipelines import DEFAULT_UNIT, DIFFERENTIATED_UNITS, HOT_UNITS
 from ulam.passes.to_loops.programs import take_apart
 from ulam.passes.to_loops.units import lower_unit
+from ulam.passes.units import DEFAULT_UNIT, UNITS, UnitKind
 from ulam.passes.value_form.structure_exits import StructureExits
 from ulam.passes.walk import ops_within
 
-_HOISTED = (*HOT_UNITS, "constrain")
 REASSOCIATING_LEVEL = 3
 """From this level on sums may be re-associated."""
 
 
-def lowering_passes(unit: str, opt_level: int) -> list[ModulePass]:
+def lowering_passes(unit: UnitKind, opt_level: int) -> list[ModulePass]:
     """The passes that follow `convert-stan-to-loops{unit=...}`, in order."""
     reassociate = opt_level >= REASSOCIATING_LEVEL
     passes: list[ModulePass] = [Simplify()]
-    if unit.startswith(_HOISTED):
+    if unit.has_bind:
         passes.append(HoistData())
-    if unit.startswith(HOT_UNITS):
+    if unit.hot:
         passes += [LightenLoops(), FuseLoops(before_reverse_mode=True, reassociate=reassociate)]
-    passes += [ReverseModePass(), CountProfileEntries()] if unit.startswith("gradient") else [ReverseModePass()]
-    if unit.startswith(DIFFERENTIATED_UNITS):
+    passes += [ReverseModePass(), CountProfileEntries()] if unit.counts_entries else [ReverseModePass()]
+    if unit.gradient:
         passes += [cse.CommonSubexpressionElimination(), FuseLoops(reassociate=reassociate)]
     passes += [ThreadTarget(reassociate), dce.DeadOpElimination()]
-    if unit.startswith("hessian_vector"):
+    if unit.hessian:
         passes += [ForwardModePass(), Simplify()]
-    if unit.startswith(DIFFERENTIATED_UNITS):
+    if unit.gradient:
         passes.append(SplitScatters())
     return [
         *passes,
@@ -87,12 +86,16 @@ class ConvertStanToLoops(ModulePass):
 
     name = "convert-stan-to-loops"
 
-    unit: str = DEFAULT_UNIT
+    unit: str = DEFAULT_UNIT.name
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise ValueError(f"unit must be one of {', '.join(UNITS)}, found '{self.unit}'")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in [o for o in op.body.block.ops if isinstance(o, stan.ProgramOp)]:
             self._require_value_form(program)
-            unit = lower_unit(take_apart(program), self.unit)
+            unit = lower_unit(take_apart(program), UNITS[self.unit])
             program.detach()
             for function in list(unit.module.body.block.ops):
                 function.detach()

@@ -19,27 +19,6 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
-# What a program is lowered to, one at a time: `convert-stan-to-loops{unit=...}`, see `to_loops.units`.
-UNITS = (
-    "setup",
-    "value_propto",
-    "value_full",
-    "gradient_propto",
-    "gradient_full",
-    "hessian_vector_propto",
-    "hessian_vector_full",
-    "constrain",
-    "unconstrain",
-    "locate",
-    "locate_constrain",
-)
-# Made of the program as it was written, whatever the level: they tell which error comes first.
-LOCATING_UNITS = ("locate", "locate_constrain")
-DEFAULT_UNIT = "gradient_propto"
-# How the names of units begin: of those with a reverse sweep, and of those that are evaluated many times.
-DIFFERENTIATED_UNITS = ("gradient", "hessian_vector")
-HOT_UNITS = ("value", *DIFFERENTIATED_UNITS)
-
 # Name of the pass: module and class.
 PASSES: dict[str, str] = {
     "loop-vectorization": "ulam.passes.optimize.loop_vectorization:LoopVectorization",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulam.emit.jit import host
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
-from ulam.passes.pipelines import LOCATING_UNITS
+from ulam.passes.units import UNITS
 from ulam.runtime.native import exact_blocks, library
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class CachedCompiler:
                 "passes": self._options.passes,
                 "lines": self._options.lines,
                 "exact_blocks": exact_blocks(),
-                "data": self._known.digest if self._known is not None and unit not in LOCATING_UNITS else None,
+                "data": self._known.digest if self._known is not None and not UNITS[unit].locating else None,
             },
             versions={**_versions(), "abi": str(library().ulam_abi())},
             cpu=machine.cpu,

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ulam.passes.pipelines import HOT_UNITS, LOCATING_UNITS, PROFILING, level_pipeline
+from ulam.passes.pipelines import PROFILING, level_pipeline
+from ulam.passes.units import UNITS, UnitKind
 from ulam.runtime.interrupts import checkpoint
 
 if TYPE_CHECKING:
@@ -148,22 +149,22 @@ class Compiler:
     def compiled(self, name: str) -> CompiledUnit:
         """A unit, compiled when it is first asked for."""
         if (found := self._units.get(name)) is None:
-            found = self._units[name] = self._compile(name)
+            found = self._units[name] = self._compile(UNITS[name])
         return found
 
     def llvm_text(self, name: str) -> str:
         """The LLVM IR of a unit, before LLVM's own passes."""
-        return self._lower(name)[0]
+        return self._lower(UNITS[name])[0]
 
-    def _lower(self, name: str) -> tuple[str, list[dict[str, Any]], int]:
-        if name in LOCATING_UNITS and self._as_written is not self:
-            return self._as_written._lower(name)
+    def _lower(self, kind: UnitKind) -> tuple[str, list[dict[str, Any]], int]:
+        if kind.locating and self._as_written is not self:
+            return self._as_written._lower(kind)
         with compiling():
             from ulam.passes.lowering_pipeline import begin_unit
 
             program = self.program
             with self._with_source():
-                return self._emit(begin_unit(program, name, self.options.opt_level))
+                return self._emit(begin_unit(program, kind, self.options.opt_level))
 
     def _emit(self, unit: Unit) -> tuple[str, list[dict[str, Any]], int]:
         """LLVM IR, sites and number of bound slots of a unit that has begun to be lowered."""
@@ -179,7 +180,7 @@ class Compiler:
             self.options.opt_level,
             host().fused,
             lines=self.options.lines,
-            unit=unit.name,
+            unit=unit.kind.name,
             exact_blocks=exact_blocks(),
         )
         text = emit_module(unit.module, options)
@@ -195,12 +196,11 @@ class Compiler:
                 site["message"] += f", in `{indexed}`"
         return site
 
-    def _compile(self, name: str) -> CompiledUnit:
+    def _compile(self, kind: UnitKind) -> CompiledUnit:
         from ulam.emit import jit
 
-        text, sites, n_slots = self._lower(name)
-        hot = name.startswith(HOT_UNITS)
-        return CompiledUnit(jit.compile_object(text, jit.HOT if hot else jit.ONCE, checkpoint), sites, n_slots)
+        text, sites, n_slots = self._lower(kind)
+        return CompiledUnit(jit.compile_object(text, jit.HOT if kind.hot else jit.ONCE, checkpoint), sites, n_slots)
 
 
 RECURSION_LIMIT = 20_000

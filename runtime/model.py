@@ -11,13 +11,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ulam.passes.units import density_unit
 from ulam.runtime.arguments import FloatArray, optimization_level, profiling, random_seed, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values, read_data
@@ -45,6 +46,20 @@ if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
     from ulam.runtime.profiling.profiler import Profiler
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a model is made of: all that makes it again, in another process, too. Fields are only added at the end."""
+
+    text: str
+    filename: str
+    values: Values
+    seed: int
+    capture_stan_prints: bool
+    options: CompileOptions
+    cache: bool
+    profile_events: int = 0
 
 
 class StanModel(SecondOrderModel, TrackedModel):
@@ -84,36 +99,28 @@ class StanModel(SecondOrderModel, TrackedModel):
             paths = tuple(os.fspath(path) for path in include_paths)
             random_seed(seed)
             options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(profile), lines=lines)
-            self._setup(text, filename, read_data(data), seed, capture_stan_prints, options, cache, profile_events)
+            values = read_data(data)
+            self._setup(Recipe(text, filename, values, seed, capture_stan_prints, options, cache, profile_events))
 
         stoppable(setup, time_limit)
 
-    def _setup(
-        self,
-        text: str,
-        filename: str,
-        values: Values,
-        seed: int,
-        capture_stan_prints: bool,
-        options: CompileOptions,
-        cache: bool,
-        profile_events: int = 0,
-    ) -> None:
+    def _setup(self, recipe: Recipe) -> None:
+        text, values, seed, options = recipe.text, recipe.values, recipe.seed, recipe.options
         self.seed = seed
-        self._capture = capture_stan_prints
-        compiler = _compiler(text, filename, options, cache)
+        self._capture = recipe.capture_stan_prints
+        compiler = _compiler(text, recipe.filename, options, recipe.cache)
         compiler.inspect = partial(check_declared, values=values)
         # NumPy's generators take a fifth of the time of a cached start: only for a program that may draw.
         rng = Rng(seed) if "_rng" in text or "#include" in text else None
-        self._program = BoundProgram(compiler, values, rng, self._show, profile_events=profile_events)
+        self._program = BoundProgram(compiler, values, rng, self._show, profile_events=recipe.profile_events)
         self._profiler = self._program.profiler
         if self._profiler is not None:
-            self._profiler.sources[filename] = text
+            self._profiler.sources[recipe.filename] = text
         if options.wants_data:
             compiler.specialize(self._program.known_data())
         declared = {variable.name.partition(":")[0] for variable in self._program.of_block("data")}
         kept = Values(values.name, {k: v for k, v in values.values.items() if k in declared}, values.is_json)
-        self._recipe = (text, filename, kept, seed, capture_stan_prints, options, cache, profile_events)
+        self._recipe = replace(recipe, values=kept)
         self._parameters = self._program.of_block("parameters")
         self._size = sum(math.prod(variable.unconstrained_dims) for variable in self._parameters)
         self._shape = (self._size,)
@@ -121,37 +128,36 @@ class StanModel(SecondOrderModel, TrackedModel):
         self._values: dict[bool, Unit] = {}
         self._gradients: dict[bool, Unit] = {}
         self._hessians: dict[bool, Unit] = {}
-        self._units = {"value": self._values, "gradient": self._gradients, "hessian_vector": self._hessians}
+        self._densities = (self._values, self._gradients, self._hessians)
         self._outputs: dict[tuple[bool, bool], tuple[int, npt.NDArray[np.intp] | None]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore, self._recipe)
+        return _restore, tuple(getattr(self._recipe, field.name) for field in fields(Recipe))
 
     def __repr__(self) -> str:
-        return f"StanModel({self._recipe[1]!r}, {self._size} unconstrained parameters, seed={self.seed})"
+        return f"StanModel({self._recipe.filename!r}, {self._size} unconstrained parameters, seed={self.seed})"
 
     @property
     def source(self) -> tuple[str, str]:
         """The program's text and file name."""
-        return self._recipe[0], self._recipe[1]
+        return self._recipe.text, self._recipe.filename
 
     @property
     def options(self) -> CompileOptions:
         """How the program is compiled."""
-        return self._recipe[5]
+        return self._recipe.options
 
     @property
     def has_lines(self) -> bool:
         """Whether the compiled code has a line table."""
-        return self._recipe[5].lines
+        return self._recipe.options.lines
 
     @cached_property
     def as_written(self) -> StanModel:
         """The same model compiled at level 0: no pass changes the program."""
-        text, filename, values, seed, capture, options, cache, events = self._recipe
-        if options.opt_level == 0:
+        if self.options.opt_level == 0:
             return self
-        return _restore(text, filename, values, seed, capture, replace(options, opt_level=0), cache, events)
+        return _made(replace(self._recipe, options=replace(self.options, opt_level=0)))
 
     def loaded_units(self) -> list[Unit]:
         """The units of the program that are in the process by now."""
@@ -167,7 +173,7 @@ class StanModel(SecondOrderModel, TrackedModel):
         """Versions and options that the model was compiled with."""
         from ulam.runtime.versions import version_lines
 
-        level = self._recipe[5].opt_level
+        level = self._recipe.options.opt_level
         return "\n".join([*version_lines(), f"Optimization level: {level}"]) + "\n"
 
     def param_num(self, *, include_tp: bool = False, include_gq: bool = False) -> int:
@@ -234,7 +240,7 @@ class StanModel(SecondOrderModel, TrackedModel):
         unit = self._values.get(propto)
         if unit is None:  # compiling and the run are one call: what stops the one also stops the other
             again = partial(StanModel.log_density, self, theta_unc, propto=bool(propto), jacobian=jacobian)
-            return stoppable(lambda: self._density_unit("value", propto, theta_unc, jacobian) and again())
+            return stoppable(lambda: self._density_unit(0, propto, theta_unc, jacobian) and again())
         space = self._take()
         try:
             self._fill(space, theta_unc)
@@ -265,7 +271,7 @@ class StanModel(SecondOrderModel, TrackedModel):
         if unit is None:
             options = {"propto": bool(propto), "jacobian": jacobian, "out": out}
             again = partial(StanModel.log_density_gradient, self, theta_unc, **options)
-            return stoppable(lambda: self._density_unit("gradient", propto, theta_unc, jacobian) and again())
+            return stoppable(lambda: self._density_unit(1, propto, theta_unc, jacobian) and again())
         target = None if out is None else writable(out, self._shape)
         space = self._take()
         try:
@@ -293,7 +299,7 @@ class StanModel(SecondOrderModel, TrackedModel):
         unit = self._gradients.get(propto)
         if unit is None:
             again = partial(self.time_gradients, theta_unc, count, propto=bool(propto), jacobian=jacobian)
-            return stoppable(lambda: self._density_unit("gradient", propto, theta_unc, jacobian) and again())
+            return stoppable(lambda: self._density_unit(1, propto, theta_unc, jacobian) and again())
         space = self._take()
         try:
             self._fill(space, theta_unc)
@@ -498,9 +504,11 @@ class StanModel(SecondOrderModel, TrackedModel):
 
     # ------------------------------------------------------------ calls
 
-    def _density_unit(self, kind: str, propto: bool, theta: FloatArray, jacobian: bool) -> Unit:
-        """The unit, for this and all later calls; if its `bind` failed, raises what this evaluation would have."""
-        unit = self._program.unit(f"{kind}_{'propto' if propto else 'full'}")
+    def _density_unit(self, order: int, propto: bool, theta: FloatArray, jacobian: bool) -> Unit:
+        """The unit with derivatives up to `order`, for this and all later calls; if its `bind` failed, raises what
+        this evaluation would have.
+        """
+        unit = self._program.unit(density_unit(order, propto).name)
         if unit.failure is not None:
             space = self._take()
             try:
@@ -508,7 +516,7 @@ class StanModel(SecondOrderModel, TrackedModel):
                 raise self._density_error(unit, unit.failure, space, jacobian)
             finally:
                 self._idle.append(space)
-        self._units[kind][bool(propto)] = unit
+        self._densities[order][bool(propto)] = unit
         return unit
 
     def _take(self) -> Workspace:
@@ -546,7 +554,12 @@ def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) ->
     return Compiler(text, filename, options)
 
 
-def _restore(*recipe: Any) -> StanModel:
+def _made(recipe: Recipe) -> StanModel:
     model = StanModel.__new__(StanModel)
-    model._setup(*recipe)  # pyright: ignore[reportPrivateUsage]
+    model._setup(recipe)  # pyright: ignore[reportPrivateUsage]
     return model
+
+
+def _restore(*values: Any) -> StanModel:
+    """A model from a pickle, which has the fields of its recipe one after the other."""
+    return _made(Recipe(*values))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ulam.passes.known_data import KnownData
-from ulam.passes.pipelines import HOT_UNITS, UNITS
+from ulam.passes.units import UNITS
 from ulam.runtime.compile_notice import compile_notice
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size, warn_of_unused
 from ulam.runtime.errors import (
@@ -38,9 +38,6 @@ from ulam.runtime.memory import check_memory
 from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
 from ulam.runtime.profiling.profiler import Profiler, Region
-
-# Units that have a `bind` entry; `setup` has `prepare` instead, the others need nothing computed beforehand.
-UNITS_WITH_BIND = frozenset(unit for unit in UNITS if unit.startswith(HOT_UNITS) or unit == "constrain")
 
 LINE_TABLE = b".debug_line"
 """The name of a section that object code with debug information has."""
@@ -198,7 +195,7 @@ class Unit:
         self.loaded = loaded
         self.data = data
         self.sites = sites
-        self.entry = 0 if name == "setup" else loaded.address("evaluate")
+        self.entry = loaded.address("evaluate") if UNITS[name].is_bound else 0
         self.bound = data.address
         self.failure: Failure | None = None
         self.profiler = profiler
@@ -306,7 +303,7 @@ class BoundProgram:
             # Each unit has a table of its own: slots beyond those of data may mean something else in each.
             memmove(data.address, base.address, 8 * min(data.slots, base.slots))
         unit = Unit(name, loaded, data, [Site.from_metadata(entry) for entry in compiled.sites], self.profiler)
-        if name in UNITS_WITH_BIND:
+        if UNITS[name].has_bind:
             with self._contexts.context() as context:
                 status = context.run_bind(loaded.address("bind"), data)
                 self._print(context)

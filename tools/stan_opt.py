@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
-from ulam.passes.pipelines import DEFAULT_UNIT, UNITS
+from ulam.passes.units import DEFAULT_UNIT, UNITS, UnitKind
 from ulam.runtime import terminal
 from ulam.runtime.errors import Interrupted
 from ulam.runtime.named_text import NamedText
@@ -465,7 +465,7 @@ def _mlir_text(module: ModuleOp, arguments: argparse.Namespace) -> str:
 def _printed(run: Run, module: ModuleOp) -> str:
     arguments = run.arguments
     if arguments.target == "mlir":
-        lowered = module if arguments.unit is None else _lowered(module, arguments.unit, _level(arguments))
+        lowered = module if arguments.unit is None else _lowered(module, UNITS[arguments.unit], _level(arguments))
         return _mlir_text(lowered, arguments)
     if arguments.target == "stan":
         from ulam.emit.stan_text import print_module
@@ -515,15 +515,14 @@ def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> s
     from ulam.emit.llvm_module import emit_module
     from ulam.emit.llvm_text import EmitOptions
 
-    lowered = _lowered(module, arguments.unit or DEFAULT_UNIT, level)
-    options = EmitOptions(
-        opt_level=level, fused=host().fused, lines=arguments.locations, unit=arguments.unit or DEFAULT_UNIT
-    )
+    unit = UNITS[arguments.unit or DEFAULT_UNIT.name]
+    lowered = _lowered(module, unit, level)
+    options = EmitOptions(opt_level=level, fused=host().fused, lines=arguments.locations, unit=unit.name)
     llvm = emit_module(lowered, options)
     return llvm if arguments.target == "llvm" else compile_assembly(llvm)
 
 
-def _lowered(module: ModuleOp, unit: str, level: int) -> ModuleOp:
+def _lowered(module: ModuleOp, unit: UnitKind, level: int) -> ModuleOp:
     """A module of functions: the module itself, or what a unit of its `stan.program` becomes."""
     if not any(op.name == "stan.program" for op in module.body.block.ops):
         return module

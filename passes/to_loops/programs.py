@@ -18,6 +18,7 @@ from ulam.passes.to_loops.lowering import ProfileKey, Site, profile_key
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.shapes import refuse_arrays_of_tuples, size_count
 from ulam.passes.to_loops.values import element_type, rank_of
+from ulam.passes.units import UnitKind
 from ulam.passes.walk import ops_within
 
 _BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
@@ -91,7 +92,7 @@ class Program:
 class Unit:
     """A lowered unit: the module, its site table, and how many bound slots it needs."""
 
-    name: str
+    kind: UnitKind
     module: ModuleOp
     sites: list[Site]
     n_slots: int

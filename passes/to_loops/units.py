@@ -1,9 +1,7 @@
 """From a `stan.program` in value form to the functions of one unit of a compiled program.
 
-Units: `setup` (sizes, data checks, transformed data), `value_propto`, `value_full`, `gradient_propto`,
-`gradient_full`, `hessian_vector_propto`, `hessian_vector_full`, `constrain`, `unconstrain`, `locate` (the log density
-with every check where the program has it) and `locate_constrain` (`constrain` again): made of the program as it was
-written, they tell which error comes first. Each is a module of its own, compiled when it is first needed.
+`units.UNITS` has them: `setup` (sizes, data checks, transformed data), log densities without and with derivatives,
+`constrain` and `unconstrain`; `locate` and `locate_constrain` have every check where the program has it.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from ulam.dialects import ad, rt, stan
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, INT_MAX, MOST_SIZE, Builder
 from ulam.passes.loops.thread_target import target_as_value
-from ulam.passes.pipelines import DIFFERENTIATED_UNITS, LOCATING_UNITS
 from ulam.passes.to_loops import callbacks, indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (registers handlers)
 from ulam.passes.to_loops.int_ranges import int_ranges
@@ -51,6 +48,7 @@ from ulam.passes.to_loops.values import (
     total,
     write,
 )
+from ulam.passes.units import UnitKind
 
 # ---------------------------------------------------------------- one function
 
@@ -296,44 +294,39 @@ def _in_data_block(op: Operation) -> bool:
 # ---------------------------------------------------------------- units
 
 
-def lower_unit(program: Program, name: str, *, whole_terms: bool = False) -> Unit:
+_WRITERS: dict[str, Callable[[Program, list[Site], UnitKind], list[func.FuncOp]]] = {
+    "setup": lambda program, sites, kind: [_data_dims(program, sites), _prepare(program, sites)],
+    "density": lambda program, sites, kind: [_log_density(program, sites, kind)],
+    "constrain": lambda program, sites, kind: [_constrain(program, sites)],
+    "unconstrain": lambda program, sites, kind: [_unconstrain(program, sites)],
+}
+
+
+def lower_unit(program: Program, kind: UnitKind, *, whole_terms: bool = False) -> Unit:
     """The functions of a unit, before differentiation and hoisting. `whole_terms`: see `target_terms`."""
     sites: list[Site] = []
-    profiled = name not in LOCATING_UNITS and not name.startswith("hessian_vector")
     outlined = Outlined(program.functions, whole_terms)
-    program = replace(program, outlined=outlined, profiled=profiled, is_bound=name != "setup")
-    if name == "setup":
-        functions = [_data_dims(program, sites), _prepare(program, sites)]
-    elif name in ("constrain", "locate_constrain"):
-        functions = [_constrain(program, sites)]
-    elif name == "unconstrain":
-        functions = [_unconstrain(program, sites)]
-    elif name == "locate":
-        functions = [log_density(program, sites, propto=False, precise=True, differentiated=True)]
-    else:
-        gradient = name.startswith(DIFFERENTIATED_UNITS)
-        functions = [log_density(program, sites, propto=name.endswith("_propto"), differentiated=gradient)]
+    program = replace(program, outlined=outlined, profiled=kind.profiled, is_bound=kind.is_bound)
+    functions = _WRITERS[kind.computes](program, sites, kind)
     module = ModuleOp([*functions, *program.outlined.written])
     target_as_value(module)
-    if name.startswith(DIFFERENTIATED_UNITS):
+    if kind.gradient:
         module.body.block.add_op(ad.GradientOp.create(properties={"function": SymbolRefAttr("evaluate")}))
-    if name.startswith("hessian_vector"):
+    if kind.hessian:
         module.body.block.add_op(ad.HessianVectorOp.create(properties={"function": SymbolRefAttr("evaluate")}))
-    return Unit(name, module, sites, program.n_slots)
+    return Unit(kind, module, sites, program.n_slots)
 
 
-def log_density(
-    program: Program, sites: list[Site], *, propto: bool, precise: bool = False, differentiated: bool = False
-) -> func.FuncOp:
+def _log_density(program: Program, sites: list[Site], kind: UnitKind) -> func.FuncOp:
     """`evaluate(theta, jacobian) -> log density`, with `ad.target_add` for what goes into the target.
 
     The result is a placeholder that `thread-target` replaces by the target.
     """
     writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, i32))
     low = writer.low
-    low.propto = propto
-    low.precise = precise
-    low.differentiated = differentiated
+    low.propto = kind.propto
+    low.precise = kind.locating
+    low.differentiated = kind.gradient or kind.locating
     theta, jacobian = writer.block.args
     low.jacobian = writer.builder.truth(jacobian)
     writer.parameters_block(writer.independent(theta))

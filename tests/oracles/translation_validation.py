@@ -39,6 +39,7 @@ from ulam.passes import verify_dominance
 from ulam.passes.known_data import specializing_on
 from ulam.passes.pipelines import LEVELS, PASSES, level_pipeline, parse_pipeline, pass_class
 from ulam.passes.to_loops.programs import Unit
+from ulam.passes.units import UnitKind
 from ulam.runtime import model as runtime_model
 from ulam.runtime.compiler import CompiledUnit, CompileOptions, Compiler, compiling
 from ulam.runtime.data import read_data
@@ -226,13 +227,13 @@ class _Build(Compiler):
     def _as_written(self) -> Compiler:
         return self._subject.unoptimised
 
-    def _compile(self, name: str) -> CompiledUnit:
-        text, sites, n_slots = self._lower(name)
+    def _compile(self, kind: UnitKind) -> CompiledUnit:
+        text, sites, n_slots = self._lower(kind)
         return CompiledUnit(self._subject.code(text), sites, n_slots)
 
     def _emit(self, unit: Unit) -> Lowered:
         """Equal units are lowered once: most passes leave most units of a program as they are."""
-        known = self._subject.units.setdefault((unit.name, self.options.opt_level), [])
+        known = self._subject.units.setdefault((unit.kind.name, self.options.opt_level), [])
         for before, lowered in known:
             same = before.n_slots == unit.n_slots and before.sites == unit.sites
             if same and same_module(before.module, unit.module):
@@ -326,8 +327,9 @@ class Subject:
 
     def _load(self, build: Compiler, data: Mapping[str, Any]) -> StanModel:
         with patch.object(runtime_model, "_compiler", lambda *_: build):
-            recipe = (self.text, self.filename, read_data(dict(data)), self.seed, True, build.options, False)
-            return runtime_model._restore(*recipe)  # pyright: ignore[reportPrivateUsage]
+            values = read_data(dict(data))
+            recipe = runtime_model.Recipe(self.text, self.filename, values, self.seed, True, build.options, False)
+            return runtime_model._made(recipe)  # pyright: ignore[reportPrivateUsage]
 
     def observe(
         self, build: Compiler, units: Sequence[str], data: Mapping[str, Any] | None = None, perturb: int = 0

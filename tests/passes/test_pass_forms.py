@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ulam.passes.errors import NotSupportedError, WrongFormError
 from ulam.passes.lowering_pipeline import begin_unit, finish_unit
 from ulam.passes.pipelines import PASSES, parse_pipeline
+from ulam.passes.units import UNITS
 from ulam.runtime.compiler import CompileOptions, Compiler
 
 PROGRAM = """functions {
@@ -46,7 +47,7 @@ def module_in(form: str) -> ModuleOp:
     compiler = Compiler(PROGRAM, options=CompileOptions(0))
     if form == "variables":
         return compiler.module
-    unit = begin_unit(compiler.program, "gradient_propto", 0)
+    unit = begin_unit(compiler.program, UNITS["gradient_propto"], 0)
     if form == "lowered":
         finish_unit(unit, 0)
     return unit.module

@@ -19,6 +19,7 @@ import ulam
 from ulam.dialects import rt
 from ulam.passes.loops.effects import viewed
 from ulam.passes.lowering_pipeline import begin_unit, finish_unit
+from ulam.passes.units import UNITS
 from ulam.runtime.compiler import CompileOptions, Compiler
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -39,7 +40,7 @@ model {
 
 def lowered(text: str) -> list[Operation]:
     """All ops of the unit of a program that computes gradients, after all passes of level 0."""
-    unit = begin_unit(Compiler(text, options=CompileOptions(0)).program, "gradient_propto", 0)
+    unit = begin_unit(Compiler(text, options=CompileOptions(0)).program, UNITS["gradient_propto"], 0)
     finish_unit(unit, 0)
     return list(unit.module.walk())
 

@@ -105,7 +105,7 @@ def test_loops() -> None:
 
 
 def profiled_text(model: StanModel) -> str:
-    return model._recipe[0]  # pyright: ignore[reportPrivateUsage]
+    return model.source[0]
 
 
 def test_nesting() -> None:

@@ -58,6 +58,7 @@ from ulam.passes.to_loops.values import (
     total,
     write,
 )
+from ulam.passes.units import TRACE
 from ulam.tracing.instrument.control_flow import value_type
 from ulam.tracing.instrument.graph import ValueType
 
@@ -318,7 +319,7 @@ class _Lowering:
         for request in requests:
             module.body.block.add_op(request)
         set_slots(module, 0)
-        for stage in lowering_passes("trace", 0):
+        for stage in lowering_passes(TRACE, 0):
             stage.apply(Context(), module)
         return module
 

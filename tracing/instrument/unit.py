@@ -37,6 +37,7 @@ from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.programs import Program, take_apart
 from ulam.passes.to_loops.units import FunctionWriter
 from ulam.passes.to_loops.values import Value, buffer_type, element_type, in_buffer, rank_of
+from ulam.passes.units import TRACE
 from ulam.passes.value_form import promote_variables, structure_exits
 from ulam.passes.variable_form import write_out_literals
 from ulam.tracing.instrument import lower_trace  # noqa: F401  (registers handlers)
@@ -324,7 +325,7 @@ class Clones:
         module = ModuleOp([evaluate, *program.outlined.written])
         target_as_value(module)
         set_slots(module, slots)
-        for stage in lowering_passes("trace", 0):
+        for stage in lowering_passes(TRACE, 0):
             stage.apply(Context(), module)
         graphs = {symbol: traced.graph for symbol, traced in self.traced.items()}
         graphs[ROOT].stub = self.stub
