@@ -8,7 +8,9 @@ adjoints, the *tangent* of a value is its derivative along a direction.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, SymbolRefAttr, UnitAttr, f64, i1, i64
+from typing import ClassVar
+
+from xdsl.dialects.builtin import SymbolRefAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Dialect
 from xdsl.irdl import (
     irdl_op_definition,
@@ -21,7 +23,7 @@ from xdsl.irdl import (
 )
 
 from ulam.dialects.plain_operation import PlainOperation
-from ulam.dialects.rt import BufferType, expect_element
+from ulam.dialects.rt import NUMBER, BufferType, buffer_of, element
 
 
 @irdl_op_definition
@@ -32,6 +34,7 @@ class GradientOp(PlainOperation):
 
     name = "ad.gradient"
     function = prop_def(SymbolRefAttr)
+    assembly_format = "$function attr-dict"
 
 
 @irdl_op_definition
@@ -42,6 +45,7 @@ class HessianVectorOp(PlainOperation):
 
     name = "ad.hessian_vector"
     function = prop_def(SymbolRefAttr)
+    assembly_format = "$function attr-dict"
 
 
 @irdl_op_definition
@@ -49,8 +53,9 @@ class IndependentOp(PlainOperation):
     """Declares the first `count` elements of `buffer` as the independent variables: what the gradient is taken of."""
 
     name = "ad.independent"
-    buffer = operand_def(BufferType)
+    buffer = operand_def(BufferType(f64))
     count = operand_def(i64)
+    assembly_format = "$buffer `,` $count attr-dict"
 
 
 @irdl_op_definition
@@ -62,6 +67,7 @@ class TargetAddOp(PlainOperation):
 
     name = "ad.target_add"
     value = operand_def(f64)
+    assembly_format = "$value attr-dict"
 
 
 @irdl_op_definition
@@ -70,6 +76,7 @@ class TargetOp(PlainOperation):
 
     name = "ad.target"
     res = result_def(f64)
+    assembly_format = "attr-dict"
 
 
 @irdl_op_definition
@@ -80,9 +87,10 @@ class AccumulateOp(PlainOperation):
     """
 
     name = "ad.accumulate"
-    buffer = operand_def(BufferType)
+    buffer = operand_def(BufferType(f64))
     index = operand_def(i64)
     value = operand_def(f64)
+    assembly_format = "$buffer `[` $index `]` `,` $value attr-dict"
 
 
 @irdl_op_definition
@@ -90,9 +98,10 @@ class TakeOp(PlainOperation):
     """Reads `buffer[index]` and clears it: the adjoint of an element that is overwritten."""
 
     name = "ad.take"
-    buffer = operand_def(BufferType)
+    buffer = operand_def(BufferType(f64))
     index = operand_def(i64)
     res = result_def(f64)
+    assembly_format = "$buffer `[` $index `]` attr-dict"
 
 
 @irdl_op_definition
@@ -100,12 +109,11 @@ class KeepOp(PlainOperation):
     """Keeps `value` of iteration `index` for the reverse sweep, in an array sized by the trip count."""
 
     name = "ad.keep"
-    array = operand_def(BufferType)
+    T: ClassVar = element()
+    array = operand_def(buffer_of(T))
     index = operand_def(i64)
-    value = operand_def()
-
-    def verify_(self) -> None:
-        expect_element(self.array.type, self.value.type)
+    value = operand_def(T)
+    assembly_format = "$array `[` $index `]` `,` $value attr-dict `:` type($value)"
 
 
 @irdl_op_definition
@@ -113,12 +121,11 @@ class KeptOp(PlainOperation):
     """What `ad.keep` kept for iteration `index`."""
 
     name = "ad.kept"
-    array = operand_def(BufferType)
+    T: ClassVar = element()
+    array = operand_def(buffer_of(T))
     index = operand_def(i64)
-    res = result_def()
-
-    def verify_(self) -> None:
-        expect_element(self.array.type, self.res.type)
+    res = result_def(T)
+    assembly_format = "$array `[` $index `]` attr-dict `:` type($res)"
 
 
 @irdl_op_definition
@@ -129,9 +136,10 @@ class PushOp(PlainOperation):
     """
 
     name = "ad.push"
-    previous = operand_def(BufferType)
+    previous = operand_def(BufferType(f64))
     values = var_operand_def()
-    res = result_def(BufferType)
+    res = result_def(BufferType(f64))
+    assembly_format = "$previous (`,` $values^ `:` type($values))? attr-dict"
 
 
 @irdl_op_definition
@@ -139,8 +147,9 @@ class PopOp(PlainOperation):
     """Reads the record `record`; results: the record below it, then the values."""
 
     name = "ad.pop"
-    record = operand_def(BufferType)
+    record = operand_def(BufferType(f64))
     res = var_result_def()
+    assembly_format = "$record attr-dict `:` type($res)"
 
 
 @irdl_op_definition
@@ -154,11 +163,12 @@ class ProfileBeginOp(PlainOperation):
     """
 
     name = "ad.profile_begin"
-    region = prop_def(IntegerAttr)
-    named = prop_def(IntegerAttr)
+    region = prop_def(NUMBER)
+    named = prop_def(NUMBER)
     gradient = opt_prop_def(UnitAttr)
     reverse = opt_prop_def(UnitAttr)
     res = result_def(i1)
+    assembly_format = "$region `named` $named (`gradient` $gradient^)? (`reverse` $reverse^)? attr-dict"
 
 
 @irdl_op_definition
@@ -167,10 +177,11 @@ class ProfileEndOp(PlainOperation):
 
     name = "ad.profile_end"
     begin = operand_def(i1)
-    region = prop_def(IntegerAttr)
-    named = prop_def(IntegerAttr)
+    region = prop_def(NUMBER)
+    named = prop_def(NUMBER)
     gradient = opt_prop_def(UnitAttr)
     reverse = opt_prop_def(UnitAttr)
+    assembly_format = "$begin `,` $region `named` $named (`gradient` $gradient^)? (`reverse` $reverse^)? attr-dict"
 
 
 @irdl_op_definition
@@ -180,6 +191,7 @@ class ProfileEntriesOp(PlainOperation):
     name = "ad.profile_entries"
     kept = operand_def(i64)
     others = operand_def(i64)
+    assembly_format = "$kept `,` $others attr-dict"
 
 
 AD = Dialect(

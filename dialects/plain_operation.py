@@ -2,18 +2,64 @@
 
 xDSL's base class is an ABC, whose `isinstance` runs in Python, as its hash by identity does. Passes ask for both all
 the time. No class is ever registered as a virtual subclass of an op.
+
+An op's `assembly_format` is as in xDSL, but read when the op is first parsed or printed: compiling a model does
+neither.
 """
 
+from __future__ import annotations
+
 from abc import ABCMeta
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from xdsl.irdl import IRDLOperation
+
+if TYPE_CHECKING:
+    from xdsl.irdl.declarative_assembly_format import FormatProgram
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
+
+_FORMATS: dict[str, str] = {}
+"""Name of an op → its assembly format."""
 
 
 class _PlainInstances(ABCMeta):
     __instancecheck__ = type.__instancecheck__
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _PlainInstances:
+        if (form := namespace.pop("assembly_format", None)) is not None:
+            _FORMATS[namespace["name"]] = form
+            namespace |= {"parse": classmethod(_parse), "print": _print}
+        return super().__new__(cls, name, bases, namespace)
 
 
 class PlainOperation(IRDLOperation, metaclass=_PlainInstances):
     """See above."""
 
     __hash__ = object.__hash__
+
+
+def _parse(cls: type[PlainOperation], parser: Parser) -> PlainOperation:
+    return _program(cls).parse(parser, cls)
+
+
+def _print(op: PlainOperation, printer: Printer) -> None:
+    _program(type(op)).print(printer, op)
+
+
+def assembly_format(op: type[PlainOperation]) -> str | None:
+    """How an op is written, as xDSL's declarative formats say it; None where the class has methods for it."""
+    return _FORMATS.get(op.name)
+
+
+@cache
+def _program(op: type[PlainOperation]) -> FormatProgram:
+    from dataclasses import replace
+
+    from xdsl.irdl.declarative_assembly_format import FormatProgram
+
+    from ulam.dialects.assembly import DIRECTIVES
+
+    definition = replace(op.get_irdl_definition(), custom_directives=DIRECTIVES)
+    return FormatProgram.from_str(_FORMATS[op.name], definition)

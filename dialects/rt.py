@@ -8,11 +8,15 @@ Every function implicitly has the context (arena, error slot, random numbers, pr
 from __future__ import annotations
 
 from math import isfinite
-from typing import cast
+from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, UnitAttr, i1, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, UnitAttr, i1, i8, i64
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
+    AnyAttr,
+    ParamAttrConstraint,
+    VarConstraint,
+    eq,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -44,6 +48,20 @@ class MarkType(ParametrizedAttribute, TypeAttribute):
     name = "rt.mark"
 
 
+NUMBER = IntegerAttr.constr(eq(i64))
+"""A number of a site, a slot, ...: written without its type."""
+
+
+def element() -> VarConstraint:
+    """The type of an element; with `buffer_of`, what says that two types of an op belong together."""
+    return VarConstraint("element type", AnyAttr())
+
+
+def buffer_of(element: VarConstraint) -> ParamAttrConstraint[BufferType]:
+    """The type of a buffer of such elements."""
+    return ParamAttrConstraint(BufferType, (element,))
+
+
 def expect_element(buffer: Attribute, value: Attribute) -> None:
     """Raises unless `value` is the element type of `buffer`."""
     assert isinstance(buffer, BufferType)
@@ -68,8 +86,11 @@ class AllocOp(PlainOperation):
     """The storage of a Stan variable: may be written again after it was read. All other memory is written once."""
     stack = opt_prop_def(UnitAttr)
     """`count` is a constant; the memory lives in the function's frame, whichever block the op is in."""
-    site = opt_prop_def(IntegerAttr)
+    site = opt_prop_def(NUMBER)
     """What an error says if there is not so much memory."""
+    assembly_format = (
+        "(`zero` $zero^)? (`variable` $variable^)? (`stack` $stack^)? $count (`site` $site^)? attr-dict `:` type($res)"
+    )
 
 
 @irdl_op_definition
@@ -77,7 +98,8 @@ class MarkOp(PlainOperation):
     """The arena's present position."""
 
     name = "rt.mark_arena"
-    res = result_def(MarkType)
+    res = result_def(MarkType())
+    assembly_format = "attr-dict"
 
 
 @irdl_op_definition
@@ -85,7 +107,8 @@ class ReleaseOp(PlainOperation):
     """Gives back all that was allocated since `mark`."""
 
     name = "rt.release"
-    mark = operand_def(MarkType)
+    mark = operand_def(MarkType())
+    assembly_format = "$mark attr-dict"
 
 
 @irdl_op_definition
@@ -96,9 +119,10 @@ class BoundOp(PlainOperation):
     """
 
     name = "rt.bound"
-    slot = prop_def(IntegerAttr)
+    slot = prop_def(NUMBER)
     res = result_def()
     traits = traits_def(Pure())
+    assembly_format = "$slot attr-dict `:` type($res)"
 
 
 @irdl_op_definition
@@ -109,8 +133,9 @@ class SetBoundOp(PlainOperation):
     """
 
     name = "rt.set_bound"
-    slot = prop_def(IntegerAttr)
+    slot = prop_def(NUMBER)
     value = operand_def()
+    assembly_format = "$slot `,` $value attr-dict `:` type($value)"
 
 
 @irdl_op_definition
@@ -120,7 +145,8 @@ class AllocBoundOp(PlainOperation):
     name = "rt.alloc_bound"
     count = operand_def(i64)
     res = result_def(BufferType)
-    site = opt_prop_def(IntegerAttr)
+    site = opt_prop_def(NUMBER)
+    assembly_format = "$count (`site` $site^)? attr-dict `:` type($res)"
 
 
 READ_AHEAD = "ahead"
@@ -136,12 +162,11 @@ class LoadOp(PlainOperation):
     """
 
     name = "rt.load"
-    buffer = operand_def(BufferType)
+    T: ClassVar = element()
+    buffer = operand_def(buffer_of(T))
     index = operand_def(i64)
-    res = result_def()
-
-    def verify_(self) -> None:
-        expect_element(self.buffer.type, self.res.type)
+    res = result_def(T)
+    assembly_format = "$buffer `[` $index `]` attr-dict `:` type($res)"
 
 
 @irdl_op_definition
@@ -149,14 +174,13 @@ class StoreOp(PlainOperation):
     """`buffer[index] = value`."""
 
     name = "rt.store"
-    value = operand_def()
-    buffer = operand_def(BufferType)
+    T: ClassVar = element()
+    value = operand_def(T)
+    buffer = operand_def(buffer_of(T))
     index = operand_def(i64)
     initial = opt_prop_def(UnitAttr)
     """The element had no value before: its adjoint needs no clearing."""
-
-    def verify_(self) -> None:
-        expect_element(self.buffer.type, self.value.type)
+    assembly_format = "$value `,` $buffer `[` $index `]` (`initial` $initial^)? attr-dict `:` type($value)"
 
 
 @irdl_op_definition
@@ -164,14 +188,12 @@ class ViewOp(PlainOperation):
     """The part of `buffer` that begins at element `offset`; shares its memory."""
 
     name = "rt.view"
-    buffer = operand_def(BufferType)
+    T: ClassVar = element()
+    buffer = operand_def(buffer_of(T))
     offset = operand_def(i64)
-    res = result_def(BufferType)
+    res = result_def(buffer_of(T))
     traits = traits_def(Pure())
-
-    def verify_(self) -> None:
-        if self.res.type != self.buffer.type:
-            raise VerifyException("a view has the type of the buffer it is a part of")
+    assembly_format = "$buffer `[` $offset `]` attr-dict `:` type($buffer)"
 
 
 @irdl_op_definition
@@ -179,15 +201,13 @@ class CopyOp(PlainOperation):
     """Copies `count` elements; the two ranges do not overlap."""
 
     name = "rt.copy"
-    destination = operand_def(BufferType)
-    source = operand_def(BufferType)
+    T: ClassVar = element()
+    destination = operand_def(buffer_of(T))
+    source = operand_def(buffer_of(T))
     count = operand_def(i64)
     initial = opt_prop_def(UnitAttr)
     """As for `rt.store`."""
-
-    def verify_(self) -> None:
-        if self.destination.type != self.source.type:
-            raise VerifyException("the buffers of a copy are of the same type")
+    assembly_format = "$source `to` $destination `,` $count (`initial` $initial^)? attr-dict `:` type($source)"
 
 
 @irdl_op_definition
@@ -195,14 +215,13 @@ class FillOp(PlainOperation):
     """Sets `count` elements to `value`."""
 
     name = "rt.fill"
-    destination = operand_def(BufferType)
-    value = operand_def()
+    T: ClassVar = element()
+    destination = operand_def(buffer_of(T))
+    value = operand_def(T)
     count = operand_def(i64)
     initial = opt_prop_def(UnitAttr)
     """As for `rt.store`."""
-
-    def verify_(self) -> None:
-        expect_element(self.destination.type, self.value.type)
+    assembly_format = "$destination `,` $value `,` $count (`initial` $initial^)? attr-dict `:` type($value)"
 
 
 @irdl_op_definition
@@ -218,6 +237,7 @@ class MathOp(PlainOperation):
     arguments = var_operand_def()
     res = result_def()
     traits = traits_def(Pure())
+    assembly_format = "$function `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
 
 
 @irdl_op_definition
@@ -228,10 +248,11 @@ class CheckOp(PlainOperation):
 
     name = "rt.check"
     ok = operand_def(i1)
-    site = prop_def(IntegerAttr)
-    status = opt_prop_def(IntegerAttr)
+    site = prop_def(NUMBER)
+    status = opt_prop_def(NUMBER)
     """REJECTION, FATAL (also if absent) or LOCATE of `library/statuses.py`."""
     values = var_operand_def()
+    assembly_format = "$ok `site` $site (`status` $status^)? (`with` $values^ `:` type($values))? attr-dict"
 
     def verify_(self) -> None:
         if len(self.values) > 4:
@@ -242,11 +263,12 @@ class CheckOp(PlainOperation):
 class StackGuardOp(PlainOperation):
     """Leaves the function with a fatal error if the thread's stack is nearly full. At the start of recursive functions.
 
-    rt.stack_guard {site = 3 : i64}
+    rt.stack_guard site 3
     """
 
     name = "rt.stack_guard"
-    site = prop_def(IntegerAttr)
+    site = prop_def(NUMBER)
+    assembly_format = "`site` $site attr-dict"
 
 
 @irdl_op_definition
@@ -260,9 +282,13 @@ class KernelOp(PlainOperation):
     name = "rt.kernel"
     function = prop_def(StringAttr)
     throws = opt_prop_def(UnitAttr)
-    site = opt_prop_def(IntegerAttr)
+    site = opt_prop_def(NUMBER)
     arguments = var_operand_def()
     res = opt_result_def()
+    assembly_format = (
+        "$function `(` $arguments `)` (`throws` $throws^)? (`site` $site^)?"
+        " attr-dict `:` functional-type($arguments, $res)"
+    )
 
     def verify_(self) -> None:
         if self.throws is not None and (self.site is None or self.res is not None):
@@ -275,15 +301,16 @@ class StringOp(PlainOperation):
 
     name = "rt.string"
     value = prop_def(StringAttr)
-    res = result_def(BufferType)
+    res = result_def(BufferType(i8))
     traits = traits_def(Pure())
+    assembly_format = "$value attr-dict"
 
 
 @irdl_op_definition
 class ConstantsOp(PlainOperation):
     """The elements `values`, all finite, in memory of the compiled code: nothing writes there.
 
-        %a = "rt.constants"() <{values = array<f64: 1.5, 2.5>}> : () -> !rt.buf<f64>
+        %a = rt.constants array<f64: 1.5, 2.5> : !rt.buf<f64>
 
     It goes when the code does, so what is to last or gets adjoints is a copy of it.
     """
@@ -292,6 +319,7 @@ class ConstantsOp(PlainOperation):
     values = prop_def(DenseArrayBase)
     res = result_def(BufferType)
     traits = traits_def(Pure())
+    assembly_format = "qualified($values) attr-dict `:` type($res)"
 
     def verify_(self) -> None:
         expect_element(self.res.type, self.values.elt_type)
@@ -306,6 +334,7 @@ class NullOp(PlainOperation):
     name = "rt.null"
     res = result_def(BufferType)
     traits = traits_def(Pure())
+    assembly_format = "attr-dict `:` type($res)"
 
 
 @irdl_op_definition
@@ -316,6 +345,7 @@ class IsNullOp(PlainOperation):
     buffer = operand_def(BufferType)
     res = result_def(i1)
     traits = traits_def(Pure())
+    assembly_format = "$buffer attr-dict `:` type($buffer)"
 
 
 RT = Dialect(

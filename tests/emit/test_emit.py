@@ -217,7 +217,7 @@ func.func @factorial(%n: i64) -> (i64, f64) {
   %one = arith.constant 1 : i64
   %half = arith.constant 0.5 : f64
   %ok = arith.cmpi sge, %n, %zero : i64
-  "rt.check"(%ok, %n) {site = 4 : i64, status = 1 : i64} : (i1, i64) -> ()
+  rt.check %ok site 4 status 1 with %n : i64
   %end = arith.cmpi eq, %n, %zero : i64
   %r, %x = scf.if %end -> (i64, f64) {
     scf.yield %one, %half : i64, f64
@@ -253,7 +253,7 @@ def test_check_values_of_all_types() -> None:
     function = Compiled(
         """func.func @f(%x: f64, %i: i32, %l: i64, %t: i1) attributes {entry} {
           %never = arith.constant false
-          "rt.check"(%never, %x, %i, %l, %t) {site = 9 : i64} : (i1, f64, i32, i64, i1) -> ()
+          rt.check %never site 9 with %x, %i, %l, %t : f64, i32, i64, i1
           func.return
         }"""
     )
@@ -271,16 +271,16 @@ def test_arena_memory_is_zeroed_released_and_grows() -> None:
           %x = arith.constant 1.5 : f64
           %z = arith.constant 0.0 : f64
           %total = scf.for %k = %zero to %rounds step %one iter_args(%t = %z) -> (f64) : i64 {
-            %mark = "rt.mark_arena"() : () -> !rt.mark
-            %a = "rt.alloc"(%n) {zero} : (i64) -> !rt.buf<f64>
+            %mark = rt.mark_arena
+            %a = rt.alloc zero %n : !rt.buf<f64>
             %last = arith.subi %n, %one : i64
-            %old = "rt.load"(%a, %last) : (!rt.buf<f64>, i64) -> f64
-            "rt.fill"(%a, %x, %n) : (!rt.buf<f64>, f64, i64) -> ()
-            %new = "rt.load"(%a, %last) : (!rt.buf<f64>, i64) -> f64
-            "rt.release"(%mark) : (!rt.mark) -> ()
-            %b = "rt.alloc"(%n) {zero} : (i64) -> !rt.buf<f64>
-            %clean = "rt.load"(%b, %last) : (!rt.buf<f64>, i64) -> f64
-            "rt.release"(%mark) : (!rt.mark) -> ()
+            %old = rt.load %a[%last] : f64
+            rt.fill %a, %x, %n : f64
+            %new = rt.load %a[%last] : f64
+            rt.release %mark
+            %b = rt.alloc zero %n : !rt.buf<f64>
+            %clean = rt.load %b[%last] : f64
+            rt.release %mark
             %s1 = arith.addf %old, %new : f64
             %s2 = arith.addf %s1, %clean : f64
             %s = arith.addf %t, %s2 : f64
@@ -302,10 +302,10 @@ def test_copy_view_store_of_each_element_type() -> None:
             f"""func.func @f(%a: !rt.buf<{t}>, %b: !rt.buf<{t}>, %n: i64) -> {t} attributes {{entry}} {{
               %two = arith.constant 2 : i64
               %one = arith.constant 1 : i64
-              "rt.copy"(%b, %a, %n) : (!rt.buf<{t}>, !rt.buf<{t}>, i64) -> ()
-              %v = "rt.view"(%b, %two) : (!rt.buf<{t}>, i64) -> !rt.buf<{t}>
-              %x = "rt.load"(%v, %one) : (!rt.buf<{t}>, i64) -> {t}
-              "rt.store"(%x, %b, %one) : ({t}, !rt.buf<{t}>, i64) -> ()
+              rt.copy %a to %b, %n : !rt.buf<{t}>
+              %v = rt.view %b[%two] : !rt.buf<{t}>
+              %x = rt.load %v[%one] : {t}
+              rt.store %x, %b[%one] : {t}
               func.return %x : {t}
             }}""",
             [t],
@@ -320,30 +320,30 @@ def test_bound_table() -> None:
         """func.func @bind() attributes {entry} {
           %one = arith.constant 1 : i64
           %three = arith.constant 3 : i64
-          %n = "rt.bound"() {slot = 4 : i64} : () -> i32
-          %x = "rt.bound"() {slot = 5 : i64} : () -> f64
+          %n = rt.bound 4 : i32
+          %x = rt.bound 5 : f64
           %zero = arith.constant 0 : i32
           %t = arith.cmpi sgt, %n, %zero : i32
-          "rt.set_bound"(%n) {slot = 1 : i64} : (i32) -> ()
-          "rt.set_bound"(%t) {slot = 3 : i64} : (i1) -> ()
-          %a = "rt.alloc_bound"(%three) : (i64) -> !rt.buf<f64>
-          "rt.set_bound"(%a) {slot = 0 : i64} : (!rt.buf<f64>) -> ()
+          rt.set_bound 1, %n : i32
+          rt.set_bound 3, %t : i1
+          %a = rt.alloc_bound %three : !rt.buf<f64>
+          rt.set_bound 0, %a : !rt.buf<f64>
           %before = func.call @read(%one) : (i64) -> (f64)
-          "rt.store"(%x, %a, %one) : (f64, !rt.buf<f64>, i64) -> ()
+          rt.store %x, %a[%one] : f64
           %after = func.call @read(%one) : (i64) -> (f64)
-          "rt.set_bound"(%after) {slot = 2 : i64} : (f64) -> ()
+          rt.set_bound 2, %after : f64
           func.return
         }
         func.func @f(%i: i64) -> (i32, f64, i1, f64) attributes {entry} {
           %r = func.call @read(%i) : (i64) -> (f64)
-          %n = "rt.bound"() {slot = 1 : i64} : () -> i32
-          %x = "rt.bound"() {slot = 2 : i64} : () -> f64
-          %t = "rt.bound"() {slot = 3 : i64} : () -> i1
+          %n = rt.bound 1 : i32
+          %x = rt.bound 2 : f64
+          %t = rt.bound 3 : i1
           func.return %n, %x, %t, %r : i32, f64, i1, f64
         }
         func.func @read(%i: i64) -> f64 {
-          %a = "rt.bound"() {slot = 0 : i64} : () -> !rt.buf<f64>
-          %x = "rt.load"(%a, %i) : (!rt.buf<f64>, i64) -> f64
+          %a = rt.bound 0 : !rt.buf<f64>
+          %x = rt.load %a[%i] : f64
           func.return %x : f64
         }""",
         ["i32", "f64", "i1", "f64"],
@@ -365,10 +365,10 @@ def test_accumulate_and_take() -> None:
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
           scf.for %i = %zero to %n step %one : i64 {
-            %j = "rt.load"(%index, %i) : (!rt.buf<i64>, i64) -> i64
-            "ad.accumulate"(%a, %j, %x) : (!rt.buf<f64>, i64, f64) -> ()
+            %j = rt.load %index[%i] : i64
+            ad.accumulate %a[%j], %x
           }
-          %r = "ad.take"(%a, %one) : (!rt.buf<f64>, i64) -> f64
+          %r = ad.take %a[%one]
           func.return %r : f64
         }""",
         ["f64"],
@@ -384,13 +384,13 @@ def test_values_kept_for_the_reverse_sweep() -> None:
         """func.func @f(%n: i64, %limit: i64) -> i64 attributes {entry} {
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
-          %flags = "rt.alloc"(%n) : (i64) -> !rt.buf<i1>
+          %flags = rt.alloc %n : !rt.buf<i1>
           scf.for %i = %zero to %n step %one : i64 {
             %t = arith.cmpi slt, %i, %limit : i64
-            "ad.keep"(%flags, %i, %t) : (!rt.buf<i1>, i64, i1) -> ()
+            ad.keep %flags[%i], %t : i1
           }
           %count = scf.for %i = %zero to %n step %one iter_args(%c = %zero) -> (i64) : i64 {
-            %t = "ad.kept"(%flags, %i) : (!rt.buf<i1>, i64) -> i1
+            %t = ad.kept %flags[%i] : i1
             %e = arith.extui %t : i1 to i64
             %d = arith.addi %c, %e : i64
             scf.yield %d : i64
@@ -409,21 +409,21 @@ def test_records_come_back_in_reverse_order() -> None:
           %one = arith.constant 1 : i64
           %ten = arith.constant 10.0 : f64
           %start = arith.constant 0.0 : f64
-          %null = "rt.null"() : () -> !rt.buf<i8>
-          %top = scf.for %i = %zero to %n step %one iter_args(%below = %null) -> (!rt.buf<i8>) : i64 {
+          %null = rt.null : !rt.buf<f64>
+          %top = scf.for %i = %zero to %n step %one iter_args(%below = %null) -> (!rt.buf<f64>) : i64 {
             %x = arith.sitofp %i : i64 to f64
             %even = arith.trunci %i : i64 to i1
-            %record = "ad.push"(%below, %x, %even) : (!rt.buf<i8>, f64, i1) -> !rt.buf<i8>
-            scf.yield %record : !rt.buf<i8>
+            %record = ad.push %below, %x, %even : f64, i1
+            scf.yield %record : !rt.buf<f64>
           }
-          %rest, %digits = scf.while (%r = %top, %d = %start) : (!rt.buf<i8>, f64) -> (!rt.buf<i8>, f64) {
-            %end = "rt.is_null"(%r) : (!rt.buf<i8>) -> i1
+          %rest, %digits = scf.while (%r = %top, %d = %start) : (!rt.buf<f64>, f64) -> (!rt.buf<f64>, f64) {
+            %end = rt.is_null %r : !rt.buf<f64>
             %true = arith.constant true
             %go = arith.xori %end, %true : i1
-            scf.condition(%go) %r, %d : !rt.buf<i8>, f64
+            scf.condition(%go) %r, %d : !rt.buf<f64>, f64
           } do {
-          ^bb0(%r: !rt.buf<i8>, %d: f64):
-            %below, %x, %odd = "ad.pop"(%r) : (!rt.buf<i8>) -> (!rt.buf<i8>, f64, i1)
+          ^bb0(%r: !rt.buf<f64>, %d: f64):
+            %below, %x, %odd = ad.pop %r : !rt.buf<f64>, f64, i1
             %y = scf.if %odd -> (f64) {
               %z = arith.mulf %d, %ten : f64
               %s = arith.addf %z, %x : f64
@@ -431,7 +431,7 @@ def test_records_come_back_in_reverse_order() -> None:
             } else {
               scf.yield %d : f64
             }
-            scf.yield %below, %y : !rt.buf<i8>, f64
+            scf.yield %below, %y : !rt.buf<f64>, f64
           }
           func.return %digits : f64
         }""",
@@ -442,7 +442,7 @@ def test_records_come_back_in_reverse_order() -> None:
 
 def test_math_of_other_libraries() -> None:
     text = """func.func @f(%x: f64) -> f64 attributes {{entry}} {{
-      %r = "rt.math"(%x) {{function = "{0}"}} : (f64) -> f64
+      %r = rt.math "{0}"(%x) : (f64) -> f64
       func.return %r : f64
     }}"""
     for name, x, expected in (("lgamma", 4.5, math.lgamma(4.5)), ("sin", 2.0, math.sin(2.0)), ("inv_sqrt", 4.0, 0.5)):
@@ -457,7 +457,7 @@ def test_math_of_other_libraries() -> None:
 def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: float) -> None:
     variable = Compiled(
         """func.func @f(%x: f64, %y: f64) -> f64 attributes {entry} {
-          %r = "rt.math"(%x, %y) {function = "pow"} : (f64, f64) -> f64
+          %r = rt.math "pow"(%x, %y) : (f64, f64) -> f64
           func.return %r : f64
         }""",
         ["f64"],
@@ -465,7 +465,7 @@ def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: floa
     constant = Compiled(
         f"""func.func @f(%x: f64) -> f64 attributes {{entry}} {{
           %y = arith.constant {y!r} : f64
-          %r = "rt.math"(%x, %y) {{function = "pow"}} : (f64, f64) -> f64
+          %r = rt.math "pow"(%x, %y) : (f64, f64) -> f64
           func.return %r : f64
         }}""",
         ["f64"],
@@ -478,7 +478,7 @@ def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: floa
 def test_kernel_that_throws() -> None:
     function = Compiled(
         """func.func @f(%a: !rt.buf<f64>, %l: !rt.buf<f64>, %n: i64) attributes {entry} {
-          "rt.kernel"(%a, %n, %l) {function = "cholesky_decompose", throws, site = 6 : i64}
+          rt.kernel "cholesky_decompose"(%a, %n, %l) throws site 6
             : (!rt.buf<f64>, i64, !rt.buf<f64>) -> ()
           func.return
         }"""
@@ -494,8 +494,8 @@ def test_kernel_that_throws() -> None:
 def test_text_constants() -> None:
     text = emit(
         """func.func @f() -> !rt.buf<i8> attributes {entry} {
-          %s = "rt.string"() {value = "tau \\22=\\22 "} : () -> !rt.buf<i8>
-          %t = "rt.string"() {value = "tau \\22=\\22 "} : () -> !rt.buf<i8>
+          %s = rt.string "tau \\22=\\22 "
+          %t = rt.string "tau \\22=\\22 "
           func.return %s : !rt.buf<i8>
         }"""
     )
@@ -508,10 +508,10 @@ func.func @f(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64) -> f64 attributes {ent
   %one = arith.constant 1 : i64
   %z = arith.constant 0.0 : f64
   %total = scf.for %i = %zero to %n step %one iter_args(%sum = %z) -> (f64) : i64 {
-    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-    %b = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
+    %a = rt.load %x[%i] : f64
+    %b = rt.load %y[%i] : f64
     %p = arith.mulf %a, %b : f64
-    %e = "rt.math"(%p) {function = "exp"} : (f64) -> f64
+    %e = rt.math "exp"(%p) : (f64) -> f64
     %next = arith.addf %sum, %e : f64
     scf.yield %next : f64
   }
@@ -525,7 +525,7 @@ def test_strict_levels_round_every_operation() -> None:
     x, y = rng.normal(size=(2, 1001))
     exp = Compiled(
         """func.func @f(%x: f64) -> f64 attributes {entry} {
-          %r = "rt.math"(%x) {function = "exp"} : (f64) -> f64
+          %r = rt.math "exp"(%x) : (f64) -> f64
           func.return %r : f64
         }""",
         ["f64"],
@@ -603,14 +603,14 @@ def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
           %three = arith.constant 3 : i64
           %four = arith.constant 4 : i64
           %y = arith.addf %x, %x : f64
-          %a = "rt.alloc"({size}) : (i64) -> !rt.buf<f64>
-          "rt.fill"(%a, %x, %four) : (!rt.buf<f64>, f64, i64) -> ()
-          %b = "rt.alloc"({size}) {{zero}} : (i64) -> !rt.buf<f64>
-          %c = "rt.alloc"({size}) : (i64) -> !rt.buf<f64>
-          "rt.fill"(%c, %y, %four) : (!rt.buf<f64>, f64, i64) -> ()
-          %p = "rt.load"(%a, %three) : (!rt.buf<f64>, i64) -> f64
-          %q = "rt.load"(%b, %zero) : (!rt.buf<f64>, i64) -> f64
-          %r = "rt.load"(%c, %zero) : (!rt.buf<f64>, i64) -> f64
+          %a = rt.alloc {size} : !rt.buf<f64>
+          rt.fill %a, %x, %four : f64
+          %b = rt.alloc zero {size} : !rt.buf<f64>
+          %c = rt.alloc {size} : !rt.buf<f64>
+          rt.fill %c, %y, %four : f64
+          %p = rt.load %a[%three] : f64
+          %q = rt.load %b[%zero] : f64
+          %r = rt.load %c[%zero] : f64
           func.return %p, %q, %r : f64, f64, f64
         }}""",
         ["f64", "f64", "f64"],
@@ -621,9 +621,9 @@ def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ('%r = "rt.math"(%x) {function = "bessel"} : (f64) -> f64', "'bessel' is not supported yet"),
-        ('%r = "rt.math"(%x, %x) {function = "exp"} : (f64, f64) -> f64', "'exp' takes"),
-        ('"ad.target_add"(%x) : (f64) -> ()', "must be gone before emission"),
+        ('%r = rt.math "bessel"(%x) : (f64) -> f64', "'bessel' is not supported yet"),
+        ('%r = rt.math "exp"(%x, %x) : (f64, f64) -> f64', "'exp' takes"),
+        ("ad.target_add %x", "must be gone before emission"),
         ("%r = arith.floordivsi %n, %n : i64", "has no LLVM form"),
     ],
 )

@@ -16,15 +16,15 @@ MAP = """
 func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
-  %y = "rt.bound"() {slot = 0 : i64} : () -> !rt.buf<f64>
-  %w = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
-  %view = "rt.view"(%w, %one) : (!rt.buf<f64>, i64) -> !rt.buf<f64>
+  %y = rt.bound 0 : !rt.buf<f64>
+  %w = rt.alloc %n : !rt.buf<f64>
+  %view = rt.view %w[%one] : !rt.buf<f64>
   scf.for %i = %zero to %n step %one : i64 {
-    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-    %b = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
+    %a = rt.load %x[%i] : f64
+    %b = rt.load %y[%i] : f64
     %c = arith.mulf %a, %b : f64
-    "rt.store"(%c, %view, %i) : (f64, !rt.buf<f64>, i64) -> ()
-    "ad.accumulate"(%x, %i, %c) : (!rt.buf<f64>, i64, f64) -> ()
+    rt.store %c, %view[%i] : f64
+    ad.accumulate %x[%i], %c
   }
   func.return
 }
@@ -67,8 +67,8 @@ def test_the_loop_is_widened_without_overlap_tests() -> None:
 
 def test_more_roots_than_scopes() -> None:
     count = alias.MAX_WRITTEN_ROOTS + 5
-    allocs = "\n".join(f'%b{i} = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>' for i in range(count))
-    stores = "\n".join(f'"rt.store"(%v, %b{i}, %n) : (f64, !rt.buf<f64>, i64) -> ()' for i in range(count))
+    allocs = "\n".join(f"%b{i} = rt.alloc %n : !rt.buf<f64>" for i in range(count))
+    stores = "\n".join(f"rt.store %v, %b{i}[%n] : f64" for i in range(count))
     text = emit(
         f"""func.func @f(%n: i64, %v: f64) attributes {{entry}} {{
           {allocs}
@@ -83,8 +83,8 @@ def test_more_roots_than_scopes() -> None:
 
 def test_bound_data_are_constant_only_where_nothing_binds() -> None:
     reader = """func.func @{name}(%i: i64) -> f64 {attributes} {{
-      %y = "rt.bound"() {{slot = 0 : i64}} : () -> !rt.buf<f64>
-      %x = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
+      %y = rt.bound 0 : !rt.buf<f64>
+      %x = rt.load %y[%i] : f64
       func.return %x : f64
     }}
     """
@@ -92,7 +92,7 @@ def test_bound_data_are_constant_only_where_nothing_binds() -> None:
     assert emit(alone).count("!invariant.load") == 4
     binder = """func.func @bind(%i: i64) attributes {entry} {
       %x = func.call @shared(%i) : (i64) -> (f64)
-      "rt.set_bound"(%x) {slot = 1 : i64} : (f64) -> ()
+      rt.set_bound 1, %x : f64
       func.return
     }"""
     text = emit(alone + binder)
@@ -106,7 +106,7 @@ func.func @f(%a: f64, %b: f64, %x: !rt.buf<f64>, %i: i64) -> f64 attributes {ent
   %s = arith.addf %p, %b fastmath<reassoc> : f64
   %d = arith.divf %s, %a : f64
   %m = arith.negf %d : f64
-  "ad.accumulate"(%x, %i, %m) : (!rt.buf<f64>, i64, f64) -> ()
+  ad.accumulate %x[%i], %m
   func.return %m : f64
 }
 """
@@ -135,7 +135,7 @@ func.func @f(%n: i64) -> f64 attributes {entry} {
   %one = arith.constant 1 : i64
   %z = arith.constant 0.0 : f64
   %r = scf.for %i = %zero to %n step %one iter_args(%x = %z) -> (f64) : i64 {
-    %y = "rt.math"(%x) {function = "exp"} : (f64) -> f64
+    %y = rt.math "exp"(%x) : (f64) -> f64
     scf.yield %y : f64
   } {serial}
   func.return %r : f64

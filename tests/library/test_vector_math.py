@@ -191,9 +191,9 @@ func.func @f(%y: !rt.buf<f64>, %n: i64) -> f64 attributes {entry} {
   %one = arith.constant 1 : i64
   %z = arith.constant 0.0 : f64
   %total = scf.for %i = %zero to %n step %one iter_args(%sum = %z) -> (f64) : i64 {
-    %v = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
-    %e = "rt.math"(%v) {function = "exp"} : (f64) -> f64
-    %l = "rt.math"(%e) {function = "log1p"} : (f64) -> f64
+    %v = rt.load %y[%i] : f64
+    %e = rt.math "exp"(%v) : (f64) -> f64
+    %l = rt.math "log1p"(%e) : (f64) -> f64
     %next = arith.addf %sum, %l fastmath<reassoc> : f64
     scf.yield %next : f64
   }

@@ -107,7 +107,7 @@ def _argument(value: Any) -> Any:
 def elementwise(name: str, arity: int = 1, level: int = STRICT) -> Callable[..., np.ndarray]:
     """A vectorised loop over `rt.math "name"`."""
     buffers = ", ".join(f"%a{i}: !rt.buf<f64>" for i in range(arity))
-    loads = "\n".join(f'%x{i} = "rt.load"(%a{i}, %i) : (!rt.buf<f64>, i64) -> f64' for i in range(arity))
+    loads = "\n".join(f"%x{i} = rt.load %a{i}[%i] : f64" for i in range(arity))
     values, types = ", ".join(f"%x{i}" for i in range(arity)), ", ".join(["f64"] * arity)
     compiled = Compiled(
         f"""func.func @f({buffers}, %out: !rt.buf<f64>, %n: i64) attributes {{entry}} {{
@@ -115,8 +115,8 @@ def elementwise(name: str, arity: int = 1, level: int = STRICT) -> Callable[...,
           %one = arith.constant 1 : i64
           scf.for %i = %zero to %n step %one : i64 {{
             {loads}
-            %r = "rt.math"({values}) {{function = "{name}"}} : ({types}) -> f64
-            "rt.store"(%r, %out, %i) : (f64, !rt.buf<f64>, i64) -> ()
+            %r = rt.math "{name}"({values}) : ({types}) -> f64
+            rt.store %r, %out[%i] : f64
           }}
           func.return
         }}""",

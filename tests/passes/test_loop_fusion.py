@@ -54,16 +54,16 @@ class Writer:
 
     def access(self, variable: str | None) -> None:
         """Reads an element, and does something with it."""
-        loaded = self.emit(f'"rt.load"({self.buffer()}, {self.index(variable)}) : (!rt.buf<f64>, i64) -> f64')
+        loaded = self.emit(f"rt.load {self.buffer()}[{self.index(variable)}] : f64")
         value = self.emit(f"arith.addf {loaded}, {self.random.choice(self.sums)} : f64")
         kind = self.random.choice(("store", "store", "accumulate", "accumulate", "target"))
         buffer, index = self.buffer(), self.index(variable)
         if kind == "store":
-            self.emit(f'"rt.store"({value}, {buffer}, {index}) : (f64, !rt.buf<f64>, i64) -> ()', False)
+            self.emit(f"rt.store {value}, {buffer}[{index}] : f64", False)
         elif kind == "accumulate":
-            self.emit(f'"ad.accumulate"({buffer}, {index}, {value}) : (!rt.buf<f64>, i64, f64) -> ()', False)
+            self.emit(f"ad.accumulate {buffer}[{index}], {value}", False)
         else:
-            self.emit(f'"ad.target_add"({value}) : (f64) -> ()', False)
+            self.emit(f"ad.target_add {value}", False)
 
     def loop(self) -> None:
         variable, result = self.name(), self.name()
@@ -77,7 +77,7 @@ class Writer:
         carried = self.name()
         start = self.sums[-1]
         self.lines.append(f"{result} = {head} iter_args({carried} = {start}) -> (f64) : i64 {{")
-        loaded = self.emit(f'"rt.load"({self.buffer()}, {variable}) : (!rt.buf<f64>, i64) -> f64')
+        loaded = self.emit(f"rt.load {self.buffer()}[{variable}] : f64")
         fast = self.random.choice(("", " fastmath<reassoc>"))
         total = self.emit(f"arith.addf {carried}, {loaded}{fast} : f64")
         self.access(variable)
@@ -87,7 +87,7 @@ class Writer:
     def function(self) -> str:
         self.lines += ["%one = arith.constant 1 : i64", "%two = arith.constant 2 : i64"]
         for name in ("%t", "%u"):
-            self.lines.append(f'{name} = "rt.alloc"(%size) : (i64) -> !rt.buf<f64>')
+            self.lines.append(f"{name} = rt.alloc %size : !rt.buf<f64>")
         for _ in range(self.random.randint(3, 7)):
             if self.random.random() < 0.75:
                 self.loop()

@@ -14,9 +14,9 @@ model {
 }
 
 // CHECK-LABEL: func.func @evaluate
-// CHECK: "rt.alloc"(%{{.*}}) <{stack}>
+// CHECK: rt.alloc stack %{{.*}}
 // CHECK: %[[C:.*]] = arith.cmpf ogt
 // CHECK: scf.if %[[C]] -> (f64)
 // CHECK: scf.if %[[C]] -> (f64)
-// CHECK: "rt.math"(%{{.*}}) <{function = "cos"}>
+// CHECK: rt.math "cos"(%{{.*}})
 // CHECK: arith.divf

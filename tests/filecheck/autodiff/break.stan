@@ -11,8 +11,8 @@ model {
 // CHECK:      scf.while (%[[P:.*]] = %{{.*}}, %[[I:.*]] = %{{.*}}, %[[RUNNING:.*]] = %{{.*}}) : (f64, i32, i32) -> (f64, i32)
 // CHECK:        scf.condition(%{{.*}}) %[[P]], %[[I]] : f64, i32
 // CHECK:      ^bb0(%[[Q:.*]]: f64, %{{.*}}: i32):
-// CHECK:        "ad.push"(%{{.*}}, %[[Q]])
+// CHECK:        ad.push %{{.*}}, %[[Q]]
 // CHECK:      scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) : (!rt.buf<f64>, f64) -> (!rt.buf<f64>, f64)
-// CHECK:        %{{.*}}, %[[POPPED:.*]] = "ad.pop"
+// CHECK:        %{{.*}}, %[[POPPED:.*]] = ad.pop
 // CHECK-NEXT:   %[[LEFT:.*]] = arith.cmpf ogt, %[[POPPED]], %{{.*}} : f64
 // CHECK-NEXT:   scf.if %[[LEFT]] -> (f64)

@@ -14,17 +14,17 @@ model {
 }
 
 // CHECK:      func.func @evaluate(%0: !rt.buf<f64>, %direction: !rt.buf<f64>, %gradient: !rt.buf<f64>, %product: !rt.buf<f64>, %1: i32) -> f64
-// CHECK:      "rt.copy"([[theta:%.*]], %0, [[count:%.*]]) <{initial}>
-// CHECK-NEXT: "rt.copy"([[tangents:%.*]], %direction, [[count]]) <{initial}>
-// CHECK:      [[a:%.*]] = "rt.load"([[theta]], {{.*}})
-// CHECK-NEXT: [[da:%.*]] = "rt.load"([[tangents]], {{.*}})
+// CHECK:      rt.copy %0 to [[theta:%.*]], [[count:%.*]] initial
+// CHECK-NEXT: rt.copy %direction to [[tangents:%.*]], [[count]] initial
+// CHECK:      [[a:%.*]] = rt.load [[theta]][{{.*}}]
+// CHECK-NEXT: [[da:%.*]] = rt.load [[tangents]][{{.*}}]
 // CHECK:      scf.for
-// CHECK:      [[x:%.*]] = "rt.load"
+// CHECK:      [[x:%.*]] = rt.load
 // CHECK-NEXT: [[ax:%.*]] = arith.mulf [[a]], [[x]]
 // CHECK-NEXT: [[dax:%.*]] = arith.mulf [[da]], [[x]]
-// CHECK-NEXT: [[e:%.*]] = "rt.math"([[ax]]) <{function = "exp"}>
+// CHECK-NEXT: [[e:%.*]] = rt.math "exp"([[ax]])
 // CHECK-NEXT: [[de:%.*]] = arith.mulf [[dax]], [[e]]
 // CHECK:      arith.mulf [[e]], [[x]]
 // CHECK-NEXT: arith.mulf [[de]], [[x]]
-// CHECK:      "rt.copy"(%gradient,
-// CHECK-NEXT: "rt.copy"(%product,
+// CHECK:      rt.copy %{{.*}} to %gradient,
+// CHECK-NEXT: rt.copy %{{.*}} to %product,

@@ -15,10 +15,10 @@ model {
 // CHECK-LABEL: func.func @evaluate
 // CHECK-NOT: ad.keep
 // CHECK: %[[ADJOINT:.*]] = scf.for
-// CHECK: %[[EXP:.*]] = "rt.math"(%{{.*}}) <{function = "exp"}>
-// CHECK: "ad.target_add"(%[[EXP]])
+// CHECK: %[[EXP:.*]] = rt.math "exp"(%{{.*}})
+// CHECK: ad.target_add %[[EXP]]
 // CHECK: arith.mulf %[[EXP]], %{{.*}}
 // CHECK: arith.addf %{{.*}}, %{{.*}} fastmath<reassoc>
 // CHECK: scf.yield
 // CHECK-NOT: scf.for
-// CHECK: "ad.accumulate"(%{{.*}}, %{{.*}}, %[[ADJOINT]])
+// CHECK: ad.accumulate %{{.*}}[%{{.*}}], %[[ADJOINT]]

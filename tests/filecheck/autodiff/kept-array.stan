@@ -16,11 +16,11 @@ model {
 
 // CHECK-LABEL: func.func @evaluate
 // CHECK: %[[TRIP:.*]] = arith.maxsi
-// CHECK: %[[KEPT:.*]] = "rt.alloc"(%[[TRIP]]) : (i64) -> !rt.buf<f64>
+// CHECK: %[[KEPT:.*]] = rt.alloc %[[TRIP]] : !rt.buf<f64>
 // CHECK: scf.for
-// CHECK: "ad.keep"(%[[KEPT]], %{{.*}}, %[[X:.*]]) :
-// CHECK: "rt.math"(%[[X]]) <{function = "sin"}>
+// CHECK: ad.keep %[[KEPT]][%{{.*}}], %[[X:.*]] :
+// CHECK: rt.math "sin"(%[[X]])
 // CHECK: scf.for
 // CHECK: arith.subi %[[TRIP]],
-// CHECK: %[[BACK:.*]] = "ad.kept"(%[[KEPT]], %{{.*}})
-// CHECK: "rt.math"(%[[BACK]]) <{function = "cos"}>
+// CHECK: %[[BACK:.*]] = ad.kept %[[KEPT]][%{{.*}}]
+// CHECK: rt.math "cos"(%[[BACK]])

@@ -10,10 +10,10 @@ model {
   target += t;
 }
 // CHECK:      %[[TRIPS:[0-9]+]] = arith.maxsi
-// CHECK-NEXT: %[[KEPT:[0-9]+]] = "rt.alloc"(%[[TRIPS]]) : (i64) -> !rt.buf<f64>
+// CHECK-NEXT: %[[KEPT:[0-9]+]] = rt.alloc %[[TRIPS]] : !rt.buf<f64>
 // CHECK:      scf.for
-// CHECK:        "ad.keep"(%[[KEPT]]
+// CHECK:        ad.keep %[[KEPT]]
 // CHECK:      scf.for %[[STEP:[0-9]+]] =
 // CHECK-NEXT:   %[[LAST:.*]] = arith.subi %[[TRIPS]], %{{.*}} : i64
 // CHECK-NEXT:   %[[AT:.*]] = arith.subi %[[LAST]], %[[STEP]] : i64
-// CHECK:        "ad.kept"(%[[KEPT]], %[[AT]])
+// CHECK:        ad.kept %[[KEPT]][%[[AT]]]

@@ -14,8 +14,8 @@ model {
 }
 
 // CHECK-LABEL: func.func @evaluate
-// CHECK: "rt.alloc"(%{{.*}}) <{variable{{.*}}}>
-// CHECK: "ad.keep"
-// CHECK: "ad.take"
-// CHECK: "ad.kept"
-// CHECK: "ad.accumulate"
+// CHECK: rt.alloc variable %{{.*}}
+// CHECK: ad.keep
+// CHECK: ad.take
+// CHECK: ad.kept
+// CHECK: ad.accumulate

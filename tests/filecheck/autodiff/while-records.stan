@@ -11,10 +11,10 @@ model {
 }
 
 // CHECK-LABEL: func.func @evaluate
-// CHECK: "rt.null"
+// CHECK: rt.null
 // CHECK: scf.while
-// CHECK: %[[TOP:.*]] = "ad.push"
-// CHECK: "rt.store"(%[[TOP]], %{{.*}}, %{{.*}})
+// CHECK: %[[TOP:.*]] = ad.push
+// CHECK: rt.store %[[TOP]], %{{.*}}[%{{.*}}]
 // CHECK: scf.while
-// CHECK: "rt.is_null"
-// CHECK: "ad.pop"
+// CHECK: rt.is_null
+// CHECK: ad.pop

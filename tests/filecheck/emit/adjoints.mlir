@@ -9,8 +9,8 @@
 // CHECK:         %y = load double, ptr [[TAKEN:%.*]], align 8
 // CHECK-NEXT:    store double 0.0, ptr [[TAKEN]], align 8
 func.func @accumulate(%a: !rt.buf<f64>, %i: i64, %x: f64) -> f64 attributes {entry} {
-  "ad.accumulate"(%a, %i, %x) : (!rt.buf<f64>, i64, f64) -> ()
-  %y = "ad.take"(%a, %i) : (!rt.buf<f64>, i64) -> f64
+  ad.accumulate %a[%i], %x
+  %y = ad.take %a[%i]
   func.return %y : f64
 }
 
@@ -26,8 +26,8 @@ func.func @accumulate(%a: !rt.buf<f64>, %i: i64, %x: f64) -> f64 attributes {ent
 // CHECK:         %y = load double
 // CHECK:         %m = load i64
 func.func @records(%x: f64, %n: i64) -> f64 attributes {entry} {
-  %null = "rt.null"() : () -> !rt.buf<i8>
-  %top = "ad.push"(%null, %x, %n) : (!rt.buf<i8>, f64, i64) -> !rt.buf<i8>
-  %below, %y, %m = "ad.pop"(%top) : (!rt.buf<i8>) -> (!rt.buf<i8>, f64, i64)
+  %null = rt.null : !rt.buf<f64>
+  %top = ad.push %null, %x, %n : f64, i64
+  %below, %y, %m = ad.pop %top : !rt.buf<f64>, f64, i64
   func.return %y : f64
 }

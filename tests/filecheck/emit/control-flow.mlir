@@ -101,7 +101,7 @@ func.func @caller(%x: f64) -> f64 attributes {entry} {
 func.func @callee(%x: f64) -> f64 {
   %zero = arith.constant 0.0 : f64
   %ok = arith.cmpf ogt, %x, %zero : f64
-  "rt.check"(%ok, %x) {site = 7 : i64, status = 1 : i64} : (i1, f64) -> ()
+  rt.check %ok site 7 status 1 with %x : f64
   func.return %x : f64
 }
 

@@ -2,6 +2,6 @@
 
 // CHECK: the function 'bessel_zero' is not supported yet
 func.func @f(%x: f64) -> f64 attributes {entry} {
-  %y = "rt.math"(%x) {function = "bessel_zero"} : (f64) -> f64
+  %y = rt.math "bessel_zero"(%x) : (f64) -> f64
   func.return %y : f64
 }

@@ -9,11 +9,11 @@
 // CHECK-NEXT:    %s = call double @sin(double %e) nobuiltin #1
 // CHECK-NEXT:    %d = call double @ulam_digamma(double %s)
 func.func @kinds(%x: f64) -> f64 attributes {entry} {
-  %square = "rt.math"(%x) {function = "square"} : (f64) -> f64
-  %root = "rt.math"(%square) {function = "sqrt"} : (f64) -> f64
-  %e = "rt.math"(%root) {function = "exp"} : (f64) -> f64
-  %s = "rt.math"(%e) {function = "sin"} : (f64) -> f64
-  %d = "rt.math"(%s) {function = "digamma"} : (f64) -> f64
+  %square = rt.math "square"(%x) : (f64) -> f64
+  %root = rt.math "sqrt"(%square) : (f64) -> f64
+  %e = rt.math "exp"(%root) : (f64) -> f64
+  %s = rt.math "sin"(%e) : (f64) -> f64
+  %d = rt.math "digamma"(%s) : (f64) -> f64
   func.return %d : f64
 }
 
@@ -24,9 +24,9 @@ func.func @loop(%n: i64, %a: !rt.buf<f64>) attributes {entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
-    %x = "rt.load"(%a, %i) : (!rt.buf<f64>, i64) -> f64
-    %y = "rt.math"(%x) {function = "exp"} : (f64) -> f64
-    "rt.store"(%y, %a, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    %x = rt.load %a[%i] : f64
+    %y = rt.math "exp"(%x) : (f64) -> f64
+    rt.store %y, %a[%i] : f64
   }
   func.return
 }
@@ -39,7 +39,7 @@ func.func @chain(%n: i64, %start: f64) -> f64 attributes {entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %r = scf.for %i = %zero to %n step %one iter_args(%x = %start) -> (f64) : i64 {
-    %y = "rt.math"(%x) {function = "exp"} : (f64) -> f64
+    %y = rt.math "exp"(%x) : (f64) -> f64
     scf.yield %y : f64
   } {serial}
   func.return %r : f64

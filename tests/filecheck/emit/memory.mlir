@@ -21,9 +21,9 @@
 // CHECK:         br i1 {{%.*}}, label %release, label %release_chunks, !prof
 // CHECK:         call void @ulam_arena_release(ptr %context, ptr %mark)
 func.func @arena(%n: i64) attributes {entry} {
-  %mark = "rt.mark_arena"() : () -> !rt.mark
-  %a = "rt.alloc"(%n) {zero} : (i64) -> !rt.buf<f64>
-  "rt.release"(%mark) : (!rt.mark) -> ()
+  %mark = rt.mark_arena
+  %a = rt.alloc zero %n : !rt.buf<f64>
+  rt.release %mark
   func.return
 }
 
@@ -42,11 +42,11 @@ func.func @arena(%n: i64) attributes {entry} {
 func.func @several(%n: i64, %x: f64) attributes {entry} {
   %zero = arith.constant 0 : i64
   %four = arith.constant 4 : i64
-  %small = "rt.alloc"(%four) : (i64) -> !rt.buf<f64>
-  %a = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
-  "rt.store"(%x, %a, %zero) : (f64, !rt.buf<f64>, i64) -> ()
-  %b = "rt.alloc"(%n) : (i64) -> !rt.buf<i32>
-  "rt.store"(%x, %small, %zero) : (f64, !rt.buf<f64>, i64) -> ()
+  %small = rt.alloc %four : !rt.buf<f64>
+  %a = rt.alloc %n : !rt.buf<f64>
+  rt.store %x, %a[%zero] : f64
+  %b = rt.alloc %n : !rt.buf<i32>
+  rt.store %x, %small[%zero] : f64
   func.return
 }
 
@@ -60,10 +60,10 @@ func.func @several(%n: i64, %x: f64) attributes {entry} {
 // CHECK-NEXT:    store double %v, ptr %out, align 8, !tbaa [[REAL]], !alias.scope [[OTHER]], !noalias [[OWN]]
 func.func @bound(%out: !rt.buf<f64>, %i: i64) -> i32 attributes {entry} {
   %zero = arith.constant 0 : i64
-  %N = "rt.bound"() {slot = 0 : i64} : () -> i32
-  %y = "rt.bound"() {slot = 3 : i64} : () -> !rt.buf<f64>
-  %v = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
-  "rt.store"(%v, %out, %zero) : (f64, !rt.buf<f64>, i64) -> ()
+  %N = rt.bound 0 : i32
+  %y = rt.bound 3 : !rt.buf<f64>
+  %v = rt.load %y[%i] : f64
+  rt.store %v, %out[%zero] : f64
   func.return %N : i32
 }
 
@@ -75,8 +75,8 @@ func.func @bound(%out: !rt.buf<f64>, %i: i64) -> i32 attributes {entry} {
 // CHECK:         [[READ:%.*]] = load i8, ptr {{%.*}}, align 1
 // CHECK-NEXT:    %u = trunc i8 [[READ]] to i1
 func.func @truth(%flags: !rt.buf<i1>, %i: i64, %t: i1) -> i1 attributes {entry} {
-  "ad.keep"(%flags, %i, %t) : (!rt.buf<i1>, i64, i1) -> ()
-  %u = "ad.kept"(%flags, %i) : (!rt.buf<i1>, i64) -> i1
+  ad.keep %flags[%i], %t : i1
+  %u = ad.kept %flags[%i] : i1
   func.return %u : i1
 }
 
@@ -85,10 +85,10 @@ func.func @truth(%flags: !rt.buf<i1>, %i: i64, %t: i1) -> i1 attributes {entry} 
 // CHECK:         call void @ulam_print_string(ptr %context, ptr @.text.0)
 // CHECK-NEXT:    call void @ulam_print_string(ptr %context, ptr @.text.0)
 func.func @text() attributes {entry} {
-  %a = "rt.string"() {value = "x = "} : () -> !rt.buf<i8>
-  %b = "rt.string"() {value = "x = "} : () -> !rt.buf<i8>
-  "rt.kernel"(%a) {function = "print_string"} : (!rt.buf<i8>) -> ()
-  "rt.kernel"(%b) {function = "print_string"} : (!rt.buf<i8>) -> ()
+  %a = rt.string "x = "
+  %b = rt.string "x = "
+  rt.kernel "print_string"(%a) : (!rt.buf<i8>) -> ()
+  rt.kernel "print_string"(%b) : (!rt.buf<i8>) -> ()
   func.return
 }
 
@@ -101,6 +101,6 @@ func.func @text() attributes {entry} {
 // CHECK:         store i64 2, ptr
 // CHECK-NEXT:    ret i32 [[STATUS]]
 func.func @throws(%a: !rt.buf<f64>, %n: i64) attributes {entry} {
-  "rt.kernel"(%a, %n) {function = "k", throws, site = 2 : i64} : (!rt.buf<f64>, i64) -> ()
+  rt.kernel "k"(%a, %n) throws site 2 : (!rt.buf<f64>, i64) -> ()
   func.return
 }

@@ -7,12 +7,12 @@ model {
   u[2:4] = u[1:3];
   target += sum(u);
 }
-// CHECK:      %[[U:.*]] = "rt.alloc"(%{{.*}}) <{variable{{.*}}}>
-// CHECK:      "rt.copy"(%[[U]], %{{.*}}, %{{.*}}) :
-// CHECK-NEXT: %[[T:.*]] = "rt.alloc"(%[[N:[0-9]+]])
-// CHECK-NEXT: "rt.copy"(%[[T]], %[[U]], %[[N]]) <{initial}>
-// CHECK-NEXT: %[[PART:.*]] = "rt.view"(%[[U]], %{{.*}})
-// CHECK-NEXT: "rt.copy"(%[[PART]], %[[T]], %[[N]]) :
+// CHECK:      %[[U:.*]] = rt.alloc variable %{{.*}}
+// CHECK:      rt.copy %{{.*}} to %[[U]], %{{.*}} :
+// CHECK-NEXT: %[[T:.*]] = rt.alloc %[[N:[0-9]+]]
+// CHECK-NEXT: rt.copy %[[U]] to %[[T]], %[[N]] initial
+// CHECK-NEXT: %[[PART:.*]] = rt.view %[[U]][%{{.*}}]
+// CHECK-NEXT: rt.copy %[[T]] to %[[PART]], %[[N]] :
 
 // -----
 // A variable that is only assigned whole is no memory: a branch yields a buffer. Data that a branch hands on are copied,
@@ -24,11 +24,11 @@ model {
   if (a > 0) u = v;
   target += sum(u);
 }
-// CHECK:      %[[X:.*]] = "rt.bound"() <{slot = 0 : i64}> : () -> !rt.buf<f64>
+// CHECK:      %[[X:.*]] = rt.bound 0 : !rt.buf<f64>
 // CHECK:      %[[U:.*]] = scf.if %{{.*}} -> (!rt.buf<f64>) {
 // CHECK-NEXT:   scf.yield %{{.*}} : !rt.buf<f64>
 // CHECK-NEXT: } else {
-// CHECK-NEXT:   %[[OWN:.*]] = "rt.alloc"
-// CHECK-NEXT:   "rt.copy"(%[[OWN]], %[[X]], %{{.*}}) <{initial}>
+// CHECK-NEXT:   %[[OWN:.*]] = rt.alloc
+// CHECK-NEXT:   rt.copy %[[X]] to %[[OWN]], %{{.*}} initial
 // CHECK-NEXT:   scf.yield %[[OWN]] : !rt.buf<f64>
-// CHECK:      "rt.load"(%[[U]], %{{.*}})
+// CHECK:      rt.load %[[U]][%{{.*}}]

@@ -13,10 +13,10 @@ model {
 }
 
 // CHECK-LABEL: func.func @evaluate
-// CHECK: %[[SUM:.*]] = "rt.bound"() <{slot = [[SLOT:[0-9]+]] : i64}> : () -> f64
+// CHECK: %[[SUM:.*]] = rt.bound [[SLOT:[0-9]+]] : f64
 // CHECK-NOT: function = "exp"
 // CHECK: arith.mulf %{{.*}}, %[[SUM]]
 // CHECK-LABEL: func.func @bind
 // CHECK: scf.for
-// CHECK: "rt.math"(%{{.*}}) <{function = "exp"}>
-// CHECK: "rt.set_bound"(%{{.*}}) <{slot = [[SLOT]] : i64}> : (f64) -> ()
+// CHECK: rt.math "exp"(%{{.*}})
+// CHECK: rt.set_bound [[SLOT]], %{{.*}} : f64

@@ -7,15 +7,15 @@ model {
   target += sum(M[2]);
 }
 // CHECK:     %[[ROWS:.*]] = arith.constant 4 : i64
-// CHECK:     %[[V:.*]] = "rt.view"(%[[THETA:.*]], %{{.*}})
-// CHECK:     %[[COLUMN:.*]] = "rt.view"(%[[THETA]], %[[ROWS]])
-// CHECK:     "rt.load"(%[[COLUMN]], %{{.*}})
-// CHECK:     %[[SLICE:.*]] = "rt.view"(%[[V]], %{{.*}})
-// CHECK:     "rt.load"(%[[SLICE]], %{{.*}})
+// CHECK:     %[[V:.*]] = rt.view %[[THETA:.*]][%{{.*}}]
+// CHECK:     %[[COLUMN:.*]] = rt.view %[[THETA]][%[[ROWS]]]
+// CHECK:     rt.load %[[COLUMN]][%{{.*}}]
+// CHECK:     %[[SLICE:.*]] = rt.view %[[V]][%{{.*}}]
+// CHECK:     rt.load %[[SLICE]][%{{.*}}]
 // CHECK:     scf.for %[[J:[0-9]+]] =
 // CHECK-NEXT:  %[[SKIP:.*]] = arith.muli %[[J]], %[[ROWS]] : i64
 // CHECK-NEXT:  %[[AT:.*]] = arith.addi %[[SKIP]], %{{.*}} : i64
-// CHECK-NEXT:  "rt.load"(%[[THETA]], %[[AT]])
+// CHECK-NEXT:  rt.load %[[THETA]][%[[AT]]]
 
 // -----
 // A loop from 1 to the size needs no check of its index; one that is shifted does, before the access.
@@ -26,12 +26,12 @@ model {
   for (i in 2:N) target += cos(v[i - 1]);
 }
 // CHECK:      scf.for
-// CHECK-NOT:    "rt.check"
-// CHECK:        <{function = "sin"}>
+// CHECK-NOT:    rt.check
+// CHECK:       rt.math "sin"
 // CHECK:      scf.for
 // CHECK:        %[[OK:.*]] = arith.cmpi ult, %[[AT:.*]], %[[SIZE:.*]] : i64
-// CHECK-NEXT:   "rt.check"(%[[OK]], %{{.*}}, %[[SIZE]])
-// CHECK-NEXT:   "rt.load"(%{{.*}}, %[[AT]])
+// CHECK-NEXT:   rt.check %[[OK]] site
+// CHECK-NEXT:   rt.load %{{.*}}[%[[AT]]]
 
 // -----
 // Indices from an array are checked in a loop of their own, then each element is loaded where its index says.
@@ -39,8 +39,8 @@ data { array[5] int k; }
 parameters { vector[4] v; }
 model { target += sum(v[k]); }
 // CHECK:      scf.for %[[I:[0-9]+]] =
-// CHECK:        "rt.check"
+// CHECK:        rt.check
 // CHECK-NEXT: }
 // CHECK-NEXT: scf.for %[[J:[0-9]+]] =
-// CHECK-NEXT:   %[[K:.*]] = "rt.load"(%{{.*}}, %[[J]]) : (!rt.buf<i32>, i64) -> i32
-// CHECK:        "rt.load"(%{{.*}}, %{{.*}}) : (!rt.buf<f64>, i64) -> f64
+// CHECK-NEXT:   %[[K:.*]] = rt.load %{{.*}}[%[[J]]] : i32
+// CHECK:        rt.load %{{.*}}[%{{.*}}] : f64

@@ -16,15 +16,15 @@ model {
 }
 
 // CHECK-LABEL: func.func @evaluate
-// CHECK: "rt.bound"() <{slot = {{[0-9]+}} : i64}> : () -> !rt.buf<f64>
-// CHECK: "rt.check"(%{{.*}}, %{{.*}}) <{site = {{[0-9]+}} : i64, status = 3 : i64}>
+// CHECK: rt.bound {{[0-9]+}} : !rt.buf<f64>
+// CHECK: rt.check %{{.*}} site {{[0-9]+}} status 3 with %{{.*}}
 // CHECK: %[[FLAG:.*]] = scf.for
 // CHECK-NOT: rt.check
 // CHECK-NOT: function = "log"
 // CHECK: arith.ori
 // CHECK: scf.yield
 // CHECK: %[[FINE:.*]] = arith.cmpi eq, %[[FLAG]],
-// CHECK-NEXT: "rt.check"(%[[FINE]]) <{site = -1 : i64, status = 3 : i64}>
+// CHECK-NEXT: rt.check %[[FINE]] site -1 status 3
 // CHECK-LABEL: func.func @bind
-// CHECK-DAG: "rt.check"
-// CHECK-DAG: "rt.math"(%{{.*}}) <{function = "log"}>
+// CHECK-DAG: rt.check
+// CHECK-DAG: rt.math "log"(%{{.*}})

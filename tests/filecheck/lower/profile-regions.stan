@@ -25,24 +25,24 @@ model {
 // CHECK-LABEL: func.func @evaluate
 // CHECK:      scf.for
 // CHECK-NOT:  "exp"
-// CHECK:        [[outer:%.*]] = "ad.profile_begin"() <{region = 0 : i64, named = 0 : i64, gradient}>
+// CHECK:        [[outer:%.*]] = ad.profile_begin 0 named 0 gradient
 // CHECK:        scf.if [[outer]]
-// CHECK:          "rt.math"({{.*}}) <{function = "exp"}>
+// CHECK:          rt.math "exp"({{.*}})
 // CHECK:        {profile}
 // CHECK-NOT:  "exp"
-// CHECK:        "ad.profile_end"([[outer]]) <{region = 0 : i64, named = 0 : i64, gradient}>
-// CHECK:      [[data:%.*]] = "ad.profile_begin"() <{region = 1 : i64, named = 1 : i64, gradient}>
+// CHECK:        ad.profile_end [[outer]], 0 named 0 gradient
+// CHECK:      [[data:%.*]] = ad.profile_begin 1 named 1 gradient
 // CHECK:      scf.if [[data]]
 // CHECK:        scf.for
-// CHECK:          "rt.math"({{.*}}) <{function = "exp"}>
-// CHECK:      "ad.profile_end"([[data]])
-// CHECK:      [[back:%.*]] = "ad.profile_begin"() <{region = 1 : i64, named = 1 : i64, gradient, reverse}>
+// CHECK:          rt.math "exp"({{.*}})
+// CHECK:      ad.profile_end [[data]],
+// CHECK:      [[back:%.*]] = ad.profile_begin 1 named 1 gradient reverse
 // CHECK:      scf.if [[back]]
-// CHECK:      "ad.profile_end"([[back]]) <{region = 1 : i64, named = 1 : i64, gradient, reverse}>
+// CHECK:      ad.profile_end [[back]], 1 named 1 gradient reverse
 // CHECK:      scf.for
-// CHECK:        [[inner:%.*]] = "ad.profile_begin"() <{region = 0 : i64, named = 0 : i64, gradient, reverse}>
+// CHECK:        [[inner:%.*]] = ad.profile_begin 0 named 0 gradient reverse
 // CHECK:        scf.if [[inner]]
-// CHECK:        "ad.profile_end"([[inner]])
+// CHECK:        ad.profile_end [[inner]],
 
 // LLVM: [[status:%.*]] = call i32 @ulam_profile_begin(ptr %context, i32 0, i32 0, i32 1)
 // LLVM: icmp ne i32 [[status]], 0

@@ -21,11 +21,11 @@ model {
 // CHECK-LABEL: func.func @evaluate
 // CHECK: func.call @user.turn(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (!rt.buf<f64>, i64, f64, i32) -> (!rt.buf<f64>, i64)
 // CHECK-LABEL: func.func @user.turn(%v: !rt.buf<f64>, %0: i64, %x: f64, %n: i32) -> (!rt.buf<f64>, i64) {
-// CHECK: "rt.stack_guard"() <{site = {{.*}}}> : () -> ()
+// CHECK: rt.stack_guard site {{.*}}
 // CHECK: scf.if
 // CHECK: func.call @user.turn
-// CHECK: %[[OUT:.*]] = "rt.alloc"
-// CHECK: "rt.copy"(%[[OUT]],
+// CHECK: %[[OUT:.*]] = rt.alloc
+// CHECK: rt.copy %{{.*}} to %[[OUT]],
 // CHECK: func.return %[[OUT]],
 
 // The forward version takes shadows of buffers and returns those of results, and a record; the reverse version takes the
@@ -36,14 +36,14 @@ model {
 // GRAD-NOT: func.func @user.turn(
 // GRAD-LABEL: func.func @user.turn.forward
 // GRAD-SAME: -> (!rt.buf<f64>, i64, !rt.buf<f64>, !rt.buf<f64>)
-// GRAD: "rt.stack_guard"()
+// GRAD: rt.stack_guard site
 // GRAD: func.call @user.turn.forward
-// GRAD: %[[PUSHED:.*]] = "ad.push"
+// GRAD: %[[PUSHED:.*]] = ad.push
 // GRAD: func.return %{{.*}}, %{{.*}}, %{{.*}}, %[[PUSHED]]
 // GRAD-LABEL: func.func @user.turn.reverse
 // GRAD-SAME: (%[[TAKEN:.*]]: !rt.buf<f64>) -> f64
-// GRAD: "ad.pop"(%[[TAKEN]])
-// GRAD: "rt.stack_guard"()
+// GRAD: ad.pop %[[TAKEN]]
+// GRAD: rt.stack_guard site
 // GRAD: func.call @user.turn.reverse
 // GRAD: func.return %{{.*}} : f64
 

@@ -18,8 +18,8 @@ model {
 }
 
 // CHECK: scf.for
-// CHECK: %[[MARK:.*]] = "rt.mark_arena"
-// CHECK: "rt.alloc"
+// CHECK: %[[MARK:.*]] = rt.mark_arena
+// CHECK: rt.alloc
 // CHECK: {serial}
 // CHECK: {interleave = 4 : i64}
-// CHECK: "rt.release"(%[[MARK]])
+// CHECK: rt.release %[[MARK]]

@@ -13,10 +13,10 @@ model {
   for (n in 1:N) for (k in 1:K) target += y[n, k] * log(theta[k]);
 }
 
-// CHECK: %[[LOG:.*]] = "rt.math"(%{{.*}}) <{function = "log"}>
-// CHECK: "rt.store"(%[[LOG]], %[[TABLE:[0-9]+]], %{{.*}}) <{initial}>
+// CHECK: %[[LOG:.*]] = rt.math "log"(%{{.*}})
+// CHECK: rt.store %[[LOG]], %[[TABLE:[0-9]+]][%{{.*}}] initial
 // CHECK: scf.for
 // CHECK: scf.for
-// CHECK: "rt.load"(%[[TABLE]], %{{.*}})
+// CHECK: rt.load %[[TABLE]][%{{.*}}]
 // CHECK-NOT: function = "log"
-// CHECK: "ad.target_add"
+// CHECK: ad.target_add

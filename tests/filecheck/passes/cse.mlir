@@ -31,8 +31,8 @@ func.func @pure(%x: f64, %y: f64, %c: i1) -> (f64, f64, f64) {
 func.func @constants(%c: i1) -> (f64, f64, f64) {
   // CHECK: rt.check
   // CHECK-NOT: rt.check
-  "rt.check"(%c) <{site = 0 : i64}> : (i1) -> ()
-  "rt.check"(%c) <{site = 1 : i64}> : (i1) -> ()
+  rt.check %c site 0
+  rt.check %c site 1
   // CHECK: %[[P:.*]] = arith.constant 0.0
   // CHECK-NEXT: %[[N:.*]] = arith.constant -0.0
   // CHECK-NEXT: func.return %[[P]], %[[N]], %[[P]]
@@ -45,15 +45,15 @@ func.func @constants(%c: i1) -> (f64, f64, f64) {
 // Loads, up to a write that may touch the same memory. Arguments of entry points do not overlap.
 // CHECK-LABEL: @loads
 func.func @loads(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %i: i64, %v: f64) -> (f64, f64, f64) attributes {entry} {
-  // CHECK: %[[A:.*]] = "rt.load"(%x, %i)
-  %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-  "rt.store"(%v, %y, %i) : (f64, !rt.buf<f64>, i64) -> ()
-  %b = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-  %stored = "rt.load"(%y, %i) : (!rt.buf<f64>, i64) -> f64
-  "rt.kernel"(%x) <{function = "change"}> : (!rt.buf<f64>) -> ()
+  // CHECK: %[[A:.*]] = rt.load %x[%i]
+  %a = rt.load %x[%i] : f64
+  rt.store %v, %y[%i] : f64
+  %b = rt.load %x[%i] : f64
+  %stored = rt.load %y[%i] : f64
+  rt.kernel "change"(%x) : (!rt.buf<f64>) -> ()
   // CHECK: rt.kernel
-  // CHECK-NEXT: %[[C:.*]] = "rt.load"(%x, %i)
-  %c = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+  // CHECK-NEXT: %[[C:.*]] = rt.load %x[%i]
+  %c = rt.load %x[%i] : f64
   // CHECK-NEXT: func.return %[[A]], %v, %[[C]]
   func.return %b, %stored, %c : f64, f64, f64
 }
@@ -62,28 +62,28 @@ func.func @loads(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %i: i64, %v: f64) -> (f64, 
 // CHECK-LABEL: @loop
 func.func @loop(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %i: i64, %v: f64) -> (f64, f64) {
   %one = arith.constant 1 : i64
-  %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+  %a = rt.load %x[%i] : f64
   %s = scf.for %k = %one to %i step %one iter_args(%s = %a) -> (f64) : i64 {
     // CHECK: scf.for
-    // CHECK-NEXT: "rt.load"(%x, %i)
-    %b = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-    "rt.store"(%v, %y, %k) : (f64, !rt.buf<f64>, i64) -> ()
+    // CHECK-NEXT: rt.load %x[%i]
+    %b = rt.load %x[%i] : f64
+    rt.store %v, %y[%k] : f64
     scf.yield %b : f64
   }
-  // CHECK: %[[C:.*]] = "rt.load"(%x, %i)
+  // CHECK: %[[C:.*]] = rt.load %x[%i]
   // CHECK-NEXT: func.return %{{.*}}, %[[C]]
-  %c = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+  %c = rt.load %x[%i] : f64
   func.return %s, %c : f64, f64
 }
 
 // While data are being bound, the bound table changes.
 // CHECK-LABEL: @prepare
 func.func @prepare(%v: f64) -> (f64, f64) {
-  // CHECK: %[[A:.*]] = "rt.bound"
-  // CHECK: %[[B:.*]] = "rt.bound"
+  // CHECK: %[[A:.*]] = rt.bound
+  // CHECK: %[[B:.*]] = rt.bound
   // CHECK: func.return %[[A]], %[[B]]
-  %a = "rt.bound"() <{slot = 3 : i64}> : () -> f64
-  "rt.set_bound"(%v) <{slot = 3 : i64}> : (f64) -> ()
-  %b = "rt.bound"() <{slot = 3 : i64}> : () -> f64
+  %a = rt.bound 3 : f64
+  rt.set_bound 3, %v : f64
+  %b = rt.bound 3 : f64
   func.return %a, %b : f64, f64
 }

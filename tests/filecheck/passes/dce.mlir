@@ -26,20 +26,20 @@ func.func @loops(%n: i64, %x: f64) -> f64 {
 // CHECK-LABEL: @memory
 func.func @memory(%n: i64, %x: f64, %c: i1) -> f64 {
   // CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0 : i64
-  // CHECK-NEXT: %[[B:.*]] = "rt.alloc"(%n)
-  // CHECK-NEXT: "rt.store"(%x, %[[B]], %[[ZERO]])
-  // CHECK-NEXT: "rt.check"
-  // CHECK-NEXT: %[[L:.*]] = "rt.load"(%[[B]], %[[ZERO]])
+  // CHECK-NEXT: %[[B:.*]] = rt.alloc %n
+  // CHECK-NEXT: rt.store %x, %[[B]][%[[ZERO]]]
+  // CHECK-NEXT: rt.check
+  // CHECK-NEXT: %[[L:.*]] = rt.load %[[B]][%[[ZERO]]]
   // CHECK-NEXT: func.return %[[L]]
   %zero = arith.constant 0 : i64
-  %a = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
-  %b = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
-  %view = "rt.view"(%a, %zero) : (!rt.buf<f64>, i64) -> !rt.buf<f64>
-  "rt.store"(%x, %view, %zero) : (f64, !rt.buf<f64>, i64) -> ()
-  "ad.accumulate"(%a, %zero, %x) : (!rt.buf<f64>, i64, f64) -> ()
-  "rt.store"(%x, %b, %zero) : (f64, !rt.buf<f64>, i64) -> ()
-  "rt.check"(%c) <{site = 0 : i64}> : (i1) -> ()
-  %l = "rt.load"(%b, %zero) : (!rt.buf<f64>, i64) -> f64
+  %a = rt.alloc %n : !rt.buf<f64>
+  %b = rt.alloc %n : !rt.buf<f64>
+  %view = rt.view %a[%zero] : !rt.buf<f64>
+  rt.store %x, %view[%zero] : f64
+  ad.accumulate %a[%zero], %x
+  rt.store %x, %b[%zero] : f64
+  rt.check %c site 0
+  %l = rt.load %b[%zero] : f64
   func.return %l : f64
 }
 

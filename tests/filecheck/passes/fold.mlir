@@ -52,7 +52,7 @@ func.func @control(%x: f64, %c: i1) -> (f64, f64, f64, f64) {
   %one = arith.constant 1 : i64
   %two = arith.constant 2 : i64
   // CHECK-NOT: rt.check
-  "rt.check"(%true) <{site = 0 : i64}> : (i1) -> ()
+  rt.check %true site 0
   %a = scf.if %true -> (f64) {
     %sum = arith.addf %x, %x : f64
     scf.yield %sum : f64

@@ -5,7 +5,7 @@
 func.func @nest(%n: i64, %x: f64) -> f64 {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
-  // CHECK: %[[E:.*]] = "rt.math"(%x)
+  // CHECK: %[[E:.*]] = rt.math
   // CHECK-NEXT: scf.for %[[I:.*]] = {{.*}} iter_args
   // CHECK-NEXT: %[[R:.*]] = arith.sitofp %[[I]]
   // CHECK-NEXT: %[[M:.*]] = arith.mulf %[[E]], %[[R]]
@@ -13,7 +13,7 @@ func.func @nest(%n: i64, %x: f64) -> f64 {
   // CHECK-NEXT: arith.addf %{{.*}}, %[[M]]
   %r = scf.for %i = %zero to %n step %one iter_args(%s = %x) -> (f64) : i64 {
     %q = scf.for %j = %zero to %n step %one iter_args(%t = %s) -> (f64) : i64 {
-      %e = "rt.math"(%x) <{function = "exp"}> : (f64) -> f64
+      %e = rt.math "exp"(%x) : (f64) -> f64
       %real = arith.sitofp %i : i64 to f64
       %m = arith.mulf %e, %real : f64
       %u = arith.addf %t, %m : f64
@@ -35,7 +35,7 @@ func.func @traps(%n: i64, %m: i64, %c: i1) -> i64 {
   // CHECK-NEXT: rt.check
   // CHECK-NEXT: arith.divsi %n, %m
   %r = scf.for %i = %zero to %n step %one iter_args(%s = %zero) -> (i64) : i64 {
-    "rt.check"(%c) <{site = 0 : i64}> : (i1) -> ()
+    rt.check %c site 0
     %q = arith.divsi %n, %m : i64
     %p = arith.remsi %n, %three : i64
     %u = arith.addi %q, %p : i64
@@ -50,9 +50,9 @@ func.func @loads(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   // CHECK: scf.for
-  // CHECK-NEXT: "rt.load"(%x, %{{.*}})
+  // CHECK-NEXT: rt.load %x[%{{.*}}]
   %r = scf.for %i = %zero to %n step %one iter_args(%s = %v) -> (f64) : i64 {
-    %a = "rt.load"(%x, %zero) : (!rt.buf<f64>, i64) -> f64
+    %a = rt.load %x[%zero] : f64
     %t = arith.addf %s, %a : f64
     scf.yield %t : f64
   }
@@ -65,13 +65,13 @@ func.func @written(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %v: f64) -> f64 attribute
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %ten = arith.constant 10 : i64
-  // CHECK: "rt.load"(%x, %{{.*}})
+  // CHECK: rt.load %x[%{{.*}}]
   // CHECK-NEXT: scf.for
-  // CHECK-NEXT: "rt.load"(%y, %{{.*}})
+  // CHECK-NEXT: rt.load %y[%{{.*}}]
   %r = scf.for %i = %zero to %ten step %one iter_args(%s = %v) -> (f64) : i64 {
-    %a = "rt.load"(%x, %zero) : (!rt.buf<f64>, i64) -> f64
-    %b = "rt.load"(%y, %zero) : (!rt.buf<f64>, i64) -> f64
-    "rt.store"(%v, %y, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    %a = rt.load %x[%zero] : f64
+    %b = rt.load %y[%zero] : f64
+    rt.store %v, %y[%i] : f64
     %u = arith.addf %a, %b : f64
     scf.yield %u : f64
   }
@@ -84,14 +84,14 @@ func.func @sure(%x: !rt.buf<f64>, %k: i64, %c: i1, %v: f64) -> f64 attributes {e
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %ten = arith.constant 10 : i64
-  // CHECK: "rt.load"(%x, %{{.*}})
+  // CHECK: rt.load %x[%{{.*}}]
   // CHECK-NEXT: scf.for
   // CHECK-NEXT: rt.check
-  // CHECK-NEXT: "rt.load"(%x, %k)
+  // CHECK-NEXT: rt.load %x[%k]
   %r = scf.for %i = %zero to %ten step %one iter_args(%s = %v) -> (f64) : i64 {
-    %a = "rt.load"(%x, %zero) : (!rt.buf<f64>, i64) -> f64
-    "rt.check"(%c) <{site = 0 : i64}> : (i1) -> ()
-    %b = "rt.load"(%x, %k) : (!rt.buf<f64>, i64) -> f64
+    %a = rt.load %x[%zero] : f64
+    rt.check %c site 0
+    %b = rt.load %x[%k] : f64
     %u = arith.addf %a, %b : f64
     scf.yield %u : f64
   }

@@ -4,10 +4,10 @@
 // An element is read in the iteration that stored it, or a later one; what needs the first loop's sum goes behind.
 // CHECK-LABEL: @elements
 // CHECK: scf.for
-// CHECK: "rt.store"(%{{.*}}, %x, %i)
+// CHECK: rt.store %{{.*}}, %x[%i]
 // CHECK: arith.subi %i
 // CHECK-NOT: scf.for
-// CHECK: "rt.store"(%{{.*}}, %x, %zero)
+// CHECK: rt.store %{{.*}}, %x[%zero]
 // Reverse mode takes iterations to be independent: not before it.
 // BEFORE-LABEL: @elements
 // BEFORE-COUNT-2: scf.for
@@ -15,17 +15,17 @@ func.func @elements(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attrib
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
-    "rt.store"(%v, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    rt.store %v, %x[%i] : f64
     %u = arith.addf %t, %v : f64
     scf.yield %u : f64
   }
   %w = arith.addf %s, %v : f64
   scf.for %i = %one to %n step %one : i64 {
     %j = arith.subi %i, %one : i64
-    %a = "rt.load"(%x, %j) : (!rt.buf<f64>, i64) -> f64
-    "rt.store"(%a, %y, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    %a = rt.load %x[%j] : f64
+    rt.store %a, %y[%i] : f64
   }
-  "rt.store"(%w, %x, %zero) : (f64, !rt.buf<f64>, i64) -> ()
+  rt.store %w, %x[%zero] : f64
   func.return
 }
 
@@ -35,12 +35,12 @@ func.func @elements(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attrib
 func.func @too_early(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
   %one = arith.constant 1 : i64
   scf.for %i = %one to %n step %one : i64 {
-    "rt.store"(%v, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    rt.store %v, %x[%i] : f64
   }
   scf.for %i = %one to %n step %one : i64 {
     %j = arith.addi %i, %one : i64
-    %a = "rt.load"(%x, %j) : (!rt.buf<f64>, i64) -> f64
-    "rt.store"(%a, %y, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    %a = rt.load %x[%j] : f64
+    rt.store %a, %y[%i] : f64
   }
   func.return
 }
@@ -82,9 +82,9 @@ func.func @guarded(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
     scf.yield %u : f64
   }
   %ok = arith.cmpf ogt, %s, %v : f64
-  "rt.check"(%ok) <{site = 0 : i64}> : (i1) -> ()
+  rt.check %ok site 0
   scf.for %i = %one to %n step %one : i64 {
-    "rt.store"(%v, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    rt.store %v, %x[%i] : f64
   }
   func.return
 }
@@ -95,13 +95,13 @@ func.func @guarded(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
 func.func @target(%n: i64, %m: i64, %v: f64) attributes {entry} {
   %one = arith.constant 1 : i64
   scf.for %i = %one to %n step %one : i64 {
-    "ad.target_add"(%v) : (f64) -> ()
+    ad.target_add %v
   }
   scf.for %i = %one to %n step %one : i64 {
-    "ad.target_add"(%v) : (f64) -> ()
+    ad.target_add %v
   }
   scf.for %i = %one to %m step %one : i64 {
-    "ad.target_add"(%v) : (f64) -> ()
+    ad.target_add %v
   }
   func.return
 }
@@ -116,29 +116,29 @@ func.func @target(%n: i64, %m: i64, %v: f64) attributes {entry} {
 // BEFORE-COUNT-2: scf.for
 func.func @absorbed(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
   %one = arith.constant 1 : i64
-  %t = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
+  %t = rt.alloc %n : !rt.buf<f64>
   scf.for %i = %one to %n step %one : i64 {
-    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-    "rt.store"(%a, %t, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    %a = rt.load %x[%i] : f64
+    rt.store %a, %t[%i] : f64
   }
   scf.for %i = %one to %n step %one : i64 {
-    %a = "rt.load"(%t, %i) : (!rt.buf<f64>, i64) -> f64
-    "ad.target_add"(%a) : (f64) -> ()
+    %a = rt.load %t[%i] : f64
+    ad.target_add %a
   }
   func.return
 }
 func.func @read_elsewhere(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {entry} {
   %one = arith.constant 1 : i64
-  %t = "rt.alloc"(%n) : (i64) -> !rt.buf<f64>
+  %t = rt.alloc %n : !rt.buf<f64>
   scf.for %i = %one to %n step %one : i64 {
-    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-    "rt.store"(%a, %t, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    %a = rt.load %x[%i] : f64
+    rt.store %a, %t[%i] : f64
   }
   scf.for %i = %one to %n step %one : i64 {
-    %a = "rt.load"(%t, %i) : (!rt.buf<f64>, i64) -> f64
-    "ad.target_add"(%a) : (f64) -> ()
+    %a = rt.load %t[%i] : f64
+    ad.target_add %a
   }
-  %e = "rt.load"(%t, %one) : (!rt.buf<f64>, i64) -> f64
+  %e = rt.load %t[%one] : f64
   func.return %e : f64
 }
 
@@ -149,13 +149,13 @@ func.func @carries(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) -> f64 
   %one = arith.constant 1 : i64
   %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
     %u = arith.addf %t, %v : f64
-    "rt.store"(%u, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    rt.store %u, %x[%i] : f64
     scf.yield %u : f64
   }
   scf.for %i = %one to %n step %one : i64 {
-    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-    %e = "rt.math"(%a) <{function = "exp"}> : (f64) -> f64
-    "rt.store"(%e, %y, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    %a = rt.load %x[%i] : f64
+    %e = rt.math "exp"(%a) : (f64) -> f64
+    rt.store %e, %y[%i] : f64
   }
   func.return %s : f64
 }

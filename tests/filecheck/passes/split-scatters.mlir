@@ -6,23 +6,23 @@
 func.func @scatter(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
-  // CHECK: %[[PART:.*]] = "rt.alloc"(%{{.*}}) <{stack}> : (i64) -> !rt.buf<f64>
+  // CHECK: %[[PART:.*]] = rt.alloc stack %{{.*}} : !rt.buf<f64>
   // CHECK: scf.for
   // CHECK: %[[END:.*]] = arith.minsi
   // CHECK: scf.for %[[I:.*]] = %[[FIRST:.*]] to %[[END]]
-  // CHECK: %[[V:.*]] = "rt.math"(%{{.*}}) <{function = "exp"}>
+  // CHECK: %[[V:.*]] = rt.math "exp"(%{{.*}})
   // CHECK: %[[AT:.*]] = arith.subi %[[I]], %[[FIRST]]
-  // CHECK: "rt.store"(%[[V]], %[[PART]], %[[AT]]) <{initial}>
+  // CHECK: rt.store %[[V]], %[[PART]][%[[AT]]] initial
   // CHECK-NOT: ad.accumulate
   // CHECK: scf.for
-  // CHECK: "rt.load"(%[[PART]], %{{.*}})
-  // CHECK: "ad.accumulate"
+  // CHECK: rt.load %[[PART]][%{{.*}}]
+  // CHECK: ad.accumulate
   scf.for %i = %zero to %n step %one : i64 {
-    %v = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-    %e = "rt.math"(%v) <{function = "exp"}> : (f64) -> f64
-    %k = "rt.load"(%idx, %i) : (!rt.buf<i32>, i64) -> i32
+    %v = rt.load %x[%i] : f64
+    %e = rt.math "exp"(%v) : (f64) -> f64
+    %k = rt.load %idx[%i] : i32
     %k64 = arith.extsi %k : i32 to i64
-    "ad.accumulate"(%adj, %k64, %e) : (!rt.buf<f64>, i64, f64) -> ()
+    ad.accumulate %adj[%k64], %e
   }
   func.return
 }
@@ -30,16 +30,16 @@ func.func @scatter(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n:
 // The adjoint is read in the same loop: it stays as it is.
 // CHECK-LABEL: func.func @reads_what_it_adds_to
 // CHECK-NOT: stack
-// CHECK: "ad.accumulate"
+// CHECK: ad.accumulate
 func.func @reads_what_it_adds_to(%idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
-    %v = "rt.load"(%adj, %i) : (!rt.buf<f64>, i64) -> f64
-    %e = "rt.math"(%v) <{function = "exp"}> : (f64) -> f64
-    %k = "rt.load"(%idx, %i) : (!rt.buf<i32>, i64) -> i32
+    %v = rt.load %adj[%i] : f64
+    %e = rt.math "exp"(%v) : (f64) -> f64
+    %k = rt.load %idx[%i] : i32
     %k64 = arith.extsi %k : i32 to i64
-    "ad.accumulate"(%adj, %k64, %e) : (!rt.buf<f64>, i64, f64) -> ()
+    ad.accumulate %adj[%k64], %e
   }
   func.return
 }
@@ -52,9 +52,9 @@ func.func @nothing_to_gain(%x: !rt.buf<f64>, %adj: !rt.buf<f64>, %n: i64) attrib
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
-    %v = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
-    %e = "rt.math"(%v) <{function = "exp"}> : (f64) -> f64
-    "ad.accumulate"(%adj, %i, %e) : (!rt.buf<f64>, i64, f64) -> ()
+    %v = rt.load %x[%i] : f64
+    %e = rt.math "exp"(%v) : (f64) -> f64
+    ad.accumulate %adj[%i], %e
   }
   func.return
 }

@@ -9,8 +9,8 @@ func.func @f(%x: f64, %before: f64) -> (f64, f64) attributes {target_argument = 
   // CHECK-NEXT: %[[READ:.*]] = arith.addf %before, %[[T1]] : f64
   // CHECK-NEXT: %[[T2:.*]] = arith.addf %[[T1]], %[[READ]] : f64
   // CHECK-NEXT: func.return %[[READ]], %[[T2]] : f64, f64
-  "ad.target_add"(%x) : (f64) -> ()
-  %read = "ad.target"() : () -> f64
-  "ad.target_add"(%read) : (f64) -> ()
+  ad.target_add %x
+  %read = ad.target
+  ad.target_add %read
   func.return %read, %placeholder : f64, f64
 }

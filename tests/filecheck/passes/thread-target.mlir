@@ -9,13 +9,13 @@ func.func @f(%n: i64, %x: f64, %c: i1) -> (i64, f64) attributes {entry, target_r
   %one = arith.constant 1 : i64
   %placeholder = arith.constant 0.0 : f64
   // CHECK: %[[START:.*]] = arith.constant 0.000000e+00 : f64
-  "ad.target_add"(%x) : (f64) -> ()
+  ad.target_add %x
   // CHECK: %[[T1:.*]] = arith.addf %[[START]], %x : f64
   // FAST: arith.addf %{{.*}}, %x fastmath<reassoc> : f64
   %sum = scf.for %i = %zero to %n step %one iter_args(%s = %x) -> (f64) : i64 {
-    "ad.target_add"(%s) : (f64) -> ()
+    ad.target_add %s
     scf.if %c {
-      "ad.target_add"(%x) : (f64) -> ()
+      ad.target_add %x
     }
     scf.yield %s : f64
   }
@@ -29,7 +29,7 @@ func.func @f(%n: i64, %x: f64, %c: i1) -> (i64, f64) attributes {entry, target_r
   // CHECK-NEXT: }
   // CHECK-NEXT: scf.yield %[[S]], %[[I]]
   scf.for %i = %zero to %n step %one : i64 {
-    "rt.check"(%c) <{site = 0 : i64}> : (i1) -> ()
+    rt.check %c site 0
   }
   // CHECK: scf.for
   // CHECK-NOT: iter_args
@@ -37,7 +37,7 @@ func.func @f(%n: i64, %x: f64, %c: i1) -> (i64, f64) attributes {entry, target_r
     scf.condition(%c) %k : i64
   } do {
   ^bb0(%k : i64):
-    "ad.target_add"(%x) : (f64) -> ()
+    ad.target_add %x
     scf.yield %k : i64
   }
   // CHECK: %[[W:.*]], %[[T3:.*]] = scf.while (%[[K:.*]] = %{{.*}}, %[[U:.*]] = %[[T2]])

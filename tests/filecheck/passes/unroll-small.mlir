@@ -3,9 +3,9 @@
 // Straight code; the sum is carried through.
 // CHECK-LABEL: @sum
 // CHECK-NOT: scf.for
-// CHECK: %[[A:.*]] = "rt.load"(%x, %{{.*}})
+// CHECK: %[[A:.*]] = rt.load %x[%{{.*}}]
 // CHECK-NEXT: %[[S:.*]] = arith.addf %v, %[[A]]
-// CHECK: %[[B:.*]] = "rt.load"(%x, %{{.*}})
+// CHECK: %[[B:.*]] = rt.load %x[%{{.*}}]
 // CHECK-NEXT: %[[T:.*]] = arith.addf %[[S]], %[[B]]
 // CHECK-NEXT: func.return %[[T]]
 func.func @sum(%x: !rt.buf<f64>, %v: f64) -> f64 {
@@ -13,7 +13,7 @@ func.func @sum(%x: !rt.buf<f64>, %v: f64) -> f64 {
   %two = arith.constant 2 : i64
   %one = arith.constant 1 : i64
   %s = scf.for %i = %zero to %two step %one iter_args(%t = %v) -> (f64) : i64 {
-    %a = "rt.load"(%x, %i) : (!rt.buf<f64>, i64) -> f64
+    %a = rt.load %x[%i] : f64
     %u = arith.addf %t, %a : f64
     scf.yield %u : f64
   }
@@ -31,7 +31,7 @@ func.func @inner(%x: !rt.buf<f64>, %n: i64, %a: f64, %b: f64) -> (f64, f64) {
   %one = arith.constant 1 : i64
   %r, %s = scf.for %i = %zero to %three step %two iter_args(%c = %a, %d = %b) -> (f64, f64) : i64 {
     scf.for %j = %zero to %n step %one : i64 {
-      "rt.store"(%c, %x, %j) : (f64, !rt.buf<f64>, i64) -> ()
+      rt.store %c, %x[%j] : f64
     }
     scf.yield %d, %c : f64, f64
   }
@@ -46,10 +46,10 @@ func.func @alone(%x: !rt.buf<f64>, %n: i64, %v: f64) {
   %five = arith.constant 5 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %five step %one : i64 {
-    "rt.store"(%v, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    rt.store %v, %x[%i] : f64
   }
   scf.for %i = %zero to %n step %one : i64 {
-    "rt.store"(%v, %x, %i) : (f64, !rt.buf<f64>, i64) -> ()
+    rt.store %v, %x[%i] : f64
   }
   func.return
 }

@@ -6,7 +6,7 @@
 // VALUE: func.func @evaluate(%{{.*}}: !rt.buf<f64>, %{{.*}}: i32) -> f64
 // VALUE-NOT: stan.
 // GRADIENT: func.func @evaluate(%{{.*}}: !rt.buf<f64>, %gradient: !rt.buf<f64>, %{{.*}}: i32) -> f64
-// GRADIENT: "ad.accumulate"
+// GRADIENT: ad.accumulate
 // UNCONSTRAIN: func.func @evaluate(%{{.*}}: !rt.buf<f64>, %{{.*}}: !rt.buf<f64>)
 // LLVM: define i32 @evaluate(ptr noalias %context, ptr noalias %bound, ptr noalias %{{.*}}, i32 %{{.*}}, ptr noalias %out.0)
 parameters {

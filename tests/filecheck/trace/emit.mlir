@@ -66,7 +66,7 @@ func.func @time(%recorder: !rt.buf<i64>) attributes {entry} {
 // CHECK-NEXT:    store i64 [[LESS]], ptr {{%.*}}, align 8
 func.func @depth(%recorder: !rt.buf<i64>, %out: !rt.buf<i32>, %zero: i64) attributes {entry} {
   %deeper = "trace.descend"(%recorder) <{most = 4 : i64}> : (!rt.buf<i64>) -> i32
-  "rt.store"(%deeper, %out, %zero) : (i32, !rt.buf<i32>, i64) -> ()
+  rt.store %deeper, %out[%zero] : i32
   "trace.ascend"(%recorder) : (!rt.buf<i64>) -> ()
   func.return
 }

@@ -2,7 +2,7 @@
 // RUN: stan-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%a: !rt.buf<f64>, %n: i64) {
-  // expected-error@+1 {{the elements of the buffer are of type f64, but the value is of type i64}}
+  // expected-error@+1 {{attribute f64 expected from variable 'element type', but got i64}}
   "ad.keep"(%a, %n, %n) : (!rt.buf<f64>, i64, i64) -> ()
   func.return
 }
@@ -10,7 +10,7 @@ func.func @f(%a: !rt.buf<f64>, %n: i64) {
 // -----
 
 func.func @f(%a: !rt.buf<f64>, %n: i64) {
-  // expected-error@+1 {{the elements of the buffer are of type f64, but the value is of type i64}}
+  // expected-error@+1 {{attribute f64 expected from variable 'element type', but got i64}}
   %v = "ad.kept"(%a, %n) : (!rt.buf<f64>, i64) -> i64
   func.return
 }

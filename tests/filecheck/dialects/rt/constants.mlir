@@ -7,14 +7,14 @@
 // LLVM-NEXT: @.constants.1 = private unnamed_addr constant [2 x i32] [i32 7, i32 -2147483648], align 8
 // LLVM-NOT: @.constants.2
 func.func @evaluate(%out: !rt.buf<f64>, %whole: !rt.buf<i32>, %n: i64) attributes {entry} {
-  // CHECK: "rt.constants"() <{values = array<f64: 5.000000e-01, -0.000000e+00, 0.33333333333333331, 1.000000e+308, 4.940660e-324>}> : () -> !rt.buf<f64>
-  %a = "rt.constants"() <{values = array<f64: 0.5, -0.0, 0.3333333333333333, 1.000000e+308, 5.0e-324>}> : () -> !rt.buf<f64>
-  %b = "rt.constants"() <{values = array<f64: 0.5, -0.0, 0.3333333333333333, 1.000000e+308, 5.0e-324>}> : () -> !rt.buf<f64>
-  // CHECK: "rt.constants"() <{values = array<i32: 7, -2147483648>}> : () -> !rt.buf<i32>
-  %c = "rt.constants"() <{values = array<i32: 7, -2147483648>}> : () -> !rt.buf<i32>
+  // CHECK: rt.constants array<f64: 5.000000e-01, -0.000000e+00, 0.33333333333333331, 1.000000e+308, 4.940660e-324> : !rt.buf<f64>
+  %a = rt.constants array<f64: 0.5, -0.0, 0.3333333333333333, 1.000000e+308, 5.0e-324> : !rt.buf<f64>
+  %b = rt.constants array<f64: 0.5, -0.0, 0.3333333333333333, 1.000000e+308, 5.0e-324> : !rt.buf<f64>
+  // CHECK: rt.constants array<i32: 7, -2147483648> : !rt.buf<i32>
+  %c = rt.constants array<i32: 7, -2147483648> : !rt.buf<i32>
   // LLVM: call void @llvm.memcpy.p0.p0.i64(ptr align 8 %{{.*}}, ptr align 8 @.constants.0, i64
-  "rt.copy"(%out, %a, %n) : (!rt.buf<f64>, !rt.buf<f64>, i64) -> ()
-  "rt.copy"(%out, %b, %n) : (!rt.buf<f64>, !rt.buf<f64>, i64) -> ()
-  "rt.copy"(%whole, %c, %n) : (!rt.buf<i32>, !rt.buf<i32>, i64) -> ()
+  rt.copy %a to %out, %n : !rt.buf<f64>
+  rt.copy %b to %out, %n : !rt.buf<f64>
+  rt.copy %c to %whole, %n : !rt.buf<i32>
   func.return
 }

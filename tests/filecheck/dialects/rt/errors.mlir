@@ -2,7 +2,7 @@
 // RUN: stan-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%b: !rt.buf<f64>, %n: i64) {
-  // expected-error@+1 {{the elements of the buffer are of type f64, but the value is of type i32}}
+  // expected-error@+1 {{attribute f64 expected from variable 'element type', but got i32}}
   %v = "rt.load"(%b, %n) : (!rt.buf<f64>, i64) -> i32
   func.return
 }
@@ -10,7 +10,7 @@ func.func @f(%b: !rt.buf<f64>, %n: i64) {
 // -----
 
 func.func @f(%b: !rt.buf<i32>, %n: i64, %x: f64) {
-  // expected-error@+1 {{the elements of the buffer are of type i32, but the value is of type f64}}
+  // expected-error@+1 {{attribute f64 expected from variable 'element type', but got i32}}
   "rt.store"(%x, %b, %n) : (f64, !rt.buf<i32>, i64) -> ()
   func.return
 }
@@ -18,7 +18,7 @@ func.func @f(%b: !rt.buf<i32>, %n: i64, %x: f64) {
 // -----
 
 func.func @f(%b: !rt.buf<f64>, %n: i64) {
-  // expected-error@+1 {{a view has the type of the buffer it is a part of}}
+  // expected-error@+1 {{attribute f64 expected from variable 'element type', but got i32}}
   %v = "rt.view"(%b, %n) : (!rt.buf<f64>, i64) -> !rt.buf<i32>
   func.return
 }
@@ -26,7 +26,7 @@ func.func @f(%b: !rt.buf<f64>, %n: i64) {
 // -----
 
 func.func @f(%b: !rt.buf<f64>, %c: !rt.buf<i32>, %n: i64) {
-  // expected-error@+1 {{the buffers of a copy are of the same type}}
+  // expected-error@+1 {{attribute f64 expected from variable 'element type', but got i32}}
   "rt.copy"(%b, %c, %n) : (!rt.buf<f64>, !rt.buf<i32>, i64) -> ()
   func.return
 }
@@ -34,7 +34,7 @@ func.func @f(%b: !rt.buf<f64>, %c: !rt.buf<i32>, %n: i64) {
 // -----
 
 func.func @f(%b: !rt.buf<f64>, %n: i64) {
-  // expected-error@+1 {{the elements of the buffer are of type f64, but the value is of type i64}}
+  // expected-error@+1 {{attribute f64 expected from variable 'element type', but got i64}}
   "rt.fill"(%b, %n, %n) : (!rt.buf<f64>, i64, i64) -> ()
   func.return
 }

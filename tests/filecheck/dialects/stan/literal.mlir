@@ -8,7 +8,7 @@
   "stan.block"() <{kind = "model"}> ({
     // CHECK: "stan.literal"() <{values = array<f64: 1.500000e+00, -2.000000e+00, 3.000000e+00, 4.000000e+00>, sizes = array<i64: 2, 2>}> : () -> !stan.matrix
     // TEXT: print({{\[\[}}1.5, -2.0], [3.0, 4.0{{\]\]}});
-    // LOW: "rt.constants"() <{values = array<f64: 1.500000e+00, 3.000000e+00, -2.000000e+00, 4.000000e+00>}> : () -> !rt.buf<f64>
+    // LOW: rt.constants array<f64: 1.500000e+00, 3.000000e+00, -2.000000e+00, 4.000000e+00> : !rt.buf<f64>
     %m = "stan.literal"() <{values = array<f64: 1.5, -2.0, 3.0, 4.0>, sizes = array<i64: 2, 2>}> : () -> !stan.matrix
     "stan.print"(%m) <{kind = "print"}> : (!stan.matrix) -> ()
     // TEXT: print({{[{]}}{1, 2, 3}, {4, 5, 6}{{[}]}});
