@@ -103,7 +103,8 @@ class CompiledSide:
     """The same of ulam: a `StanModel`."""
 
     def __init__(self, driver: Path, model: Any) -> None:
-        from ulam.runtime.native import Context, library
+        from ulam.runtime.c_library import library
+        from ulam.runtime.native import Context
 
         self.model = model
         self.dim = self.model.param_unc_num()

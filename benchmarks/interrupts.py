@@ -21,9 +21,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from posteriordb import posteriors
 
+from ulam.runtime.c_library import library
 from ulam.runtime.comparison import first_points
 from ulam.runtime.model import StanModel
-from ulam.runtime.native import Context, library
+from ulam.runtime.native import Context
 
 BATCH_SECONDS = 2e-3
 

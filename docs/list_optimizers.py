@@ -15,7 +15,7 @@ from typing import Any
 from written_parts import main, with_parts
 
 from ulam.runtime.cmdstan_csv import setting_text
-from ulam.runtime.optimizers.optimize import ALGORITHMS
+from ulam.runtime.optimizers.algorithms import ALGORITHMS
 from ulam.runtime.optimizers.termination import Termination
 
 DOCUMENT = Path(__file__).with_name("optimizers.md")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ulam.emit.jit import host
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
 from ulam.passes.units import UNITS
-from ulam.runtime.native import exact_blocks, library
+from ulam.runtime.c_library import exact_blocks, library
 
 if TYPE_CHECKING:
     from ulam.frontend import ast

@@ -18,7 +18,7 @@ import numpy as np
 from ulam.frontend.encoding import read_text
 from ulam.runtime.errors import DataError
 from ulam.runtime.named_text import NamedText
-from ulam.runtime.optimizers.optimize import ALGORITHMS
+from ulam.runtime.optimizers.algorithms import ALGORITHMS
 from ulam.runtime.output_files import writing
 from ulam.runtime.terminal import escaped
 from ulam.runtime.versions import STAN_VERSION

@@ -172,7 +172,7 @@ class Compiler:
         from ulam.emit.llvm_module import emit_module
         from ulam.emit.llvm_text import EmitOptions
         from ulam.passes.lowering_pipeline import finish_unit
-        from ulam.runtime.native import exact_blocks
+        from ulam.runtime.c_library import exact_blocks
 
         finish_unit(unit, self.options.opt_level, checkpoint)
         checkpoint()

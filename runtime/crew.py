@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ulam.runtime.c_library import STOP_INTERRUPT, library
 from ulam.runtime.errors import Interrupted
 from ulam.runtime.interrupts import Limit, stoppable
-from ulam.runtime.native import STOP_INTERRUPT, library
 
 _T = TypeVar("_T")
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import NoReturn, ParamSpec, TypeVar
 
+from ulam.runtime.c_library import STOP_INTERRUPT, library
 from ulam.runtime.errors import ArgumentError, Interrupted, TimeLimit
-from ulam.runtime.native import STOP_INTERRUPT, library
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")

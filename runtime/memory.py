@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from ulam.runtime.c_library import available_bytes, machine_bytes
 from ulam.runtime.errors import DataError, OutOfMemoryError
 from ulam.runtime.names import GlobalVariable
-from ulam.runtime.native import available_bytes, machine_bytes
 
 _ELEMENT = 8
 _COPIES = 4

@@ -1,146 +1,28 @@
-"""The C runtime in Python: loading it, contexts and their pool, bound data, random number generators.
+"""The C runtime in Python: contexts and their pool, bound data, random number generators.
 
-Cheap to import; the shared library is opened at first use. Entry points of compiled programs are called through
-`Context.run_*`, which release the interpreter lock while the program runs.
+Entry points of compiled programs are called through `Context.run_*`, which release the interpreter lock while the
+program runs.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ulam.library.statuses import STOPPED
-
-STOP_INTERRUPT, STOP_TIME = 1, 2
-"""Why (c/interrupts.h)."""
-
-ABI = 3
-"""As ULAM_ABI in c/ulam.h: the layout of a context and the meaning of kernels. Part of the key of cached objects."""
+from ulam.runtime.c_library import PrintSink, library
+from ulam.runtime.interrupts import raise_stopped
 
 # Offsets of the public fields of `struct ulam_context`, as in c/ulam.h.
 _ERROR_SITE, _ERROR_VALUES, _VALUE, _OUTPUT_LENGTH, _RNG = 16, 24, 64, 72, 80
 
 KEEP_BYTES = 256 << 20
 """How much arena memory a context keeps from one evaluation to the next."""
-
-_PrintSink = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-
-_POINTER, _I32, _I64, _U64, _NOTHING = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, None
-_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "ulam_abi": (_I32, ()),
-    "ulam_context_new": (_POINTER, (_I64,)),
-    "ulam_context_free": (_NOTHING, (_POINTER,)),
-    "ulam_context_bytes": (_I64, (_POINTER,)),
-    "ulam_context_stoppable": (_NOTHING, (_POINTER,)),
-    "ulam_machine_bytes": (_I64, ()),
-    "ulam_available_bytes": (_I64, ()),
-    "ulam_bound_memory_new": (_POINTER, ()),
-    "ulam_bound_memory_free": (_NOTHING, (_POINTER,)),
-    "ulam_bound_memory_alloc": (_POINTER, (_POINTER, _I64)),
-    "ulam_message": (ctypes.c_char_p, (_POINTER,)),
-    "ulam_run_plain": (_I32, (_POINTER, _POINTER, _POINTER)),
-    "ulam_run_bind": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER)),
-    "ulam_run_dims": (_I32, (_POINTER, _POINTER, _POINTER, _I64, _POINTER)),
-    "ulam_run_value": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _I32)),
-    "ulam_run_gradient": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32)),
-    "ulam_repeat_gradient": (_I32, (*[_POINTER] * 5, _I32, _I64)),
-    "ulam_run_hessian_vector": (_I32, (*[_POINTER] * 7, _I32)),
-    "ulam_run_hessian": (_I32, (*[_POINTER] * 4, _I64, *[_POINTER] * 3, _I32)),
-    "ulam_run_constrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _I32, _I32)),
-    "ulam_run_unconstrain": (_I32, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER)),
-    "ulam_profile_attach": (_I32, (_POINTER, _I64)),
-    "ulam_profile_set_phase": (_NOTHING, (_POINTER, _I32)),
-    "ulam_profile_reset": (_NOTHING, (_POINTER,)),
-    "ulam_profile_rows": (_I64, (_POINTER, _POINTER, _I64)),
-    "ulam_profile_events": (_I64, (_POINTER, _POINTER, _I64)),
-    "ulam_profile_overhead": (_NOTHING, (_POINTER, _POINTER, _POINTER)),
-    "ulam_scope_depth": (_I32, ()),
-    "ulam_scope_enter": (_I32, (_I64,)),
-    "ulam_scope_leave": (_NOTHING, (_I32,)),
-    "ulam_stop_reasons": (_I32, ()),
-    "ulam_stop_take": (_I32, ()),
-    "ulam_thread_handle": (_POINTER, ()),
-    "ulam_thread_stop": (_NOTHING, (_POINTER, _I32)),
-    "ulam_hold": (_I32, (_I32,)),
-    "ulam_deliver": (_I32, ()),
-    "ulam_end_on_second": (_NOTHING, (_I32,)),
-    "ulam_python": (_NOTHING, (_U64, *[_POINTER] * 4)),
-    "ulam_ticks": (_I64, ()),
-    "ulam_seconds_per_tick": (ctypes.c_double, ()),
-    "ulam_sampler_add": (_I32, (_U64, _U64)),
-    "ulam_sampler_remove": (_NOTHING, (_U64,)),
-    "ulam_sampler_ranges": (_I32, ()),
-    "ulam_sampler_start": (_I32, (_I64,)),
-    "ulam_sampler_stop": (_NOTHING, ()),
-    "ulam_sampler_read": (_I64, (_POINTER, _I64, _POINTER)),
-    "ulam_debugger_register": (_POINTER, (ctypes.c_char_p, _I64)),
-    "ulam_debugger_unregister": (_NOTHING, (_POINTER,)),
-    "ulam_set_print_sink": (_NOTHING, (_POINTER, _PrintSink)),
-    "ulam_output": (_POINTER, (_POINTER,)),
-    "ulam_clear_output": (_NOTHING, (_POINTER,)),
-}
-
-
-RUNTIME_VARIABLE = "ULAM_RUNTIME"
-"""Environment variable: the file of the C runtime to use instead of the package's own, such as one with guard pages."""
-
-
-@cache
-def library_path() -> Path:
-    """The shared library of the C runtime, built with the package."""
-    from importlib.machinery import EXTENSION_SUFFIXES
-
-    if (other := os.environ.get(RUNTIME_VARIABLE)) is not None:
-        return Path(other)
-
-    import ulam.runtime
-
-    # The one that installation builds for every Python first: a checkout may hold older ones.
-    for pattern in ("_rt.abi3.so", f"_rt{EXTENSION_SUFFIXES[0]}", "_rt*.so", "_rt*.dylib", "_rt*.pyd"):
-        for folder in ulam.runtime.__path__:
-            for path in sorted(Path(folder).glob(pattern)):
-                return path
-    raise ImportError("the C runtime of ulam is not built: install the package with `pip install .`")
-
-
-@cache
-def library() -> ctypes.CDLL:
-    """The C runtime, with the prototypes of its functions for Python set."""
-    loaded = ctypes.CDLL(str(library_path()))
-    for name, (result, arguments) in _PROTOTYPES.items():
-        function = getattr(loaded, name)
-        function.restype = result
-        function.argtypes = arguments
-    if loaded.ulam_abi() != ABI:
-        raise ImportError(f"{library_path()} is of another version of ulam: install the package again")
-    names = ("PyGILState_Ensure", "PyGILState_Release", "PyOS_InterruptOccurred", "PyErr_SetInterrupt")
-    functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names]
-    loaded.ulam_python(threading.main_thread().ident, *functions)
-    return loaded
-
-
-def exact_blocks() -> bool:
-    """Whether code is to be emitted for a runtime that gives each block pages of its own (c/guard_pages.h)."""
-    loaded = library()
-    return hasattr(loaded, "ulam_guard_whole_lines") and not loaded.ulam_guard_whole_lines()
-
-
-def machine_bytes() -> int:
-    """Memory and swap space of this machine, or what this process may have of them."""
-    return library().ulam_machine_bytes()
-
-
-def available_bytes() -> int:
-    """What of it is free."""
-    return library().ulam_available_bytes()
 
 
 class Generator(Protocol):
@@ -233,8 +115,6 @@ def _records(read: Any, address: int, kind: type[_Record]) -> list[_Record]:
 def running(status: int) -> int:
     """The status of a run. Raises if it was stopped."""
     if status == STOPPED:
-        from ulam.runtime.interrupts import raise_stopped
-
         raise_stopped()
     return status
 
@@ -356,8 +236,8 @@ class Context:
         if sink is None:
             function = None
         else:
-            function = _PrintSink(lambda text, length: sink(ctypes.string_at(text, length).decode("utf-8", "replace")))
-        self._library.ulam_set_print_sink(self.address, function if function is not None else _PrintSink())
+            function = PrintSink(lambda text, length: sink(ctypes.string_at(text, length).decode("utf-8", "replace")))
+        self._library.ulam_set_print_sink(self.address, function if function is not None else PrintSink())
         self._sink = function
 
     def take_output(self) -> str:

@@ -37,7 +37,8 @@ from ulam.runtime.interrupts import checkpoint, held, stoppable
 from ulam.runtime.memory import check_memory
 from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
-from ulam.runtime.profiling.profiler import Profiler, Region
+from ulam.runtime.profiling.profiler import Profiler
+from ulam.runtime.profiling.records import Region
 
 LINE_TABLE = b".debug_line"
 """The name of a section that object code with debug information has."""
@@ -78,13 +79,15 @@ Loader = Callable[[bytes], LoadedObject]
 def load_object(code: bytes) -> LoadedObject:
     """Object code into this process, linked against the C runtime."""
     from ulam.emit import jit
-    from ulam.runtime.native import library_path
+    from ulam.runtime.c_library import library_path
 
     loaded = jit.load_object(code, str(library_path()))
-    if LINE_TABLE in code or (PERF_VARIABLE in os.environ and sys.platform == "linux"):
+    has_lines = LINE_TABLE in code
+    for_perf = sys.platform == "linux" and os.environ.get(PERF_VARIABLE, "0") != "0"
+    if has_lines or for_perf:
         from ulam.runtime.profiling.loaded_code import TracedCode
 
-        return TracedCode(loaded, code)
+        return TracedCode(loaded, code, has_lines=has_lines, for_perf=for_perf)
     return loaded
 
 

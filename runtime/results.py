@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ulam.runtime.json_text import json_line, json_page
 from ulam.runtime.names import bracket_name
@@ -17,6 +17,7 @@ from ulam.runtime.terminal import console, is_decorated
 
 if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult
+    from ulam.runtime.optimizers.multi_start import MultiStartResult
     from ulam.runtime.optimizers.result import OptimizationResult
 
 SHOWN_ROWS, SHOWN_MODES = 50, 20
@@ -112,10 +113,9 @@ def estimate_table(result: OptimizationResult, limit: int | None = SHOWN_ROWS) -
 
 def modes_table(result: OptimizationResult, limit: int | None = SHOWN_MODES) -> tuple[Row, list[Row]] | None:
     """Header and rows: the modes that several starts found; None for a single run."""
-    from ulam.runtime.optimizers.multi_start import MultiStartResult
-
-    if not isinstance(result, MultiStartResult):
+    if not hasattr(result, "modes"):
         return None
+    result = cast("MultiStartResult", result)
     rows: list[Row] = [
         (str(k), f"{mode.log_density:.8g}", str(len(mode.starts)), number_text(mode.distance, 3), mode.status)
         for k, mode in enumerate(result.modes, 1)

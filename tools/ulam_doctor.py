@@ -38,7 +38,7 @@ def _processor() -> str:
 
 
 def _c_runtime() -> str:
-    from ulam.runtime.native import library, library_path
+    from ulam.runtime.c_library import library, library_path
 
     return f"works, ABI {library().ulam_abi()} ({library_path()})"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ulam.runtime.errors import TimeLimit
 from ulam.runtime.model import StanModel
-from ulam.runtime.optimizers.optimize import checked_options
+from ulam.runtime.optimizers.algorithms import checked_options
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import print_optimization

@@ -22,7 +22,8 @@ from ulam.runtime.model import StanModel
 from ulam.runtime.optimizers.multi_start import start_seed
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.profiling.check import RecordedGradient, recorded_gradient
-from ulam.runtime.profiling.profiler import Overhead, Profiler
+from ulam.runtime.profiling.profiler import Profiler
+from ulam.runtime.profiling.records import Overhead
 from ulam.runtime.profiling.report import print_profile, profile_record, time_text
 from ulam.runtime.results import SCHEMA_VERSION, facts_text, json_text, seconds_text
 from ulam.runtime.terminal import escaped

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.runtime.c_library import library
 from ulam.runtime.errors import ArgumentError, UlamError
-from ulam.runtime.native import Context, Rng, array_of, library
+from ulam.runtime.native import Context, Rng, array_of
 from ulam.tracing.damage import DamagedTrace
 
 MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}

@@ -10,10 +10,11 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ulam.runtime.c_library import library
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.interrupts import checkpoint, held
-from ulam.runtime.native import BoundData, ContextPool, library
+from ulam.runtime.native import BoundData, ContextPool
 from ulam.runtime.program import compile_errors, load_object
 from ulam.tracing.argument_values import argument_value, count_of, store_arguments
 from ulam.tracing.choices import Choices, Hooks, HookSite, add_metadata

@@ -6,7 +6,7 @@ Part of `StanModel`. Imports nothing of the tracer before a trace is asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from ulam.runtime.interrupts import scoped, stoppable
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
     from ulam.runtime.names import GlobalVariable
+    from ulam.runtime.optimizers.failed_evaluations import FailureTally
     from ulam.tracing.contexts import TraceContext
     from ulam.tracing.explain.explanation import Explanation
     from ulam.tracing.gradients.gradient_check import GradientCheck
@@ -202,6 +203,15 @@ class TrackedModel:
         return stoppable(
             lambda: explain(self, theta, propto=propto, jacobian=jacobian, tries=tries, seed=seed), time_limit
         )
+
+    def count_statements(self, points: Sequence[tuple[FloatArray, float]], tally: FailureTally) -> None:
+        """Counts points where the log density (which comes with them) is not finite, by the first statement behind it.
+
+        With constants, without the Jacobian adjustment, as initial points are checked.
+        """
+        from ulam.tracing.explain.explainer import count_statements
+
+        count_statements(self, points, tally)
 
     def _track_root(
         self, root: ModelRoot, theta: Point | None, context: TraceContext | None, rng: Source | None, on_error: str,

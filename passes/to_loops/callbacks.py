@@ -29,7 +29,7 @@ from ulam.library.statuses import REJECTION
 from ulam.passes.analysis.call_context import body_drops_constants
 from ulam.passes.autodiff.reverse_mode import reverse_in_place
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.to_loops.calls import effective_autodiff, inline, is_unnormalized
+from ulam.passes.to_loops.inlining import effective_autodiff, inline, is_unnormalized
 from ulam.passes.to_loops.intrinsics import intrinsic
 from ulam.passes.to_loops.lowering import Closure, Lowering
 from ulam.passes.to_loops.values import (

@@ -18,18 +18,18 @@ from ulam.dialects import ad, stan
 from ulam.library.catalog import KEPT_WITH
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.to_loops.calls import (
-    _argument,
+from ulam.passes.to_loops.indexing import Selection
+from ulam.passes.to_loops.indexing import select as select_part
+from ulam.passes.to_loops.inlining import (
+    actual_argument,
     as_formal,
-    check_requirement,
     depends_on_autodiff,
     effective_autodiff,
     inline,
     is_unnormalized,
 )
-from ulam.passes.to_loops.indexing import Selection
-from ulam.passes.to_loops.indexing import select as select_part
 from ulam.passes.to_loops.lowering import Frame, Lowering, is_density, is_requirement
+from ulam.passes.to_loops.requirements import check_requirement
 from ulam.passes.to_loops.values import (
     Container,
     Value,
@@ -168,7 +168,7 @@ def _prepare(low: Lowering, op: stan.CallOp, function: stan.FuncOp) -> Expansion
             vectorized.add(n)
             shapes.append(actual)
         elif isinstance(actual, Container):
-            actual = _argument(low, function, n, actual, unchecked=op.unchecked is not None)
+            actual = actual_argument(low, function, n, actual, unchecked=op.unchecked is not None)
         elif isinstance(actual, SSAValue):
             actual = as_formal(low, actual, formal)
         actuals.append(actual)

@@ -18,8 +18,9 @@ from ulam.library.constraints import CONTAINER_FAMILIES, scalar_family
 from ulam.library.statuses import REJECTION
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.to_loops.calls import as_formal, holds, inline
+from ulam.passes.to_loops.inlining import as_formal, inline
 from ulam.passes.to_loops.lowering import Holder, Lowering, handles
+from ulam.passes.to_loops.requirements import holds
 from ulam.passes.to_loops.sizes import checked_sizes, declared_dims
 from ulam.passes.to_loops.statements import add_jacobian
 from ulam.passes.to_loops.subjects import Subject

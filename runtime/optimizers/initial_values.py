@@ -186,9 +186,7 @@ def _failure(objective: ModelObjective, source: InitSource, refused: _Refused) -
     """The error when no point passed. Statements are looked for only now: that takes a trace of each point."""
     tally = refused.tally
     if refused.not_finite:
-        from ulam.tracing.explain.explainer import count_statements
-
-        count_statements(objective.model, refused.not_finite, tally)
+        objective.model.count_statements(refused.not_finite, tally)
     error = InitializationError(_failure_text(source, tally), tally.reasons, refused.first, objective.jacobian)
     error.model = objective.model
     return error

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
 from concurrent.futures import Executor as PoolExecutor
 from dataclasses import dataclass, field, fields
@@ -169,8 +169,9 @@ def _shared_model(pickled: bytes) -> SharedModel:
 
 @dataclass
 class Job:
-    """What a start needs."""
+    """What a start needs. `optimize`: what runs it."""
 
+    optimize: Callable[..., OptimizationResult]
     shared: SharedModel
     number: int
     seed: int
@@ -183,11 +184,10 @@ class Job:
 
 def run_job(job: Job) -> Start:
     """Runs one start, here or in a worker. Mistakes that all starts share are raised, other errors recorded."""
-    from ulam.runtime.optimizers.optimize import optimize
-
     limit = None if job.ends is None else max(job.ends - time.time(), LEAST_SECONDS)
     try:
-        result = job.crew.run(lambda: optimize(job.shared.model, seed=job.seed, init=job.init, **job.arguments), limit)
+        options = {"seed": job.seed, "init": job.init, **job.arguments}
+        result = job.crew.run(lambda: job.optimize(job.shared.model, **options), limit)
     except (KeyboardInterrupt, Interrupted):  # before there was a point
         return Start(job.number, job.seed, None, Termination.INTERRUPTED.text)
     except TimeLimit as error:
@@ -213,6 +213,7 @@ def default_workers(n_starts: int) -> int:
 
 
 def run(
+    optimize: Callable[..., OptimizationResult],
     model: StanModel,
     n_starts: int,
     executor: Executor | None = None,
@@ -224,7 +225,7 @@ def run(
     file: TextIO | None = None,
     **arguments: Any,
 ) -> MultiStartResult:
-    """Optimizes from `n_starts` starts and returns the best, with the modes found.
+    """Optimizes from `n_starts` starts, each by `optimize`, and returns the best, with the modes found.
 
     `init` is as for one start, or one for each: an array of shape (n_starts, n), or a list of mappings or paths.
     `executor` runs the starts; None is a pool of threads of its own, as many as there are processors. With `refresh`,
@@ -239,7 +240,7 @@ def run(
     shared, crew, limit = SharedModel(model), Crew(), current_limit()
     ends = None if limit is None else time.time() + limit.left
     jobs = [
-        Job(shared, number, start_seed(seed, number), inits[number - 1], arguments, crew, ends)
+        Job(optimize, shared, number, start_seed(seed, number), inits[number - 1], arguments, crew, ends)
         for number in range(1, n_starts + 1)
     ]
     report = _Report(n_starts, file or sys.stderr) if refresh else None

@@ -7,9 +7,8 @@ With `jacobian=False` (the default, as in CmdStan) the mode is that of the densi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,9 @@ import numpy as np
 
 from ulam.runtime.errors import Interrupted, TimeLimit
 from ulam.runtime.interrupts import forget_stop, stoppable
-from ulam.runtime.optimizers import diagnosis, newton, quasi_newton
+from ulam.runtime.optimizers import diagnosis, quasi_newton
+from ulam.runtime.optimizers.algorithms import ALGORITHMS, checked_options
 from ulam.runtime.optimizers.initial_values import Init, init_text, initial_point
-from ulam.runtime.optimizers.line_search import Point
 from ulam.runtime.optimizers.objective import ModelObjective
 from ulam.runtime.optimizers.quasi_newton import Iteration
 from ulam.runtime.optimizers.result import OptimizationResult
@@ -29,44 +28,6 @@ if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
 
 ProgressCallback = Callable[[Iteration, int], None]
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """The type of an algorithm's options (whose fields are those it takes) and its iteration."""
-
-    options: type[Any]
-    iterate: Callable[[ModelObjective, Point, Any], Iterator[Iteration]]
-
-
-ALGORITHMS = {
-    "lbfgs": Algorithm(quasi_newton.LBFGSOptions, quasi_newton.minimize),
-    "bfgs": Algorithm(quasi_newton.BFGSOptions, quasi_newton.minimize),
-    "newton": Algorithm(newton.NewtonOptions, newton.minimize),
-}
-"""CmdStan's algorithms by its names."""
-
-
-def algorithm_options(algorithm: str) -> list[str]:
-    """Names of the options that an algorithm takes. Raises ValueError for an unknown algorithm."""
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm '{algorithm}'; there are {', '.join(ALGORITHMS)}")
-    return [entry.name for entry in fields(ALGORITHMS[algorithm].options)]
-
-
-def checked_options(algorithm: str, given: dict[str, Any]) -> Any:
-    """The algorithm's options. Raises ValueError for one that only others take, TypeError for an unknown one."""
-    known = algorithm_options(algorithm)
-    for name in given:
-        if name in known:
-            continue
-        takers = [other for other in ALGORITHMS if name in algorithm_options(other)]
-        if takers:
-            raise ValueError(
-                f"{name} is an option of {' and '.join(takers)}; {algorithm} takes {', '.join(known)} only"
-            )
-        raise TypeError(f"unknown option '{name}'; algorithm '{algorithm}' takes {', '.join(known)}")
-    return ALGORITHMS[algorithm].options(**given)
 
 
 def optimize(
@@ -136,7 +97,7 @@ def _optimized(
         from ulam.runtime.optimizers import multi_start
 
         return multi_start.run(
-            model, n_starts, executor, algorithm=algorithm, jacobian=jacobian, init=init, seed=seed,
+            optimize, model, n_starts, executor, algorithm=algorithm, jacobian=jacobian, init=init, seed=seed,
             save_iterations=save_iterations, refresh=refresh, progress=progress, **options,
         )  # fmt: skip
     run = _Run(model, algorithm, jacobian, init, model.seed if seed is None else seed, save_iterations, options)

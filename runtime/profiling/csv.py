@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ulam.runtime.errors import ArgumentError, DataError
 from ulam.runtime.output_files import writing
-from ulam.runtime.profiling.profiler import ProfileRow
+from ulam.runtime.profiling.records import ProfileRow
 
 if TYPE_CHECKING:
     from ulam.runtime.profiling.profiler import Profiler

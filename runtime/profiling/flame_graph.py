@@ -13,11 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ulam.runtime.output_files import write_text
-from ulam.runtime.profiling.profiler import ProfileNode, Profiler
+from ulam.runtime.profiling.records import ProfileNode
 from ulam.runtime.profiling.report import merged, region_table, time_text
 from ulam.runtime.results import html_table
+
+if TYPE_CHECKING:
+    from ulam.runtime.profiling.profiler import Profiler
 
 WIDTH, MARGIN, TOP, ROW, FONT = 1200, 12, 58, 26, 12
 CHARACTER = 0.605 * FONT

@@ -27,9 +27,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ulam.runtime.c_library import library
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.json_text import json_page
-from ulam.runtime.native import Sample, array_of, library
+from ulam.runtime.native import Sample, array_of
 from ulam.runtime.output_files import write_text
 from ulam.runtime.profiling.loaded_code import TracedCode
 

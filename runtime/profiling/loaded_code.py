@@ -17,9 +17,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ulam.emit.object_file import ObjectFile
-from ulam.runtime.native import library
+from ulam.runtime.c_library import library
 from ulam.runtime.profiling.line_table import LINE_TABLE_READER, LineTable
-from ulam.runtime.program import LINE_TABLE, PERF_VARIABLE
 
 if TYPE_CHECKING:
     from ulam.runtime.program import LoadedObject
@@ -47,10 +46,10 @@ class LoadedFunction:
 class TracedCode:
     """A loaded object of which is known where its functions are. It is shown to others as long as it lives."""
 
-    def __init__(self, loaded: LoadedObject, code: bytes) -> None:
+    def __init__(self, loaded: LoadedObject, code: bytes, *, has_lines: bool, for_perf: bool) -> None:
         self._loaded = loaded
         self._object = ObjectFile(code)
-        self.has_lines = LINE_TABLE in code
+        self.has_lines = has_lines
         exported = next(f for f in self._object.functions if f.exported)
         self.base = loaded.address(exported.name) - exported.offset
         """Where the section of the code begins."""
@@ -59,7 +58,7 @@ class TracedCode:
         ]
         if self.has_lines:
             self._show()
-        if os.environ.get(PERF_VARIABLE, "0") != "0":
+        if for_perf:
             self._write_perf_map()
 
     def address(self, symbol: str) -> int:

@@ -12,15 +12,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TextIO
 
-from ulam.runtime.native import Context, ProfileEvent, library
+from ulam.runtime.c_library import library
+from ulam.runtime.native import Context, ProfileEvent
 from ulam.runtime.native import ProfileRecord as Recorded
-
-PHASES = ("data", "evaluation", "warm-up", "sampling", "optimization", "generated quantities", "other")
-"""What a model was doing; numbered in this order."""
+from ulam.runtime.profiling.records import PHASES, Overhead, ProfileNode, ProfileRow, Region, walk
 
 _DEFAULT_PHASE = PHASES.index("evaluation")
 _phase: ContextVar[int | None] = ContextVar("phase", default=None)
@@ -34,77 +32,6 @@ def in_phase(name: str) -> Iterator[None]:
         yield
     finally:
         _phase.reset(token)
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A profile statement."""
-
-    name: str
-    file: str
-    line: int
-    column: int
-
-    @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}" if self.line else ""
-
-
-@dataclass
-class ProfileRow:
-    """What was recorded under a name by one thread. Times in seconds; `total_time` is the sum of the next two.
-
-    These are the processor's time, and passes that took far longer than others count in them as usual ones do
-    (c/profile_times.h): `outlier_passes`, `outlier_time` is what was taken off. `wall_time` is all of it on the clock.
-    `kept_values` were put on the var stack for the reverse sweep; `other_values` is what containers there hold besides.
-    """
-
-    name: str
-    thread_id: int
-    phase: str
-    forward_time: float = 0.0
-    reverse_time: float = 0.0
-    kept_values: int = 0
-    other_values: int = 0
-    passes: int = 0
-    """Without a gradient."""
-    gradient_passes: int = 0
-    wall_time: float = 0.0
-    outlier_passes: int = 0
-    outlier_time: float = 0.0
-
-    @property
-    def total_time(self) -> float:
-        return self.forward_time + self.reverse_time
-
-    def add(self, other: ProfileRow) -> None:
-        """Adds the times and counts of another row."""
-        for name in _ADDED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-_ADDED = tuple(entry.name for entry in fields(ProfileRow) if entry.name not in ("name", "thread_id", "phase"))
-
-
-@dataclass
-class ProfileNode(ProfileRow):
-    """The same for one place in the tree of regions: what is nested in `children` is part of its times."""
-
-    region: Region | None = None
-    children: list[ProfileNode] = field(default_factory=list["ProfileNode"])
-
-    @property
-    def self_time(self) -> float:
-        """What its children did not take."""
-        return self.total_time - sum(child.total_time for child in self.children)
-
-
-@dataclass(frozen=True, slots=True)
-class Overhead:
-    """Seconds that a pass through a region takes in a sweep: those counted as the region's time, and others."""
-
-    inside: float
-    outside: float
 
 
 class Profiler:
@@ -332,10 +259,3 @@ def _correct(node: ProfileNode, overhead: Overhead) -> tuple[float, float]:
     node.reverse_time = max(0.0, node.reverse_time - reverse - passes[1] * overhead.inside)
     pair = overhead.inside + overhead.outside
     return forward + passes[0] * pair, reverse + passes[1] * pair
-
-
-def walk(nodes: Sequence[ProfileNode]) -> Iterator[ProfileNode]:
-    """Nodes and all below them, parents first."""
-    for node in nodes:
-        yield node
-        yield from walk(node.children)

@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from ulam.runtime.profiling.profiler import PHASES, Overhead, ProfileNode, Profiler, ProfileRow
+from ulam.runtime.profiling.records import PHASES, Overhead, ProfileNode, ProfileRow
 from ulam.runtime.results import SCHEMA_VERSION, Row, print_table
 from ulam.runtime.terminal import is_decorated
+
+if TYPE_CHECKING:
+    from ulam.runtime.profiling.profiler import Profiler
 
 LONGEST_LINE, SHORTEST_LINE = 48, 16
 """Most characters that are shown of a line of the program, and how many are wanted at least."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ulam.runtime.c_library import library
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.native import ProfileEvent, library
-from ulam.runtime.profiling.profiler import PHASES, ProfileNode, Profiler, Region
+from ulam.runtime.native import ProfileEvent
+from ulam.runtime.profiling.records import PHASES, ProfileNode, Region
 from ulam.runtime.versions import ulam_version
+
+if TYPE_CHECKING:
+    from ulam.runtime.profiling.profiler import Profiler
 
 SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

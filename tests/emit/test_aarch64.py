@@ -27,9 +27,9 @@ from ulam.emit import jit
 from ulam.emit.primitives import RUNTIME
 from ulam.emit.target import Host
 from ulam.library.kernels import KERNELS, Kernel
+from ulam.runtime.c_library import library_path
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.names import to_compiled
-from ulam.runtime.native import library_path
 
 CROSS_COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (CROSS_COMPILER, EMULATOR) if shutil.which(tool) is None]

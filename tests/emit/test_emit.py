@@ -13,7 +13,7 @@ from ulam.emit import jit
 from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_module import emit_module
 from ulam.emit.llvm_text import EmitOptions
-from ulam.runtime import native
+from ulam.runtime import c_library
 
 INT_MIN = -(2**31)
 
@@ -348,7 +348,7 @@ def test_bound_table() -> None:
         }""",
         ["i32", "f64", "i1", "f64"],
     )
-    library = native.library()
+    library = c_library.library()
     memory = library.ulam_bound_memory_new()
     for n, x in ((-4, 2.5), (6, 3.5)):
         ctypes.c_int32.from_buffer(function.bound, 32).value = n

@@ -20,7 +20,7 @@ from ulam.frontend.functions import definitions as lowering_library
 from ulam.library import catalog, derivatives
 from ulam.library.derivatives import Apply, Name, Number, Term
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS, ArgumentReference
-from ulam.runtime import native
+from ulam.runtime import c_library
 
 LIBRARY = Path(catalog.__file__).parent
 FILES = sorted(LIBRARY.glob("*.stan"))
@@ -213,7 +213,7 @@ OPERATORS: dict[str, Callable[..., float]] = {
 
 
 def _runtime_function(name: str, n: int) -> Callable[..., float]:
-    function = getattr(ctypes.CDLL(str(native.library_path())), f"ulam_{name}")
+    function = getattr(ctypes.CDLL(str(c_library.library_path())), f"ulam_{name}")
     function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * n
     return function
 

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ulam.library.kernels import KERNELS
-from ulam.runtime.native import Context, library
+from ulam.runtime.c_library import library
+from ulam.runtime.native import Context
 
 Floats = NDArray[np.float64]
 ELEMENTS = {"f64": np.float64, "i32": np.int32, "i64": np.int64}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ulam.runtime import native
+from ulam.runtime import c_library
 
 REFERENCE: dict[str, list[list[float]]] = json.loads(
     (Path(__file__).parents[1] / "reference" / "special_functions.json").read_text()
@@ -23,7 +23,7 @@ TOLERANCE = {"gamma_p": 2e-13, "gamma_q": 2e-13, "inc_beta": 5e-13, "lambert_w0"
 
 
 def function(name: str, arity: int) -> Callable[..., float]:
-    found = getattr(native.library(), f"ulam_{name}")
+    found = getattr(c_library.library(), f"ulam_{name}")
     found.restype = ctypes.c_double
     found.argtypes = [ctypes.c_double] * arity
     return found
@@ -75,7 +75,7 @@ def test_borders(call: Callable[[], float], expected: float) -> None:
 
 
 def test_lmgamma() -> None:
-    lmgamma = native.library().ulam_lmgamma
+    lmgamma = c_library.library().ulam_lmgamma
     lmgamma.restype = ctypes.c_double
     lmgamma.argtypes = [ctypes.c_int32, ctypes.c_double]
     for k, x in ((1, 2.5), (3, 4.2), (10, 7.0)):

@@ -22,6 +22,7 @@ from ulam.runtime.errors import FatalError
 from ulam.runtime.optimizers import multi_start
 from ulam.runtime.optimizers.multi_start import Job, SharedModel, Start, find_modes, run_job, start_seed
 from ulam.runtime.optimizers.objective import ModelObjective
+from ulam.runtime.optimizers.optimize import optimize
 from ulam.runtime.optimizers.termination import Termination
 from ulam.tools import ulam
 
@@ -120,7 +121,7 @@ def test_executors_agree(model: StanModel) -> None:
 
 def test_a_model_travels_once_and_is_compiled_once(model: StanModel) -> None:
     shared = SharedModel(model)
-    jobs = [Job(shared, n, n, None, {}, Crew()) for n in (1, 2)]
+    jobs = [Job(optimize, shared, n, n, None, {}, Crew()) for n in (1, 2)]
     first, second = (pickle.loads(pickle.dumps(job)) for job in jobs)
     assert first.shared is second.shared and first.shared.model is not model
     assert len(pickle.dumps(jobs[0])) < len(TWO_MODES) + 1000
@@ -275,10 +276,10 @@ def test_starts_under_way_are_told_to_end(model: StanModel, monkeypatch: pytest.
         return evaluate(self, theta)
 
     monkeypatch.setattr(ModelObjective, "__call__", evaluated)
-    start = run_job(Job(SharedModel(model), 1, 4, None, {}, crew))
+    start = run_job(Job(optimize, SharedModel(model), 1, 4, None, {}, crew))
     assert start.result is not None and start.result.termination is Termination.INTERRUPTED
     assert start.result.n_gradients == 5  # the one that was stopped
-    begun_later = run_job(Job(SharedModel(model), 2, 4, None, {}, crew))
+    begun_later = run_job(Job(optimize, SharedModel(model), 2, 4, None, {}, crew))
     assert begun_later.result is None and begun_later.error == "Interrupted"
 
 
@@ -319,7 +320,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_has_one_line(model: StanModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     file = Terminal()
-    multi_start.run(model, 4, refresh=1, file=file, init=[[4.0, 4.0], [100.0, 0.0], [3.0, 3.0], [4.0, 2.0]])
+    multi_start.run(optimize, model, 4, refresh=1, file=file, init=[[4.0, 4.0], [100.0, 0.0], [3.0, 3.0], [4.0, 2.0]])
     kept = file.getvalue().split("\n")
     assert [line.rpartition("\r\033[2K")[2][:12] for line in kept] == ["start 2 of 4", "start 4 of 4", ""]
     assert "start 3 of 4" in file.getvalue() and max(map(len, kept[0].split("\r\033[2K"))) < 40

@@ -13,7 +13,7 @@ import pytest
 
 from ulam.runtime.errors import FatalError
 from ulam.runtime.model import StanModel
-from ulam.runtime.optimizers.optimize import ALGORITHMS, algorithm_options
+from ulam.runtime.optimizers.algorithms import ALGORITHMS, algorithm_options
 from ulam.runtime.optimizers.quasi_newton import Iteration
 from ulam.runtime.optimizers.termination import Termination
 

@@ -16,7 +16,7 @@ from ulam.dialects.rt import RT
 from ulam.emit import jit
 from ulam.emit.llvm_module import emit_module
 from ulam.emit.llvm_text import EmitOptions
-from ulam.runtime import native
+from ulam.runtime import c_library
 
 STRICT, LOOSE = 2, 3
 DOUBLES = ctypes.POINTER(ctypes.c_double)
@@ -38,7 +38,7 @@ class EmittedContext(ctypes.Structure):
 
 def new_context() -> Any:
     """A context of the runtime, as a pointer to its public part."""
-    address = native.library().ulam_context_new(1 << 20)
+    address = c_library.library().ulam_context_new(1 << 20)
     context = ctypes.cast(address, ctypes.POINTER(EmittedContext))
     assert context
     return context
@@ -60,7 +60,7 @@ def emit(text: str, level: int = STRICT) -> str:
 def load(text: str, level: int = STRICT, pipeline: jit.Pipeline = jit.HOT) -> jit.LinkedObject:
     llvm_text = emit(text, level)
     jit.verify(llvm_text)
-    return jit.load_object(jit.compile_object(llvm_text, pipeline), native.library_path())
+    return jit.load_object(jit.compile_object(llvm_text, pipeline), c_library.library_path())
 
 
 class Compiled:

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 from runtime_builds import build_runtime
 
-from ulam.runtime import native
-from ulam.runtime.native import RUNTIME_VARIABLE, BoundData
+from ulam.runtime import c_library
+from ulam.runtime.c_library import RUNTIME_VARIABLE
+from ulam.runtime.native import BoundData
 
 GUARDED = ("-DULAM_GUARD_PAGES", "-include", "guard_malloc.h")
 """How the C runtime is compiled: all that it allocates has guard pages."""
@@ -41,13 +42,13 @@ def guarded_runtime() -> Path:
 def use_guarded_runtime() -> None:
     """Makes this process, and those that it starts, use the runtime with guard pages; faults are described."""
     os.environ[RUNTIME_VARIABLE] = str(guarded_runtime())
-    native.library_path.cache_clear()
-    native.library.cache_clear()
+    c_library.library_path.cache_clear()
+    c_library.library.cache_clear()
     _function("ulam_guard_report_faults", ctypes.c_int32)()
 
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:
-    function = getattr(native.library(), name)
+    function = getattr(c_library.library(), name)
     function.restype = result
     function.argtypes = arguments
     return function
@@ -89,7 +90,7 @@ def _guarded_handler() -> Any:
 
 def _bind_exactly(self: BoundData, slot: int, array: Any) -> None:
     """As `BoundData.set_array`, into a block of exactly the array's size: NumPy takes an element for an empty one."""
-    memory = native.library().ulam_bound_memory_alloc(self.memory, array.nbytes)
+    memory = c_library.library().ulam_bound_memory_alloc(self.memory, array.nbytes)
     ctypes.memmove(memory, array.ctypes.data, array.nbytes)
     self.set_int(slot, memory)
 

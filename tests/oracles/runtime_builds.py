@@ -1,7 +1,7 @@
 """Other builds of the C runtime, for tests: with guard pages, with sanitizers, for other processors.
 
 library = build_runtime(guard_pages.GUARDED)             # compiled once, then found again
-os.environ["ULAM_RUNTIME"] = str(library)                # before ulam.runtime.native.library() is first called
+os.environ["ULAM_RUNTIME"] = str(library)                # before ulam.runtime.c_library.library() is first called
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import pytest
 from gradient_programs_library import PROGRAMS, point
 
 from ulam.library.kernels import KERNELS
+from ulam.runtime.c_library import library
 from ulam.runtime.errors import Rejection
 from ulam.runtime.model import StanModel
-from ulam.runtime.native import library
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

@@ -200,7 +200,7 @@ def test_tables_are_current(script: str) -> None:
 def test_defaults_of_the_command_are_those_of_the_optimizers() -> None:
     from dataclasses import fields
 
-    from ulam.runtime.optimizers.optimize import ALGORITHMS
+    from ulam.runtime.optimizers.algorithms import ALGORITHMS
     from ulam.tools.options import OPTIONS
 
     for option in fields(ALGORITHMS["lbfgs"].options):

@@ -72,7 +72,7 @@ def run_python(code: str, folder: Path, python: str | Path = sys.executable) -> 
 
 
 def test_import_from_another_folder(tmp_path: Path) -> None:
-    assert run_python("import ulam.runtime.native as n; print(n.library().ulam_abi() == n.ABI)", tmp_path) == "True"
+    assert run_python("import ulam.runtime.c_library as n; print(n.library().ulam_abi() == n.ABI)", tmp_path) == "True"
 
 
 def test_links_of_the_editable_installation() -> None:
@@ -83,7 +83,7 @@ def test_links_of_the_editable_installation() -> None:
 
 
 IS_THE_PACKAGE = (
-    "import ulam, ulam.runtime.native as n; print(ulam.StanModel.__name__, n.library().ulam_abi() == n.ABI)"
+    "import ulam, ulam.runtime.c_library as n; print(ulam.StanModel.__name__, n.library().ulam_abi() == n.ABI)"
 )
 
 

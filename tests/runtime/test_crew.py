@@ -19,6 +19,7 @@ import ulam
 from ulam.runtime.crew import Crew
 from ulam.runtime.interrupts import stoppable
 from ulam.runtime.optimizers import multi_start
+from ulam.runtime.optimizers.optimize import optimize
 from ulam.runtime.optimizers.termination import Termination
 
 pytestmark = [
@@ -111,7 +112,7 @@ def test_processes_end_when_the_call_is_interrupted() -> None:
         watchdog = threading.Timer(SECONDS, lambda: (killed.set(), os.kill(worker, signal.SIGKILL)))
         watchdog.start()
         found = stoppable(
-            lambda: multi_start.run(model, 3, pool, init=inits, refresh=1, file=Told(), algorithm="lbfgs"),
+            lambda: multi_start.run(optimize, model, 3, pool, init=inits, refresh=1, file=Told(), algorithm="lbfgs"),
             kept=True,
         )
         assert found.termination is Termination.INTERRUPTED and abs(found.unconstrained[0] + 20) < 1e-3

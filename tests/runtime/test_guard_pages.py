@@ -101,7 +101,8 @@ import guard_pages
 guard_pages.use_guarded_runtime()
 with guard_pages.guarded_arrays():
     import numpy as np, ulam
-    from ulam.runtime.native import BoundData, Context, library
+    from ulam.runtime.c_library import library
+    from ulam.runtime.native import BoundData, Context
     from ulam.trace import TraceContext
 
     def size(address):

@@ -22,8 +22,9 @@ import pytest
 
 import ulam
 from ulam.emit import primitives
+from ulam.runtime.c_library import library
 from ulam.runtime.interrupts import Limit, checkpoint, held, stoppable
-from ulam.runtime.native import Context, library
+from ulam.runtime.native import Context
 from ulam.runtime.optimizers.termination import Termination
 from ulam.tools import ulam as command
 
@@ -289,7 +290,7 @@ def test_a_call_in_a_thread_is_interrupted_from_its_first_line_on(name: str) -> 
 
         def traced(sent: Callable[[], None], call: Callable[[], Any] = call, step: int = step) -> Any:
             steps = iter(range(1, 10**9))
-            here = ("model.py", "tracked_model.py", "interrupts.py", Path(__file__).name)
+            here = ("model.py", "second_order.py", "tracked_model.py", "interrupts.py", Path(__file__).name)
             STOPPED_BY_TEST[0] = library().ulam_thread_handle()
 
             def on_call(frame: Any, *_: Any) -> None:

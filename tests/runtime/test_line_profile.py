@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 from ulam.emit.object_file import ObjectFile, ObjectFormatError
+from ulam.runtime.c_library import library
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.runtime.model import StanModel
-from ulam.runtime.native import library
 from ulam.runtime.profiling.line_profile import LineSampler, sample_lines
 from ulam.runtime.profiling.line_table import CodePlace, LineTable
 

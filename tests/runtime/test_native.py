@@ -14,7 +14,7 @@ import pytest
 
 from ulam.library.kernels import KERNELS
 from ulam.library.statuses import FATAL
-from ulam.runtime import native
+from ulam.runtime import c_library
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, new_rng
 
 POINTER = ctypes.c_void_p
@@ -22,7 +22,7 @@ ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER)
 
 
 def c_function(name: str, result: Any, *arguments: Any) -> Any:
-    function = getattr(native.library(), name)
+    function = getattr(c_library.library(), name)
     function.restype = result
     function.argtypes = arguments
     return function
@@ -313,7 +313,7 @@ def draw(rng: Rng, name: str, arguments: tuple[float, ...], count: int) -> Any:
     kernel = KERNELS[name]
     types = {"f64": ctypes.c_double, "i32": ctypes.c_int32}
     result = types[kernel.parameters[-1].element]()
-    function = getattr(native.library(), f"ulam_{name}")
+    function = getattr(c_library.library(), f"ulam_{name}")
     function.restype = ctypes.c_int32
     context = Context()
     context.rng = rng
@@ -345,14 +345,14 @@ def test_rng_survives_its_name() -> None:
     context.rng = new_rng(4)
     gc.collect()
     result = ctypes.c_double()
-    assert native.library().ulam_std_normal_rng(POINTER(context.address), ctypes.byref(result)) == 0
+    assert c_library.library().ulam_std_normal_rng(POINTER(context.address), ctypes.byref(result)) == 0
     assert np.isfinite(result.value)
 
 
 def test_no_rng_is_fatal() -> None:
     context = Context()
     result = ctypes.c_double()
-    assert native.library().ulam_std_normal_rng(POINTER(context.address), ctypes.byref(result)) == FATAL
+    assert c_library.library().ulam_std_normal_rng(POINTER(context.address), ctypes.byref(result)) == FATAL
     assert "std_normal_rng: a random number generator is needed" in context.message
 
 
@@ -459,7 +459,7 @@ def draw_container(context: Context, name: str, arguments: list[Any], out: Any) 
         POINTER(value.ctypes.data) if isinstance(value, np.ndarray) else scalars[p.element](value)
         for p, value in zip(parameters, [*arguments, out], strict=True)
     ]
-    function = getattr(native.library(), f"ulam_{name}")
+    function = getattr(c_library.library(), f"ulam_{name}")
     function.restype = ctypes.c_int32
     if function(POINTER(context.address), *given):
         raise ValueError(context.message)

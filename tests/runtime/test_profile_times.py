@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ulam.runtime.native import Context, ProfileRecord, library
+from ulam.runtime.c_library import library
+from ulam.runtime.native import Context, ProfileRecord
 from ulam.runtime.profiling.check import AGREEMENT, RecordedGradient
 
 

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ulam.runtime.c_library import library
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import ArgumentError, FatalError, Rejection
 from ulam.runtime.model import StanModel
-from ulam.runtime.native import Context, library
-from ulam.runtime.profiling.profiler import Profiler, ProfileRow, in_phase, walk
+from ulam.runtime.native import Context
+from ulam.runtime.profiling.profiler import Profiler, in_phase
+from ulam.runtime.profiling.records import ProfileRow, walk
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

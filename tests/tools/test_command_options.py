@@ -89,7 +89,7 @@ def test_help_has_each_option_and_nothing_unreadable(command: str, capsys: Captu
 
 def test_choices_are_those_of_what_they_choose() -> None:
     from ulam.passes.pipelines import LEVELS, PROFILING
-    from ulam.runtime.optimizers.optimize import ALGORITHMS, algorithm_options
+    from ulam.runtime.optimizers.algorithms import ALGORITHMS, algorithm_options
     from ulam.runtime.profiling.csv import COLUMNS
     from ulam.tracing.listing import STYLES
 

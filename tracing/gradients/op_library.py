@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.runtime.c_library import library
 from ulam.runtime.errors import ArgumentError, FatalError, UlamError
 from ulam.runtime.errors import Site as ErrorSite
 from ulam.runtime.interrupts import held
-from ulam.runtime.native import Context, library, running
+from ulam.runtime.native import Context, running
 from ulam.runtime.program import compile_errors, load_object
 from ulam.tracing.frame_values import not_kept
 from ulam.tracing.gradients.moves import derived, is_move, move_back, moved, violation
