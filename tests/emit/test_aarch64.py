@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_calls import ELEMENTS, PULLBACKS, column_major, random
 from numpy.typing import NDArray
 from remote_calls import Remote, build_driver
 from runtime_builds import BUILDS, build_runtime, c_compiler
-from test_kernels import ELEMENTS, PULLBACKS, column_major, random
-from test_special_functions import REFERENCE, TOLERANCE
+from special_values import REFERENCE, TOLERANCE
 
 import ulam
 from ulam.emit import jit

@@ -245,7 +245,7 @@ def test_unused_names_of_data_and_initial_values_are_warnings(
 def test_initial_values_out_of_their_support() -> None:
     model = ulam.StanModel("parameters { real<lower=0> sigma; } model { }")
     with pytest.raises(
-        ulam.DataError, match="initial values: the initial value of 'sigma' is not in its support: it is"
+        ulam.DataError, match="initial values: the initial value of 'sigma' is not in its support: sigma is -1"
     ):
         model.optimize(init={"sigma": -1})
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_calls import column_major, matrix, positive_definite, pull_back, random, run
 from numpy.typing import NDArray
-from test_kernels import column_major, matrix, positive_definite, pull_back, random, run
 
 Floats = NDArray[Any]
 

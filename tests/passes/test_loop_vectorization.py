@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit import translation_validation as validation
+import translation_validation as validation
 from xdsl.context import Context
 
 from ulam.emit.stan_text import print_module

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from program_generator import DATA, generate
 from program_reducer import reduce_program
-from test_regressions import PROGRAMS, expectations
+from regression_programs import PROGRAMS, expectations
 from translation_validation import CLOSE, EXACT, Subject, compare, same_text, single_passes
 from validation_sweep import check, pipelines_of
 from xdsl.context import Context

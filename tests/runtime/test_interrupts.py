@@ -543,7 +543,7 @@ def test_the_second_interrupt_ends_a_command(tmp_path: Path) -> None:
 
 MASKED = {
     "arena", "context", "debugger", "guard_pages", "interrupts", "memory", "print", "profile", "profile_times",
-    "sampler", "trace", "trace_contents", "trace_draws", "trace_find",
+    "line_sampler", "trace", "trace_contents", "trace_draws", "trace_find",
 }  # fmt: skip
 """Files of the C runtime that allocate, lock or print: between `ulam_mask` and `ulam_unmask`, or outside of runs."""
 

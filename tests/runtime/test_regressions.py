@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from regression_programs import FOLDER, PROGRAMS, expectations
 
 import ulam
 from ulam.passes.pipelines import LEVELS
@@ -35,15 +36,7 @@ from ulam.runtime.errors import CompileError, InternalCompilerError, ProgramErro
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
-FOLDER = Path(__file__).parent.parent / "regressions"
-PROGRAMS = sorted(FOLDER.glob("*.stan"))
 UNITS = ("setup", "value_propto", "value_full", "gradient_full", "unconstrain", "locate")
-
-
-def expectations(text: str) -> dict[str, str]:
-    return dict(
-        re.findall(r"^\s*// (data|point|error|rejects|value|outputs|prints|generates|fails): (.*)$", text, re.MULTILINE)
-    )
 
 
 def _use_everything(path: Path, expected: dict[str, str]) -> ulam.StanModel:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
+from trace_events import agrees, events
 from traced_random_programs import Generator, Oracle, OutOfFuel, stan_text
 
 from ulam.trace import (
     Digest,
-    JumpNode,
     NestedCallNode,
     Node,
     Ref,
@@ -24,39 +22,10 @@ from ulam.trace import (
     load,
     track,
 )
-from ulam.tracing.nodes import ItemNode
 from ulam.tracing.values import same
 
 QUICK = 60
 ALL = 500
-
-
-def events(node: NestedCallNode) -> list[tuple[Any, ...]]:
-    """What a trace tells, in the form of the oracle's log."""
-    found: list[tuple[Any, ...]] = []
-    for child in node.children:
-        if isinstance(child, NestedCallNode):
-            found.append(("enter", child.function))
-            found += events(child)
-            found.append(("op", child.function, child.value))
-        elif isinstance(child, JumpNode):
-            if child.condition is not None:
-                assert child.edge is not None
-                found.append(("branch", child.edge.holds))
-        elif isinstance(child, ItemNode) and child.function != "declare":
-            found.append(("op", child.function, child.value))
-    return found
-
-
-def agrees(event: tuple[Any, ...], expected: tuple[Any, ...]) -> bool:
-    value, wanted = event[-1], expected[-1]
-    if isinstance(wanted, list):
-        wanted = np.array(wanted, np.int32 if isinstance(wanted[0], int) else np.float64)
-    return event[:-1] == expected[:-1] and (same(value, wanted) or value == wanted or _both_nan(value, wanted))
-
-
-def _both_nan(a: Any, b: Any) -> bool:
-    return isinstance(a, float) and isinstance(b, float) and a != a and b != b
 
 
 def check(seed: int, tmp_path: Path) -> int:

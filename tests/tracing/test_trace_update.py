@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_trace_random import agrees, events
+from trace_events import agrees, events
 from trace_programs import GEOM, PROGRAM, UNIFORMS
 from traced_random_programs import Generator, Oracle, OutOfFuel, stan_text
 
