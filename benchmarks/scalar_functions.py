@@ -9,6 +9,8 @@ from typing import Any
 import mpmath as mp
 from mpmath import mpf
 
+from ulam.library.functions import kind_of
+
 
 @dataclass(frozen=True)
 class Row:
@@ -35,7 +37,7 @@ class Row:
         arguments = [f"n[p, {i + 1}]" for i in range(self.ints)] + [f"x[p, {i + 1}]" for i in range(self.reals)]
         if self.expression:
             return self.expression.format(*arguments)
-        if self.name.endswith(("_lpdf", "_lpmf", "_cdf", "_lcdf", "_lccdf")) and len(arguments) > 1:
+        if kind_of(self.name).is_probability and len(arguments) > 1:
             return f"{self.name}({arguments[0]} | {', '.join(arguments[1:])})"
         return f"{self.name}({', '.join(arguments)})"
 

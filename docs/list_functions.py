@@ -20,15 +20,11 @@ from written_parts import main, with_parts
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.higher_order import REDUCE_SUM, VARIADIC
 from ulam.frontend.functions.support import supported_names
+from ulam.library.functions import CUMULATIVE, DENSITIES, FunctionKind, kind_of, named
 
 LANGUAGE = Path(__file__).with_name("language.md")
 SCRIPT = Path(__file__).name
 NOT_SUPPORTED = Path(__file__).parent.parent / "tests" / "reference" / "not_supported.txt"
-
-DENSITIES = ("_lpdf", "_lpmf")
-CUMULATIVE = ("_cdf", "_lcdf", "_lccdf")
-RANDOM = ("_rng",)
-TRANSFORMS = ("_constrain", "_unconstrain", "_jacobian")
 
 
 def stan_functions() -> set[str]:
@@ -49,31 +45,27 @@ def partly_supported() -> list[str]:
 
 
 def _distributions(names: Iterable[str]) -> dict[str, set[str]]:
-    """Name of a distribution → suffixes."""
+    """Name of a distribution → endings of its functions."""
     found: dict[str, set[str]] = {}
-    for name in names:
-        for suffix in (*DENSITIES, *CUMULATIVE, *RANDOM):
-            if name.endswith(suffix):
-                found.setdefault(name.removesuffix(suffix), set()).add(suffix)
+    for stem, kind, ending in map(named, names):
+        if kind.is_of_distribution:
+            found.setdefault(stem, set()).add(ending)
     return found
 
 
-def _cell(known: Set[str], all_: Set[str], suffixes: tuple[str, ...]) -> str:
+def _cell(known: Set[str], all_: Set[str], kinds: tuple[FunctionKind, ...]) -> str:
     """Suffixes that are supported; those that are not in brackets."""
-    return " ".join(f"`{s}`" if s in known else f"({s})" for s in suffixes if s in all_) or "–"
+    return " ".join(f"`{s}`" if s in known else f"({s})" for s in (kind.ending for kind in kinds) if s in all_) or "–"
 
 
 def _distribution_table() -> list[str]:
     known, everything = _distributions(supported()), _distributions(stan_functions())
+    groups = DENSITIES, CUMULATIVE, (FunctionKind.RNG,)
     lines = ["| distribution | density or mass | distribution functions | random numbers |", "|---|---|---|---|"]
     for name in sorted(everything):
-        cells = [_cell(known.get(name, set()), everything[name], group) for group in (DENSITIES, CUMULATIVE, RANDOM)]
+        cells = [_cell(known.get(name, set()), everything[name], group) for group in groups]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
-
-
-def _is_distribution(name: str) -> bool:
-    return name.endswith((*DENSITIES, *CUMULATIVE, *RANDOM))
 
 
 def _block(names: Iterable[str]) -> list[str]:
@@ -83,8 +75,8 @@ def _block(names: Iterable[str]) -> list[str]:
 def text() -> str:
     """What stands between the markers."""
     known, everything = supported(), stan_functions()
-    plain = {n for n in everything if not _is_distribution(n) and not n.endswith(TRANSFORMS)}
-    transforms = {n for n in everything if n.endswith(TRANSFORMS)}
+    plain = {n for n in everything if not kind_of(n).is_of_distribution and not kind_of(n).is_transform}
+    transforms = {n for n in everything if kind_of(n).is_transform}
     lines = [
         f"Of {len(everything)} functions in Stan's library, as told apart by name, {len(known)} are supported.\n",
         "### Distributions\n\nA suffix in brackets is not supported yet.\n",

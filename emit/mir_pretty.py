@@ -31,7 +31,8 @@ from ulam.dialects.stan import CallEffects
 from ulam.emit.errors import EmissionError
 from ulam.emit.stan_text import STATEMENTS, BodyPrinter, global_names
 from ulam.emit.stan_text_expressions import EXPRESSIONS
-from ulam.emit.stan_text_syntax import DENSITIES, POSTFIX, Text, size_count, type_text
+from ulam.emit.stan_text_syntax import POSTFIX, Text, size_count, type_text
+from ulam.library.functions import named
 
 BLOCKS = {
     "prepare_data": ("data", "transformed_data"),
@@ -226,7 +227,8 @@ MirPrinter.statements = _table(STATEMENTS)
 
 
 def _unnormalized(name: str) -> str:
-    return name[:-5] + DENSITIES[name[-5:]] if name[-5:] in DENSITIES else name
+    stem, kind, _ = named(name)
+    return stem + kind.unnormalized_ending if kind.is_density else name
 
 
 def _block_kind(op: Operation) -> str | None:

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect
+from ulam.library.functions import named
 
 CONDITIONAL, OR, AND, ADDITIVE, UNARY, POWER, TRANSPOSE, POSTFIX, ATOM = 1, 2, 3, 6, 9, 10, 11, 12, 13
 
@@ -21,12 +22,9 @@ PRECEDENCE = {
 }  # fmt: skip
 """Binding strength of the binary operators (Stan Reference Manual, "Expressions", operator precedence)."""
 
-DENSITIES = {"_lpdf": "_lupdf", "_lpmf": "_lupmf"}
 _LEAST_INT = -(2**31)
 INT_OVERLOADS = frozenset(("abs", "append_array", "fill", "max", "min", "prod", "rep_array", "sum"))
 """Functions that give ints, or arrays of int, for such arguments."""
-
-_CONDITIONED = (*DENSITIES, "_cdf", "_lcdf", "_lccdf")
 
 ORDERED = Effect.PRINTS | Effect.DRAWS | Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN | Effect.READS_TARGET
 
@@ -232,16 +230,14 @@ def index_text(kinds: Sequence[StringAttr], operands: Sequence[Text]) -> str:
 def call_text(name: str, unnormalized: bool, callback: str | None, arguments: Sequence[Text]) -> Text:
     """A call; of a density with its `|`, and with what it would be as a `~` statement."""
     texts = [a.text for a in arguments]
-    suffix = next((s for s in _CONDITIONED if name.endswith(s)), None)
+    distribution, kind, _ = named(name)
     if callback is not None:
-        if unnormalized and callback[-5:] in DENSITIES:
-            callback = callback[:-5] + DENSITIES[callback[-5:]]
-        texts.insert(0, callback)
-    elif suffix is not None and texts:
-        distribution = name.removesuffix(suffix)
+        stem, passed, _ = named(callback)
+        texts.insert(0, stem + passed.unnormalized_ending if unnormalized and passed.is_density else callback)
+    elif kind.is_probability and texts:
         tilde = None
-        if unnormalized and suffix in DENSITIES:
-            name = distribution + DENSITIES[suffix]
+        if unnormalized and kind.is_density:
+            name = distribution + kind.unnormalized_ending
             tilde = f"{arguments[0].within(OR)} ~ {distribution}({', '.join(texts[1:])})"
         return Text(f"{name}({texts[0]} | {', '.join(texts[1:])})", POSTFIX, tilde=tilde)
     return Text(f"{name}({', '.join(texts)})", POSTFIX)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.library.functions import kind_of
 from ulam.tracing.instrument.graph import ADDING, Block, Item
 from ulam.tracing.overlay import Key, key_of
 
@@ -43,7 +44,7 @@ def is_read(item: Item) -> bool:
 
 def is_hidden(item: Item) -> bool:
     """Whether an op may add to the target without being a term: a call of a function that was not entered."""
-    return item.kind == "call" and not item.child and item.name.endswith(("_lp", "_jacobian"))
+    return item.kind == "call" and not item.child and kind_of(item.name).may_add_target
 
 
 @dataclass

@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, OpTrait
 
+from ulam.library.functions import FunctionKind, kind_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
@@ -179,7 +181,7 @@ TOTAL_FUNCTIONS = frozenset(
 
 
 class HasCallEffects(HasEffects):
-    """A call has the effects of its callee, as far as the suffix of the name tells.
+    """A call has the effects of its callee, as far as the kind of function tells.
 
     For a user's function whose body is not looked at, these are an upper bound: it may print and throw; only `_rng`
     draws, only `_lp` touches the target, only `_jacobian` and `_lp` the Jacobian adjustment (Stan's own rule).
@@ -191,14 +193,14 @@ class HasCallEffects(HasEffects):
         assert isinstance(callee, StringAttr)
         name = callee.data
         if "user" in op.properties:
-            return _by_suffix(name.partition(".")[0]) | Effect.PRINTS | Effect.THROWS
+            return _by_kind(name) | Effect.PRINTS | Effect.THROWS
         if "callback" in op.properties:
             return Effect.PRINTS | Effect.THROWS
         if name in TOTAL_FUNCTIONS and _sizes_agree(op):
             return Effect.NONE
         if "unchecked" in op.properties and "definition" not in op.properties and _sizes_agree(op):
-            return _by_suffix(name)
-        return _by_suffix(name) | Effect.THROWS
+            return _by_kind(name)
+        return _by_kind(name) | Effect.THROWS
 
 
 def _sizes_agree(op: Operation) -> bool:
@@ -216,14 +218,15 @@ def takes_any_size(variable: SSAValue) -> bool:
     return not isinstance(declaration, Block) and declaration.name == "stan.declare" and not declaration.operands
 
 
-def _by_suffix(name: str) -> Effect:
-    if name.endswith("_rng"):
-        return Effect.DRAWS
-    if name.endswith("_lp"):
-        return Effect.READS_TARGET | Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN
-    if name.endswith("_jacobian"):
-        return Effect.ADDS_JACOBIAN
-    return Effect.NONE
+_OF_KIND = {
+    FunctionKind.RNG: Effect.DRAWS,
+    FunctionKind.LP: Effect.READS_TARGET | Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN,
+    FunctionKind.JACOBIAN: Effect.ADDS_JACOBIAN,
+}
+
+
+def _by_kind(name: str) -> Effect:
+    return _OF_KIND.get(kind_of(name), Effect.NONE)
 
 
 _TRAIT_OF: dict[type, type[HasEffects] | None] = {}

@@ -13,10 +13,11 @@ from ulam.frontend.ast import (
     TupleProjection,
     Variable,
 )
-from ulam.frontend.check.context import ERROR, Checker, normalized_name, variables_of
+from ulam.frontend.check.context import ERROR, Checker, variables_of
 from ulam.frontend.check.expressions import check_index, set_indexed, set_projection
 from ulam.frontend.diagnostics import Note
 from ulam.frontend.types import TupleType
+from ulam.library.functions import normalized_name
 
 
 def check_target(checker: Checker, target: Expression) -> None:

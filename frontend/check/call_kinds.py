@@ -17,7 +17,6 @@ from ulam.frontend.check.context import (
     Checker,
     Origin,
     highest_ad_level,
-    normalized_name,
 )
 from ulam.frontend.diagnostics import Note
 from ulam.frontend.functions import definitions as lowering_library
@@ -26,6 +25,7 @@ from ulam.frontend.functions.support import unsupported_higher_order
 from ulam.frontend.types import REAL, VOID, StanType
 from ulam.library.catalog import KEPT_WITH
 from ulam.library.derivatives import has_primitive
+from ulam.library.functions import DENSITIES, FunctionKind, kind_of, named, normalized_name
 
 
 def resolve_call(checker: Checker, node: Call) -> StanType:
@@ -38,7 +38,7 @@ def resolve_call(checker: Checker, node: Call) -> StanType:
         return node.type
     if node.name == "target":
         return _resolve_target(checker, node)
-    if checker.library_mode and node.name.startswith("require_"):
+    if checker.library_mode and kind_of(node.name) is FunctionKind.REQUIREMENT:
         node.formal_types = tuple(argument.type for argument in node.arguments)
         return VOID
     if checker.library_mode and node.name == KEPT_WITH:
@@ -86,7 +86,7 @@ def _resolve_target(checker: Checker, node: Call) -> StanType:
         checker.error("target() takes no arguments", node.span, "argument-count")
     if checker.origin in (Origin.MODEL, Origin.TRANSFORMED_PARAMETERS):
         node.ad_level = AdLevel.AUTODIFF
-    elif checker.suffix() == "_lp":
+    elif checker.kind() is FunctionKind.LP:
         node.ad_level = AdLevel.AUTODIFF
     else:
         checker.error(
@@ -131,14 +131,14 @@ def _unknown_function_help(checker: Checker, name: str) -> str | None:
     for replacement in renamed_functions.replacements(name):
         if checker.is_function(replacement):
             return f"this function is gone; write '{replacement}'"
-    for suffix, other in (("_lpdf", "_lpmf"), ("_lpmf", "_lpdf")):
-        stem = name.removesuffix(suffix)
-        if stem != name and checker.is_function(stem + other):
-            return f"this distribution has '{stem}{other}'"
-        if checker.is_function(name + suffix):
-            return f"'{name}' is a distribution: call {name}{suffix}(y | ...), or write y ~ {name}(...)"
-    if checker.is_function(f"{name}_rng"):
-        return f"did you mean '{name}_rng'?"
+    stem, kind, _ = named(name)
+    for other in DENSITIES:
+        if kind.is_density and checker.is_function(other.of(stem)):
+            return f"this distribution has '{other.of(stem)}'"
+        if checker.is_function(other.of(name)):
+            return f"'{name}' is a distribution: call {other.of(name)}(y | ...), or write y ~ {name}(...)"
+    if checker.is_function(FunctionKind.RNG.of(name)):
+        return f"did you mean '{FunctionKind.RNG.of(name)}'?"
     return checker.suggestion(name, functions=True)
 
 

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 
 from ulam.frontend.ast import Call, CallKind, Expression, FunctionDefinition, Span
 from ulam.frontend.check.context import (
-    CONDITIONING_SUFFIXES,
-    DENSITY_SUFFIXES,
     Checker,
     Origin,
     article,
     highest_ad_level,
     is_data,
     is_discrete,
-    normalized_name,
 )
 from ulam.frontend.functions import definitions as lowering_library
 from ulam.frontend.functions import higher_order, signatures
@@ -30,8 +27,11 @@ from ulam.frontend.functions.type_codes import arguments_of
 from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.types import INT, REAL, ArrayType, BasicType, StanType, array_of
 from ulam.library.derivatives import has_primitive
+from ulam.library.functions import FunctionKind, kind_of, normalized_name
 
 _SHOWN_SIGNATURES = 4
+
+_DRAWING = (Origin.TRANSFORMED_DATA, Origin.GENERATED_QUANTITIES)
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ def _library_mode_candidates(name: str, types: tuple[StanType, ...]) -> list[Can
 
 def _broadcast_result(definition: FunctionDefinition, types: tuple[StanType, ...]) -> StanType:
     """The result of applying a library function element by element."""
-    if definition.name.endswith(CONDITIONING_SUFFIXES):
+    if kind_of(definition.name).is_probability:
         return REAL
     formals = [argument.type for argument in definition.arguments]
     container = next(t for t, formal in zip(types, formals, strict=True) if promotion_cost(t, formal) is None)
@@ -182,7 +182,7 @@ def check_placement(checker: Checker, node: Call, written: str) -> bool:
 
     Returns whether it makes sense to look at the arguments.
     """
-    if written.endswith(CONDITIONING_SUFFIXES):
+    if kind_of(written).is_probability:
         if not node.has_bar and len(node.arguments) > 1:
             checker.error(
                 f"the first argument of '{written}' must be followed by '|', not by a comma",
@@ -194,46 +194,46 @@ def check_placement(checker: Checker, node: Call, written: str) -> bool:
             "separate all arguments by commas",
         )  # fmt: skip
     if not checker.library_mode:
-        _check_special_suffix(checker, node, written)
-    return written.endswith(CONDITIONING_SUFFIXES) or not node.has_bar
+        _check_special_kind(checker, node, written)
+    return kind_of(written).is_probability or not node.has_bar
 
 
 def check_unnormalized(checker: Checker, written: str, span: Span) -> None:
     """Reports `_lupdf` and `_lupmf` where the log density is not known up to a constant only."""
-    if checker.origin is not Origin.MODEL and checker.suffix() not in DENSITY_SUFFIXES:
+    if checker.origin is not Origin.MODEL and not checker.kind().is_density:
         checker.error(
             f"'{written}' drops constants and can be used only in the model block and in _lpdf and _lpmf functions",
             span, "unnormalized-not-allowed", f"use '{normalized_name(written)}'",
         )  # fmt: skip
 
 
-def _check_special_suffix(checker: Checker, node: Call, written: str) -> None:
-    suffix = checker.suffix()
+def _check_special_kind(checker: Checker, node: Call, written: str) -> None:
+    kind, within = kind_of(written), checker.kind()
     if node.unnormalized:
         check_unnormalized(checker, written, node.name_span)
-    elif written.endswith("_rng"):
+    elif kind is FunctionKind.RNG:
         if checker.in_sizes:
             checker.error("sizes cannot be random", node.name_span, "rng-in-size")
-        elif checker.origin not in (Origin.TRANSFORMED_DATA, Origin.GENERATED_QUANTITIES) and suffix != "_rng":
+        elif checker.origin not in _DRAWING and within is not FunctionKind.RNG:
             checker.error(
                 "random numbers can be drawn only in transformed data, generated quantities and functions whose name "
                 "ends in _rng",
                 node.name_span, "rng-not-allowed",
                 "the model block says how likely values are, by '~' or 'target +='; declare a parameter for the value",
             )  # fmt: skip
-    elif written.endswith("_lp"):
+    elif kind is FunctionKind.LP:
         if checker.origin is Origin.TRANSFORMED_PARAMETERS:
             checker.warning(
                 "calling an _lp function in transformed parameters is deprecated", node.name_span, "lp-deprecated",
                 "use a function whose name ends in _jacobian",
             )  # fmt: skip
-        elif checker.origin is not Origin.MODEL and suffix != "_lp":
+        elif checker.origin is not Origin.MODEL and within is not FunctionKind.LP:
             checker.error(
                 "functions whose name ends in _lp can be called only in the model block and in _lp functions",
                 node.name_span, "target-not-allowed",
             )  # fmt: skip
-    elif written.endswith("_jacobian"):
-        if checker.origin is not Origin.TRANSFORMED_PARAMETERS and suffix != "_jacobian":
+    elif kind is FunctionKind.JACOBIAN:
+        if checker.origin is not Origin.TRANSFORMED_PARAMETERS and within is not FunctionKind.JACOBIAN:
             checker.error(
                 "functions whose name ends in _jacobian can be called only in transformed parameters and in "
                 "_jacobian functions",

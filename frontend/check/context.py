@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache
 from types import TracebackType
 
 from ulam.frontend.ast import AdLevel, Call, Expression, FunctionDefinition, Span, Variable
@@ -16,13 +15,10 @@ from ulam.frontend.functions.support import NOT_SUPPORTED, supports_name, unsupp
 from ulam.frontend.source import Source
 from ulam.frontend.spelling import nearest
 from ulam.frontend.types import INT, ArrayType, BasicType, StanType, TupleType
+from ulam.library.functions import FunctionKind, kind_of, named
 
 # The type of an expression that was reported already: fits everywhere, so that one mistake gives one message.
 ERROR = BasicType("error")
-
-DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
-UNNORMALIZED_SUFFIXES = {"_lupdf": "_lpdf", "_lupmf": "_lpmf"}
-CONDITIONING_SUFFIXES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf")
 
 
 class Origin(Enum):
@@ -148,9 +144,9 @@ class Checker:
                 (Note(f"'{name}' is declared here", previous.span),),
             )
             return symbol
-        if name.endswith(tuple(UNNORMALIZED_SUFFIXES)):
+        if (written := named(name)).unnormalized:
             self.error(
-                f"the name of a variable cannot end in '{name[-6:]}'", span, "unnormalized-suffix",
+                f"the name of a variable cannot end in '{written.ending}'", span, "unnormalized-suffix",
                 "this suffix calls a density without its constant terms",
             )  # fmt: skip
         if name in self._reported:
@@ -180,12 +176,9 @@ class Checker:
 
     # ---------------------------------------------------------------- where we are
 
-    def suffix(self) -> str:
-        """`_rng`, `_lp`, `_lpdf`, ... of the function whose body we are in; empty for none."""
-        if self.function is None:
-            return ""
-        head, separator, tail = self.function.name.rpartition("_")
-        return separator + tail if head else ""
+    def kind(self) -> FunctionKind:
+        """That of the function whose body we are in; outside of functions that of plain ones."""
+        return FunctionKind.PLAIN if self.function is None else kind_of(self.function.name)
 
     def ad_level_of(self, symbol: Symbol) -> AdLevel:
         """Stan's static rule for a variable, here."""
@@ -197,7 +190,7 @@ class Checker:
 
     def distributions(self) -> list[str]:
         """The names of all distributions, for suggestions."""
-        return [n[:-5] for n in (*self.functions, *signatures.names()) if n.endswith(DENSITY_SUFFIXES)]
+        return [named(n).stem for n in (*self.functions, *signatures.names()) if kind_of(n).is_density]
 
     def first_report(self, name: str) -> bool:
         """Whether a name that is not declared was not reported yet; each is reported once."""
@@ -287,13 +280,6 @@ def contains_int(type_: StanType) -> bool:
     if isinstance(type_, TupleType):
         return any(map(contains_int, type_.elements))
     return type_ == INT
-
-
-@lru_cache(maxsize=4096)
-def normalized_name(name: str) -> str:
-    """`normal_lupdf` → `normal_lpdf`; any other name as it is."""
-    suffix = UNNORMALIZED_SUFFIXES.get(name[-6:])
-    return name if suffix is None else name[:-6] + suffix
 
 
 def is_data(expression: Expression) -> bool:

@@ -40,13 +40,11 @@ from ulam.frontend.check.call_kinds import resolve_call
 from ulam.frontend.check.calls import callback_positions
 from ulam.frontend.check.context import (
     ERROR,
-    UNNORMALIZED_SUFFIXES,
     Checker,
     Origin,
     article,
     is_data,
     is_discrete,
-    normalized_name,
     set_type,
 )
 from ulam.frontend.check.operators import check_operators
@@ -68,6 +66,7 @@ from ulam.frontend.types import (
     TupleType,
     array_of,
 )
+from ulam.library.functions import named, normalized_name
 
 _LARGEST_INT = 2**31 - 1
 REAL_TO_INT = "a real is not converted to an int; to_int converts data, floor and round give reals"
@@ -189,7 +188,7 @@ def _report_unknown_variable(checker: Checker, name: str, span: Span) -> None:
     if not checker.first_report(name):
         return
     help = checker.suggestion(name, functions=False)
-    if name[-6:] in UNNORMALIZED_SUFFIXES:
+    if named(name).unnormalized:
         help = f"there is no function '{normalized_name(name)}'"
     checker.error(f"'{name}' is not declared here", span, "undeclared", help)
 

@@ -10,23 +10,22 @@ from dataclasses import dataclass
 from ulam.frontend.ast import Call, Expression, FunctionDefinition, Variable
 from ulam.frontend.check.calls import check_unnormalized, report_ambiguous, signature_of
 from ulam.frontend.check.context import (
-    DENSITY_SUFFIXES,
     ERROR,
     Checker,
     article,
     highest_ad_level,
     is_data,
     is_discrete,
-    normalized_name,
 )
 from ulam.frontend.functions import higher_order, signatures
 from ulam.frontend.functions.type_codes import arguments_of, code_of, type_of
 from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.types import INT, REAL, ArrayType, FunctionType, StanType
+from ulam.library.functions import DENSITIES, FunctionKind, kind_of, normalized_name
 
 Formals = tuple[tuple[bool, StanType], ...]  # (data only, type)
 
-_CALLBACK_SUFFIXES = ("_rng", "_lp", "_lpdf", "_lpmf", "_jacobian")
+_NOT_PASSED = (FunctionKind.RNG, FunctionKind.LP, FunctionKind.JACOBIAN, *DENSITIES)
 
 
 @dataclass(slots=True)
@@ -159,9 +158,9 @@ def check_callback(
 ) -> Mismatch | None:
     """Whether a function begins with the required formals, exactly, and returns what it must."""
     name = definition.name
-    suffix = next((suffix for suffix in _CALLBACK_SUFFIXES if name.endswith(suffix)), "")
-    if suffix and not (densities and suffix in DENSITY_SUFFIXES):
-        return Mismatch(0, f"'{name}' cannot be passed, because its name ends in {suffix}")
+    kind = kind_of(name)
+    if kind in _NOT_PASSED and not (densities and kind.is_density):
+        return Mismatch(0, f"'{name}' cannot be passed, because its name ends in {kind.ending}")
     if definition.result != result:
         returned = f"'{name}' returns {article(definition.result)}"
         return Mismatch(0, f"the function must return {article(result)}, but {returned}")

@@ -23,6 +23,7 @@ from ulam.frontend.functions import higher_order
 from ulam.frontend.functions.type_codes import arguments_of
 from ulam.frontend.promotion import promote
 from ulam.frontend.types import INT, MATRIX, REAL, VECTOR, StanType, TupleType
+from ulam.library.functions import FunctionKind, kind_of
 
 
 def resolve_laplace(checker: Checker, node: Call) -> StanType:
@@ -34,13 +35,13 @@ def resolve_laplace(checker: Checker, node: Call) -> StanType:
         span = arguments[mismatch.argument].span if mismatch.argument < len(arguments) else node.span
         checker.error(f"in the call of '{node.name}': {mismatch.reason}", span, mismatch.code)
     node.formal_types = tuple(argument.type for argument in arguments)
-    if not node.name.endswith("_rng"):
+    if kind_of(node.name) is not FunctionKind.RNG:
         node.ad_level = highest_ad_level(arguments)
     return node.type
 
 
 def _result_type(name: str) -> StanType:
-    if name.endswith("_rng"):
+    if kind_of(name) is FunctionKind.RNG:
         return VECTOR
     return TupleType((VECTOR, MATRIX)) if "_solve" in name else REAL
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from ulam.frontend.ast import BlockStatement, FunctionDefinition, Program, Span
 from ulam.frontend.check.calls import signature_of
 from ulam.frontend.check.context import (
-    CONDITIONING_SUFFIXES,
-    UNNORMALIZED_SUFFIXES,
     Checker,
     Origin,
     article,
@@ -24,6 +22,7 @@ from ulam.frontend.functions import higher_order, signatures
 from ulam.frontend.functions.definitions import DEFINITIONS_LOCK, LibraryFunction
 from ulam.frontend.source import Source
 from ulam.frontend.types import REAL, VOID
+from ulam.library.functions import FunctionKind, kind_of, named
 
 
 def check_program(program: Program, source: Source) -> list[Diagnostic]:
@@ -154,28 +153,28 @@ def _check_function_name(checker: Checker, definition: FunctionDefinition) -> No
     checker.check_identifier(name, span)
     if higher_order.is_variadic(name):
         checker.error(f"'{name}' is a function of the library that cannot be overloaded", span, "reserved-name")
-    if name.endswith(tuple(UNNORMALIZED_SUFFIXES)):
-        normal = UNNORMALIZED_SUFFIXES[name[-6:]]
+    written = named(name)
+    if written.unnormalized:
         checker.error(
-            f"a function whose name ends in {name[-6:]} cannot be defined", span, "unnormalized-suffix",
-            f"define '{name[:-6]}{normal}'; '{name}' calls it without constant terms",
+            f"a function whose name ends in {written.ending} cannot be defined", span, "unnormalized-suffix",
+            f"define '{written.normalized}'; '{name}' calls it without constant terms",
         )  # fmt: skip
-    if name.endswith(CONDITIONING_SUFFIXES) and definition.result != REAL:
+    if written.kind.is_probability and definition.result != REAL:
         what = "nothing" if definition.result == VOID else article(definition.result)
         checker.error(f"'{name}' must return a real, but it returns {what}", span, "density-result")
-    if name.endswith(("_lpdf", "_lpmf")):
+    if written.kind.is_density:
         _check_variate(checker, definition)
 
 
 def _check_variate(checker: Checker, definition: FunctionDefinition) -> None:
-    discrete = definition.name.endswith("_lpmf")
+    discrete = kind_of(definition.name) is FunctionKind.MASS
     expected = "ints" if discrete else "reals"
     if not definition.arguments:
         checker.error(f"'{definition.name}' needs a first argument, the variate", definition.name_span, "variate-type")
         return
     variate = definition.arguments[0]
     if is_discrete(variate.type) is not discrete:
-        other = "_lpdf" if discrete else "_lpmf"
+        other = (FunctionKind.DENSITY if discrete else FunctionKind.MASS).ending
         checker.error(
             f"the first argument of '{definition.name}' must be made of {expected}, but it is {article(variate.type)}",
             variate.span, "variate-type", f"a function of {'reals' if discrete else 'ints'} ends in {other}",

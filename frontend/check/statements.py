@@ -60,6 +60,7 @@ from ulam.frontend.types import (
     StanType,
     array_of,
 )
+from ulam.library.functions import FunctionKind
 
 
 class Flow(Enum):
@@ -164,7 +165,7 @@ def _target_increment(checker: Checker, node: TargetIncrement) -> Flow:
 
 def require_target_allowed(checker: Checker, node: Statement, what: str) -> None:
     """Reports a change of the target where there is none."""
-    if checker.origin is not Origin.MODEL and checker.suffix() != "_lp" and not checker.library_mode:
+    if checker.origin is not Origin.MODEL and checker.kind() is not FunctionKind.LP and not checker.library_mode:
         checker.error(
             f"'{what}' is allowed only in the model block and in functions whose name ends in _lp",
             node.span, "target-not-allowed",
@@ -175,7 +176,7 @@ def require_target_allowed(checker: Checker, node: Statement, what: str) -> None
 
 def _jacobian_increment(checker: Checker, node: JacobianIncrement) -> Flow:
     check_expression(checker, node.value)
-    allowed = checker.origin is Origin.TRANSFORMED_PARAMETERS or checker.suffix() == "_jacobian"
+    allowed = checker.origin is Origin.TRANSFORMED_PARAMETERS or checker.kind() is FunctionKind.JACOBIAN
     if not allowed and not checker.library_mode:
         checker.error(
             "'jacobian += ...' is allowed only in transformed parameters and in functions whose name ends in _jacobian",

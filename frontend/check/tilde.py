@@ -18,19 +18,18 @@ from ulam.frontend.check.calls import (
     report_no_match,
     signature_of,
 )
-from ulam.frontend.check.context import DENSITY_SUFFIXES, ERROR, Checker
+from ulam.frontend.check.context import ERROR, Checker
 from ulam.frontend.check.expressions import check_expression, check_scalar
 from ulam.frontend.functions import higher_order
 from ulam.frontend.functions.signatures import Signature
 from ulam.frontend.types import INT, REAL, scalar_of
-
-_NOT_TILDE = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf", "_cdf", "_ccdf", "_rng", "_log")
+from ulam.library.functions import DENSITIES, FunctionKind, ending_of_distribution
 
 
 def check_tilde(checker: Checker, node: Tilde) -> None:
     """Checks the statement and makes its `call`."""
     arguments = [node.variate, *node.arguments]
-    callbacks = callback_positions(node.distribution + "_lpmf")
+    callbacks = callback_positions(FunctionKind.MASS.of(node.distribution))
     for position, argument in enumerate(arguments):
         if position not in callbacks:
             check_expression(checker, argument)
@@ -39,11 +38,11 @@ def check_tilde(checker: Checker, node: Tilde) -> None:
         for bound in (truncation.lower, truncation.upper):
             if bound is not None:
                 check_scalar(checker, bound, "the bound of a truncation")
-    if node.distribution.endswith(_NOT_TILDE) and not _is_distribution(checker, node.distribution):
-        stem = node.distribution.rpartition("_")[0]
+    ending = ending_of_distribution(node.distribution)
+    if ending and not _is_distribution(checker, node.distribution):
         checker.error(
-            f"'~' takes the name of a distribution without '{node.distribution[len(stem) :]}'",
-            node.distribution_span, "tilde-suffix", f"write {stem}(...)",
+            f"'~' takes the name of a distribution without '{ending}'",
+            node.distribution_span, "tilde-suffix", f"write {node.distribution.removesuffix(ending)}(...)",
         )  # fmt: skip
         return
     if not _is_distribution(checker, node.distribution):
@@ -60,22 +59,22 @@ def check_tilde(checker: Checker, node: Tilde) -> None:
 
 
 def _is_distribution(checker: Checker, name: str) -> bool:
-    return any(checker.is_function(name + suffix) for suffix in DENSITY_SUFFIXES)
+    return any(checker.is_function(kind.of(name)) for kind in DENSITIES)
 
 
 def _density_call(checker: Checker, node: Tilde, arguments: list[Expression]) -> Call | None:
     """The unnormalised density, chosen from `_lpdf` and `_lpmf` functions of the name; reports if there is none."""
     span = node.distribution_span
-    for suffix in DENSITY_SUFFIXES:
-        name = node.distribution + suffix
+    for kind in DENSITIES:
+        name = kind.of(node.distribution)
         if name in higher_order.LAPLACE:
             call = Call(name, list(arguments), span, has_bar=True, span=node.span)
             resolve_call(checker, call)
             call.unnormalized = True
             return call if call.type is not ERROR else None
     best: list[Candidate] = []
-    for suffix in ("_lpmf", "_lpdf"):  # ints that fit both are a mass function's
-        candidates = cheapest_candidates(checker, node.distribution + suffix, arguments)
+    for kind in (FunctionKind.MASS, FunctionKind.DENSITY):  # ints that fit both are a mass function's
+        candidates = cheapest_candidates(checker, kind.of(node.distribution), arguments)
         if candidates and (not best or len(candidates) < len(best)):
             best = candidates
     if len(best) == 1:
@@ -85,9 +84,9 @@ def _density_call(checker: Checker, node: Tilde, arguments: list[Expression]) ->
     if best:
         report_ambiguous(checker, node.distribution, arguments, [c.signature for c in best], node.span)
         return None
-    for suffix in DENSITY_SUFFIXES:
-        if checker.is_function(node.distribution + suffix):
-            report_no_match(checker, node.distribution + suffix, arguments, node.span)
+    for kind in DENSITIES:
+        if checker.is_function(kind.of(node.distribution)):
+            report_no_match(checker, kind.of(node.distribution), arguments, node.span)
             break
     return None
 
@@ -100,8 +99,8 @@ def _check_truncation(checker: Checker, node: Tilde) -> None:
         if bound is None or bound.type is ERROR:
             continue
         arguments = [bound, *node.arguments]
-        for suffix in ("_lcdf", "_lccdf"):
-            name = node.distribution + suffix
+        for kind in (FunctionKind.LOG_CDF, FunctionKind.LOG_CCDF):
+            name = kind.of(node.distribution)
             candidates = cheapest_candidates(checker, name, arguments)
             if len(candidates) != 1 or candidates[0].signature.result != REAL:
                 types = list_types([argument.type for argument in arguments])
@@ -123,7 +122,7 @@ def _check_supported_truncation(checker: Checker, node: Tilde) -> None:
     assert node.call is not None
     density, *types = [argument.type for argument in node.call.arguments]
     variate = INT if scalar_of(density) == INT else REAL
-    name = node.distribution + ("_lcdf" if truncation.upper is not None else "_lccdf")
+    name = (FunctionKind.LOG_CDF if truncation.upper is not None else FunctionKind.LOG_CCDF).of(node.distribution)
     if truncation.lower is not None and truncation.upper is not None:
         types = [scalar_of(type_) for type_ in types]
     formals = (variate, *types)

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from ulam.frontend.source import Source
 from ulam.frontend.types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, ArrayType, BasicType, StanType
 from ulam.library import catalog
+from ulam.library.functions import kind_of
 
 if TYPE_CHECKING:
     from ulam.frontend.ast import FunctionDefinition
-
-PROBABILITY_SUFFIXES = ("_lpdf", "_lpmf", "_cdf", "_lcdf", "_lccdf", "_rng")
 
 DEFINITIONS_LOCK = RLock()
 """Definitions are parsed and checked once in a process, whatever the number of threads that compile."""
@@ -74,7 +73,7 @@ def _cost(name: str, definition: FunctionDefinition, arguments: tuple[StanType, 
     formals = [a.type for a in definition.arguments]
     if len(formals) != len(arguments):
         return None
-    probability = name.endswith(PROBABILITY_SUFFIXES)
+    probability = kind_of(name).is_of_distribution
     elementwise = probability or all(_is_scalar(f) for f in formals)
     total = 0
     for formal, actual in zip(formals, arguments, strict=True):

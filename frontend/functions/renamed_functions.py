@@ -5,6 +5,8 @@ Source: Stan Functions Reference, "Removed Functions"; Stan Reference Manual, "R
 
 from __future__ import annotations
 
+from ulam.library.functions import renamed
+
 REMOVED: dict[str, str] = {
     "binomial_coefficient_log": "lchoose",
     "cov_exp_quad": "gp_exp_quad_cov",
@@ -41,8 +43,6 @@ DISTRIBUTIONS_OF_OTHER_LANGUAGES: dict[str, str] = {
     "stdnormal": "std_normal", "t": "student_t", "t_distribution": "student_t", "unif": "uniform",
 }  # fmt: skip
 
-_OLD_SUFFIXES = (("_ccdf_log", ("_lccdf",)), ("_cdf_log", ("_lcdf",)), ("_log", ("_lpdf", "_lpmf")))
-
 DEPRECATED: dict[str, str] = {
     "integrate_ode": "ode_rk45",
     "integrate_ode_adams": "ode_adams",
@@ -58,7 +58,4 @@ def replacements(name: str) -> list[str]:
     """What may be written for a name that is gone; the caller takes the first that exists."""
     if name in REMOVED:
         return [REMOVED[name]]
-    for old, new in _OLD_SUFFIXES:
-        if name.endswith(old):
-            return [name.removesuffix(old) + suffix for suffix in new]
-    return []
+    return renamed(name)

@@ -15,6 +15,7 @@ from ulam.frontend.functions import higher_order, signatures
 from ulam.frontend.types import COMPLEX, ArrayType, StanType, TupleType, scalar_of
 from ulam.library import catalog
 from ulam.library.derivatives import has_primitive
+from ulam.library.functions import FunctionKind, named
 from ulam.library.intrinsics import INTRINSICS
 
 NOT_SUPPORTED = "not-supported"
@@ -23,7 +24,6 @@ NOT_SUPPORTED = "not-supported"
 _COMPLEX = "complex numbers", "declare the real and the imaginary part as two reals"
 _ARRAY_OF_TUPLES = "arrays of tuples", "declare an array for each element of the tuple"
 
-_JACOBIAN = "_jacobian"
 _SHOWN_SIGNATURES = 4
 
 
@@ -72,8 +72,9 @@ def unsupported_higher_order(name: str) -> tuple[str, str | None] | None:
 
 
 def _instead(name: str) -> str:
-    if name.endswith(_JACOBIAN):
-        constrain = name.removesuffix(_JACOBIAN) + "_constrain"
+    stem, kind, _ = named(name)
+    if kind is FunctionKind.JACOBIAN:
+        constrain = FunctionKind.CONSTRAIN.of(stem)
         return f"declare a parameter with the constraint, or call {constrain} and add the Jacobian by `jacobian += ...`"
     return "define it in the functions block, under another name"
 

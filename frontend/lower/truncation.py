@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from ulam.frontend import ast
 from ulam.frontend.ast import AdLevel, Expression
 from ulam.frontend.types import INT, REAL, ArrayType, BasicType, StanType, scalar_of
+from ulam.library.functions import FunctionKind
 
 INDEX = "index__"
 """Name of the loop variable; no name of a program ends like this."""
@@ -72,9 +73,10 @@ class TruncatedDensity:
         parameters = self.parameters
         if lower is None:
             assert upper is not None
-            return self._add_negative(self._sized(self._cumulative("_lcdf", upper, parameters)))
+            return self._add_negative(self._sized(self._cumulative(FunctionKind.LOG_CDF, upper, parameters)))
         if upper is None:
-            return self._add_negative(self._sized(self._cumulative("_lccdf", self._below(lower), parameters)))
+            above = self._cumulative(FunctionKind.LOG_CCDF, self._below(lower), parameters)
+            return self._add_negative(self._sized(above))
         containers = [p for p in parameters if _is_container(p.type)]
         if not containers:
             return self._add_negative(self._sized(self._interval(lower, upper, parameters)))
@@ -100,17 +102,17 @@ class TruncatedDensity:
 
     def _interval(self, lower: Expression, upper: Expression, parameters: list[Expression]) -> Expression:
         masses = [
-            self._cumulative("_lcdf", upper, parameters),
-            self._cumulative("_lcdf", self._below(lower), parameters),
+            self._cumulative(FunctionKind.LOG_CDF, upper, parameters),
+            self._cumulative(FunctionKind.LOG_CDF, self._below(lower), parameters),
         ]
         return _library_call("log_diff_exp", masses, self.bounds.span, REAL)
 
-    def _cumulative(self, suffix: str, bound: Expression, parameters: list[Expression]) -> Expression:
+    def _cumulative(self, kind: FunctionKind, bound: Expression, parameters: list[Expression]) -> Expression:
         """`d_lcdf(bound | parameters)`."""
         type_: StanType = INT if self.discrete else REAL
         if bound.type != type_:
             bound = ast.Promotion(bound, span=bound.span, type=type_, ad_level=bound.ad_level)
-        call = _library_call(self.distribution + suffix, [bound, *parameters], self.name_span, REAL)
+        call = _library_call(kind.of(self.distribution), [bound, *parameters], self.name_span, REAL)
         call.kind = self.call.kind
         return call
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
-
-DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
+from ulam.library.functions import FunctionKind, kind_of
 
 
 def dependence(value: SSAValue, known: dict[SSAValue, int], anything: int) -> int:
@@ -39,5 +38,5 @@ def body_drops_constants(function: stan.FuncOp, unnormalized: bool) -> bool:
 
     Only a density that is itself called unnormalised passes the dropping on; `_lp` functions, and a model, always do.
     """
-    name = function.stan_name.data
-    return function.model is not None or name.endswith("_lp") or (unnormalized and name.endswith(DENSITY_SUFFIXES))
+    kind = kind_of(function.stan_name.data)
+    return function.model is not None or kind is FunctionKind.LP or (unnormalized and kind.is_density)

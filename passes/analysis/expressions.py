@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
+from ulam.library.functions import kind_of
 from ulam.passes.analysis.expression_cost import own_cost
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.variable_form import EXITS, LAZY, LOOPS, Variable, errors_are_retold, is_global, is_tree
@@ -30,7 +31,6 @@ _FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp, stan.TupleO
 _LAZY = frozenset[type](LAZY)
 _PURE_OR_THROWS = int(Effect.READS_VAR | Effect.THROWS)
 _THROWS = int(Effect.THROWS)
-_DENSITY_SUFFIXES = ("_lpdf", "_lpmf", "_lcdf", "_lccdf")
 _HIGHEST_COST = 1_000_000
 
 
@@ -157,7 +157,7 @@ class DensityTerms:
 
 
 def _is_density(call: stan.CallOp) -> bool:
-    return call.definition is not None and call.callee.data.endswith(_DENSITY_SUFFIXES)
+    return call.definition is not None and kind_of(call.callee.data).is_summed
 
 
 class Expressions:

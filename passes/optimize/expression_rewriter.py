@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
+from ulam.library.functions import kind_of
 from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, ENode
 from ulam.passes.optimize.rewrite_guards import compiled_rules
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from ulam.frontend.functions.library_calls import LibraryDefinitions
 
 PASS = "partial-evaluation"
-DENSITY_SUFFIXES = ("_lpdf", "_lpmf")
 ROUNDS = 8
 _LITERAL_PART: set[str | None] = {LITERAL}
 
@@ -273,7 +273,7 @@ def _detail(op: Operation) -> object:
 def _unit_cost(head: str, last: str | None) -> float:
     name = head.removeprefix("unchecked ").partition(" as ")[0]
     costs = table().costs
-    if name.endswith(DENSITY_SUFFIXES):
+    if kind_of(name).is_density:
         return _DENSITY_COST
     if (special := costs.get(f"{name}({last})")) is not None:
         return special
@@ -381,7 +381,7 @@ class _Tree:
             return None
         coerced = [self._coerced(child, type_) for child, type_ in zip(children, found[0], strict=True)]
         detail = None if term.function in _BINARY or term.function in _UNARY else False
-        if term.function.endswith(DENSITY_SUFFIXES):
+        if kind_of(term.function).is_density:
             detail = matched.detail
         if None in coerced:
             return None

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.functions import kind_of
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes import variable_form as form
 from ulam.passes.optimize.loop_span import Prevented
-from ulam.passes.optimize.whole_vectors import ADD, DIV, MUL, NEG, SUB, SUMMED, WholeVectors, call_like
+from ulam.passes.optimize.whole_vectors import ADD, DIV, MUL, NEG, SUB, WholeVectors, call_like
 from ulam.passes.walk import ops_within
 
 _SCALARS = {stan.INT, stan.REAL}
@@ -36,7 +37,7 @@ class WholeSums(WholeVectors):
             return [*left, *(self._negative(v) for v in right)] if isinstance(op, SUB) else [*left, *right]
         if isinstance(op, NEG) and _has_density(value):
             return [self._negative(v) for v in self.summands(op.operands[0])]
-        if isinstance(op, stan.CallOp) and op.callee.data.endswith(SUMMED) and self.varies(value):
+        if isinstance(op, stan.CallOp) and kind_of(op.callee.data).is_summed and self.varies(value):
             return [self._density(op)]
         if isinstance(op, (MUL, DIV)) and op.results[0].type == stan.REAL and _has_density(value):
             return self._weighted(op)
@@ -123,7 +124,7 @@ def _has_density(value: SSAValue) -> bool:
     pending = [value]
     while pending:
         op = pending.pop().owner
-        if isinstance(op, stan.CallOp) and op.callee.data.endswith(SUMMED):
+        if isinstance(op, stan.CallOp) and kind_of(op.callee.data).is_summed:
             return True
         if isinstance(op, (ADD, SUB, MUL, DIV, NEG)):
             pending += op.operands

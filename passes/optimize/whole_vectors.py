@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, LocationAttr, Strin
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.functions import kind_of
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.optimize.loop_span import Covered, Library, Local, LoopSpan, Prevented
@@ -30,7 +31,6 @@ ADD, SUB, MUL, DIV = (BINARY[symbol] for symbol in "+-*/")
 POW = (BINARY["^"], BINARY[".^"])
 NEG, PLUS, TRANSPOSE = UNARY["-"], UNARY["+"], UNARY["'"]
 ELEMENTWISE = (BINARY["+"], BINARY["-"], BINARY[".*"], BINARY["./"])
-SUMMED = ("_lpdf", "_lpmf", "_lcdf", "_lccdf")
 _PURE = stan.Effect.READS_VAR | stan.Effect.THROWS
 _INTS = stan.array_of(stan.INT, 1)
 _REALS = stan.array_of(stan.REAL, 1)
@@ -445,7 +445,7 @@ class WholeVectors:
         name = op.callee.data
         if op.user is not None or op.callback is not None:
             raise Prevented(f"{name.partition('.')[0]} is not a function of the library")
-        if name.endswith(SUMMED):
+        if kind_of(name).is_summed:
             raise Prevented(f"{name} of containers is one number, not one for each element")
         if self.calls.of(op) & ~_PURE:
             raise Prevented(f"{name} draws random numbers")

@@ -6,6 +6,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
+from ulam.library.functions import kind_of
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS
 from ulam.passes.analysis.call_context import body_drops_constants
 from ulam.passes.errors import NotSupportedError
@@ -121,7 +122,7 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
     unchecked = op.unchecked is not None
     is_over_elements = op.callback is None and all_scalar(function)
     over_elements = is_over_elements and any(isinstance(a, Container) for a in arguments)
-    if over_elements and op.callee.data.endswith(("_cdf", "_lcdf", "_lccdf", "_rng")):
+    if over_elements and kind_of(op.callee.data).is_of_distribution:
         return vectorized_function(low, op, function, arguments)
     if over_elements:
         inputs = list(function.function_type.inputs)

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, stan
 from ulam.library.catalog import KEPT_WITH
+from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.indexing import Selection
@@ -499,7 +500,7 @@ def vectorized_function(low: Lowering, op: stan.CallOp, function: stan.FuncOp, a
         assert isinstance(result, SSAValue)
         return result
 
-    if op.callee.data.endswith("_rng"):
+    if kind_of(op.callee.data) is FunctionKind.RNG:
         assert op.res is not None
         first = containers[0]
         out = builder.alloc(total(builder, first.dims), buffer_type(op.res.type))
@@ -510,7 +511,7 @@ def vectorized_function(low: Lowering, op: stan.CallOp, function: stan.FuncOp, a
 
         for_each_position(builder, containers, draw)
         return in_buffer(builder, op.res.type, first.dims, out)
-    is_product = op.callee.data.endswith("_cdf") and not op.callee.data.endswith(("_lcdf", "_lccdf"))
+    is_product = kind_of(op.callee.data) is FunctionKind.CDF
 
     def accumulate(_: SSAValue, values: list[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         term = element(values)

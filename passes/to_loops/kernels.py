@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.kernels import KERNELS, Kernel
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.kernel_buffers import buffer_size
@@ -221,4 +222,4 @@ def _random_container(
 INTRINSICS.update(dict.fromkeys(_OF_MATRIX, _of_matrix))
 INTRINSICS.update(dict.fromkeys([name for name in KERNELS if name.startswith("mdivide_")], _divide))
 INTRINSICS.update(dict.fromkeys(["sort_asc", "sort_desc", "sort_indices_asc", "sort_indices_desc"], _sort))
-INTRINSICS.update(dict.fromkeys([name for name in KERNELS if name.endswith("_rng")], _random))
+INTRINSICS.update(dict.fromkeys([name for name in KERNELS if kind_of(name) is FunctionKind.RNG], _random))

@@ -28,9 +28,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.size_messages import EQUAL_SIZES
 from ulam.library.statuses import FATAL
-from ulam.passes.analysis.call_context import DENSITY_SUFFIXES
 from ulam.passes.analysis.nesting import ancestor_in, block_of
 from ulam.passes.builder import BUFFER_REAL, INT_MAX, Builder
 from ulam.passes.errors import LoweringError, NotSupportedError
@@ -570,12 +570,12 @@ _CONTAINER_TYPES = (stan.VectorType, stan.RowVectorType, stan.MatrixType, stan.A
 
 def is_density(op: Operation) -> bool:
     """Whether it is a call of a density of the library."""
-    return isinstance(op, stan.CallOp) and op.definition is not None and op.callee.data.endswith(DENSITY_SUFFIXES)
+    return isinstance(op, stan.CallOp) and op.definition is not None and kind_of(op.callee.data).is_density
 
 
 def is_requirement(op: Operation) -> bool:
     """Whether an op of a library function is a `require_*` statement."""
-    return isinstance(op, stan.CallOp) and op.callee.data.startswith("require_")
+    return isinstance(op, stan.CallOp) and kind_of(op.callee.data) is FunctionKind.REQUIREMENT
 
 
 def all_scalar(function: stan.FuncOp) -> bool:

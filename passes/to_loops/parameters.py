@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan, trace
 from ulam.library.constraints import CONTAINER_FAMILIES, scalar_family
+from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.statuses import REJECTION
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
@@ -139,7 +140,7 @@ def _call(low: Lowering, name: str, op: Declared, arguments: Sequence[Value]) ->
     inputs = list(function.function_type.inputs)
     actual = [as_formal(low, a, t) if isinstance(a, SSAValue) else a for a, t in zip(arguments, inputs, strict=False)]
     low.subjects.append(op.var_name.data)
-    told = [Subject(op.var_name.data)] if name.endswith("_unconstrain") else []
+    told = [Subject(op.var_name.data)] if kind_of(name) is FunctionKind.UNCONSTRAIN else []
     result = inline(low, function, actual[: len(inputs)], op.location, False, [True] * len(inputs), told=told)
     low.subjects.pop()
     return result

@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.library.functions import kind_of
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.variable_form import assign, constant, declare, read, splice_body, yield_
@@ -207,7 +208,7 @@ class _Structurer:
     # ------------------------------------------------------------ functions
 
     def _function(self, function: stan.FuncOp) -> None:
-        is_density = "library" in function.properties and function.stan_name.data.endswith(("_lpdf", "_lpmf"))
+        is_density = "library" in function.properties and kind_of(function.stan_name.data).is_density
         if is_density and self._returns_are_guards():
             for op in list(self.block.ops):
                 if op in self.touched and op not in self.exits:

@@ -20,7 +20,7 @@ ALLOWED = {
         "tracing/update"
     ),
     "dialects": "dialects/stan",
-    "dialects/stan": "dialects",
+    "dialects/stan": "dialects library",
     "emit": "dialects dialects/stan library",
     "frontend": "",
     "frontend/check": "frontend frontend/functions library",
@@ -29,12 +29,12 @@ ALLOWED = {
     "frontend/parse": "frontend",
     "library": "",
     "passes": "dialects dialects/stan passes/analysis passes/autodiff passes/loops passes/to_loops passes/value_form",
-    "passes/analysis": "dialects/stan passes",
+    "passes/analysis": "dialects/stan library passes",
     "passes/autodiff": "dialects library passes passes/analysis passes/loops",
     "passes/loops": "dialects library passes passes/analysis",
     "passes/optimize": "dialects/stan frontend/functions library passes passes/analysis passes/value_form",
     "passes/to_loops": "dialects dialects/stan library passes passes/analysis passes/autodiff passes/loops",
-    "passes/value_form": "dialects/stan passes passes/analysis",
+    "passes/value_form": "dialects/stan library passes passes/analysis",
     "runtime": (
         "api dialects emit frontend frontend/check frontend/functions frontend/lower frontend/parse library "
         "passes passes/to_loops runtime/optimizers runtime/profiling tracing tracing/explain"
@@ -47,15 +47,16 @@ ALLOWED = {
         "tracing/export"
     ),
     "tracing": (
-        "emit frontend frontend/functions frontend/parse passes passes/to_loops runtime runtime/optimizers "
-        "tracing/explain tracing/export tracing/gradients tracing/instrument tracing/update"
+        "emit frontend frontend/functions frontend/parse library passes passes/to_loops runtime "
+        "runtime/optimizers tracing/explain tracing/export tracing/gradients tracing/instrument "
+        "tracing/update"
     ),
     "tracing/diff": "runtime tracing tracing/export tracing/instrument",
     "tracing/explain": (
-        "frontend frontend/functions frontend/parse runtime runtime/optimizers tracing tracing/gradients "
-        "tracing/instrument"
+        "frontend frontend/functions frontend/parse library runtime runtime/optimizers tracing "
+        "tracing/gradients tracing/instrument"
     ),
-    "tracing/export": "emit frontend frontend/parse runtime runtime/profiling tracing tracing/instrument",
+    "tracing/export": "emit frontend frontend/parse library runtime runtime/profiling tracing tracing/instrument",
     "tracing/gradients": "emit library passes/to_loops runtime tracing tracing/instrument",
     "tracing/instrument": (
         "dialects dialects/stan frontend/functions passes passes/loops passes/to_loops passes/value_form"

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from ulam import InitializationError, StanModel
+from ulam.library.functions import DENSITIES
 from ulam.runtime.errors import ArgumentError, DataError, Rejection
 from ulam.tools import ulam as command
 from ulam.trace import MISSING, NestedCallNode
 from ulam.tracing.explain import explainer as explain_module
 from ulam.tracing.explain.birth import births
-from ulam.tracing.explain.elements import SUFFIXES
 from ulam.tracing.explain.explanation import Cause, Elements, Explanation, Statement
 from ulam.tracing.explain.supports import SUPPORTS, Interval, support
 from ulam.tracing.explain.terminal import print_explanation
@@ -267,7 +267,7 @@ def _density(name: str) -> tuple[str, list[str], list[bool]]:
     """The library's function, the names of its arguments, and which are ints."""
     from ulam.frontend.functions.definitions import overloads
 
-    (definition,) = [f.definition for suffix in SUFFIXES for f in overloads(name + suffix)]
+    (definition,) = [f.definition for kind in DENSITIES for f in overloads(kind.of(name))]
     types = [str(argument.type) for argument in definition.arguments]
     return definition.name, [a.name for a in definition.arguments], [t == "int" for t in types]
 

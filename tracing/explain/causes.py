@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ulam.frontend import ast
+from ulam.library.functions import named
 from ulam.runtime.errors import FatalError, ProgramError
 from ulam.tracing.explain.birth import (
     Element,
@@ -45,8 +46,6 @@ SHOWN_BIRTHS = 3
 _SUBJECT = re.compile(r"(?:\w+: )?([A-Za-z]\w*)(?:\[([\d, ]+)\])?(?: is | has |\[)")
 """What the message of a check begins with: the argument, and perhaps which of its elements."""
 
-
-_DENSITY_NAME = re.compile(r"(\w+)_lu?p[dm]f")
 
 _EXTREMES = {"min": np.argmin, "max": np.argmax}
 """What a truncation compares of a container."""
@@ -252,8 +251,9 @@ class Causes:
         name = subject[1] if subject is not None else ""
         element = tuple(int(i) - 1 for i in subject[2].split(",")) if subject is not None and subject[2] else None
         values = exception.values if isinstance(exception, ProgramError) else ()
-        function = re.sub("_lp[dm]f$", "", message.partition(": ")[0])
-        own = node.function in (function, message.partition(": ")[0], "check") or not function.isidentifier()
+        function = message.partition(": ")[0]
+        told = named(function).stem if named(function).kind.is_density else function
+        own = node.function in (told, function, "check") or not told.isidentifier()
         for formal, operand in zip(self._formals(node) if own else (), node.operands, strict=False):
             if formal == name:
                 return operand, element, name
@@ -325,8 +325,8 @@ def distribution_of(node: Node) -> str:
     """Of a `~` statement, or of a call such as `normal_lpdf(y | mu, sigma)`; empty for other nodes."""
     if isinstance(node, TildeNode):
         return node.distribution
-    found = _DENSITY_NAME.fullmatch(node.function) if isinstance(node, ItemNode) else None
-    return found[1] if found is not None else ""
+    stem, kind, _ = named(node.function if isinstance(node, ItemNode) else "")
+    return stem if kind.is_density else ""
 
 
 def _is_data(operand: Ref) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ulam.frontend.types import BasicType, StanType, array_of
+from ulam.library.functions import DENSITIES
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.errors import UlamError
 from ulam.tracing.contexts import TraceContext
@@ -30,8 +31,6 @@ ROW_WISE = {"x": "matrix", "y": "array", "n": "array", "N": "array", "alpha": "v
 kind; such densities are not made of those of single observations in the library."""
 
 VECTOR = ValueType("vector")
-
-SUFFIXES = ("_lpdf", "_lpmf")
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ def density(distribution: str, types: tuple[ValueType, ...]) -> Density | None:
     if any(type_.base in ("other", "void", "function", "string") for type_ in types):
         return None
     actual = tuple(stan_type(type_) for type_ in types)
-    for suffix in SUFFIXES:
-        found = resolve(distribution + suffix, actual)
+    for kind in DENSITIES:
+        found = resolve(kind.of(distribution), actual)
         if found is not None:
             formals = found.definition.arguments
             names = tuple(argument.name for argument in formals)
@@ -66,7 +65,7 @@ def density(distribution: str, types: tuple[ValueType, ...]) -> Density | None:
                 parts = tuple(_is_row_wise(n, t) for n, t in zip(names, types, strict=True))
             else:
                 parts = tuple(_has_parts(f.type, a) for f, a in zip(formals, actual, strict=True))
-            return Density(distribution + suffix, types, names, parts)
+            return Density(kind.of(distribution), types, names, parts)
     return None
 
 

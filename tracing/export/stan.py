@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ulam.library.functions import FunctionKind, kind_of
 from ulam.runtime.errors import ArgumentError
 from ulam.tracing.export.formats import Exports
 from ulam.tracing.export.graph import Spans, check_whole, top_of, written
@@ -220,7 +221,7 @@ class _Writer:
             self.special(node)
         elif node.function == "target" and not node.operands:
             self.values[node.frame.place, node.at] = self.target
-        elif node.item.draws or node.function.endswith("_rng"):
+        elif node.item.draws or kind_of(node.function) is FunctionKind.RNG:
             self.literal(node, "drawn")
         elif node.item.unnormalized:
             self.literal(node, "without constants")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ulam.library.functions import kind_of
 from ulam.runtime.errors import ArgumentError
 from ulam.tracing.instrument.graph import Item, ValueType
 from ulam.tracing.nodes import Node
@@ -109,7 +110,7 @@ def call_text(item: Item, operands: list[Expression], name: str = "") -> Express
     if name == "'":
         return [*operands[0], "'"]
     begin, end = {"array": ("{", "}"), "row_vector": ("[", "]")}.get(name, (f"{name}(", ")"))
-    bar = " | " if name.endswith(("_lpdf", "_lpmf", "_lcdf", "_lccdf", "_lupdf", "_lupmf")) else ", "
+    bar = " | " if kind_of(name).is_probability else ", "
     parts: Expression = [begin]
     for n, operand in enumerate(operands):
         parts += [] if n == 0 else [bar if n == 1 else ", "]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ulam.library.functions import kind_of
 from ulam.runtime.errors import ArgumentError
 from ulam.tracing.frame_values import FrameValues
 from ulam.tracing.frames import Frame
@@ -194,7 +195,7 @@ def _adding(graphs: Mapping[str, Graph]) -> set[str]:
 
 def _adds_unseen(item: Item) -> bool:
     """Whether an op is a call that has no nodes of its own, of a function that adds to the target."""
-    return item.kind == "call" and item.name.endswith(("_lp", "_jacobian"))
+    return item.kind == "call" and kind_of(item.name).may_add_target
 
 
 class _Sweep:
