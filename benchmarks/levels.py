@@ -121,6 +121,7 @@ class Side(CompiledSide):
 
     def count(self, result: Result) -> None:
         """Ops, and the time of the passes."""
+        from ulam.dialects.walk import ops_within
         from ulam.passes.known_data import specializing_on
         from ulam.passes.lowering_pipeline import lower, to_value_form
         from ulam.passes.pipelines import run_pipeline
@@ -135,13 +136,13 @@ class Side(CompiledSide):
             result.pass_ms = 1e3 * (time.process_time() - start)
             result.stan_ops = stan_ops(module)
             unit = lower(to_value_form(module), UNITS["gradient_propto"], self._options.opt_level)
-        result.unit_ops = sum(1 for _ in unit.module.walk())
+        result.unit_ops = sum(1 for _ in ops_within(unit.module))
         result.compile_ms = self.compile_ms
 
 
 def stan_ops(module: Any) -> int:
     """Ops of the program's own functions and blocks."""
-    from ulam.passes.walk import ops_within
+    from ulam.dialects.walk import ops_within
 
     program = module.body.block.first_op
     own = [op for op in program.regions[0].block.ops if "library" not in op.properties]

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation
 
 from ulam.dialects.places import is_reverse, place_of
+from ulam.dialects.walk import ops_within
 from ulam.emit.llvm_text import Emit, FunctionEmitter, ModuleEmitter
 from ulam.emit.object_file import REVERSE
 
@@ -52,7 +53,7 @@ class DebugModuleEmitter(ModuleEmitter):
 
     def _main_file(self) -> str:
         """The file of the first op that has one; LLVM wants a name even where no op has."""
-        for op in self.module.walk():
+        for op in ops_within(self.module):
             if (place := place_of(op.location)) is not None:
                 return place.filename.data
         return "unknown"

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import DenseArrayBase, Float32Type, Float64Type, Inde
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ulam.dialects import rt, trace
+from ulam.dialects.walk import ops_within
 from ulam.emit.alias import AliasScopes, MetadataTable
 from ulam.emit.errors import EmissionError
 
@@ -105,7 +106,7 @@ class ModuleEmitter:
         if len(functions) != sum(1 for _ in self.module.body.block.ops):
             other = next(op for op in self.module.body.block.ops if type(op) is not func.FuncOp)
             raise EmissionError("only functions can be emitted at the top level", other)
-        flat = {f.sym_name.data: operations(f) for f in functions}
+        flat = {f.sym_name.data: list(ops_within(f.body)) for f in functions}
         unstable = functions_with_changing_bound(flat)
         bodies = [
             self.function_emitter(f, flat[f.sym_name.data], f.sym_name.data not in unstable).run() for f in functions
@@ -168,21 +169,6 @@ class ModuleEmitter:
     def unlikely_else(self) -> str:
         """Branch weights for a test that all but never fails."""
         return f", !prof !{self.metadata.node(LIKELY)}"
-
-
-def operations(function: func.FuncOp) -> list[Operation]:
-    """All ops of a function, those of regions behind the op that has them. (`walk` costs several times as much.)"""
-    found: list[Operation] = []
-
-    def visit(region: Region) -> None:
-        for block in region.blocks:
-            for op in block.ops:
-                found.append(op)
-                for inner in op.regions:
-                    visit(inner)
-
-    visit(function.body)
-    return found
 
 
 def functions_with_changing_bound(functions: dict[str, list[Operation]]) -> set[str]:

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, conflict, effects_within
+from ulam.dialects.walk import ops_within
 from ulam.emit.stan_text_syntax import (
     INT_OVERLOADS,
     POSTFIX,
@@ -181,7 +182,7 @@ class ExpressionPrinter:
             op = todo.pop()
             if op not in needed:
                 needed.append(op)
-                for inner in op.walk():
+                for inner in ops_within(op):
                     for v in inner.operands:
                         if isinstance(v, OpResult) and v.op.parent is op.parent and v not in self.names:
                             todo.append(v.op)

@@ -8,23 +8,58 @@ from typing import TYPE_CHECKING
 from xdsl.context import Context
 
 from ulam.dialects import stan
-from ulam.passes.lowering_stages import REASSOCIATING_LEVEL, lowering_passes, set_slots, slots_of
+from ulam.passes.loops.unit_modules import set_slots, slots_of
+from ulam.passes.nested import nested_passes
+from ulam.passes.running import run_passes
 from ulam.passes.to_loops.programs import Program, Unit, take_apart
 from ulam.passes.to_loops.units import lower_unit
 from ulam.passes.units import UnitKind
-from ulam.passes.value_form import promote_variables, split_branch_chains, structure_exits
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
 
 _CONTEXT = Context()
+REASSOCIATING_LEVEL = 3
+"""From this level on sums may be re-associated."""
+VALUE_FORM = "structure-exits,split-branch-chains,promote-variables"
+"""From the variable form to the value form of a program."""
+
+
+def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
+    """The passes that follow `convert-stan-to-loops{unit=...}`, in order.
+
+    What they tell each other stands in the module: an attribute of it is the number of slots of the bound table so far,
+    `ad.gradient` asks for reverse mode.
+    """
+    may_reassociate = opt_level >= REASSOCIATING_LEVEL
+    reassociate = "{reassociate=true}" if may_reassociate else ""
+    passes = ["simplify"]
+    if unit.has_bind:
+        passes.append("hoist-data")
+    if unit.hot:
+        passes += ["lighten-loops", f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}"]
+    passes.append("reverse-mode")
+    if unit.counts_entries:
+        passes.append("count-profile-entries")
+    if unit.gradient:
+        passes += ["cse", f"fuse-loops{reassociate}"]
+    passes += [f"thread-target{reassociate}", "dce"]
+    if unit.hessian:
+        passes += ["forward-mode", "simplify"]
+    if unit.gradient:
+        passes.append("split-scatters")
+    return ",".join((*passes, "release-arena", "stack-buffers", "loop-hints"))
+
+
+def lowering_passes(unit: UnitKind, opt_level: int) -> tuple[ModulePass, ...]:
+    """The same as passes."""
+    return nested_passes(lowering_pipeline(unit, opt_level))
 
 
 def to_value_form(module: ModuleOp) -> Program:
-    """`structure-exits`, `split-branch-chains` and `promote-variables`, in place; the program taken apart."""
-    structure_exits.run_on(module)
-    split_branch_chains.run_on(module)
-    promote_variables.run_on(module)
+    """The value form of a program, in place; taken apart."""
+    run_passes(_CONTEXT, module, nested_passes(VALUE_FORM))
     program = next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
     return take_apart(program)
 
@@ -47,8 +82,5 @@ def finish_unit(unit: Unit, opt_level: int, between: Callable[[], None] | None =
     `between` is called before each pass, and may end this by an exception.
     """
     set_slots(unit.module, unit.n_slots)
-    for stage in lowering_passes(unit.kind, opt_level):
-        if between is not None:
-            between()
-        stage.apply(_CONTEXT, unit.module)
+    run_passes(_CONTEXT, unit.module, lowering_passes(unit.kind, opt_level), between)
     unit.n_slots = slots_of(unit.module)

@@ -7,17 +7,17 @@ a pipeline names them. The levels' passes run on the variable form of the `stan`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
+    from xdsl.utils.arg_spec import ArgSpec
 
 # Name of the pass: module and class.
 PASSES: dict[str, str] = {
@@ -33,32 +33,37 @@ PASSES: dict[str, str] = {
     "promote-variables": "ulam.passes.value_form.promote_variables:PromoteVariables",
     "thread-target": "ulam.passes.loops.thread_target:ThreadTarget",
     "fold": "ulam.passes.loops.fold:Fold",
-    "cse": "ulam.passes.loops.cse:CommonSubexpressionElimination",
-    "licm": "ulam.passes.loops.licm:LoopInvariantCodeMotion",
+    "cse": "ulam.passes.loops.cse:Cse",
+    "licm": "ulam.passes.loops.licm:Licm",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
     "unroll-small": "ulam.passes.loops.unroll_small:UnrollSmall",
-    "dce": "ulam.passes.loops.dce:DeadOpElimination",
-    "convert-stan-to-loops": "ulam.passes.lowering_stages:ConvertStanToLoops",
-    "simplify": "ulam.passes.lowering_stages:Simplify",
-    "hoist-data": "ulam.passes.lowering_stages:HoistData",
-    "lighten-loops": "ulam.passes.lowering_stages:LightenLoops",
-    "fuse-loops": "ulam.passes.lowering_stages:FuseLoops",
+    "dce": "ulam.passes.loops.dce:Dce",
+    "convert-stan-to-loops": "ulam.passes.to_loops.convert_stan_to_loops:ConvertStanToLoops",
+    "simplify": "ulam.passes.loops.simplify:Simplify",
+    "hoist-data": "ulam.passes.loops.hoist_data:HoistData",
+    "if-changed": "ulam.passes.loops.if_changed:IfChanged",
+    "separate-data-checks": "ulam.passes.loops.separate_data_checks:SeparateDataChecks",
+    "tabulate-data": "ulam.passes.loops.tabulate_data:TabulateData",
+    "defer-checks": "ulam.passes.loops.defer_checks:DeferChecks",
+    "tabulate-invariants": "ulam.passes.loops.tabulate_invariants:TabulateInvariants",
+    "lighten-loops": "ulam.passes.loops.lighten_loops:LightenLoops",
+    "fuse-loops": "ulam.passes.loops.fuse_loops:FuseLoops",
     "reverse-mode": "ulam.passes.autodiff.reverse_mode:ReverseModePass",
     "count-profile-entries": "ulam.passes.loops.count_profile_entries:CountProfileEntries",
     "forward-mode": "ulam.passes.autodiff.forward_mode:ForwardModePass",
     "split-scatters": "ulam.passes.loops.split_scatters:SplitScatters",
     "release-arena": "ulam.passes.loops.release_arena:ReleaseArena",
     "stack-buffers": "ulam.passes.loops.stack_buffers:StackBuffers",
-    "loop-hints": "ulam.passes.lowering_stages:LoopHints",
+    "loop-hints": "ulam.passes.loops.loop_hints:LoopHints",
     "constant-propagation": "ulam.passes.optimize.constant_propagation:ConstantPropagation",
-    "copy-propagation": "ulam.passes.optimize.propagation:CopyPropagation",
-    "expression-propagation": "ulam.passes.optimize.propagation:ExpressionPropagation",
+    "copy-propagation": "ulam.passes.optimize.copy_propagation:CopyPropagation",
+    "expression-propagation": "ulam.passes.optimize.expression_propagation:ExpressionPropagation",
     "dead-code-elimination": "ulam.passes.optimize.dead_code_elimination:DeadCodeElimination",
     "partial-evaluation": "ulam.passes.optimize.partial_evaluation:PartialEvaluation",
     "print-analysis": "ulam.passes.analysis.print_analysis:PrintAnalysis",
     "repeat": "ulam.passes.optimize.repeat:Repeat",
-    "strip-profiles": "ulam.passes.profiles:StripProfiles",
-    "insert-profiles": "ulam.passes.profiles:InsertProfiles",
+    "strip-profiles": "ulam.passes.strip_profiles:StripProfiles",
+    "insert-profiles": "ulam.passes.insert_profiles:InsertProfiles",
     "specialize-data": "ulam.passes.optimize.specialize_data:SpecializeData",
     "trace-instrument": "ulam.tracing.instrument.trace_instrument:TraceInstrument",
     "verify-dominance": "ulam.passes.verify_dominance:VerifyDominance",
@@ -126,7 +131,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
 }
 DEFAULT_LEVEL = 3
 
-# What becomes of a program's profile statements, before the passes of the level: see `profiles`.
+# What becomes of a program's profile statements, before the passes of the level: see `insert_profiles`.
 PROFILING: dict[str, str] = {
     "on": "",
     "off": "strip-profiles",
@@ -134,6 +139,15 @@ PROFILING: dict[str, str] = {
     "blocks": "strip-profiles,insert-profiles{each=block}",
     "functions": "strip-profiles,insert-profiles{each=function}",
 }
+
+
+_OPTIONS = r'\{(?:"(?:[^"\\]|\\.)*"|[^"{}])*\}'
+_NAME = r"[a-z][a-z0-9-]*"
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_PART = re.compile(rf"(?P<name>{_NAME})(?P<options>{_OPTIONS})?")
+_WELL_FORMED = re.compile(rf"\s*{_NAME}(?:{_OPTIONS})?\s*(?:,\s*{_NAME}(?:{_OPTIONS})?\s*)*")
+_ANCHORED = re.compile(r"\s*builtin\.module\s*\((?P<inner>.*)\)\s*", re.DOTALL)
+_ANCHOR = re.compile(r"(?P<op>\b[\w.]+)\s*\(")
 
 
 class PipelineError(ValueError):
@@ -152,30 +166,60 @@ def pass_class(name: str) -> type[ModulePass]:
 
 
 def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: False) -> list[ModulePass]:
-    """The passes that `name{option=value ...},name,...` stands for, but for idle ones. Raises PipelineError."""
-    from xdsl.utils.arg_spec import parse_pipeline as parse_specs
-    from xdsl.utils.exceptions import ArgSpecParseError
+    """The passes that `name{option=value ...},name,...` stands for, but for idle ones. Raises PipelineError.
 
-    try:
-        specs = list(parse_specs(text)) if text.strip() else []
-    except (ArgSpecParseError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise PipelineError(f"cannot read the pass pipeline '{text}': {reason}") from None
+    As MLIR has it, `builtin.module(...)` may stand around the whole.
+    """
     passes: list[ModulePass] = []
-    for spec in specs:
+    for spec in _specs(text):
         if spec.name not in PASSES:
             close = get_close_matches(spec.name, PASSES, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
             raise PipelineError(f"unknown pass '{spec.name}'{hint}")
-        if is_idle(spec.name):
-            continue
-        try:
-            entry = pass_class(spec.name).from_spec(spec)
-            _check_counts(entry)
-        except (ValueError, TypeError) as error:
-            raise PipelineError(f"wrong options for pass '{spec.name}': {error}") from None
-        passes.append(entry)
+        if not is_idle(spec.name):
+            passes.append(_pass(spec))
     return passes
+
+
+def _specs(text: str) -> Iterator[ArgSpec]:
+    """The parts of a pipeline's text. Names without options, nearly all, are read here: xDSL takes longer for them."""
+    from xdsl.utils.arg_spec import ArgSpec, parse_spec
+    from xdsl.utils.arg_spec import parse_pipeline as parse_specs
+    from xdsl.utils.exceptions import ArgSpecParseError
+
+    anchored = _ANCHORED.fullmatch(text)
+    try:
+        inner = anchored["inner"] if anchored is not None else text
+        if _WELL_FORMED.fullmatch(inner) is None:
+            _refuse_anchors(inner)
+            yield from parse_specs(inner) if inner.strip() else ()
+            return
+        for part in _PART.finditer(inner):
+            options = (part["options"] or "{}")[1:-1].strip()  # xDSL wants no blanks at its ends
+            yield parse_spec(f"{part['name']}{{{options}}}") if options else ArgSpec(part["name"], {})
+    except (ArgSpecParseError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise PipelineError(f"cannot read the pass pipeline '{text}': {reason}") from None
+
+
+def _refuse_anchors(text: str) -> None:
+    """Raises ValueError if a part of a pipeline is for the ops of a kind, as in MLIR `func.func(...)`."""
+    if (found := _ANCHOR.search(_STRING.sub('""', text))) is not None:
+        raise ValueError(
+            f"passes work on whole modules: write builtin.module(...) around all, and no {found['op']}(...)"
+        )
+
+
+def _pass(spec: ArgSpec) -> ModulePass:
+    cls = pass_class(spec.name)
+    try:
+        if not spec.parameters and not cls.required_fields():
+            return cls()
+        entry = cls.from_spec(spec)
+        _check_counts(entry)
+    except (ValueError, TypeError) as error:
+        raise PipelineError(f"wrong options for pass '{spec.name}': {error}") from None
+    return entry
 
 
 def _check_counts(entry: ModulePass) -> None:
@@ -193,22 +237,20 @@ def run_pipeline(module: ModuleOp, text: str, between: Callable[[], None] | None
     """
     from xdsl.context import Context
 
+    from ulam.passes.running import run_passes
+
     names = _op_names(module)
 
     def is_idle(name: str) -> bool:
         return not names.intersection(WORKS_ON.get(name, names))
 
-    context = Context()
-    for entry in parse_pipeline(text, is_idle):
-        if between is not None:
-            between()
-        entry.apply(context, module)
+    run_passes(Context(), module, parse_pipeline(text, is_idle), between)
 
 
 def _op_names(module: ModuleOp) -> frozenset[str]:
     """The names of the ops of the user's functions and of the blocks."""
+    from ulam.dialects.walk import ops_within
     from ulam.passes.analysis.scopes import own_bodies
-    from ulam.passes.walk import ops_within
 
     return frozenset(op.name for body in own_bodies(module) for op in ops_within(body))
 

@@ -23,10 +23,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.nesting import enclosing, terminator
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.walk import ops_within
 
 _NO_KINDS = {"kinds": ArrayAttr[StringAttr](())}
 _NONE = StringAttr("none")
@@ -111,7 +111,7 @@ class FreshNames:
 
 def write_out_literals(within: Operation) -> None:
     """An op for each number of the long literals, and one for each of their parts, as of short ones."""
-    for op in [inner for inner in within.walk() if isinstance(inner, stan.LiteralOp)]:
+    for op in [inner for inner in ops_within(within) if isinstance(inner, stan.LiteralOp)]:
         parts: list[Operation] = [constant(number, op.location) for number in op.numbers]
         made = list(parts)
         for level, size in reversed(list(enumerate(op.shape))):

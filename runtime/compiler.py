@@ -36,7 +36,7 @@ class CompileOptions:
     pipeline: str | None = None
     profile: str = "on"
     """`on`: the program's profile statements record; `off`: they are not there; `statements`, `blocks`, `functions`:
-    each of these is a region of its own instead (see `passes.profiles`)."""
+    each of these is a region of its own instead (see `passes.insert_profiles`)."""
     lines: bool = False
     """Object code says which instructions belong to which line (see `runtime.line_profile`); they are the same."""
 

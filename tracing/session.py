@@ -268,7 +268,7 @@ class TracedProgram:
         from xdsl.context import Context
 
         from ulam.passes.lowering_pipeline import to_value_form
-        from ulam.passes.profiles import StripProfiles
+        from ulam.passes.strip_profiles import StripProfiles
         from ulam.tracing.instrument.density import model_function
 
         module = self._module()

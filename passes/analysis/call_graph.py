@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ulam.dialects import stan
-from ulam.passes.walk import ops_within
+from ulam.dialects.walk import ops_within
 
 
 def recursive_functions(functions: Mapping[str, stan.FuncOp]) -> frozenset[str]:

@@ -24,6 +24,7 @@ from heapq import heappop, heappush
 from xdsl.ir import Block, Operation
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.data_flow import Solution, solve_sets
 from ulam.passes.analysis.expressions import Expressions, NumberedExpression, is_lazy, loop_ranges, stores_in
 from ulam.passes.analysis.flow_graph import FlowNode, members
@@ -316,7 +317,7 @@ class CodeMotion:
         while pending:
             op = pending.pop()
             for region in op.regions:
-                self.gone.update(region.walk())
+                self.gone.update(ops_within(region))
             for operand in op.operands:
                 owner = operand.owner
                 if not isinstance(owner, Block) and owner not in self.gone and owner in self.found.occurrence_of:

@@ -21,11 +21,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
+from ulam.dialects.walk import ops_within
 from ulam.library.functions import kind_of
 from ulam.passes.analysis.expression_cost import own_cost
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.variable_form import EXITS, LAZY, LOOPS, Variable, errors_are_retold, is_global, is_tree
-from ulam.passes.walk import ops_within
 
 _FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp, stan.TupleOp)
 _LAZY = frozenset[type](LAZY)
@@ -245,7 +245,7 @@ class Expressions:
         while pending:
             inner = pending.pop()
             if not isinstance(inner, Block) and is_tree(inner) and inner not in self.fixed:
-                for below in inner.walk():
+                for below in ops_within(inner):
                     self.fixed.add(below)
                     pending += [operand.owner for operand in below.operands]
 

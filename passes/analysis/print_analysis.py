@@ -22,6 +22,7 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.available_assignments import AvailableAssignments
 from ulam.passes.analysis.data_flow import Step, facts_along
 from ulam.passes.analysis.definitions import Definitions, initialized_step, initialized_variables
@@ -41,7 +42,7 @@ Facts = Iterable[tuple[Operation, list[str]]]
 
 @dataclass(frozen=True)
 class PrintAnalysis(ModulePass):
-    """The pass; changes nothing."""
+    """Prints what an analysis found, per statement; changes nothing."""
 
     name = "print-analysis"
 
@@ -62,7 +63,7 @@ class PrintAnalysis(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         find = ANALYSES[self.analysis]
-        calls = CallEffects(o for o in op.walk() if isinstance(o, stan.FuncOp))
+        calls = CallEffects(o for o in ops_within(op) if isinstance(o, stan.FuncOp))
         for graph in graphs(op):
             body: Operation | None = None
             for statement, facts in find(graph, calls):

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
 from ulam.library.derivatives import Number, rule
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.classes import Classes
@@ -44,7 +45,7 @@ class Activity:
         self._useful: set[SSAValue] = set()
         self.roots: dict[SSAValue, list[Operation]] = {}  # class → its allocations
         self.writers: dict[SSAValue, list[Operation]] = {}  # class → ops that write to it
-        ops = list(block.walk())
+        ops = list(ops_within(block))
         for op in ops:
             self._join_buffers(op)
         for op in ops:

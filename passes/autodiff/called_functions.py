@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefA
 from xdsl.ir import Block, Operation, Region
 
 from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity
@@ -46,7 +47,7 @@ def _drop_unused(module: ModuleOp) -> None:
         name = work.pop()
         if name not in used:
             used.add(name)
-            calls = (op for op in functions[name].walk() if isinstance(op, func.CallOp))
+            calls = (op for op in ops_within(functions[name]) if isinstance(op, func.CallOp))
             work += [op.callee.root_reference.data for op in calls]
     for name, function in functions.items():
         if name not in used:

@@ -31,7 +31,7 @@ from ulam.passes.rewriting import rebuild
 
 @dataclass(frozen=True)
 class ForwardModePass(ModulePass):
-    """Answers every `ad.hessian_vector`. Runs after `reverse-mode`."""
+    """Makes Hessian-vector products, one for every `ad.hessian_vector`. Runs after `reverse-mode`."""
 
     name = "forward-mode"
 

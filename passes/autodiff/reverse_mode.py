@@ -18,6 +18,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad
+from ulam.dialects.walk import ops_within
 from ulam.passes.autodiff.activity import Activity, is_real
 from ulam.passes.autodiff.called_functions import write_derivatives
 from ulam.passes.autodiff.calls import Derivatives
@@ -26,7 +27,10 @@ from ulam.passes.autodiff.sweeps import ReverseMode
 
 @dataclass(frozen=True)
 class ReverseModePass(ModulePass):
-    """Answers every `ad.gradient`; where nothing is asked for, `ad.independent` has served its purpose."""
+    """Makes gradient functions, one for every `ad.gradient`.
+
+    Where nothing is asked for, `ad.independent` has served its purpose.
+    """
 
     name = "reverse-mode"
 
@@ -36,7 +40,7 @@ class ReverseModePass(ModulePass):
             reverse_mode(functions[request.function.root_reference.data])
             request.detach()
             request.erase()
-        for independent in [o for o in op.walk() if isinstance(o, ad.IndependentOp)]:
+        for independent in [o for o in ops_within(op) if isinstance(o, ad.IndependentOp)]:
             independent.detach()
             independent.erase()
 
@@ -72,12 +76,12 @@ def reverse_in_place(block: Block, known: dict[SSAValue, int | float]) -> SSAVal
     mode.builder.known.update(known)
     independent.detach()
     independent.erase()
-    for op in block.walk():
+    for op in ops_within(block):
         if isinstance(op, func.CallOp) and any(is_real(r) for r in op.results):
             mode.unsupported("a recursive function in a function that a solver calls", op)
     mode.sweep()
     mode.builder.finish()
-    for op in [op for op in block.walk() if isinstance(op, ad.TargetAddOp)]:
+    for op in [op for op in ops_within(block) if isinstance(op, ad.TargetAddOp)]:
         op.detach()
         op.erase()
     function.body.detach_block(block)

@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.places import in_reverse
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity, is_real
@@ -27,7 +28,6 @@ from ulam.passes.builder import BUFFER_REAL, WRAPS, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import kernel_buffers, written_buffers
 from ulam.passes.rewriting import rebuild
-from ulam.passes.walk import ops_within
 
 
 class ReverseMode:
@@ -269,7 +269,7 @@ class ReverseMode:
     def _has_active_effect(self, op: Operation) -> bool:
         if any(self._is_differentiable(v) for v in _carried_values(op)):
             return True
-        for inner in op.walk():
+        for inner in ops_within(op):
             if isinstance(inner, ad.TargetAddOp) and self.is_active(inner.value):
                 return True
             if any(self.is_active(b) for b in written_buffers(inner)) or inner in self.shadows.calls:
@@ -357,7 +357,7 @@ class ReverseMode:
             )
             if not is_sum:
                 return True
-        for inner in op.walk():
+        for inner in ops_within(op):
             for buffer in written_buffers(inner):
                 if not self.is_active(buffer):
                     continue

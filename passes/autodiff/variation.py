@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.passes.autodiff.activity import flow_pairs
 from ulam.passes.autodiff.classes import Classes
@@ -37,7 +38,7 @@ class Variation:
         self._classes = Classes()
         self._varied: set[SSAValue] = set()
         self._without_memory: set[SSAValue] = set()
-        ops = list(block.walk())
+        ops = list(ops_within(block))
         for op in ops:
             self._join_buffers(op)
         edges: dict[SSAValue, list[SSAValue]] = {}

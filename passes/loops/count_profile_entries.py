@@ -16,14 +16,14 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.builder import WRAPS
-from ulam.passes.walk import ops_within
 
 
 @dataclass(frozen=True)
 class CountProfileEntries(ModulePass):
-    """The pass. Runs after `reverse-mode`."""
+    """Counts what the forward half of each profile region keeps for the reverse half. Runs after `reverse-mode`."""
 
     name = "count-profile-entries"
 

@@ -52,8 +52,8 @@ _REPLACEABLE = PURE | DIVISIONS
 
 
 @dataclass(frozen=True)
-class CommonSubexpressionElimination(ModulePass):
-    """The pass."""
+class Cse(ModulePass):
+    """Shares common subexpressions, and what was stored or loaded before."""
 
     name = "cse"
 

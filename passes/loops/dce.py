@@ -43,8 +43,8 @@ _CONTROL: dict[type, Callable[[Operation], Sequence[SSAValue]]] = {
 
 
 @dataclass(frozen=True)
-class DeadOpElimination(ModulePass):
-    """The pass."""
+class Dce(ModulePass):
+    """Erases ops, stores and carried values that nobody needs."""
 
     name = "dce"
 

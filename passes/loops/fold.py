@@ -34,7 +34,7 @@ Folded = SSAValue | int | float | None
 
 @dataclass(frozen=True)
 class Fold(ModulePass):
-    """The pass."""
+    """Computes what is known, and applies identities of single ops."""
 
     name = "fold"
 

@@ -7,21 +7,37 @@ Only whole top-level ops move; loops with all they contain.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from xdsl.context import Context
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.constants import constant_integer
 from ulam.passes.loops.effects import viewed, written_buffers
+from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
 _COSTLY = (rt.KernelOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
 _MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, *_WRITES)
+
+
+@dataclass(frozen=True)
+class HoistData(ModulePass):
+    """Moves what depends on data alone from `evaluate` to `bind`."""
+
+    name = "hoist-data"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        set_slots(op, hoist_data(evaluate_of(op, self.name), slots_of(op)))
 
 
 def hoist_data(evaluate: func.FuncOp, n_slots: int) -> int:
@@ -69,7 +85,7 @@ def _data_only(block: Block) -> list[Operation]:
         # What stands behind a check that fails surely may rely on it, such as on a size that fits.
         is_reached = is_reached and not (isinstance(op, rt.CheckOp) and constant_integer(op.ok) == 0)
         inputs[op] = makers or []
-        for inner in op.walk():
+        for inner in ops_within(op):
             for buffer in written_buffers(inner):
                 writers.setdefault(viewed(buffer), []).append(op)
     # A memory block moves only with all its writers, and a variable's never: its value depends on when it is read.
@@ -99,7 +115,7 @@ def _data_only(block: Block) -> list[Operation]:
 def _may_move(op: Operation) -> bool:
     if isinstance(op, rt.AllocOp) and op.variable is not None:
         return False
-    for inner in op.walk():
+    for inner in ops_within(op):
         if inner.name.startswith(("arith.", "scf.")):
             continue
         if isinstance(inner, rt.CheckOp) and isinstance(inner.ok.owner, arith.ConstantOp):
@@ -159,7 +175,7 @@ class _Mover:
             if op in worth or op not in moved:
                 continue
             worth.add(op)
-            for inner in op.walk():
+            for inner in ops_within(op):
                 for operand in inner.operands:
                     owner = operand.owner
                     if isinstance(owner, Operation) and owner.parent is self.block:
@@ -168,7 +184,7 @@ class _Mover:
 
     def _pass_on(self) -> None:
         """Gives ops that moved the copies, and ops that stayed a slot for each result that they need."""
-        for op in self.bind.walk():
+        for op in ops_within(self.bind):
             for n, operand in enumerate(op.operands):
                 if operand in self._copies:
                     op.operands[n] = self._copies[operand]
@@ -209,10 +225,10 @@ class _Mover:
             lasting = self._make_lasting(owner)
             return lasting if value is owner.res else value
         assert isinstance(owner, Operation)
-        for inner in list(owner.walk()):
+        for inner in list(ops_within(owner)):
             if isinstance(inner, rt.AllocOp):
                 self._make_lasting(inner)
-        for inner in owner.walk():
+        for inner in ops_within(owner):
             for operand in inner.operands:
                 if not is_inside(operand, owner):
                     self._lasting(operand)

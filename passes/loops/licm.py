@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.dialects.walk import ops_within
 from ulam.passes.loops.constants import constant_integer
 from ulam.passes.loops.effects import (
     Effect,
@@ -35,6 +36,7 @@ from ulam.passes.loops.effects import (
     viewed,
     written_roots,
 )
+from ulam.passes.loops.unit_modules import named_function
 
 _LOOPS = (scf.ForOp, scf.WhileOp)
 _SLACK = 8
@@ -42,15 +44,19 @@ _SLACK = 8
 
 
 @dataclass(frozen=True)
-class LoopInvariantCodeMotion(ModulePass):
-    """The pass."""
+class Licm(ModulePass):
+    """Moves loop-invariant ops out of loops, of all functions or of the one that is named.
+
+    `guarded`: those that may fail, too, under the condition that the loop runs.
+    """
 
     name = "licm"
 
     guarded: bool = False
+    function: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op, self.guarded)
+        run_on(named_function(op, self.function, self.name), self.guarded)
 
 
 def run_on(op: Operation, guarded: bool = False) -> None:
@@ -127,7 +133,7 @@ def _has_iteration(loop: scf.ForOp) -> bool:
 
 def _hoist_guarded(loop: scf.ForOp, written: set[Root], binds: bool) -> None:
     """Moves invariant checks, and loads of arena memory behind them, in front of a loop that may have no iteration."""
-    if effect_within(loop) & Effect.ORDERED and any(_is_ordered(op) for op in loop.walk()):
+    if effect_within(loop) & Effect.ORDERED and any(_is_ordered(op) for op in ops_within(loop)):
         return
     guard = _Guard(loop)
     variant: set[SSAValue] = set(loop.body.block.args)

@@ -18,12 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 from ulam.library.kernels import KERNELS
@@ -42,7 +40,9 @@ from ulam.passes.loops.effects import (
     root,
     written_roots,
 )
+from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.running import TellingPass
 
 _REACH = 400
 """So many ops behind a loop its partner is looked for."""
@@ -54,16 +54,18 @@ _ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
 
 
 @dataclass(frozen=True)
-class LoopFusion(ModulePass):
-    """The pass."""
+class LoopFusion(TellingPass):
+    """Fuses loops, of all functions or of the one that is named."""
 
     name = "loop-fusion"
 
     before_reverse_mode: bool = False
     reassociate: bool = False
+    function: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op, self.before_reverse_mode, self.reassociate)
+    def changes(self, module: ModuleOp) -> bool:
+        function = named_function(module, self.function, self.name)
+        return run_on(function, self.before_reverse_mode, self.reassociate)
 
 
 def run_on(op: Operation, before_reverse_mode: bool, reassociate: bool) -> bool:

@@ -12,12 +12,17 @@ Measured in docs/architecture.md, "Math functions".
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, f64, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.checks import HARMLESS
 from ulam.passes.loops.constants import constant_integer
@@ -30,9 +35,19 @@ _LANES = 8
 _MASKING = 1.3  # time of a masked iteration of a cheap loop, in that of one without a mask
 
 
+@dataclass(frozen=True)
+class LoopHints(ModulePass):
+    """Marks loops that cannot be widened, and short sums."""
+
+    name = "loop-hints"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_on(op)
+
+
 def run_on(op: Operation) -> None:
     """Marks the loops at or below `op`."""
-    for loop in op.walk():
+    for loop in ops_within(op):
         if isinstance(loop, scf.ForOp) and "cold" not in loop.attributes:
             if _is_serial(loop):
                 loop.attributes["serial"] = UnitAttr()
@@ -71,7 +86,7 @@ def _carries_chain(loop: scf.ForOp) -> bool:
 
 def _only_adds(op: Operation) -> bool:
     """Whether a branch or loop computes values and sums, and does nothing else."""
-    for inner in op.walk():
+    for inner in ops_within(op):
         if isinstance(inner, (*_SERIAL_OPS, rt.StoreOp, scf.WhileOp)) and HARMLESS not in inner.attributes:
             return False
         if isinstance(inner, scf.ForOp) and _carries_chain(inner):

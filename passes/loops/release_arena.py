@@ -27,7 +27,7 @@ _MARK = rt.MarkType()
 
 @dataclass(frozen=True)
 class ReleaseArena(ModulePass):
-    """The pass."""
+    """Gives arena memory back at the end of iterations and of functions that others call."""
 
     name = "release-arena"
 

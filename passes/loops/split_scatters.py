@@ -18,10 +18,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.effects import is_speculatable, may_overlap, root
 from ulam.passes.loops.tables import is_costly_function
-from ulam.passes.walk import ops_within
 
 _BLOCK = 256
 _SHIFT = 8
@@ -29,7 +29,7 @@ _SHIFT = 8
 
 @dataclass(frozen=True)
 class SplitScatters(ModulePass):
-    """The pass."""
+    """Takes scattered additions out of loops that compute, so that the computing can be widened."""
 
     name = "split-scatters"
 

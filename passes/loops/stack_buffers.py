@@ -22,6 +22,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.dialects.walk import ops_within
 from ulam.passes.loops.constants import constant_integer
 
 MAXIMUM_ELEMENTS = 64
@@ -35,7 +36,7 @@ _LOOPS = (scf.ForOp, scf.WhileOp)
 
 @dataclass(frozen=True)
 class StackBuffers(ModulePass):
-    """The pass."""
+    """Puts small buffers of loop bodies on the stack."""
 
     name = "stack-buffers"
 
@@ -46,7 +47,7 @@ class StackBuffers(ModulePass):
 def run_on(op: Operation) -> None:
     """Changes allocations of loop bodies at or below `op` that give their memory back."""
     left = _FRAME_ELEMENTS
-    for release in [inner for inner in op.walk() if isinstance(inner, rt.ReleaseOp)]:
+    for release in [inner for inner in ops_within(op) if isinstance(inner, rt.ReleaseOp)]:
         block = release.parent
         assert block is not None
         if not isinstance(block.parent_op(), _LOOPS):
@@ -83,7 +84,7 @@ def _constant_count(op: rt.AllocOp) -> int | None:
 def _takes(op: Operation) -> bool:
     """Whether an op leaves arena memory taken behind: loops may, if they do not give it back themselves."""
     if isinstance(op, _LOOPS):
-        return any(isinstance(inner, rt.AllocOp | func.CallOp) and _unless_on_stack(inner) for inner in op.walk())
+        return any(isinstance(inner, rt.AllocOp | func.CallOp) and _unless_on_stack(inner) for inner in ops_within(op))
     return isinstance(op, rt.AllocOp | func.CallOp) and _unless_on_stack(op)
 
 

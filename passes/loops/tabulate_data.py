@@ -12,13 +12,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import UnitAttr, f64
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.tables import Loops, Table, is_costly_function
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.running import TellingPass
+
+
+@dataclass(frozen=True)
+class TabulateData(TellingPass):
+    """Computes costly functions of data within loops of `evaluate` ahead of the loops, into tables."""
+
+    name = "tabulate-data"
+
+    def changes(self, module: ModuleOp) -> bool:
+        return tabulate_data(evaluate_of(module, self.name))
 
 
 @dataclass

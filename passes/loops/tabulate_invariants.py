@@ -14,13 +14,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import UnitAttr, f64, i64
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, f64, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.effects import Root, is_speculatable, may_overlap, root, written_roots_within
 from ulam.passes.loops.tables import Loops, Table, is_costly_function
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.running import TellingPass
+
+
+@dataclass(frozen=True)
+class TabulateInvariants(TellingPass):
+    """Computes what outer loops of `evaluate` would repeat once, into tables."""
+
+    name = "tabulate-invariants"
+
+    def changes(self, module: ModuleOp) -> bool:
+        return tabulate_invariants(evaluate_of(module, self.name))
 
 
 @dataclass
@@ -52,11 +65,10 @@ class _Nest:
         self.groups: dict[tuple[scf.ForOp, Loops], _Group] = {}
 
     def tabulate(self) -> bool:
-        if not any(isinstance(op, scf.ForOp) for op in self.top.body.block.walk()):
+        inner = list(ops_within(self.top.body))
+        if not any(isinstance(op, scf.ForOp) for op in inner):
             return False
-        if any(
-            isinstance(op, rt.CheckOp | rt.KernelOp | func.CallOp | scf.WhileOp) for op in self.top.body.block.walk()
-        ):
+        if any(isinstance(op, rt.CheckOp | rt.KernelOp | func.CallOp | scf.WhileOp) for op in inner):
             return False
         self._collect(self.top, ())
         for group in self.groups.values():

@@ -21,7 +21,9 @@ from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
+from ulam.passes.loops.effects import functions
 
 _ZERO = FloatAttr(0.0, f64)
 _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
@@ -30,7 +32,7 @@ _REASSOCIATE = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 
 @dataclass(frozen=True)
 class ThreadTarget(ModulePass):
-    """The pass."""
+    """Makes a value of the target: loops carry it, functions return it. `reassociate`: as a sum of its own order."""
 
     name = "thread-target"
 
@@ -42,8 +44,8 @@ class ThreadTarget(ModulePass):
 
 def run_on(op: Operation, reassociate: bool = False) -> None:
     """Threads the target through every function at or below `op` that has one."""
-    for function in op.walk():
-        if isinstance(function, func.FuncOp) and "target_result" in function.attributes:
+    for function in functions(op):
+        if "target_result" in function.attributes:
             thread_target(function, reassociate)
 
 
@@ -54,7 +56,7 @@ def target_as_value(module: ModuleOp) -> None:
     """
     for function in module.body.block.ops:
         assert isinstance(function, func.FuncOp)
-        ops = [op for op in function.walk() if isinstance(op, ad.TargetAddOp | ad.TargetOp)]
+        ops = [op for op in ops_within(function) if isinstance(op, ad.TargetAddOp | ad.TargetOp)]
         if "entry" not in function.attributes:
             thread_target(function, False)
         elif "target_result" not in function.attributes:
@@ -101,7 +103,7 @@ def thread_target(function: func.FuncOp, reassociate: bool) -> None:
 def _ops_that_add(function: func.FuncOp) -> set[Operation]:
     """The additions and reads, and the ops around them up to the function."""
     adding: set[Operation] = set()
-    for op in function.walk():
+    for op in ops_within(function):
         if type(op) is ad.TargetAddOp or type(op) is ad.TargetOp:
             outer: Operation | None = op
             while outer is not None and outer is not function and outer not in adding:

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
+from ulam.dialects.walk import ops_within
 from ulam.passes.loops.constants import constant_integer
 from ulam.passes.loops.effects import functions
+from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.running import TellingPass
 
 _ITERATIONS = range(2, 5)
 _SIZE = 80
@@ -27,13 +28,15 @@ _SIZE = 80
 
 
 @dataclass(frozen=True)
-class UnrollSmall(ModulePass):
-    """The pass."""
+class UnrollSmall(TellingPass):
+    """Makes straight code of small loops, of all functions or of the one that is named."""
 
     name = "unroll-small"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op)
+    function: str = ""
+
+    def changes(self, module: ModuleOp) -> bool:
+        return run_on(named_function(module, self.function, self.name))
 
 
 def run_on(op: Operation) -> bool:
@@ -71,7 +74,7 @@ def _iterations(op: scf.ForOp) -> range | None:
 
 def _is_small(op: Operation, count: int) -> bool:
     size = loops = 0
-    for inner in op.walk():
+    for inner in ops_within(op):
         size += 1
         loops += bool(inner.regions)
         if size * count > _SIZE or loops > 2 or type(inner) is scf.WhileOp:

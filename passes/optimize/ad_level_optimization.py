@@ -30,12 +30,12 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.scopes import call_effects, own_bodies
 from ulam.passes.optimize.memory_pattern_optimization import UNUSED
 from ulam.passes.remarks import remark
 from ulam.passes.variable_form import is_global
-from ulam.passes.walk import ops_within
 
 _BLOCKS = ("transformed_parameters", "model")
 _MARK = UnitAttr()
@@ -43,7 +43,7 @@ _MARK = UnitAttr()
 
 @dataclass(frozen=True)
 class AdLevelOptimization(ModulePass):
-    """The pass."""
+    """Marks variables through which no gradient flows as `data`."""
 
     name = "ad-level-optimization"
 

@@ -27,7 +27,7 @@ from ulam.passes.variable_form import constant
 
 @dataclass(frozen=True)
 class ConstantPropagation(ModulePass):
-    """The pass."""
+    """Substitutes literals for variables whose value is known."""
 
     name = "constant-propagation"
 

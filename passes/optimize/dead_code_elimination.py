@@ -32,7 +32,7 @@ from ulam.passes.variable_form import Variable, erase_unused, literal_of, mark_l
 
 @dataclass(frozen=True)
 class DeadCodeElimination(ModulePass):
-    """The pass."""
+    """Takes out statements that have no effect on the behaviour of the program."""
 
     name = "dead-code-elimination"
 

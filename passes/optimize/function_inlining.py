@@ -39,13 +39,13 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.analysis.call_graph import recursive_functions
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import copies, discard, replace_uses
 from ulam.passes.value_form import promote_variables, structure_exits
 from ulam.passes.variable_form import FreshNames, assign, declare, erase_unused, mark_local, read
-from ulam.passes.walk import ops_within
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 _WITHOUT_STATEMENTS = ("data", "parameters")
@@ -58,8 +58,9 @@ Bits = list[int]
 
 @dataclass(frozen=True)
 class FunctionInlining(ModulePass):
-    """The pass. `limit`: ops of a body that is inlined at several places; `budget`: ops that the module may grow by.
+    """Puts the bodies of the user's functions in the place of calls.
 
+    `limit`: ops of a body that is inlined at several places; `budget`: ops that the module may grow by.
     Without a budget: half as many as the program has itself, so that what follows takes time in proportion to it.
     """
 

@@ -38,7 +38,7 @@ _BOUND_FROM_OUTSIDE = ("data", "parameters")
 
 @dataclass(frozen=True)
 class LazyCodeMotion(ModulePass):
-    """The pass."""
+    """Computes expressions once, outside of loops, as late as possible."""
 
     name = "lazy-code-motion"
 

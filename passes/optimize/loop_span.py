@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.library.derivatives import has_primitive
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.optimize import library_calls
-from ulam.passes.walk import ops_within
 
 if TYPE_CHECKING:
     from ulam.frontend.functions.library_calls import LibraryDefinitions

@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.linear_forms import LinearForm
 from ulam.passes.analysis.nesting import ancestor_in
 from ulam.passes.optimize.loop_span import LoopSpan
 from ulam.passes.rewriting import discard
-from ulam.passes.walk import ops_within
 
 _Place = tuple[int, LinearForm]
 """A dimension, and the `c` of the `n + c` that it is indexed by."""

@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.analysis.sizes import SizeFacts
@@ -37,7 +38,6 @@ from ulam.passes.optimize.whole_sums import WholeSums
 from ulam.passes.optimize.whole_vectors import ADD, BINARY, WholeVectors
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard
-from ulam.passes.walk import ops_within
 
 _GE = BINARY[">="]
 _EXITS = {
@@ -55,7 +55,7 @@ _CARRIED = "is carried from one iteration to the next"
 
 @dataclass(frozen=True)
 class LoopVectorization(ModulePass):
-    """See the module's docstring."""
+    """Makes whole-vector statements of loops over elements."""
 
     name = "loop-vectorization"
 

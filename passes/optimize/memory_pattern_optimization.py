@@ -40,6 +40,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan.variables import MEMORY_PATTERNS
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.scopes import own_bodies
@@ -48,7 +49,6 @@ from ulam.passes.optimize.loop_copies import int_literal
 from ulam.passes.remarks import remark
 from ulam.passes.value_form.promote_variables import is_promotable
 from ulam.passes.variable_form import LOOPS, Variable, assign, erase_unused, errors_are_retold, is_global
-from ulam.passes.walk import ops_within
 
 STATIC, DYNAMIC = MEMORY_PATTERNS
 
@@ -60,7 +60,10 @@ _GIVEN = {"data": "it is data", "parameters": "it is a parameter"}
 
 @dataclass(frozen=True)
 class MemoryPatternOptimization(ModulePass):
-    """The pass. `limit`: elements of a literal that is made of assignments to elements."""
+    """Notes which containers are static, and makes more of them so.
+
+    `limit`: elements of a literal that is made of assignments to elements.
+    """
 
     name = "memory-pattern-optimization"
     limit: int = 64

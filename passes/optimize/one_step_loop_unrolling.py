@@ -38,6 +38,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.literals import INT_MAX
 from ulam.passes.analysis.scopes import call_effects, own_bodies
 from ulam.passes.optimize.loop_copies import (
@@ -51,7 +52,6 @@ from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import LOOPS, constant, erase_unused, is_statement, literal_of, read, yield_
-from ulam.passes.walk import ops_within
 
 _PEELED = UnitAttr()
 _EXTRA_OPS = 8
@@ -66,7 +66,10 @@ _OPERATORS = tuple(stan.BINARY_OPERATORS.values())
 
 @dataclass(frozen=True)
 class OneStepLoopUnrolling(ModulePass):
-    """The pass. `budget`: ops that the module may grow by; `when`: always or useful."""
+    """Writes out the first iteration of loops before them.
+
+    `budget`: ops that the module may grow by; `when`: always or useful.
+    """
 
     name = "one-step-loop-unrolling"
     budget: int = 2_000

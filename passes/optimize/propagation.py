@@ -1,16 +1,6 @@
-"""Copy and expression propagation: a read of a variable becomes what was assigned to it, where that still holds.
+"""What copy and expression propagation share: reads of variables become what was assigned to them.
 
-    int j = i; int k = i + j;                        →  int j = i; int k = i + i;                (copies)
-    int n = m + 1; for (i in 1:(n - 1)) ...          →  for (i in 1:((m + 1) - 1)) ...           (expressions)
-
-The assignments stay; dead ones are left to dead-code-elimination. Expression propagation duplicates work so that
-partial evaluation sees whole expressions; lazy-code-motion must follow: what was substituted is available where it was
-substituted, so it can always be shared again (within a block). Not substituted: what is larger than `limit` ops; into a
-loop that does not contain the assignment, containers and calls. With `preserve-numerics` only ints.
-
-`when=useful`, for the levels, never repeats work: what costs more than a few scalar operations moves to the only place
-that reads it, and its assignment goes. Source: optimization levels documentation, "Copy propagation", "Expression
-propagation".
+The assignments stay; dead ones are left to dead-code-elimination.
 """
 
 from __future__ import annotations
@@ -18,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
@@ -30,7 +18,6 @@ from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.scopes import call_effects, graphs
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
-from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import LOOPS, Variable, is_global, read
@@ -38,48 +25,14 @@ from ulam.passes.variable_form import LOOPS, Variable, is_global, read
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 
 
-@dataclass(frozen=True)
-class CopyPropagation(ModulePass):
-    """Substitutes variables, loop variables and formals for their copies."""
-
-    name = "copy-propagation"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        def is_copy(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
-            return not expression.ops or isinstance(assignment.value.owner, stan.ReadOp)
-
-        _propagate(op, self.name, 1, _Budget(None), is_copy, None)
-
-
-@dataclass(frozen=True)
-class ExpressionPropagation(ModulePass):
-    """Substitutes expressions of at most `limit` ops; the module may grow by `budget` ops. `when`: always or useful."""
-
-    name = "expression-propagation"
-
-    preserve_numerics: bool = False
-    limit: int = 16
-    budget: int = 4000
-    when: str = "always"
-
-    def __post_init__(self) -> None:
-        check_when(self.when)
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        def wanted(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
-            return not self.preserve_numerics or assignment.value.type == stan.INT
-
-        moves = SizeFactsOnDemand(op) if self.when == USEFUL else None
-        _propagate(op, self.name, self.limit, _Budget(self.budget), wanted, moves)
-
-
 @dataclass(eq=False, repr=False)
-class _Budget:
+class Budget:
     """How many ops may still be added; None: any number."""
 
     left: int | None
 
     def take(self, ops: int) -> bool:
+        """Whether so many ops may be added, which then have been."""
         if self.left is None:
             return True
         if self.left < ops:
@@ -88,14 +41,15 @@ class _Budget:
         return True
 
 
-def _propagate(
+def propagate(
     module: ModuleOp,
     name: str,
     limit: int,
-    budget: _Budget,
+    budget: Budget,
     wanted: Callable[[stan.AssignOp, RightHandSide], bool],
     sizes: SizeFactsOnDemand | None,
 ) -> None:
+    """Substitutes the assignments that are `wanted` in the whole module; with `sizes` expressions may move."""
     calls = call_effects(module)
     for graph in graphs(module):
         propagation = _Propagation(graph, calls, name, limit, budget, wanted)
@@ -113,7 +67,7 @@ class _Propagation:
         calls: CallEffects,
         pass_name: str,
         limit: int,
-        budget: _Budget,
+        budget: Budget,
         wanted: Callable[[stan.AssignOp, RightHandSide], bool],
     ) -> None:
         self.graph = graph

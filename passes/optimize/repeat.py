@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,12 +10,14 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from ulam.passes.analysis.scopes import own_bodies
-from ulam.passes.pipelines import PipelineError, parse_pipeline
+from ulam.passes.nested import nested_passes
+from ulam.passes.pipelines import PipelineError
+from ulam.passes.running import run_passes
 
 
 @dataclass(frozen=True)
 class Repeat(ModulePass):
-    """The pass. `passes` is a pipeline as `stan-opt -p` takes it."""
+    """Runs the pipeline `passes` until it changes nothing, at most `max` times."""
 
     name = "repeat"
 
@@ -28,10 +29,10 @@ class Repeat(ModulePass):
             raise PipelineError("repeat: there are no passes to repeat")
         if self.max < 1:
             raise PipelineError(f"repeat: max is {self.max}, but must be at least 1")
-        _entries(self.passes)  # wrong names are told before anything runs
+        nested_passes(self.passes)  # wrong names are told before anything runs
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        entries = _entries(self.passes)
+        entries = nested_passes(self.passes)
         now = _state(op)
         done: dict[int, State] = {}  # what each pass has left behind, if it does nothing more to it
         for _ in range(self.max):
@@ -39,15 +40,10 @@ class Repeat(ModulePass):
             for number, entry in enumerate(entries):
                 if done.get(number) == now and len(entries) > 1:
                     continue
-                entry.apply(ctx, op)
+                run_passes(ctx, op, (entry,))
                 now = done[number] = _state(op)
             if now == before:
                 break
-
-
-@cache
-def _entries(passes: str) -> list[ModulePass]:
-    return parse_pipeline(passes)
 
 
 State = list[object]

@@ -36,12 +36,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.literals import INT_MAX, INT_MIN
 from ulam.passes.known_data import KnownData, data_to_specialize_on
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import replace_uses
 from ulam.passes.variable_form import Variable, constant, erase_unused, is_global, literal_of
-from ulam.passes.walk import ops_within
 
 NESTING = 8  # how deep an index expression is looked into
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in ("+", "-", "*"))
@@ -52,7 +52,7 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True)
 class SpecializeData(ModulePass):
-    """See the module. The data are those that `specializing_on` gives.
+    """Makes literals of data and of their sizes. The data are those that `specializing_on` gives.
 
     `data`: their file, for `stan-opt`, which reads it and gives what is known.
     """

@@ -33,12 +33,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.optimize.loop_copies import int_literal, never_ends, spread_literal, without_end, write_copies
 from ulam.passes.optimize.when import USEFUL, check_when
 from ulam.passes.remarks import remark
 from ulam.passes.variable_form import LOOPS, constant, erase_unused
-from ulam.passes.walk import ops_within
 
 _FEW_ITERATIONS = 4
 _FEW_OPS = 24
@@ -55,7 +55,10 @@ _LITERALS = (stan.ArrayOp, stan.RowVectorOp)
 
 @dataclass(frozen=True)
 class StaticLoopUnrolling(ModulePass):
-    """The pass. `limit`: iterations of a loop; `budget`: ops that the module may grow by; `when`: always or useful."""
+    """Writes out the iterations of loops with known bounds.
+
+    `limit`: iterations of a loop; `budget`: ops that the module may grow by; `when`: always or useful.
+    """
 
     name = "static-loop-unrolling"
     limit: int = 32

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.library.functions import kind_of
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes import variable_form as form
 from ulam.passes.optimize.loop_span import Prevented
 from ulam.passes.optimize.whole_vectors import ADD, DIV, MUL, NEG, SUB, WholeVectors, call_like
-from ulam.passes.walk import ops_within
 
 _SCALARS = {stan.INT, stan.REAL}
 

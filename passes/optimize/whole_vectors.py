@@ -19,12 +19,12 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, LocationAttr, Strin
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.library.functions import kind_of
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.optimize.loop_span import Covered, Library, Local, LoopSpan, Prevented
 from ulam.passes.optimize.static_autodiff import is_autodiff_formal, is_autodiff_place
-from ulam.passes.walk import ops_within
 
 BINARY, UNARY = stan.BINARY_OPERATORS, stan.UNARY_OPERATORS
 ADD, SUB, MUL, DIV = (BINARY[symbol] for symbol in "+-*/")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, stan
+from ulam.dialects.walk import ops_within
 from ulam.library.catalog import KEPT_WITH
 from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.requirements import REQUIREMENTS
@@ -87,7 +88,7 @@ def _take_apart(function: stan.FuncOp) -> Template:
 
 def _needs(template: Template, op: Operation) -> frozenset[int]:
     found: set[int] = set()
-    for inner in op.walk():
+    for inner in ops_within(op):
         for operand in inner.operands:
             owner = operand.owner
             if isinstance(owner, Operation):
@@ -238,7 +239,7 @@ def _mark_used(expansion: Expansion, values: Sequence[SSAValue]) -> None:
         if op in expansion.used:
             continue
         expansion.used.add(op)
-        for inner in op.walk():
+        for inner in ops_within(op):
             work.extend(inner.operands)
 
 
@@ -408,7 +409,7 @@ def _element_ops(
     roots = [*terms, *(a for c in checks for a in c.arguments), *(g.condition for g in guards)]
     _mark_used(needed, roots)
     for guard in guards:
-        _mark_used(needed, [o for inner in guard.walk() for o in inner.operands])
+        _mark_used(needed, [o for inner in ops_within(guard) for o in inner.operands])
     return [op for op in expansion.template.ops if op in needed.used and expansion.is_elementwise(op)]
 
 

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.dialects.walk import ops_within
 from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.size_messages import EQUAL_SIZES
 from ulam.library.statuses import FATAL
@@ -279,7 +280,7 @@ class Lowering:
         if not op.regions:
             return frozenset()
         found: set[object] = set()
-        for inner in op.walk():
+        for inner in ops_within(op):
             if isinstance(inner, stan.AssignOp) and (target := self._storage_named(inner.var)) is not None:
                 found.add(target)
         return frozenset(found)

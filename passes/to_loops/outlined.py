@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr, SymbolR
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.dialects.walk import ops_within
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
@@ -49,7 +50,7 @@ class CallGraph:
     def _scan(self, name: str, function: stan.FuncOp) -> None:
         callees = self._callees[name] = set[str]()
         own = self._own[name] = set[type[Operation]]()
-        for op in function.body.walk():
+        for op in ops_within(function.body):
             if isinstance(op, stan.CallOp):
                 if op.user is not None:
                     callees.add(op.callee.data)

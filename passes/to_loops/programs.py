@@ -12,14 +12,14 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, i32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.profiles import PROFILED_BLOCKS
+from ulam.passes.insert_profiles import PROFILED_BLOCKS
 from ulam.passes.to_loops.lowering import ProfileKey, Site, profile_key
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.shapes import refuse_arrays_of_tuples, size_count
 from ulam.passes.to_loops.values import element_type, rank_of
 from ulam.passes.units import UnitKind
-from ulam.passes.walk import ops_within
 
 _BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 _BOUND_BLOCKS = ("data", "transformed_data")

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.dialects.walk import ops_within
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, INT_MAX, MOST_SIZE, Builder
 from ulam.passes.loops.thread_target import target_as_value
@@ -161,7 +162,7 @@ class FunctionWriter:
             if op in needed:
                 continue
             needed.add(op)
-            for inner in op.walk():
+            for inner in ops_within(op):
                 work.extend(inner.operands)
         if not needed:
             return

@@ -41,7 +41,7 @@ _EVERYTHING = -1  # the set of all variables
 
 @dataclass(frozen=True)
 class PromoteVariables(ModulePass):
-    """The pass."""
+    """Makes values of variables that are read and assigned whole: the value form."""
 
     name = "promote-variables"
 

@@ -21,11 +21,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.free_values import free_values
 from ulam.passes.analysis.nesting import block_of, terminator
 from ulam.passes.variable_form import DECLARATIONS, LAZY, assign, constant, declare, read, yield_
-from ulam.passes.walk import ops_within
 
 LONGEST = 40
 """Branches of a group. Shorter chains stay as they are."""
@@ -35,7 +35,7 @@ Branch = stan.IfOp | stan.SelectOp
 
 @dataclass(frozen=True)
 class SplitBranchChains(ModulePass):
-    """The pass."""
+    """Makes groups, one after the other, of long chains of `else if` and `?:`."""
 
     name = "split-branch-chains"
 

@@ -52,7 +52,7 @@ _ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i32, [0])
 
 @dataclass(frozen=True)
 class StructureExits(ModulePass):
-    """The pass."""
+    """Makes flags and branches of `break`, `continue` and early `return`."""
 
     name = "structure-exits"
 

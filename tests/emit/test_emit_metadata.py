@@ -8,9 +8,9 @@ import pytest
 from emission import LOOSE, STRICT, emit, parse
 from xdsl.dialects import func
 
+from ulam.dialects.walk import ops_within
 from ulam.emit import alias, jit
 from ulam.emit.alias import find_roots
-from ulam.emit.llvm_text import operations
 
 MAP = """
 func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {entry} {
@@ -38,7 +38,7 @@ def accesses(text: str, kind: str) -> list[str]:
 def test_roots() -> None:
     (function,) = parse(MAP).body.block.ops
     assert isinstance(function, func.FuncOp)
-    roots = find_roots(function, operations(function), bound_is_constant=True)
+    roots = find_roots(function, list(ops_within(function.body)), bound_is_constant=True)
     names = {value.name_hint: root for value, root in roots.roots.items()}
     assert names["w"] == names["view"]
     assert len({names["x"], names["y"], names["w"]}) == 3

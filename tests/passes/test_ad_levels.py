@@ -8,9 +8,9 @@ from random_programs import random_program
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.optimize import ad_level_optimization as ad_levels
 from ulam.passes.remarks import collect_remarks
-from ulam.passes.walk import ops_within
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.model import StanModel
 

@@ -9,10 +9,10 @@ from work import lines_executed
 from xdsl.dialects.builtin import ModuleOp
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.optimize import one_step_loop_unrolling, static_loop_unrolling
 from ulam.passes.pipelines import PipelineError, parse_pipeline
 from ulam.passes.remarks import collect_remarks
-from ulam.passes.walk import ops_within
 from ulam.runtime.compiler import CompileOptions, Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import Builtin, FileLineColLoc, ModuleOp
 from xdsl.parser import Parser
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.optimize.memory_pattern_optimization import DYNAMIC, STATIC, memory_patterns, run_on
 from ulam.passes.value_form import promote_variables, structure_exits
-from ulam.passes.walk import ops_within
 from ulam.runtime.compiler import CompileOptions, Compiler
 
 PASS = "memory-pattern-optimization"

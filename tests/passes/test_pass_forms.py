@@ -36,6 +36,7 @@ generated quantities { real g = normal_rng(x, 1); }
 """
 NEED_OPTIONS = {
     "print-analysis": "{analysis=constants}",
+    "if-changed": '{passes="unroll-small" then="dce"}',
     "repeat": '{passes="copy-propagation"}',
     "specialize-data": None,
     "trace-instrument": None,

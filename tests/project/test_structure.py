@@ -28,13 +28,13 @@ ALLOWED = {
     "frontend/lower": "dialects/stan frontend frontend/check frontend/functions library",
     "frontend/parse": "frontend",
     "library": "",
-    "passes": "dialects dialects/stan passes/analysis passes/autodiff passes/loops passes/to_loops passes/value_form",
-    "passes/analysis": "dialects/stan library passes",
+    "passes": "dialects dialects/stan passes/analysis passes/loops passes/to_loops",
+    "passes/analysis": "dialects dialects/stan library passes",
     "passes/autodiff": "dialects library passes passes/analysis passes/loops",
     "passes/loops": "dialects library passes passes/analysis",
-    "passes/optimize": "dialects/stan frontend/functions library passes passes/analysis passes/value_form",
+    "passes/optimize": "dialects dialects/stan frontend/functions library passes passes/analysis passes/value_form",
     "passes/to_loops": "dialects dialects/stan library passes passes/analysis passes/autodiff passes/loops",
-    "passes/value_form": "dialects/stan library passes passes/analysis",
+    "passes/value_form": "dialects dialects/stan library passes passes/analysis",
     "runtime": (
         "api dialects emit frontend frontend/check frontend/functions frontend/lower frontend/parse library "
         "passes passes/to_loops runtime/optimizers runtime/profiling tracing tracing/explain"

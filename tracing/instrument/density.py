@@ -21,9 +21,9 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, Modul
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import stan, trace
+from ulam.dialects.walk import ops_within
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.values import rank_of
-from ulam.passes.walk import ops_within
 
 ROOTS: dict[str, tuple[str, ...]] = {
     "log_prob": ("parameters", "transformed_parameters", "model"),

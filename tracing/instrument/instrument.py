@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan, trace
+from ulam.dialects.walk import ops_within
 from ulam.passes.errors import NotSupportedError
 from ulam.tracing.instrument.control_flow import TracedFunction
 from ulam.tracing.instrument.flow import FlowBlock
@@ -56,7 +57,7 @@ class _Instrumenter:
         self.records: dict[FlowBlock, trace.BlockOp] = {}
 
     def _clone(self, function: stan.FuncOp, clone: stan.FuncOp) -> None:
-        for old, new in zip(function.walk(), clone.walk(), strict=True):
+        for old, new in zip(ops_within(function), ops_within(clone), strict=True):
             self.ops[old] = new
             self.values.update(zip(old.results, new.results, strict=True))
             for old_region, new_region in zip(old.regions, new.regions, strict=True):

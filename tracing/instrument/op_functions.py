@@ -38,10 +38,13 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
 from ulam.dialects.stan import Effect, effects_of
+from ulam.dialects.walk import ops_within
 from ulam.passes.builder import BUFFER_REAL
 from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.loops.thread_target import target_as_value, thread_target
-from ulam.passes.lowering_stages import lowering_passes, set_slots
+from ulam.passes.loops.unit_modules import set_slots
+from ulam.passes.lowering_pipeline import lowering_passes
+from ulam.passes.running import run_passes
 from ulam.passes.to_loops.calls import inline
 from ulam.passes.to_loops.lowering import Site
 from ulam.passes.to_loops.outlined import CallGraph, Outlined
@@ -319,8 +322,7 @@ class _Lowering:
         for request in requests:
             module.body.block.add_op(request)
         set_slots(module, 0)
-        for stage in lowering_passes(TRACE, 0):
-            stage.apply(Context(), module)
+        run_passes(Context(), module, lowering_passes(TRACE, 0))
         return module
 
 
@@ -331,7 +333,7 @@ def _renamed(module: ModuleOp, name: str) -> list[func.FuncOp]:
     for function in functions:
         if (new := inner.get(function.sym_name.data)) is not None:
             function.properties["sym_name"] = StringAttr(new)
-        for op in function.walk():
+        for op in ops_within(function):
             if isinstance(op, func.CallOp) and (callee := inner.get(op.callee.root_reference.data)) is not None:
                 op.properties["callee"] = SymbolRefAttr(callee)
     return functions

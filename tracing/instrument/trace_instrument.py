@@ -25,7 +25,10 @@ from ulam.tracing.instrument.unit import add_clones, find_function
 
 @dataclass(frozen=True)
 class TraceInstrument(ModulePass):
-    """The pass. `depth`: how many levels are traced, 0 for all. `jacobian`: of a model, with Jacobian adjustments."""
+    """Adds traced clones of a function, or of the model, and of all that it calls.
+
+    `depth`: how many levels are traced, 0 for all. `jacobian`: of a model, with Jacobian adjustments.
+    """
 
     name = "trace-instrument"
 

@@ -30,8 +30,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ulam.dialects import ad, stan, trace
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.thread_target import target_as_value
-from ulam.passes.lowering_stages import lowering_passes, set_slots, slots_of
-from ulam.passes.profiles import StripProfiles
+from ulam.passes.loops.unit_modules import set_slots, slots_of
+from ulam.passes.lowering_pipeline import lowering_passes
+from ulam.passes.running import run_passes
+from ulam.passes.strip_profiles import StripProfiles
 from ulam.passes.to_loops.lowering import Site
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.programs import Program, take_apart
@@ -325,8 +327,7 @@ class Clones:
         module = ModuleOp([evaluate, *program.outlined.written])
         target_as_value(module)
         set_slots(module, slots)
-        for stage in lowering_passes(TRACE, 0):
-            stage.apply(Context(), module)
+        run_passes(Context(), module, lowering_passes(TRACE, 0))
         graphs = {symbol: traced.graph for symbol, traced in self.traced.items()}
         graphs[ROOT].stub = self.stub
         ops = {symbol: traced.ops for symbol, traced in self.traced.items()}

@@ -1,4 +1,4 @@
-"""Profiles without touching the program: regions taken out, or put around statements, blocks or functions.
+"""Profiles without touching the program: regions put around statements, blocks or functions.
 
 Runs before the passes of the levels, for which the edges of a region are barriers.
 """
@@ -14,24 +14,12 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import bodies
-from ulam.passes.variable_form import EXITS, Variable, is_statement, splice_body, yield_
-from ulam.passes.walk import ops_within
+from ulam.passes.variable_form import EXITS, Variable, is_statement, yield_
 
 PROFILED_BLOCKS = "profiled_blocks"
 """Attribute of a program: the kinds of blocks that are a region as a whole, declarations and transforms included."""
 
 _EXECUTED = ("transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
-
-
-@dataclass(frozen=True)
-class StripProfiles(ModulePass):
-    """Puts the statements of profile statements in their place: nothing is left of the profile."""
-
-    name = "strip-profiles"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for profile in [o for o in ops_within(op) if isinstance(o, stan.ProfileOp)]:
-            splice_body(profile)
 
 
 @dataclass(frozen=True)

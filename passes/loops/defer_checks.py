@@ -1,0 +1,100 @@
+"""Domain checks in loops of `evaluate` become a flag that is tested behind the loop, which then has no branch.
+
+    for i { check(x[i] > 0); ... }   →   bad = 0; for i { bad |= !(x[i] > 0); ... }; check(bad == 0) "locate"
+
+Only in loops that surely end, and have no effect that cannot be taken back, on nonsense as well: checks of indices and
+sizes stay before the access. From here on every check says only that there is an error (`checks`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i1, i64
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import rt
+from ulam.dialects.walk import ops_within
+from ulam.library.statuses import LOCATE
+from ulam.passes.loops.checks import HARMLESS, is_deferrable
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.rewriting import rebuild
+
+
+@dataclass(frozen=True)
+class DeferChecks(ModulePass):
+    """Replaces checks in loops of `evaluate` by a flag; all checks leave open which error comes first."""
+
+    name = "defer-checks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        defer_checks(evaluate_of(op, self.name))
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp):
+                _leave_location_open(function)
+
+
+def defer_checks(function: func.FuncOp) -> None:
+    """Replaces checks in loops by a flag that is tested behind the loop."""
+    _defer_in(function.body.block)
+
+
+def _defer_in(block: Block) -> None:
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        for region in op.regions:
+            for inner in region.blocks:
+                _defer_in(inner)
+        if isinstance(op, scf.ForOp) and _may_go_on(op):
+            checks = [c for c in op.body.block.ops if isinstance(c, rt.CheckOp) and is_deferrable(c)]
+            if checks:
+                _defer(op, checks)
+        op = following
+
+
+def _may_go_on(loop: scf.ForOp) -> bool:
+    """Whether the loop surely ends, and is without effects, also on nonsense."""
+    return not any(isinstance(op, scf.WhileOp | func.CallOp | rt.KernelOp | rt.SetBoundOp) for op in ops_within(loop))
+
+
+def _defer(loop: scf.ForOp, checks: list[rt.CheckOp]) -> None:
+    body = loop.body.block
+    flag = body.insert_arg(i64, len(body.args))
+    current: SSAValue = flag
+    for check in checks:
+        true = arith.ConstantOp.create(result_types=(i1,), properties={"value": IntegerAttr(1, i1)})
+        bad = arith.XOrIOp.create(operands=(check.ok, true.result), result_types=(i1,))
+        wide = arith.ExtUIOp.create(operands=(bad.result,), result_types=(i64,))
+        both = arith.OrIOp.create(operands=(current, wide.result), result_types=(i64,))
+        body.insert_ops_before([true, bad, wide, both], check)
+        check.detach()
+        check.erase()
+        current = both.result
+    end = body.last_op
+    assert end is not None and loop.parent is not None
+    end.operands = [*end.operands, current]
+    zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(0, i64)})
+    loop.parent.insert_op_before(zero, loop)
+    new = rebuild(loop, [*loop.operands, zero.result], [*(r.type for r in loop.results), i64])
+    assert new.parent is not None
+    none = arith.CmpiOp.create(
+        operands=(new.results[-1], zero.result), result_types=(i1,), properties={"predicate": IntegerAttr(0, i64)}
+    )
+    check = rt.CheckOp.create(
+        operands=(none.result,), properties={"site": IntegerAttr(-1, i64), "status": IntegerAttr(LOCATE, i64)}
+    )
+    new.parent.insert_ops_after([none, check], new)
+
+
+def _leave_location_open(function: func.FuncOp) -> None:
+    """Every check leaves with LOCATE: the error that it sees may not be the first of the program."""
+    status = IntegerAttr(LOCATE, i64)
+    for op in ops_within(function):
+        if isinstance(op, rt.CheckOp):
+            if is_deferrable(op):
+                op.attributes[HARMLESS] = UnitAttr()
+            op.properties["status"] = status

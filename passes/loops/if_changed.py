@@ -1,0 +1,37 @@
+"""`if-changed{passes="a,b" then="c,d"}`: runs passes, and others if one of them changed something.
+
+What cleans up behind a pass seldom has anything to do where that found nothing, and would still take time. The first
+passes are such that tell whether they changed something; the others may be any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ulam.passes.nested import nested_passes, run_nested
+from ulam.passes.pipelines import PipelineError
+from ulam.passes.running import TellingPass
+
+
+@dataclass(frozen=True)
+class IfChanged(ModulePass):
+    """Runs the pipeline `passes`; then the pipeline `then`, if one of them changed something."""
+
+    name = "if-changed"
+
+    passes: str
+    then: str
+
+    def __post_init__(self) -> None:
+        nested_passes(self.then)  # wrong names are told before anything runs
+        for entry in nested_passes(self.passes):
+            if not isinstance(entry, TellingPass):
+                raise PipelineError(f"if-changed: {entry.name} does not tell whether it changes something")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if run_nested(ctx, op, self.passes):
+            run_nested(ctx, op, self.then)

@@ -1,0 +1,40 @@
+"""Checks of data, and costly work on data, run once; invariant checks run before loops, others set a flag; what outer
+loops repeat becomes a table. Nothing in units that print or draw: they stay precise (`checks`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from ulam.passes.loops.checks import must_be_precise
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.nested import NestedPass
+
+_PIPELINE = ",".join(
+    (
+        "licm{guarded=true function=evaluate}",
+        'if-changed{passes="separate-data-checks,tabulate-data" then="dce,hoist-data"}',
+        "defer-checks",
+        "cse",
+        'if-changed{passes="tabulate-invariants" then="dce"}',
+    )
+)
+
+
+@dataclass(frozen=True)
+class LightenLoops(NestedPass):
+    """Takes checks, work on data and repeated work out of the loops of `evaluate`, unless the unit prints or draws."""
+
+    name = "lighten-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if must_be_precise(op):
+            return
+        evaluate_of(op, self.name)
+        super().apply(ctx, op)
+
+    def pipeline(self) -> str:
+        return _PIPELINE

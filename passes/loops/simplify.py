@@ -1,0 +1,19 @@
+"""Scalar clean-up, cheap enough to run always: constants folded, common values shared, invariants out of loops, dead
+code gone. One round; what it leaves is little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ulam.passes.nested import NestedPass
+
+
+@dataclass(frozen=True)
+class Simplify(NestedPass):
+    """Scalar clean-up, cheap enough to run always: fold, cse, licm, dce."""
+
+    name = "simplify"
+
+    def pipeline(self) -> str:
+        return "fold,cse,licm,dce"

@@ -1,0 +1,32 @@
+"""Copy propagation: a read of a variable becomes the variable that was copied to it, where that still holds.
+
+    int j = i; int k = i + j;   →   int j = i; int k = i + i;
+
+The assignments stay; dead ones are left to dead-code-elimination. Source: optimization levels documentation, "Copy
+propagation".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ulam.dialects import stan
+from ulam.passes.analysis.available_assignments import RightHandSide
+from ulam.passes.optimize.propagation import Budget, propagate
+
+
+@dataclass(frozen=True)
+class CopyPropagation(ModulePass):
+    """Substitutes variables, loop variables and formals for their copies."""
+
+    name = "copy-propagation"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        def is_copy(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
+            return not expression.ops or isinstance(assignment.value.owner, stan.ReadOp)
+
+        propagate(op, self.name, 1, Budget(None), is_copy, None)

@@ -1,0 +1,76 @@
+"""Running passes one after the other, those that a pass has inside included, and watching them.
+
+    with observed_by(observer):
+        run_passes(context, module, passes)
+
+An observer sees every pass before and after it runs, the steps of a nested pipeline between the two of the pass that
+has them. Nothing is done for it unless somebody observes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+
+class TellingPass(ModulePass):
+    """A pass that can tell whether it changed the module."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.changes(op)
+
+    @abstractmethod
+    def changes(self, module: ModuleOp) -> bool:
+        """Does the work; whether there was any."""
+
+
+class PassObserver:
+    """Sees the passes that run."""
+
+    def before(self, entry: ModulePass, module: ModuleOp) -> None:
+        """A pass is about to run."""
+
+    def after(self, entry: ModulePass, module: ModuleOp) -> None:
+        """It has run; not called if it failed."""
+
+
+_observer: ContextVar[PassObserver | None] = ContextVar("pass_observer", default=None)
+
+
+@contextmanager
+def observed_by(observer: PassObserver) -> Iterator[None]:
+    """Shows all passes that run inside to an observer."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+def run_passes(
+    context: Context, module: ModuleOp, entries: Iterable[ModulePass], between: Callable[[], None] | None = None
+) -> bool:
+    """Runs passes in order; whether one of them told that it changed something.
+
+    `between` is called before each, and may end this by an exception.
+    """
+    observer = _observer.get()
+    changed = False
+    for entry in entries:
+        if between is not None:
+            between()
+        if observer is not None:
+            observer.before(entry, module)
+        if isinstance(entry, TellingPass):
+            changed = entry.changes(module) or changed
+        else:
+            entry.apply(context, module)
+        if observer is not None:
+            observer.after(entry, module)
+    return changed
