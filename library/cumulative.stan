@@ -1,15 +1,6 @@
 /* Distribution functions through incomplete gamma and beta functions. Stan Functions Reference, the sections of the
  * distributions; X_cdf is Pr(Y <= y), X_lcdf its log, X_lccdf the log of Pr(Y > y). */
 
-/* Logs of incomplete gamma and beta functions; where one is near 1, through its complement. */
-real log_gamma_p(real a, real x) { return x < a ? log(gamma_p(a, x)) : log1m(gamma_q(a, x)); }
-
-real log_gamma_q(real a, real x) { return x < a ? log1m(gamma_p(a, x)) : log(gamma_q(a, x)); }
-
-real log_inc_beta(real a, real b, real x) {
-  return x < a / (a + b) ? log(inc_beta(a, b, x)) : log1m(inc_beta(b, a, 1 - x));
-}
-
 /* Gamma with shape alpha and rate beta. */
 real gamma_cdf(real y, real alpha, real beta) {
   require_positive_finite(alpha);
@@ -150,14 +141,14 @@ real beta_lcdf(real y, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   require_probability(y);
-  return log_inc_beta(alpha, beta, y);
+  return log_inc_beta(alpha, beta, y, 1 - y);
 }
 
 real beta_lccdf(real y, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   require_probability(y);
-  return log_inc_beta(beta, alpha, 1 - y);
+  return log_inc_beta(beta, alpha, 1 - y, y);
 }
 
 /* Beta with mean mu and precision kappa. */
@@ -166,7 +157,7 @@ real beta_proportion_lcdf(real y, real mu, real kappa) {
   require_less(mu, 1.0);
   require_positive_finite(kappa);
   require_probability(y);
-  return log_inc_beta(mu * kappa, kappa - mu * kappa, y);
+  return log_inc_beta(mu * kappa, kappa * (1 - mu), y, 1 - y);
 }
 
 real beta_proportion_lccdf(real y, real mu, real kappa) {
@@ -174,7 +165,7 @@ real beta_proportion_lccdf(real y, real mu, real kappa) {
   require_less(mu, 1.0);
   require_positive_finite(kappa);
   require_probability(y);
-  return log_inc_beta(kappa - mu * kappa, mu * kappa, 1 - y);
+  return log_inc_beta(kappa * (1 - mu), mu * kappa, 1 - y, y);
 }
 
 /* Student's t: half of an incomplete beta function beyond |y - mu|. */
@@ -211,7 +202,9 @@ real student_t_probability(real t, real nu) {
 }
 
 real student_t_log_probability(real t, real nu) {
-  return t > 0 ? log1m(student_t_probability(-t, nu)) : log(student_t_probability(t, nu));
+  return t > 0 ? log1m(student_t_probability(-t, nu))
+         : t > -2 ? log(student_t_probability(t, nu))
+         : log_inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)), 1 / (1 + nu / square(t))) - log2();
 }
 
 /* Binomial: n successes of N. */
@@ -220,7 +213,7 @@ real binomial_cdf(int n, int N, real theta) {
   require_probability(theta);
   if (n < 0) return 0;
   if (n >= N) return 1;
-  return inc_beta(N - n, n + 1, 1 - theta);
+  return exp(log_inc_beta(N - n, n + 1, 1 - theta, theta));
 }
 
 real binomial_lcdf(int n, int N, real theta) {
@@ -228,7 +221,7 @@ real binomial_lcdf(int n, int N, real theta) {
   require_probability(theta);
   if (n < 0) return negative_infinity();
   if (n >= N) return 0;
-  return log_inc_beta(N - n, n + 1, 1 - theta);
+  return log_inc_beta(N - n, n + 1, 1 - theta, theta);
 }
 
 real binomial_lccdf(int n, int N, real theta) {
@@ -236,7 +229,7 @@ real binomial_lccdf(int n, int N, real theta) {
   require_probability(theta);
   if (n < 0) return 0;
   if (n >= N) return negative_infinity();
-  return log_inc_beta(n + 1, N - n, theta);
+  return log_inc_beta(n + 1, N - n, theta, 1 - theta);
 }
 
 /* Poisson with rate lambda. */
@@ -263,21 +256,21 @@ real neg_binomial_cdf(int n, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   if (n < 0) return 0;
-  return inc_beta(alpha, n + 1.0, beta / (1 + beta));
+  return exp(log_inc_beta(alpha, n + 1.0, beta / (1 + beta), 1 / (1 + beta)));
 }
 
 real neg_binomial_lcdf(int n, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   if (n < 0) return negative_infinity();
-  return log_inc_beta(alpha, n + 1.0, beta / (1 + beta));
+  return log_inc_beta(alpha, n + 1.0, beta / (1 + beta), 1 / (1 + beta));
 }
 
 real neg_binomial_lccdf(int n, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   if (n < 0) return 0;
-  return log_inc_beta(n + 1.0, alpha, 1 / (1 + beta));
+  return log_inc_beta(n + 1.0, alpha, 1 / (1 + beta), beta / (1 + beta));
 }
 
 /* Negative binomial with mean mu and precision phi. */
@@ -285,21 +278,21 @@ real neg_binomial_2_cdf(int n, real mu, real phi) {
   require_positive_finite(mu);
   require_positive_finite(phi);
   if (n < 0) return 0;
-  return inc_beta(phi, n + 1.0, phi / (phi + mu));
+  return exp(log_inc_beta(phi, n + 1.0, phi / (phi + mu), mu / (phi + mu)));
 }
 
 real neg_binomial_2_lcdf(int n, real mu, real phi) {
   require_positive_finite(mu);
   require_positive_finite(phi);
   if (n < 0) return negative_infinity();
-  return log_inc_beta(phi, n + 1.0, phi / (phi + mu));
+  return log_inc_beta(phi, n + 1.0, phi / (phi + mu), mu / (phi + mu));
 }
 
 real neg_binomial_2_lccdf(int n, real mu, real phi) {
   require_positive_finite(mu);
   require_positive_finite(phi);
   if (n < 0) return 0;
-  return log_inc_beta(n + 1.0, phi, mu / (phi + mu));
+  return log_inc_beta(n + 1.0, phi, mu / (phi + mu), phi / (phi + mu));
 }
 
 /* Beta-binomial, by summation of the mass function. */
@@ -318,7 +311,7 @@ real beta_binomial_lcdf(int n, int N, real alpha, real beta) {
   require_positive_finite(beta);
   if (n < 0) return negative_infinity();
   if (n >= N) return 0;
-  return log(beta_binomial_probability(0, n, N, alpha, beta));
+  return beta_binomial_log_probability(n, N, alpha, beta);
 }
 
 real beta_binomial_lccdf(int n, int N, real alpha, real beta) {
@@ -327,7 +320,7 @@ real beta_binomial_lccdf(int n, int N, real alpha, real beta) {
   require_positive_finite(beta);
   if (n < 0) return 0;
   if (n >= N) return negative_infinity();
-  return log(beta_binomial_probability(n + 1, N, N, alpha, beta));
+  return beta_binomial_log_probability(N - n - 1, N, beta, alpha);
 }
 
 /* Pr(low <= Y <= high). */
@@ -336,6 +329,17 @@ real beta_binomial_probability(int low, int high, int N, real alpha, real beta) 
   real total = 0;
   for (n in low:high) total += exp(lchoose(N, n) + lbeta(n + alpha, N - n + beta) - log_normalizer);
   return total;
+}
+
+/* log(Pr(Y <= n)); above the mean through the complement. */
+real beta_binomial_log_probability(int n, int N, real alpha, real beta) {
+  int is_upper = n > N * alpha / (alpha + beta);
+  real log_normalizer = lbeta(alpha, beta);
+  real total = negative_infinity();
+  for (k in (is_upper ? n + 1 : 0):(is_upper ? N : n)) {
+    total = log_sum_exp(total, lchoose(N, k) + lbeta(k + alpha, N - k + beta) - log_normalizer);
+  }
+  return is_upper ? log1m_exp(total) : total;
 }
 
 /* Uniform on the integers low..high. */

@@ -14,29 +14,30 @@ static double log_minus_difference(double ratio, double difference) {
   return fabs(difference) > 0.3 ? log(ratio) - difference : special_log1pmx(difference);
 }
 
-/* x^a exp(-x) / Gamma(a + 1) */
-static double gamma_factor(double a, double x) {
-  if (a < 10) {
-    double logarithm = a * log(x) - x - special_lgamma(a + 1);
-    return exp(logarithm);
-  }
+/* log(x^a exp(-x) / Gamma(a + 1)) */
+static double log_gamma_factor(double a, double x) {
+  if (a < 10) return a * log(x) - x - special_lgamma(a + 1);
   double exponent = a * log_minus_difference(x / a, (x - a) / a);
-  return exp(exponent - special_stirling_rest(a)) / sqrt(two_pi * a);
+  return exponent - special_stirling_rest(a) - 0.5 * log(two_pi * a);
 }
 
-/* P by its power series: x^a exp(-x) / Gamma(a + 1) * (1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ...) */
-static double gamma_p_series(double a, double x) {
+static double gamma_factor(double a, double x) { return exp(log_gamma_factor(a, x)); }
+
+/* 1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ..., which times x^a exp(-x) / Gamma(a + 1) is P */
+static double gamma_p_sum(double a, double x) {
   double term = 1, sum = 1;
   for (int i = 1; i < MOST_TERMS; ++i) {
     term *= x / (a + i);
     sum += term;
     if (term <= sum * 0.25 * DBL_EPSILON) break;
   }
-  return gamma_factor(a, x) * sum;
+  return sum;
 }
 
-/* Q by its continued fraction, Lentz's method. */
-static double gamma_q_fraction(double a, double x) {
+static double gamma_p_series(double a, double x) { return gamma_factor(a, x) * gamma_p_sum(a, x); }
+
+/* Q's continued fraction, which times x^a exp(-x) / Gamma(a) is Q; Lentz's method. */
+static double gamma_q_quotient(double a, double x) {
   const double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
   for (int i = 1; i < MOST_TERMS; ++i) {
@@ -51,8 +52,10 @@ static double gamma_q_fraction(double a, double x) {
     h *= delta;
     if (fabs(delta - 1) <= DBL_EPSILON) break;
   }
-  return gamma_factor(a, x) * a * h;
+  return h;
 }
+
+static double gamma_q_fraction(double a, double x) { return gamma_factor(a, x) * a * gamma_q_quotient(a, x); }
 
 /* Q for a small x and shape, where P may be close to 1: 1 - x^a / Gamma(1 + a) * (1 - a x / (a + 1) + ...). */
 static double gamma_q_small(double a, double x) {
@@ -106,11 +109,11 @@ double ulam_gamma_q(double a, double x) {
   return gamma_q_fraction(a, x);
 }
 
-/* x^a y^b / B(a, b), with y = 1 - x */
-static double beta_factor(double a, double b, double x, double y) {
+/* log(x^a y^b / B(a, b)), with y = 1 - x */
+static double log_beta_factor(double a, double b, double x, double y) {
   if (a < 10 || b < 10) {
     double log_x = x < 0.5 ? log(x) : log1p(-y), log_y = x < 0.5 ? log1p(-x) : log(y);
-    return exp(a * log_x + b * log_y - ulam_lbeta(a, b));
+    return a * log_x + b * log_y - ulam_lbeta(a, b);
   }
   /* Both large: relative to the peak at a / (a + b), the linear terms cancel exactly. */
   double n = a + b, larger = a > b ? a : b, n_rest = (a > b ? b : a) - (n - larger);
@@ -119,12 +122,14 @@ static double beta_factor(double a, double b, double x, double y) {
   double exponent = a * log_minus_difference(x * n / a, from_peak / a) +
                     b * log_minus_difference(y * n / b, -from_peak / b);
   double rest = special_stirling_rest(n) - special_stirling_rest(a) - special_stirling_rest(b);
-  return sqrt(a / two_pi * (b / n)) * exp(exponent + rest);
+  return 0.5 * log(a / two_pi * (b / n)) + exponent + rest;
 }
 
-/* I_x(a, b) for x below about a / (a + b), by the continued fraction of Didonato and Morris, Lentz's method: nothing
- * cancels where x is close to 1. */
-static double beta_fraction(double a, double b, double x, double y) {
+static double beta_factor(double a, double b, double x, double y) { return exp(log_beta_factor(a, b, x, y)); }
+
+/* x^a y^b / B(a, b) over I_x(a, b), for x below about a / (a + b): the continued fraction of Didonato and Morris, Lentz's
+ * method. Nothing cancels where x is close to 1. */
+static double beta_quotient(double a, double b, double x, double y) {
   const double tiny = 1e-300;
   double below = a * y - b * x + 1; /* 1 and more, as x is below the mean */
   double h = a * below / (a + 1), c = h, d = 0;
@@ -142,7 +147,11 @@ static double beta_fraction(double a, double b, double x, double y) {
     h *= delta;
     if (fabs(delta - 1) <= DBL_EPSILON) break;
   }
-  return beta_factor(a, b, x, y) / h;
+  return h;
+}
+
+static double beta_fraction(double a, double b, double x, double y) {
+  return beta_factor(a, b, x, y) / beta_quotient(a, b, x, y);
 }
 
 double ulam_inc_beta(double a, double b, double x) { return special_inc_beta(a, b, x, 1 - x); }
@@ -156,4 +165,81 @@ double special_inc_beta(double a, double b, double x, double y) {
   double upper = beta_fraction(b, a, y, x);
   /* Else the fraction, slower, where nothing cancels; close to 1 its terms fall too slowly to tell when to stop. */
   return upper < 0.75 || y < 1e-3 ? 1 - upper : beta_fraction(a, b, x, y);
+}
+
+/* Logs, and their slopes by x: nothing underflows in the tails. Near 1 through the complement. */
+
+/* Whether the tail of a large shape has left the range of the uniform expansion. */
+static int is_uniform_tail(double a, double x) {
+  return is_uniform(a, x) && -special_log1pmx((x - a) / a) * a > 50;
+}
+
+double ulam_log_gamma_p(double a, double x) {
+  double q = ulam_gamma_q(a, x);
+  if (isnan(q) || q < 0.5) return log1p(-q);
+  if (x == 0) return -INFINITY;
+  if (is_uniform(a, x) && !is_uniform_tail(a, x)) return log(gamma_uniform(a, x, 0));
+  return x < a + 1 ? log_gamma_factor(a, x) + log(gamma_p_sum(a, x)) : log1p(-q);
+}
+
+double ulam_log_gamma_q(double a, double x) {
+  if (isnan(a) || isnan(x) || a <= 0 || x < 0 || isinf(a)) return NAN;
+  if (isinf(x)) return -INFINITY;
+  if (x < 1.1 && a < 1 && x > 0) {
+    double q = gamma_q_small(a, x);
+    return q < 0.5 ? log(q) : log1p(-gamma_p_series(a, x));
+  }
+  if (is_uniform(a, x) && !is_uniform_tail(a, x) && x > a) return log(gamma_uniform(a, x, 1));
+  if (x < a + 1) return log1p(-ulam_gamma_p(a, x));
+  return log_gamma_factor(a, x) + log(a * gamma_q_quotient(a, x));
+}
+
+double ulam_log_gamma_p_dx(double a, double x) {
+  if (isnan(a) || isnan(x) || a <= 0 || x < 0 || isinf(a)) return NAN;
+  if (x == 0) return INFINITY;
+  if (isinf(x)) return 0;
+  if (x < a + 1) return a / (x * gamma_p_sum(a, x));
+  return gamma_factor(a, x) * (a / x) / ulam_gamma_p(a, x);
+}
+
+double ulam_log_gamma_q_dx(double a, double x) {
+  if (isnan(a) || isnan(x) || a <= 0 || x < 0 || isinf(a)) return NAN;
+  if (x == 0) return a < 1 ? -INFINITY : a == 1 ? -1 : 0;
+  if (isinf(x)) return -1;
+  if (x < a + 1 || (x < 1.1 && a < 1)) return -gamma_factor(a, x) * (a / x) / ulam_gamma_q(a, x);
+  return -1 / (x * gamma_q_quotient(a, x));
+}
+
+/* log(I_x(a, b)) for a small a and x, where it may be near 0: x^a / (a B(a, b)) (1 + a sum of (1 - b)_n x^n / (n! (a + n))) */
+static double log_beta_series(double a, double b, double x) {
+  double term = 1, sum = 0;
+  for (int n = 1; n < MOST_TERMS; ++n) {
+    term *= (n - b) / n * x;
+    sum += term / (a + n);
+    if (fabs(term) <= DBL_EPSILON * 0.25 * fabs(sum) * (1 - x)) break;
+  }
+  double above = 1 + a;
+  double log_gamma = special_lgamma(above) + ulam_digamma(above) * (a - (above - 1)); /* at 1 + a, not rounded */
+  return a * log(x) - (log_gamma - ulam_lgamma_step(b, a)) + log1p(a * sum);
+}
+
+double ulam_log_inc_beta(double a, double b, double x, double y) {
+  if (isnan(a) || isnan(b) || isnan(x) || isnan(y) || a < 0 || b < 0 || x < 0 || y < 0) return NAN;
+  if (a == 0 && b == 0) return NAN;
+  if (x == 0 || b == 0) return -INFINITY;
+  if (y == 0 || a == 0) return 0;
+  if (a < 1 && b * x <= 0.7 && x <= 0.7) return log_beta_series(a, b, x);
+  int below = x * (b + 1) <= (a + 1) * y;
+  if (below && (a >= 1 || x < 1e-4)) return log_beta_factor(a, b, x, y) - log(beta_quotient(a, b, x, y));
+  double upper = beta_fraction(b, a, y, x);
+  return below || upper < 0.75 || y < 1e-3 ? log1p(-upper)
+                                           : log_beta_factor(a, b, x, y) - log(beta_quotient(a, b, x, y));
+}
+
+double ulam_log_inc_beta_dx(double a, double b, double x, double y) {
+  if (isnan(a) || isnan(b) || isnan(x) || isnan(y) || a <= 0 || b <= 0 || x < 0 || y < 0) return NAN;
+  if (x == 0) return INFINITY;
+  if (y == 0) return b < 1 ? INFINITY : b == 1 ? a : 0;
+  if (x * (b + 1) <= (a + 1) * y) return beta_quotient(a, b, x, y) / x / y;
+  return exp(log_beta_factor(a, b, x, y) - ulam_log_inc_beta(a, b, x, y)) / x / y;
 }

@@ -1,6 +1,6 @@
-/* Derivatives of trigamma, and of the regularised incomplete gamma and beta functions with respect to their shapes: the
- * power series and the continued fractions of incomplete.c, differentiated term by term. With dual numbers, the
- * derivatives of these. */
+/* Derivatives of trigamma, and of the logs of the regularised incomplete gamma and beta functions with respect to their
+ * shapes: the power series and the continued fractions of incomplete.c, differentiated term by term. With dual numbers,
+ * the derivatives of these. */
 #include <float.h>
 
 #include "number.h"
@@ -9,24 +9,15 @@
 enum { MOST_TERMS = 100000 };
 static const double tiny = 1e-100;
 
-#ifdef ULAM_DUAL
-static number digamma(number x) { return ulam_digamma(creal(x)) + I * cimag(x) * ulam_trigamma(creal(x)); }
-static number log_gamma(number x) { return special_lgamma(creal(x)) + I * cimag(x) * ulam_digamma(creal(x)); }
-static number log_beta(number a, number b) {
-  double psi = ulam_digamma(creal(a) + creal(b));
-  double slope = cimag(a) * (ulam_digamma(creal(a)) - psi) + cimag(b) * (ulam_digamma(creal(b)) - psi);
-  return ulam_lbeta(creal(a), creal(b)) + I * slope;
-}
+/* digamma(x + d) - digamma(x) */
 static number digamma_step(number x, number d) {
+#ifdef ULAM_DUAL
   double p = creal(x), q = creal(d), slope = ulam_trigamma(p + q);
   return ulam_digamma_step(p, q) + I * (cimag(x) * (slope - ulam_trigamma(p)) + cimag(d) * slope);
-}
 #else
-static number digamma_step(number x, number d) { return ulam_digamma_step(x, d); }
-static number digamma(number x) { return ulam_digamma(x); }
-static number log_gamma(number x) { return special_lgamma(x); }
-static number log_beta(number a, number b) { return ulam_lbeta(a, b); }
+  return ulam_digamma_step(x, d);
 #endif
+}
 
 /* The second derivative of digamma: by reflection to positive x, by recurrence to x >= 12, there by the asymptotic
  * series -1/x^2 - 1/x^3 - sum of (2k + 1) B_2k / x^(2k + 2). */
@@ -46,23 +37,36 @@ static number tetragamma(number x) {
   return sum - w - w / x - w * series;
 }
 
-/* dP/da by the series: the sum of t_k (log x - digamma(a + k + 1)), t_k = x^(a + k) exp(-x) / Gamma(a + k + 1). */
-static number gamma_p_da_series(number a, double x) {
-  double log_x = log(x);
-  number psi = digamma(a + 1), sum = 0;
-  number term = exp(a * log_x - x - log_gamma(a + 1));
-  for (int k = 0; k < MOST_TERMS; ++k) {
-    number part = term * (log_x - psi);
-    sum += part;
-    if (k > x && fabs(value_of(part)) <= fabs(value_of(sum)) * 0.25 * DBL_EPSILON) break;
-    psi += 1 / (a + k + 1);
-    term *= x / (a + k + 1);
-  }
-  return sum;
+/* log(x) - digamma(a) */
+static number log_less_digamma(double x, number a) {
+  double shape = value_of(a);
+  number at_shape = shape < 10 ? log(x) - ulam_digamma(shape) : log(x / shape) - special_digamma_rest(shape);
+  if (shape >= 10 && fabs(x - shape) < 0.3 * shape) at_shape = log1p((x - shape) / shape) - special_digamma_rest(shape);
+#ifdef ULAM_DUAL
+  at_shape -= I * cimag(a) * ulam_trigamma(shape);
+#endif
+  return at_shape;
 }
 
-/* dQ/da by Lentz's continued fraction; c, d and h carry their derivative. */
-static number gamma_q_da_fraction(number a, double x) {
+/* The slope of log P by the series: the mean of log(x) - digamma(a + k + 1), weighted by P's terms
+ * x^(a + k) exp(-x) / Gamma(a + k + 1). */
+static number log_gamma_p_da_series(number a, double x) {
+  number slope = value_of(a) < 10 ? log_less_digamma(x, a + 1) : log_less_digamma(x, a) - 1 / a;
+  number term = 1, total = 0, sum = 0;
+  for (int k = 0; k < MOST_TERMS; ++k) {
+    number part = term * slope;
+    total += term;
+    sum += part;
+    double small = 0.25 * DBL_EPSILON;
+    if (value_of(term) <= value_of(total) * small && fabs(value_of(part)) <= fabs(value_of(sum)) * small) break;
+    slope -= 1 / (a + k + 1);
+    term *= x / (a + k + 1);
+  }
+  return sum / total;
+}
+
+/* The slope of log Q by Lentz's continued fraction; c, d and h carry their derivative. */
+static number log_gamma_q_da_fraction(number a, double x) {
   number b = x + 1 - a, db = -1;
   number c = 1 / tiny, dc = 0, d = 1 / b, dd = -db * d * d, h = d, dh = dd;
   for (int i = 1; i < MOST_TERMS; ++i) {
@@ -78,17 +82,51 @@ static number gamma_q_da_fraction(number a, double x) {
     if (fabs(value_of(delta) - 1) <= DBL_EPSILON && fabs(value_of(ddelta * h)) <= DBL_EPSILON * fabs(value_of(dh)))
       break;
   }
-  number factor = exp(a * log(x) - x - log_gamma(a));
-  return factor * (h * (log(x) - digamma(a)) + dh);
+  return log_less_digamma(x, a) + dh / h;
 }
 
-static number gamma_p_da(number a, double x) {
-  if (isnan(value_of(a)) || isnan(x) || value_of(a) <= 0 || x < 0 || isinf(value_of(a))) return NAN;
-  if (x == 0 || isinf(x)) return 0;
-  return x < value_of(a) + 1 ? gamma_p_da_series(a, x) : -gamma_q_da_fraction(a, x);
+/* p / q for p + q = 1; `along` is the slope of log(p) in the direction of dual numbers. */
+static number odds(double p, double q, number along) {
+#ifdef ULAM_DUAL
+  return p / q * (1 + I * creal(along) / q);
+#else
+  (void)along;
+  return p / q;
+#endif
 }
 
-/* I_x(a, b) and its derivatives by a and b, for x below about a / (a + b). */
+static double direction(number x) {
+#ifdef ULAM_DUAL
+  return cimag(x);
+#else
+  (void)x;
+  return 0;
+#endif
+}
+
+static int gamma_has_slope(number a, double x) {
+  return !(isnan(value_of(a)) || isnan(x) || value_of(a) <= 0 || x < 0 || isinf(value_of(a)));
+}
+
+static number log_gamma_p_da(number a, double x) {
+  if (!gamma_has_slope(a, x)) return NAN;
+  if (x == 0) return -INFINITY;
+  if (isinf(x)) return 0;
+  if (x < value_of(a) + 1) return log_gamma_p_da_series(a, x);
+  number slope = log_gamma_q_da_fraction(a, x);
+  return -odds(ulam_gamma_q(value_of(a), x), ulam_gamma_p(value_of(a), x), direction(a) * slope) * slope;
+}
+
+static number log_gamma_q_da(number a, double x) {
+  if (!gamma_has_slope(a, x)) return NAN;
+  if (x == 0) return 0;
+  if (isinf(x)) return INFINITY;
+  if (x >= value_of(a) + 1) return log_gamma_q_da_fraction(a, x);
+  number slope = log_gamma_p_da_series(a, x);
+  return -odds(ulam_gamma_p(value_of(a), x), ulam_gamma_q(value_of(a), x), direction(a) * slope) * slope;
+}
+
+/* A number and its derivatives by a and b. */
 typedef struct {
   number value, da, db;
 } Shapes;
@@ -98,76 +136,86 @@ static Shapes shapes_multiply(Shapes x, Shapes y) {
 }
 
 static Shapes shapes_inverse(Shapes x) {
+  if (fabs(value_of(x.value)) < tiny) x.value = tiny;
   number inverse = 1 / x.value, slope = -inverse * inverse;
   return (Shapes){inverse, x.da * slope, x.db * slope};
 }
 
-/* 1 + x * y */
-static Shapes shapes_one_plus(Shapes x, Shapes y) {
-  Shapes result = shapes_multiply(x, y);
-  result.value += 1;
-  if (fabs(value_of(result.value)) < tiny) result.value = tiny;
-  return result;
-}
+static Shapes shapes_add(Shapes x, Shapes y) { return (Shapes){x.value + y.value, x.da + y.da, x.db + y.db}; }
 
-static Shapes even_coefficient(number a, number b, double x, int m) {
-  number p = a + 2 * m - 1, q = a + 2 * m, value = m * (b - m) * x / (p * q);
-  return (Shapes){value, -value * (1 / p + 1 / q), m * x / (p * q)};
-}
-
-static Shapes odd_coefficient(number a, number b, double x, int m) {
-  number p = a + 2 * m, q = a + 2 * m + 1, r = a + m, s = a + b + m;
-  number value = -r * s * x / (p * q);
-  return (Shapes){value, -(r + s) * x / (p * q) - value * (1 / p + 1 / q), -r * x / (p * q)};
-}
-
-static Shapes beta_fraction(number a, number b, double x, double y) {
-  Shapes c = {1, 0, 0}, d = shapes_one_plus(odd_coefficient(a, b, x, 0), (Shapes){1, 0, 0});
-  d = shapes_inverse(d);
-  Shapes h = d;
+/* x^a y^b / (a B(a, b)) over I_x(a, b): the continued fraction of incomplete.c over a. */
+static Shapes beta_quotient(number a, number b, double x, double y) {
+  number below = a * y - b * x + 1, start = 1 / (a + 1);
+  Shapes h = shapes_multiply((Shapes){below, y, -x}, (Shapes){start, -start * start, 0});
+  Shapes c = h, d = {0, 0, 0};
   for (int m = 1; m < MOST_TERMS; ++m) {
-    Shapes delta = {0, 0, 0};
-    for (int odd = 0; odd < 2; ++odd) {
-      Shapes coefficient = odd ? odd_coefficient(a, b, x, m) : even_coefficient(a, b, x, m);
-      d = shapes_inverse(shapes_one_plus(coefficient, d));
-      c = shapes_one_plus(coefficient, shapes_inverse(c));
-      delta = shapes_multiply(c, d);
-      h = shapes_multiply(h, delta);
-    }
+    number odd = 1 / (a + 2 * m - 1), even = 1 / (a + 2 * m + 1), share = m * (b - m) * x * odd;
+    Shapes shares = {share, -share * odd, m * x * odd};
+    Shapes first = m == 1 ? (Shapes){odd, -odd * odd, 0} : (Shapes){(a + m - 1) * odd, m * odd * odd, 0};
+    Shapes second = {(a + b + m - 1) * x, x, x};
+    Shapes numerator = shapes_multiply(shapes_multiply(first, second), shares);
+    Shapes mean = {(a + m) * even, (m + 1) * even * even, 0};
+    Shapes term = shapes_multiply(mean, (Shapes){below + m * (1 + y), y, -x});
+    term = shapes_add(term, (Shapes){m + shares.value, shares.da, shares.db});
+    d = shapes_inverse(shapes_add(term, shapes_multiply(numerator, d)));
+    c = shapes_add(term, shapes_multiply(numerator, shapes_inverse(c)));
+    Shapes delta = shapes_multiply(c, d);
+    h = shapes_multiply(h, delta);
     double small = DBL_EPSILON * fabs(value_of(h.value));
     if (fabs(value_of(delta.value) - 1) <= DBL_EPSILON &&
-        fabs(value_of(delta.da * h.value)) <= DBL_EPSILON * (fabs(value_of(h.da)) + small) &&
-        fabs(value_of(delta.db * h.value)) <= DBL_EPSILON * (fabs(value_of(h.db)) + small))
+        fabs(value_of(delta.da * h.value)) <= DBL_EPSILON * fabs(value_of(h.da)) + small * DBL_EPSILON &&
+        fabs(value_of(delta.db * h.value)) <= DBL_EPSILON * fabs(value_of(h.db)) + small * DBL_EPSILON)
       break;
   }
-  number factor = exp(a * log(x) + b * (x < 0.5 ? log1p(-x) : log(y)) - log_beta(a, b)) / a;
-  /* digamma(a + b) - digamma(a + 1) */
-  number slope = value_of(a) < 1 ? digamma_step(a + 1, b) - 1 / (a + b) : digamma_step(a, b) - 1 / a;
-  Shapes scale = {factor, factor * (log(x) + slope), factor * (log(y) + digamma_step(b, a))};
-  return shapes_multiply(scale, h);
+  return h;
 }
 
-static Shapes beta_shapes(number a, number b, double x) {
+/* The slopes of log(I_x(a, b)) by that fraction. */
+static Shapes log_beta_fraction(number a, number b, double x, double y) {
+  Shapes h = beta_quotient(a, b, x, y);
+  /* digamma(a + b) - digamma(a + 1) */
+  number slope = value_of(a) < 1 ? digamma_step(a + 1, b) - 1 / (a + b) : digamma_step(a, b) - 1 / a;
+  double log_x = x < 0.5 ? log(x) : log1p(-y), log_y = x < 0.5 ? log1p(-x) : log(y);
+  return (Shapes){0, log_x + slope - h.da / h.value, log_y + digamma_step(b, a) - h.db / h.value};
+}
+
+static Shapes log_inc_beta(number a, number b, double x, double y) {
   double p = value_of(a), q = value_of(b);
-  if (isnan(p) || isnan(q) || isnan(x) || p <= 0 || q <= 0 || x < 0 || x > 1) return (Shapes){NAN, NAN, NAN};
-  if (x == 0 || x == 1) return (Shapes){x, 0, 0};
-  if (x <= (p + 1) / (p + q + 2)) return beta_fraction(a, b, x, 1 - x);
-  Shapes upper = beta_fraction(b, a, 1 - x, x);
-  return (Shapes){1 - upper.value, -upper.db, -upper.da};
+  if (isnan(p) || isnan(q) || isnan(x) || isnan(y) || p <= 0 || q <= 0 || x < 0 || y < 0)
+    return (Shapes){NAN, NAN, NAN};
+  if (x == 0) return (Shapes){0, -INFINITY, 0};
+  if (y == 0) return (Shapes){0, 0, 0};
+  double log_value = ulam_log_inc_beta(p, q, x, y);
+  /* The smaller one may be proportional to a small shape: it tells the slopes of the other. */
+  int is_below = x * (q + 1) <= (p + 1) * y;
+  if (is_below ? p >= 1 || x < 1e-4 || log_value < -0.5 : q < 1 && y >= 1e-3 && log_value < -1.4)
+    return log_beta_fraction(a, b, x, y);
+  Shapes upper = log_beta_fraction(b, a, y, x);
+  number along = direction(a) * upper.db + direction(b) * upper.da;
+  number factor = -odds(-expm1(log_value), exp(log_value), along);
+  return (Shapes){0, factor * upper.db, factor * upper.da};
 }
 
 #ifndef ULAM_DUAL
 double ulam_tetragamma(double x) { return tetragamma(x); }
-double ulam_gamma_p_da(double a, double x) { return gamma_p_da(a, x); }
-double ulam_inc_beta_da(double a, double b, double x) { return beta_shapes(a, b, x).da; }
-double ulam_inc_beta_db(double a, double b, double x) { return beta_shapes(a, b, x).db; }
+double ulam_log_gamma_p_da(double a, double x) { return log_gamma_p_da(a, x); }
+double ulam_log_gamma_q_da(double a, double x) { return log_gamma_q_da(a, x); }
+double ulam_log_inc_beta_da(double a, double b, double x, double y) { return log_inc_beta(a, b, x, y).da; }
+double ulam_log_inc_beta_db(double a, double b, double x, double y) { return log_inc_beta(a, b, x, y).db; }
 #else
 static const double step = 0x1p-332;
 static double derivative(number x) { return cimag(x) / step; }
 
 double ulam_pentagamma(double x) { return derivative(tetragamma(x + step * I)); }
-double ulam_gamma_p_daa(double a, double x) { return derivative(gamma_p_da(a + step * I, x)); }
-double ulam_inc_beta_daa(double a, double b, double x) { return derivative(beta_shapes(a + step * I, b, x).da); }
-double ulam_inc_beta_dab(double a, double b, double x) { return derivative(beta_shapes(a, b + step * I, x).da); }
-double ulam_inc_beta_dbb(double a, double b, double x) { return derivative(beta_shapes(a, b + step * I, x).db); }
+double ulam_log_gamma_p_daa(double a, double x) { return derivative(log_gamma_p_da(a + step * I, x)); }
+double ulam_log_gamma_q_daa(double a, double x) { return derivative(log_gamma_q_da(a + step * I, x)); }
+double ulam_log_inc_beta_daa(double a, double b, double x, double y) {
+  return derivative(log_inc_beta(a + step * I, b, x, y).da);
+}
+double ulam_log_inc_beta_dab(double a, double b, double x, double y) {
+  return derivative(log_inc_beta(a, b + step * I, x, y).da);
+}
+double ulam_log_inc_beta_dbb(double a, double b, double x, double y) {
+  return derivative(log_inc_beta(a, b + step * I, x, y).db);
+}
 #endif

@@ -26,6 +26,16 @@ double special_stirling_rest(double x) {
   return sum / x;
 }
 
+double special_digamma_rest(double x) {
+  double r = 1 / (x * x);
+  double series =
+      r * (1.0 / 12 +
+           r * (-1.0 / 120 +
+                r * (1.0 / 252 +
+                     r * (-1.0 / 240 + r * (1.0 / 132 + r * (-691.0 / 32760 + r * (1.0 / 12 - r * 3617.0 / 8160)))))));
+  return -0.5 / x - series;
+}
+
 double special_log1pmx(double x) {
   if (fabs(x) > 0.3) return log1p(x) - x;
   /* With t = x / (2 + x): log(1 + x) = 2 atanh(t) = 2 t + 2 t^3 (1/3 + t^2/5 + ...), and 2 t - x = -t x. */
@@ -63,13 +73,7 @@ double ulam_digamma(double x) {
     numerator = numerator * x + denominator;
     denominator *= x;
   }
-  double r = 1 / (x * x);
-  double series =
-      r * (1.0 / 12 +
-           r * (-1.0 / 120 +
-                r * (1.0 / 252 +
-                     r * (-1.0 / 240 + r * (1.0 / 132 + r * (-691.0 / 32760 + r * (1.0 / 12 - r * 3617.0 / 8160)))))));
-  return log(x) - 0.5 / x - series - numerator / denominator;
+  return log(x) + special_digamma_rest(x) - numerator / denominator;
 }
 
 double ulam_trigamma(double x) {

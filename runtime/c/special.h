@@ -25,21 +25,32 @@ ULAM_API double ulam_lgamma_step(double x, double d);
 ULAM_API double ulam_normal_hazard_excess(double x);
 ULAM_API double ulam_normal_hazard(double x, double log_Phi);
 ULAM_API double ulam_log_scaled_Phi(double x);
+/* Logs of the incomplete gamma and beta functions (y = 1 - x), and their slopes by x. */
+ULAM_API double ulam_log_gamma_p(double a, double x);
+ULAM_API double ulam_log_gamma_q(double a, double x);
+ULAM_API double ulam_log_gamma_p_dx(double a, double x);
+ULAM_API double ulam_log_gamma_q_dx(double a, double x);
+ULAM_API double ulam_log_inc_beta(double a, double b, double x, double y);
+ULAM_API double ulam_log_inc_beta_dx(double a, double b, double x, double y);
 /* shape_derivatives.c */
 ULAM_API double ulam_tetragamma(double x);
-ULAM_API double ulam_gamma_p_da(double a, double x);
-ULAM_API double ulam_inc_beta_da(double a, double b, double x);
-ULAM_API double ulam_inc_beta_db(double a, double b, double x);
+ULAM_API double ulam_log_gamma_p_da(double a, double x);
+ULAM_API double ulam_log_gamma_q_da(double a, double x);
+ULAM_API double ulam_log_inc_beta_da(double a, double b, double x, double y);
+ULAM_API double ulam_log_inc_beta_db(double a, double b, double x, double y);
 ULAM_API double ulam_pentagamma(double x);
-ULAM_API double ulam_gamma_p_daa(double a, double x);
-ULAM_API double ulam_inc_beta_daa(double a, double b, double x);
-ULAM_API double ulam_inc_beta_dab(double a, double b, double x);
-ULAM_API double ulam_inc_beta_dbb(double a, double b, double x);
+ULAM_API double ulam_log_gamma_p_daa(double a, double x);
+ULAM_API double ulam_log_gamma_q_daa(double a, double x);
+ULAM_API double ulam_log_inc_beta_daa(double a, double b, double x, double y);
+ULAM_API double ulam_log_inc_beta_dab(double a, double b, double x, double y);
+ULAM_API double ulam_log_inc_beta_dbb(double a, double b, double x, double y);
 
 /* lgamma without its global variable. */
 double special_lgamma(double x);
 /* lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2, for x >= 10. */
 double special_stirling_rest(double x);
+/* digamma(x) - log(x), for x >= 10. */
+double special_digamma_rest(double x);
 /* log(1 + x) - x, accurate near 0. */
 double special_log1pmx(double x);
 /* ulam_inc_beta(a, b, x), given y = 1 - x as well: where x is close to 1, that is the more accurate of the two. */

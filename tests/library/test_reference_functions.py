@@ -71,6 +71,9 @@ OURS = {
     "uniform_lccdf": "Stan gives 0 above the upper bound",
     "normal_lccdf": "Stan gives minus infinity from 8.25 standard deviations on",
     "std_normal_lccdf": "Stan gives minus infinity from 8.25 standard deviations on",
+    "poisson_lccdf": "Stan gives minus infinity where it is below -37",
+    "neg_binomial_lccdf": "Stan gives minus infinity where it is below -37",
+    "neg_binomial_2_lccdf": "Stan gives minus infinity where it is below -37",
 }
 
 
