@@ -12,7 +12,7 @@ from ulam.dialects import ad, rt
 from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
 from ulam.emit.memory_ops import STACK_LIMIT, context_field, fail_block, site_of
-from ulam.emit.scalar_ops import is_number
+from ulam.emit.scalar_ops import known_integer
 from ulam.library.statuses import FATAL
 
 if TYPE_CHECKING:
@@ -63,8 +63,9 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     t = e.type(index)
     starts = [e.names[lower], *(e.names[v] for v in carried)]
     limit, increment = e.names[upper], e.names[step]
-    if is_number(starts[0]) and is_number(limit) and is_number(increment):
-        trips = len(range(int(starts[0]), int(limit), int(increment)))
+    first, last, each = (known_integer(name) for name in (starts[0], limit, increment))
+    if first is not None and last is not None and each is not None:
+        trips = len(range(first, last, each))
         if trips <= 1:
             _straight(e, op, starts, trips)
             return

@@ -6,15 +6,14 @@ bare instruction would trap; that the divisor is not 0 is tested before (`rt.che
 
 from __future__ import annotations
 
-import operator
 import struct
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 
+from ulam.dialects.scalar_ops import compare_integers, convert, predicate_of, simplify
 from ulam.emit.errors import EmissionError
 
 if TYPE_CHECKING:
@@ -66,10 +65,7 @@ CONVERSIONS: dict[type[Operation], str] = {
     arith.BitcastOp: "bitcast",
 }
 
-INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-FLOAT_PREDICATES = (
-    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
-)  # fmt: skip
+_OF_INTEGERS = ("sext", "zext", "trunc", "sitofp", "uitofp")
 
 INTRINSIC_SUFFIX = {"double": "f64", "float": "f32"}
 
@@ -94,60 +90,47 @@ def _constant(e: FunctionEmitter, op: Operation) -> None:
         e.names[result] = float_literal(value.value.data)
     elif isinstance(value, IntegerAttr):
         number = value.value.data
-        if isinstance(value.type, IntegerType) and value.type.width.data == 1:
-            e.names[result] = "true" if number else "false"
-        else:
-            e.names[result] = str(number)
+        e.names[result] = _integer_literal(number, e.type(result))
     else:
         raise EmissionError(f"constant of type {result.type} cannot be emitted: only scalars can", op)
 
 
-# What is computed here if both operands are literals: sizes and bounds of small containers, mostly.
-FOLDS: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "smin": min,
-    "smax": max,
-}
-COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "slt": operator.lt,
-    "sle": operator.le,
-    "sgt": operator.gt,
-    "sge": operator.ge,
-}
-RIGHT_IDENTITIES = {"add": "0", "sub": "0", "mul": "1"}
+def known_integer(name: str) -> int | None:
+    """The integer that the name of an integer value is a literal of."""
+    if name[0] in "-0123456789":
+        return int(name)
+    return _BITS.get(name)
 
 
-def is_number(name: str) -> bool:
-    """Whether the name of an integer value is a literal."""
-    return name[0] in "-0123456789"
+_BITS = {"true": 1, "false": 0}
 
 
-def wrapped(value: int, llvm_type: str) -> str:
-    """The literal of `value` in two's complement."""
-    width = int(llvm_type[1:])
-    value &= (1 << width) - 1
-    return str(value - (1 << width) if value >> (width - 1) else value)
+def _integer_literal(value: int, llvm_type: str) -> str:
+    if llvm_type == "i1":
+        return "true" if value else "false"
+    return str(value)
+
+
+def _is_simple(e: FunctionEmitter, op: Operation) -> bool:
+    """Whether the result is known, as sizes and bounds of small containers are: it is a literal or an operand then."""
+    a, b = op.operands
+    x, y = e.names[a], e.names[b]
+    known_x, known_y = known_integer(x), known_integer(y)
+    if known_x is None and known_y is None:
+        return False
+    t = e.type(a)
+    outcome = simplify(type(op), known_x, known_y, int(t[1:]))
+    if outcome is None:
+        return False
+    e.names[op.results[0]] = x if outcome == "left" else y if outcome == "right" else _integer_literal(int(outcome), t)
+    return True
 
 
 def _integer_binary(instruction: str) -> Emit:
-    fold = FOLDS.get(instruction)
-    identity = RIGHT_IDENTITIES.get(instruction)
-
     def emit(e: FunctionEmitter, op: Operation) -> None:
         a, b = e.operands(op)
-        x, y, t = e.names[a], e.names[b], e.type(a)
-        if is_number(y):
-            if fold is not None and is_number(x):
-                e.names[op.results[0]] = wrapped(fold(int(x), int(y)), t)
-                return
-            if y == identity:
-                e.names[op.results[0]] = x
-                return
-        e.line(f"{e.define(op.results[0])} = {instruction} {t} {x}, {y}")
+        if not _is_simple(e, op):
+            e.line(f"{e.define(op.results[0])} = {instruction} {e.type(a)} {e.names[a]}, {e.names[b]}")
 
     return emit
 
@@ -165,9 +148,7 @@ def _intrinsic_binary(name: str) -> Emit:
     def emit(e: FunctionEmitter, op: Operation) -> None:
         a, b = e.operands(op)
         t = e.type(a)
-        fold = FOLDS.get(name)
-        if fold is not None and is_number(e.names[a]) and is_number(e.names[b]):
-            e.names[op.results[0]] = str(fold(int(e.names[a]), int(e.names[b])))
+        if t[0] == "i" and _is_simple(e, op):
             return
         callee = f"llvm.{name}.{intrinsic_suffix(t)}"
         e.module.declare(callee, f"declare {t} @{callee}({t}, {t})")
@@ -187,6 +168,8 @@ def _signed_division(instruction: str) -> Emit:
 
     def emit(e: FunctionEmitter, op: Operation) -> None:
         a, b = e.operands(op)
+        if _is_simple(e, op):
+            return
         t, x, y = e.type(a), e.names[a], e.names[b]
         result = e.define(op.results[0])
         if y[0] != "%" and y != "-1":
@@ -205,19 +188,19 @@ def _signed_division(instruction: str) -> Emit:
     return emit
 
 
-def _compare(instruction: str, predicates: tuple[str, ...]) -> Emit:
-    def emit(e: FunctionEmitter, op: Operation) -> None:
-        a, b = e.operands(op)
-        predicate = op.properties["predicate"]
-        assert isinstance(predicate, IntegerAttr)
-        name = predicates[predicate.value.data]
-        fold = COMPARISONS.get(name)
-        if fold is not None and is_number(e.names[a]) and is_number(e.names[b]):
-            e.names[op.results[0]] = "true" if fold(int(e.names[a]), int(e.names[b])) else "false"
-            return
-        e.line(f"{e.define(op.results[0])} = {instruction} {name} {e.type(a)} {e.names[a]}, {e.names[b]}")
+def _compare_integers(e: FunctionEmitter, op: Operation) -> None:
+    a, b = e.operands(op)
+    predicate, t = predicate_of(op), e.type(a)
+    x, y = known_integer(e.names[a]), known_integer(e.names[b])
+    if x is not None and y is not None:
+        e.names[op.results[0]] = "true" if compare_integers(predicate, x, y, int(t[1:])) else "false"
+    else:
+        e.line(f"{e.define(op.results[0])} = icmp {predicate} {t} {e.names[a]}, {e.names[b]}")
 
-    return emit
+
+def _compare_reals(e: FunctionEmitter, op: Operation) -> None:
+    a, b = e.operands(op)
+    e.line(f"{e.define(op.results[0])} = fcmp {predicate_of(op)} {e.type(a)} {e.names[a]}, {e.names[b]}")
 
 
 def _select(e: FunctionEmitter, op: Operation) -> None:
@@ -233,9 +216,12 @@ def _convert(instruction: str) -> Emit:
     def emit(e: FunctionEmitter, op: Operation) -> None:
         (a,) = e.operands(op)
         (result,) = op.results
-        if instruction in ("sext", "trunc") and is_number(e.names[a]) and e.type(result) != "i1":
-            e.names[result] = wrapped(int(e.names[a]), e.type(result))
-            return
+        if instruction in _OF_INTEGERS and (known := known_integer(e.names[a])) is not None:
+            value = convert(type(op), known, a.type, result.type)
+            if value is not None:
+                is_real = isinstance(value, float)
+                e.names[result] = float_literal(value) if is_real else _integer_literal(value, e.type(result))
+                return
         e.line(f"{e.define(result)} = {instruction} {e.type(a)} {e.names[a]} to {e.type(result)}")
 
     return emit
@@ -273,8 +259,8 @@ def scalar_table() -> dict[type[Operation], Emit]:
         arith.NegfOp: _negate,
         arith.DivSIOp: _signed_division("sdiv"),
         arith.RemSIOp: _signed_division("srem"),
-        arith.CmpiOp: _compare("icmp", INTEGER_PREDICATES),
-        arith.CmpfOp: _compare("fcmp", FLOAT_PREDICATES),
+        arith.CmpiOp: _compare_integers,
+        arith.CmpfOp: _compare_reals,
         arith.SelectOp: _select,
         arith.IndexCastOp: _index_cast,
         arith.FPToSIOp: _float_to_integer("fptosi"),

@@ -5,18 +5,28 @@ Constants and reads of bound data go to the start of the function, each once, wh
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr, StringAttr, UnitAttr, f64, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, UnitAttr, f64, i1, i32, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.integers import INT_MAX, INT_MIN
+from ulam.dialects.scalar_ops import (
+    CMPF,
+    CMPI,
+    compare_integers,
+    compare_reals,
+    constant,
+    convert,
+    negate,
+    simplify,
+    width_of,
+)
 
 BUFFER_REAL = rt.BufferType(f64)
 BUFFER_INT = rt.BufferType(i32)
@@ -28,9 +38,6 @@ _NO_FASTMATH = arith.FastMathFlagsAttr("none")
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 _FAST: dict[str, Attribute] = {"fastmath": _NO_FASTMATH}
 _REASSOCIATE: dict[str, Attribute] = {"fastmath": REASSOCIATE}
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
-"""The ints of Stan."""
-
 MOST_SIZE = INT_MAX - 2**20
 """The greatest size of a global variable. So an int that is such a size may be added to, and surely does not wrap."""
 
@@ -53,27 +60,10 @@ WRAPS: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none"
 """Properties of integer ops that may overflow, as all of ours may."""
 
 _WRAPPING = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
-
-CMPI = {name: IntegerAttr(i, i64) for i, name in enumerate(
-    ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"))}  # fmt: skip
-CMPF = {name: IntegerAttr(i, i64) for i, name in enumerate(
-    ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")
-)}  # fmt: skip
-"""Predicates by name: their numbers in the `arith` dialect."""
-
-_FOLD_COMPARISON: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq, "ne": operator.ne,
-    "slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": operator.ge,
-    "oeq": operator.eq, "une": operator.ne,
-    "olt": operator.lt, "ole": operator.le, "ogt": operator.gt, "oge": operator.ge,
-}  # fmt: skip
-
-
-def _divide_by_zero(x: float, zero: float) -> float:
-    """IEEE: what x / 0 is."""
-    if x != x or x == 0.0:
-        return math.nan
-    return math.copysign(math.inf, x) * math.copysign(1.0, zero)
+_PROPERTIES: dict[type[Operation], dict[str, Attribute]] = {
+    **dict.fromkeys(_WRAPPING, WRAPS),
+    **dict.fromkeys((arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp), _FAST),
+}
 
 
 def _contains(outer: Range, inner: Range) -> bool:
@@ -188,27 +178,27 @@ class Builder:
 
     # ------------------------------------------------------------ constants
 
-    def _constant(self, value: int | float, type_: Attribute, attribute: Attribute) -> SSAValue:
+    def constant(self, value: int | float, type_: Attribute) -> SSAValue:
+        """A constant, once per function."""
         key = (type_, value if value == value and value != 0 else repr(value))
         if (found := self._constants.get(key)) is None:
-            op = arith.ConstantOp.create(result_types=(type_,), properties={"value": attribute})
+            op = constant(value, type_)
             self._prologue.append(op)
             found = self._constants[key] = op.results[0]
             self.known[found] = value
         return found
 
     def i64(self, value: int) -> SSAValue:
-        """A constant, once per function. So for `i32`, `i1` and `f64`."""
-        return self._constants.get((i64, value)) or self._constant(value, i64, IntegerAttr(value, i64))
+        return self._constants.get((i64, value)) or self.constant(value, i64)
 
     def i32(self, value: int) -> SSAValue:
-        return self._constants.get((i32, value)) or self._constant(value, i32, IntegerAttr(value, i32))
+        return self._constants.get((i32, value)) or self.constant(value, i32)
 
     def i1(self, value: bool) -> SSAValue:
-        return self._constant(int(value), i1, IntegerAttr(int(value), i1))
+        return self.constant(int(value), i1)
 
     def f64(self, value: float) -> SSAValue:
-        return self._constant(float(value), f64, FloatAttr(value, f64))
+        return self.constant(float(value), f64)
 
     def bound(self, slot: int, type_: Attribute) -> SSAValue:
         """Slot `slot` of the bound table, read once at the start of the function."""
@@ -264,96 +254,62 @@ class Builder:
 
     # ------------------------------------------------------------ arithmetic
 
-    def binary(self, op_class: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
-        """An op of two operands and a result of one type, not folded."""
-        if op_class in _WRAPPING:
-            return self.value(op_class, (a, b), a.type, WRAPS)
-        return self.value(op_class, (a, b), a.type, _FAST if a.type is f64 or a.type == f64 else None)
+    def binary(
+        self, op_class: type[Operation], a: SSAValue, b: SSAValue, properties: dict[str, Attribute] | None = None
+    ) -> SSAValue:
+        """An op of two operands and a result of one type, folded where constants tell its value."""
+        x, y = self.known.get(a), self.known.get(b)
+        if x is not None or y is not None:
+            outcome = simplify(op_class, x, y, width_of(a.type))
+            if outcome is not None:
+                return a if outcome == "left" else b if outcome == "right" else self.constant(outcome, a.type)
+        return self.value(op_class, (a, b), a.type, _PROPERTIES.get(op_class) if properties is None else properties)
 
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Integer sum (i32 or i64), folded where both are known."""
-        x, y = self.known.get(a), self.known.get(b)
-        if x is not None and y is not None:
-            return self._integer(x + y, a.type)
-        if x == 0:
-            return b
-        if y == 0:
-            return a
+        """Integer sum (i32 or i64)."""
         return self.binary(arith.AddiOp, a, b)
 
     def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Integer difference."""
-        x, y = self.known.get(a), self.known.get(b)
-        if x is not None and y is not None:
-            return self._integer(x - y, a.type)
-        return a if y == 0 else self.binary(arith.SubiOp, a, b)
+        return self.binary(arith.SubiOp, a, b)
 
     def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Integer product."""
-        x, y = self.known.get(a), self.known.get(b)
-        if x is not None and y is not None:
-            return self._integer(x * y, a.type)
-        if x == 1:
-            return b
-        if y == 1:
-            return a
         return self.binary(arith.MuliOp, a, b)
-
-    def _integer(self, value: int | float, type_: Attribute) -> SSAValue:
-        bits = 64 if type_ == i64 else 32
-        wrapped = (int(value) + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-        return self.i64(wrapped) if bits == 64 else self.i32(wrapped)
 
     def addf(self, a: SSAValue, b: SSAValue, reassociate: bool = False) -> SSAValue:
         """Sum of reals; `reassociate`: terms of the sum may be added in another order."""
-        x, y = self.known.get(a), self.known.get(b)
-        if x is not None and y is not None:
-            return self.f64(x + y)
-        return self.value(arith.AddfOp, (a, b), f64, _REASSOCIATE if reassociate else _FAST)
+        return self.binary(arith.AddfOp, a, b, _REASSOCIATE if reassociate else _FAST)
 
     def subf(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.value(arith.SubfOp, (a, b), f64, _FAST)
+        return self.binary(arith.SubfOp, a, b)
 
     def mulf(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Product of reals, folded only where that keeps the bits. So for `subf`, `divf` and `negf`."""
-        x, y = self.known.get(a), self.known.get(b)
-        if x == 1.0:
-            return b
-        if y == 1.0:
-            return a
-        if x == -1.0:
-            return self.negf(b)
-        if y == -1.0:
+        """Product of reals; by -1.0 the negated factor."""
+        if self.known.get(b) == -1.0:
             return self.negf(a)
-        if x is not None and y is not None:
-            return self.f64(x * y)
-        return self.value(arith.MulfOp, (a, b), f64, _FAST)
+        return self.negf(b) if self.known.get(a) == -1.0 else self.binary(arith.MulfOp, a, b)
 
     def divf(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        x, y = self.known.get(a), self.known.get(b)
-        if y == 1.0:
-            return a
-        if x is not None and y is not None:
-            return self.f64(x / y if y else _divide_by_zero(x, y))
-        return self.value(arith.DivfOp, (a, b), f64, _FAST)
+        return self.binary(arith.DivfOp, a, b)
 
     def negf(self, a: SSAValue) -> SSAValue:
-        if (x := self.known.get(a)) is not None:
-            return self.f64(-x)
+        if (x := self.known.get(a)) is not None and (value := negate(x)) is not None:
+            return self.f64(value)
         return self.value(arith.NegfOp, (a,), f64, _FAST)
 
     def cmpi(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """Comparison of integers, by the name of the predicate (`CMPI`)."""
         x, y = self.known.get(a), self.known.get(b)
-        if x is not None and y is not None and (fold := _FOLD_COMPARISON.get(predicate)) is not None:
-            return self.i1(fold(x, y))
+        if x is not None and y is not None:
+            return self.i1(compare_integers(predicate, int(x), int(y), width_of(a.type)))
         return self.value(arith.CmpiOp, (a, b), i1, {"predicate": CMPI[predicate]})
 
     def cmpf(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """Comparison of reals, by the name of the predicate (`CMPF`)."""
         x, y = self.known.get(a), self.known.get(b)
-        if x is not None and y is not None and (fold := _FOLD_COMPARISON.get(predicate)) is not None:
-            return self.i1(fold(x, y))
+        if x is not None and y is not None:
+            return self.i1(compare_reals(predicate, x, y))
         return self.value(arith.CmpfOp, (a, b), i1, {"predicate": CMPF[predicate], **_FAST})
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -366,15 +322,15 @@ class Builder:
 
     def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Logical and."""
-        return self.value(arith.AndIOp, (a, b), a.type)
+        return self.binary(arith.AndIOp, a, b)
 
     def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Logical or."""
-        return self.value(arith.OrIOp, (a, b), a.type)
+        return self.binary(arith.OrIOp, a, b)
 
     def invert(self, a: SSAValue) -> SSAValue:
         """Logical not of an i1."""
-        return self.value(arith.XOrIOp, (a, self.i1(True)), i1)
+        return self.binary(arith.XOrIOp, a, self.i1(True))
 
     def to_real(self, a: SSAValue) -> SSAValue:
         """i32 or i64 → f64."""
@@ -387,9 +343,13 @@ class Builder:
 
     def truncate(self, a: SSAValue) -> SSAValue:
         """i64 → i32."""
-        if (x := self.known.get(a)) is not None:
-            return self._integer(int(x), i32)
-        return self.value(arith.TruncIOp, (a,), i32)
+        return self.converted(arith.TruncIOp, a, i32)
+
+    def converted(self, op_class: type[Operation], a: SSAValue, type_: Attribute) -> SSAValue:
+        """A conversion to another type of numbers."""
+        if (x := self.known.get(a)) is not None and (value := convert(op_class, x, a.type, type_)) is not None:
+            return self.constant(value, type_)
+        return self.value(op_class, (a,), type_)
 
     def index(self, a: SSAValue) -> SSAValue:
         """i32 → i64: through sums, differences and products that surely do not wrap, so that loop indices stay plain
@@ -430,8 +390,7 @@ class Builder:
         elif isinstance(op, _WRAPPING):
             left, right = self._wide(op.operands[0]), self._wide(op.operands[1])
             if _contains(_WIDE, _RANGES[type(op)](self.range_of(left), self.range_of(right))):
-                fold = {arith.AddiOp: self.add, arith.SubiOp: self.sub, arith.MuliOp: self.mul}[type(op)]
-                result = fold(left, right)
+                result = self.binary(type(op), left, right)
             else:
                 result = self.value(arith.ExtSIOp, (a,), i64)
         else:
@@ -450,7 +409,7 @@ class Builder:
 
     def boolean(self, a: SSAValue) -> SSAValue:
         """i1 → Stan's int, 0 or 1."""
-        return self.value(arith.ExtUIOp, (a,), i32)
+        return self.converted(arith.ExtUIOp, a, i32)
 
     # ------------------------------------------------------------ memory
 

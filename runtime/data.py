@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.frontend.encoding import problem_of, read_text
 from ulam.frontend.spelling import nearest
 from ulam.runtime.errors import ArgumentError, DataError, UnusedNameWarning
@@ -30,7 +31,6 @@ from ulam.runtime.names import Dims, GlobalVariable
 Array = npt.NDArray[Any]
 DataSource = str | os.PathLike[str] | NamedText | Mapping[str, Any] | None
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 SPECIAL_NUMBERS = {
     **dict.fromkeys(("Inf", "Infinity"), math.inf),
     **dict.fromkeys(("-Inf", "-Infinity"), -math.inf),

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ulam.dialects.integers import wrapped
 from ulam.library.statuses import REJECTION
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Site:
             text = self.message
             for position, value in enumerate(values):
                 text = text.replace(f"{{{position}}}", value_text(value))
-                text = text.replace(f"{{{position}:int}}", value_text((value + 2**31) % 2**32 - 2**31))
+                text = text.replace(f"{{{position}:int}}", value_text(wrapped(int(value))))
         kind = Rejection if status == REJECTION else FatalError
         return kind(text, self.function, self.file, self.line, self.column, values)
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ulam.dialects.integers import wrapped
 from ulam.tracing.frame_steps import FrameSteps
 from ulam.tracing.instrument.graph import SKIPPED, Edge, Item, Operand, ValueType
 from ulam.tracing.layout import Spot, spot_of
 from ulam.tracing.loop_fills import Fill, fill_before
 from ulam.tracing.overlay import SEGMENT, Key, Taken, key_of, parameter_key
 from ulam.tracing.values import (
-    INT_UNASSIGNED,
     MISSING,
     Digest,
     converted,
@@ -242,7 +242,7 @@ class Frame(FrameSteps):
                 fills[number].apply(value)
                 continue
             if item.derived == "increment":
-                value = (int(value) + 1 - INT_UNASSIGNED) % 2**32 + INT_UNASSIGNED
+                value = wrapped(int(value) + 1)
                 continue
             operands = [value, *(self.operand(o, where) for o in item.operands[1:])]
             value = MISSING if any(o is MISSING for o in operands) else self._replaced(operands, item)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.scalar_ops import same_value
 from ulam.passes.analysis.data_flow import Solution, solve
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables
-from ulam.passes.analysis.literals import Literal, evaluate, same_literal
+from ulam.passes.analysis.literals import Literal, evaluate
 from ulam.passes.analysis.live_variables import live_variables
 from ulam.passes.variable_form import literal_of
 
@@ -42,7 +43,7 @@ class KnownConstants:
     def join(self, one: Constants, other: Constants) -> Constants:
         if one is other:
             return one
-        return {n: v for n, v in one.items() if n in other and same_literal(v, other[n])}
+        return {n: v for n, v in one.items() if n in other and same_value(v, other[n])}
 
     def transfer(self, node: FlowNode, state: Constants) -> Constants:
         result: Constants | None = None

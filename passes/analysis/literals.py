@@ -7,39 +7,29 @@ and what is not finite (it has no literal).
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from xdsl.dialects import arith
 from xdsl.ir import Operation
 
-from ulam.dialects import stan
+from ulam.dialects import scalar_ops, stan
+from ulam.dialects.integers import wrapped
+from ulam.dialects.scalar_ops import COMPARISONS, compare_integers, compare_reals, same_value
 
 Literal = int | float
 
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+_ARITHMETIC: dict[str, tuple[type[Operation], type[Operation]]] = {
+    "+": (arith.AddiOp, arith.AddfOp), "-": (arith.SubiOp, arith.SubfOp), "*": (arith.MuliOp, arith.MulfOp),
+    ".*": (arith.MuliOp, arith.MulfOp), "/": (arith.DivSIOp, arith.DivfOp),
 }  # fmt: skip
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, ".*": operator.mul,
-}  # fmt: skip
+"""Operators → what they are of ints, and of reals."""
+_INT_ARITHMETIC: dict[str, type[Operation]] = {"%/%": arith.DivSIOp, "%": arith.RemSIOp}
 _EXACT: dict[str, tuple[float, float]] = {
     "exp": (0.0, 1.0), "exp2": (0.0, 1.0), "expm1": (0.0, 0.0), "log": (1.0, 0.0), "log2": (1.0, 0.0),
     "log10": (1.0, 0.0), "log1p": (0.0, 0.0), "sin": (0.0, 0.0), "cos": (0.0, 1.0), "tan": (0.0, 0.0),
     "sinh": (0.0, 0.0), "cosh": (0.0, 1.0), "tanh": (0.0, 0.0), "inv_logit": (0.0, 0.5), "Phi": (0.0, 0.5),
 }  # fmt: skip
 """Functions at an argument where their value is exact."""
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
-
-
-def wrapped(value: int) -> int:
-    """The int of 32 bits that `value` wraps to."""
-    return (value - INT_MIN) % 2**32 + INT_MIN
-
-
-def same_literal(one: Literal, other: Literal) -> bool:
-    """Whether two literals are the same value of the same type; 0.0 and -0.0 are not."""
-    return type(one) is type(other) and one == other and math.copysign(1, one) == math.copysign(1, other)
 
 
 def evaluate(op: Operation, operands: Sequence[Literal]) -> Literal | None:
@@ -61,7 +51,7 @@ def evaluate_function(name: str, operands: Sequence[Literal]) -> Literal | None:
     value = float(operands[0])
     if name == "sqrt" and value > 0 and (root := math.sqrt(value)) == int(root) and root * root == value:
         return root  # others are not shorter to read, or to compute
-    if (exact := _EXACT.get(name)) is not None and same_literal(exact[0], value):
+    if (exact := _EXACT.get(name)) is not None and same_value(exact[0], value):
         return exact[1]
     return None
 
@@ -77,14 +67,13 @@ def _power(base: Literal, exponent: Literal) -> float | None:
 def evaluate_operator(symbol: str, operands: Sequence[Literal]) -> Literal | None:
     """The value of an operator, as it is written, of literals; None if it is no operator, or not to be evaluated."""
     if len(operands) == 1:
-        result = _unary(symbol, operands[0])
-    elif len(operands) == 2:
-        result = _binary(symbol, *operands)
-    else:
+        return _unary(symbol, operands[0])
+    if len(operands) != 2:
         return None
-    if isinstance(result, float) and not math.isfinite(result):
-        return None
-    return result
+    left, right = operands
+    if isinstance(left, int) and isinstance(right, int):
+        return _of_ints(symbol, left, right)
+    return _of_reals(symbol, float(left), float(right))
 
 
 def _unary(symbol: str, value: Literal) -> Literal | None:
@@ -97,22 +86,17 @@ def _unary(symbol: str, value: Literal) -> Literal | None:
     return None
 
 
-def _binary(symbol: str, left: Literal, right: Literal) -> Literal | None:
-    if (compare := _COMPARISONS.get(symbol)) is not None:
-        return int(compare(left, right))
-    if (compute := _ARITHMETIC.get(symbol)) is not None:
-        value = compute(left, right)
-        return wrapped(value) if isinstance(value, int) else value
-    if isinstance(left, int) and isinstance(right, int):
-        return _divided(symbol, left, right)
-    if symbol in ("/", "./") and right != 0:
-        return left / right
-    return None
+def _of_ints(symbol: str, left: int, right: int) -> int | None:
+    if (predicates := COMPARISONS.get(symbol)) is not None:
+        return int(compare_integers(predicates[0], left, right, 32))
+    op_class = _ARITHMETIC[symbol][0] if symbol in _ARITHMETIC else _INT_ARITHMETIC.get(symbol)
+    value = None if op_class is None else scalar_ops.evaluate(op_class, left, right, 32)
+    return None if value is None else int(value)
 
 
-def _divided(symbol: str, left: int, right: int) -> int | None:
-    """Division rounds towards 0, and the remainder has the sign of the dividend."""
-    if symbol not in ("/", "%/%", "%") or right == 0 or (left == INT_MIN and right == -1):
-        return None
-    quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-    return left - quotient * right if symbol == "%" else quotient
+def _of_reals(symbol: str, left: float, right: float) -> Literal | None:
+    if (predicates := COMPARISONS.get(symbol)) is not None:
+        return int(compare_reals(predicates[1], left, right))
+    op_classes = _ARITHMETIC.get("/" if symbol == "./" else symbol)
+    value = None if op_classes is None else scalar_ops.evaluate(op_classes[1], left, right)
+    return value if value is not None and math.isfinite(value) else None

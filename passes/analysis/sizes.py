@@ -16,13 +16,14 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.stan.effects import takes_any_size
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.linear_forms import ONE, LinearForm, atom_of
 from ulam.passes.analysis.nesting import enclosing
 from ulam.passes.analysis.value_sizes import value_sizes
-from ulam.passes.builder import INT_MAX, INT_MIN, MOST_SIZE
+from ulam.passes.builder import MOST_SIZE
 from ulam.passes.variable_form import LOOPS, Variable, is_global, literal_of
 
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in "+-*")

@@ -16,11 +16,12 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, f64, i1
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, f64, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import known_constant
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.tangent_rules import TANGENT
 from ulam.passes.autodiff.variation import Variation, has_tangent_type
@@ -181,8 +182,8 @@ class ForwardMode:
 
     def _op(self, op: Operation) -> None:
         if isinstance(op, arith.ConstantOp):
-            if isinstance(op.value, FloatAttr | IntegerAttr):
-                self.builder.known[op.result] = op.value.value.data
+            if (known := known_constant(op.result)) is not None:
+                self.builder.known[op.result] = known
         elif isinstance(op, scf.ForOp):
             self._for(op)
         elif isinstance(op, scf.IfOp):

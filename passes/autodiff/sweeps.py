@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.places import in_reverse
+from ulam.dialects.scalar_ops import known_constant
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import terminator
@@ -74,8 +75,8 @@ class ReverseMode:
 
     def _note_constants(self) -> None:
         for op in self.entry.ops:
-            if isinstance(op, arith.ConstantOp):
-                self.builder.known[op.result] = op.value.value.data  # type: ignore[union-attr]
+            if isinstance(op, arith.ConstantOp) and (known := known_constant(op.result)) is not None:
+                self.builder.known[op.result] = known
 
     # ------------------------------------------------------------ for the rules
 

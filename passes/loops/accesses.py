@@ -12,7 +12,7 @@ from xdsl.dialects import arith, func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.passes.loops.constants import constant_integer
+from ulam.dialects.scalar_ops import constant_integer
 from ulam.passes.loops.effects import DIVISIONS, PURE, Root, may_overlap, root
 
 

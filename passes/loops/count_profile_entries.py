@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.builder import WRAPS
@@ -120,7 +121,7 @@ class _Writer:
         self.before = before
 
     def constant(self, value: int) -> SSAValue:
-        op = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(value, i64)})
+        op = constant(value, i64)
         self.block.insert_op_before(op, self.before)
         return op.result
 

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import COMMUTATIVE, SYMMETRIC_PREDICATES, predicate_of
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
     DIVISIONS,
@@ -36,15 +37,8 @@ from ulam.passes.rewriting import discard, replace_uses
 
 Key = tuple[object, ...]
 
-_COMMUTATIVE = frozenset((
-    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.AddfOp, arith.MulfOp, arith.MinSIOp,
-    arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp,
-))  # fmt: skip
-_SYMMETRIC_PREDICATES = {
-    arith.CmpiOp: frozenset((0, 1)),  # eq, ne
-    arith.CmpfOp: frozenset((1, 6, 7, 8, 13, 14)),  # oeq, one, ord, ueq, une, uno
-}
-_TYPED_BY_OPERANDS = _COMMUTATIVE | {
+_COMPARISONS = (arith.CmpiOp, arith.CmpfOp)
+_TYPED_BY_OPERANDS = COMMUTATIVE | {
     arith.SubiOp, arith.SubfOp, arith.DivfOp, arith.NegfOp, arith.CmpiOp, arith.CmpfOp, arith.SelectOp, rt.ViewOp,
 }  # fmt: skip
 _WRITE = int(Effect.WRITE)
@@ -220,7 +214,7 @@ class _Eliminator:
         cls = type(op)
         key: list[object] = [id(operand) for operand in op.operands]
         properties = op.properties
-        if cls in _COMMUTATIVE or (cls in _SYMMETRIC_PREDICATES and self._is_symmetric(cls, properties)):
+        if cls in COMMUTATIVE or (cls in _COMPARISONS and predicate_of(op) in SYMMETRIC_PREDICATES):
             key.sort()  # type: ignore[call-overload]
         key.append(cls)
         if properties:
@@ -231,12 +225,6 @@ class _Eliminator:
             for result in op.results:
                 key.append(self._number(result.type))
         return tuple(key)
-
-    @staticmethod
-    def _is_symmetric(op_class: type[Operation], properties: dict[str, Attribute]) -> bool:
-        predicate = properties["predicate"]
-        assert isinstance(predicate, IntegerAttr)
-        return predicate.value.data in _SYMMETRIC_PREDICATES[op_class]
 
     def _constant_key(self, op: Operation) -> Key:
         value = op.properties["value"]

@@ -17,6 +17,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.dialects.scalar_ops import CMPI, constant
 from ulam.dialects.walk import ops_within
 from ulam.library.statuses import LOCATE
 from ulam.passes.loops.checks import HARMLESS, is_deferrable
@@ -66,7 +67,7 @@ def _defer(loop: scf.ForOp, checks: list[rt.CheckOp]) -> None:
     flag = body.insert_arg(i64, len(body.args))
     current: SSAValue = flag
     for check in checks:
-        true = arith.ConstantOp.create(result_types=(i1,), properties={"value": IntegerAttr(1, i1)})
+        true = constant(1, i1)
         bad = arith.XOrIOp.create(operands=(check.ok, true.result), result_types=(i1,))
         wide = arith.ExtUIOp.create(operands=(bad.result,), result_types=(i64,))
         both = arith.OrIOp.create(operands=(current, wide.result), result_types=(i64,))
@@ -77,12 +78,12 @@ def _defer(loop: scf.ForOp, checks: list[rt.CheckOp]) -> None:
     end = body.last_op
     assert end is not None and loop.parent is not None
     end.operands = [*end.operands, current]
-    zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(0, i64)})
+    zero = constant(0, i64)
     loop.parent.insert_op_before(zero, loop)
     new = rebuild(loop, [*loop.operands, zero.result], [*(r.type for r in loop.results), i64])
     assert new.parent is not None
     none = arith.CmpiOp.create(
-        operands=(new.results[-1], zero.result), result_types=(i1,), properties={"predicate": IntegerAttr(0, i64)}
+        operands=(new.results[-1], zero.result), result_types=(i1,), properties={"predicate": CMPI["eq"]}
     )
     check = rt.CheckOp.create(
         operands=(none.result,), properties={"site": IntegerAttr(-1, i64), "status": IntegerAttr(LOCATE, i64)}

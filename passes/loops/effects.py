@@ -13,8 +13,8 @@ from xdsl.dialects import arith, func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant_integer
 from ulam.library.kernels import KERNELS
-from ulam.passes.loops.constants import constant_integer
 
 
 class Effect(IntFlag):

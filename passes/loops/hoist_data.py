@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.constants import constant_integer
 from ulam.passes.loops.effects import viewed, written_buffers
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 
@@ -251,7 +251,7 @@ class _Mover:
         return persistent.results[0]
 
     def _zero(self, buffer: SSAValue, owner: rt.AllocOp) -> None:
-        zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": FloatAttr(0.0, f64)})
+        zero = constant(0.0, f64)
         fill = rt.FillOp.create(operands=(buffer, zero.results[0], owner.count), properties={"initial": UnitAttr()})
         assert owner.parent is not None
         owner.parent.insert_ops_before([zero, fill], owner)

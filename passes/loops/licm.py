@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i1, i64
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
-from ulam.passes.loops.constants import constant_integer
 from ulam.passes.loops.effects import (
     Effect,
     Root,
@@ -174,7 +174,7 @@ class _Guard:
         """Whether the loop has an iteration, as a value in front of `before`."""
         if self._runs is None:
             compare = arith.CmpiOp.create(
-                operands=(self.loop.lb, self.loop.ub), result_types=(i1,), properties={"predicate": IntegerAttr(2, i64)}
+                operands=(self.loop.lb, self.loop.ub), result_types=(i1,), properties={"predicate": CMPI["slt"]}
             )
             _before(before, compare)
             self._runs = compare.result
@@ -184,20 +184,20 @@ class _Guard:
         """The check's condition, or that there is no iteration."""
         if self.known:
             return check.ok
-        return self._if_runs(check, check.ok, IntegerAttr(1, i1))
+        return self._if_runs(check, check.ok, 1)
 
     def or_first(self, load: rt.LoadOp) -> SSAValue:
         """The load's index, or 0 if there is no iteration."""
         index = constant_integer(load.index)
         if index is not None and 0 <= index < _SLACK:
             return load.index
-        return self._if_runs(load, load.index, IntegerAttr(0, i64))
+        return self._if_runs(load, load.index, 0)
 
-    def _if_runs(self, before: Operation, value: SSAValue, otherwise: IntegerAttr) -> SSAValue:
-        constant = arith.ConstantOp.create(result_types=(value.type,), properties={"value": otherwise})
+    def _if_runs(self, before: Operation, value: SSAValue, otherwise: int) -> SSAValue:
+        other = constant(otherwise, value.type)
         runs = self.runs(before)
-        either = arith.SelectOp.create(operands=(runs, value, constant.result), result_types=(value.type,))
-        _before(before, constant)
+        either = arith.SelectOp.create(operands=(runs, value, other.result), result_types=(value.type,))
+        _before(before, other)
         _before(before, either)
         return either.results[0]
 

@@ -24,11 +24,11 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant_integer
 from ulam.library.kernels import KERNELS
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses, meet_in_order
 from ulam.passes.loops.checks import HARMLESS
-from ulam.passes.loops.constants import constant_integer
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
     EFFECT_BITS,

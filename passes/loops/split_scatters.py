@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, f64, i64
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.effects import is_speculatable, may_overlap, root
@@ -100,12 +101,12 @@ def _slice(index: SSAValue, loop: scf.ForOp) -> list[Operation] | None:
 
 def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
     assert loop.parent is not None
-    size = _constant(_BLOCK)
+    size = constant(_BLOCK, i64)
     type_, stack = rt.BufferType(f64), UnitAttr()
     parts = [
         rt.AllocOp.create(operands=(size.result,), result_types=(type_,), properties={"stack": stack}) for _ in scatters
     ]
-    zero, one, shift, most = _constant(0), _constant(1), _constant(_SHIFT), _constant(_BLOCK - 1)
+    zero, one, shift, most = (constant(value, i64) for value in (0, 1, _SHIFT, _BLOCK - 1))
     span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=WRAPS)
     raised = arith.AddiOp.create(operands=(span.result, most.result), result_types=(i64,), properties=WRAPS)
     blocks = arith.ShRSIOp.create(operands=(raised.result, shift.result), result_types=(i64,))
@@ -151,10 +152,6 @@ def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
         old.replace_all_uses_with(new)
     loop.detach()
     loop.erase()
-
-
-def _constant(value: int) -> arith.ConstantOp:
-    return arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(value, i64)})
 
 
 def _additions(

@@ -22,8 +22,8 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
-from ulam.passes.loops.constants import constant_integer
 
 MAXIMUM_ELEMENTS = 64
 """Of one buffer."""

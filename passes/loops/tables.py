@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1, i64
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.passes.builder import CMPF, WRAPS
+from ulam.dialects.scalar_ops import CMPF, constant
+from ulam.passes.builder import WRAPS
 
 Loops = tuple[scf.ForOp, ...]
 """Of a nest, outermost first. No bound depends on the iteration of an outer one."""
@@ -35,7 +36,7 @@ class Table:
     def __init__(self, loops: Loops, *, moves: bool = False) -> None:
         self.loops = loops
         self.moves = moves
-        zero = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(0, i64)})
+        zero = constant(0, i64)
         self.ops: list[Operation] = [zero]
         self._trips: list[SSAValue] = []
         self.count: SSAValue | None = None
@@ -95,8 +96,8 @@ def _bounded(count: SSAValue, factors: Sequence[SSAValue], ops: list[Operation])
         ops.append(real)
         product = real.result if product is None else _real_product(product, real.result, ops)
     assert product is not None
-    most = arith.ConstantOp.create(result_types=(f64,), properties={"value": FloatAttr(float(_MOST), f64)})
-    too_many = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(2 * _MOST, i64)})
+    most = constant(float(_MOST), f64)
+    too_many = constant(2 * _MOST, i64)
     fits = arith.CmpfOp.create(
         operands=(product, most.result), result_types=(i1,), properties={"predicate": CMPF["ole"], **_FAST}
     )

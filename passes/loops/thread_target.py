@@ -14,18 +14,18 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, f64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad
+from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import functions
 
-_ZERO = FloatAttr(0.0, f64)
 _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
 _REASSOCIATE = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 
@@ -89,7 +89,7 @@ def thread_target(function: func.FuncOp, reassociate: bool) -> None:
     end = block.last_op
     if not isinstance(end, func.ReturnOp):
         raise ValueError(f"thread-target: {function.sym_name.data} does not end in func.return")
-    zero = arith.ConstantOp.create(result_types=(f64,), properties={"value": _ZERO}, location=function.location)
+    zero = constant(0.0, f64, function.location)
     assert block.first_op is not None
     block.insert_op_before(zero, block.first_op)
     threader = _Threader(adding, _REASSOCIATE if reassociate else _STRICT)

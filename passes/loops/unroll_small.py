@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 
+from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.dialects.walk import ops_within
-from ulam.passes.loops.constants import constant_integer
 from ulam.passes.loops.effects import functions
 from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, replace_uses
@@ -88,7 +88,7 @@ def _unroll(op: scf.ForOp, values: range) -> None:
     assert block is not None and end is not None
     carried: list[SSAValue] = list(op.iter_args)
     for value in values:
-        index = arith.ConstantOp.create(result_types=(i64,), properties={"value": IntegerAttr(value, i64)})
+        index = constant(value, i64)
         block.insert_op_before(index, op)
         mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, (index.result, *carried), strict=True))
         for inner in body.ops:

@@ -6,41 +6,28 @@ end of the body can be reached: behind a copy that always returns, no other stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.analysis.literals import INT_MAX, INT_MIN
+from ulam.passes.analysis.literals import evaluate
 from ulam.passes.rewriting import copies
 from ulam.passes.variable_form import constant, literal_of, mark_local
 
-_ARITHMETIC: dict[type[Operation], Callable[[int, int], int]] = {
-    stan.BINARY_OPERATORS["+"]: int.__add__,
-    stan.BINARY_OPERATORS["-"]: int.__sub__,
-    stan.BINARY_OPERATORS["*"]: int.__mul__,
-}
-
 
 def int_literal(value: SSAValue) -> int | None:
-    """The int that a literal, or arithmetic of literals, stands for; None where it would leave the range of an int."""
+    """The int that a literal, or an operator on such, stands for."""
     op = value.owner
+    if value.type != stan.INT or not isinstance(op, Operation) or op.regions:
+        return None
     if isinstance(op, stan.ConstantOp):
         number = literal_of(value)
-        return number if isinstance(number, int) else None
-    if value.type != stan.INT:
-        return None
-    if isinstance(op, stan.UNARY_OPERATORS["-"]):
-        inner = int_literal(op.operands[0])
-        return None if inner is None else _in_range(-inner)
-    if not isinstance(op, Operation) or (arithmetic := _ARITHMETIC.get(type(op))) is None:
-        return None
-    left, right = (int_literal(operand) for operand in op.operands)
-    return None if left is None or right is None else _in_range(arithmetic(left, right))
-
-
-def _in_range(number: int) -> int | None:
-    return number if INT_MIN <= number <= INT_MAX else None
+    else:
+        operands = [number for operand in op.operands if (number := int_literal(operand)) is not None]
+        is_operator = operands and len(operands) == len(op.operands) and not isinstance(op, stan.CallOp)
+        number = evaluate(op, operands) if is_operator else None
+    return number if isinstance(number, int) else None
 
 
 def never_ends(block: Block) -> bool:

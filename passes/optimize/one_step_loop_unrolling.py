@@ -37,9 +37,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.integers import INT_MAX
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.literals import INT_MAX
 from ulam.passes.analysis.scopes import call_effects, own_bodies
 from ulam.passes.optimize.loop_copies import (
     int_literal,

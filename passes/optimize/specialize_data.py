@@ -36,8 +36,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.literals import INT_MAX, INT_MIN
 from ulam.passes.known_data import KnownData, data_to_specialize_on
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import replace_uses

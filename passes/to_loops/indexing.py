@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.integers import INT_MAX
 from ulam.library import size_messages
 from ulam.library.statuses import FATAL
-from ulam.passes.builder import INT_MAX
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.lowering import Lowering, Storage, handles, names
 from ulam.passes.to_loops.shapes import check_assigned_size

@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.builder import INT_MAX, INT_MIN, MOST_SIZE, Range
+from ulam.dialects.integers import INT_MAX, INT_MIN
+from ulam.passes.builder import MOST_SIZE, Range
 
 if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import Global, Program

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.library.catalog import KEPT_WITH
 from ulam.library.statuses import FATAL, REJECTION
 from ulam.passes.builder import BUFFER_INT
@@ -48,7 +49,6 @@ from ulam.passes.to_loops.values import (
 Intrinsic = Callable[[Lowering, stan.CallOp, list[Value]], "Value | None"]
 INTRINSICS: dict[str, Intrinsic] = {}
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
 
 def intrinsic(*names: str) -> Callable[[Intrinsic], Intrinsic]:
@@ -159,7 +159,7 @@ def extremum(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     if is_int:
         ok = builder.cmpi("sgt", total(builder, value.dims), builder.i64(0))
         low.check(ok, FATAL, f"{op.callee.data}: the container must not be empty")
-        start = builder.i32(2**31 - 1 if smaller else -(2**31))
+        start = builder.i32(INT_MAX if smaller else INT_MIN)
     else:
         start = builder.f64(float("inf") if smaller else float("-inf"))
     return for_each_element(builder, value, lambda _, x, carried: (better(x, carried[0]),), [start])[0]

@@ -28,12 +28,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.walk import ops_within
 from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.size_messages import EQUAL_SIZES
 from ulam.library.statuses import FATAL
 from ulam.passes.analysis.nesting import ancestor_in, block_of
-from ulam.passes.builder import BUFFER_REAL, INT_MAX, Builder
+from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.loops.effects import viewed
 from ulam.passes.to_loops.size_text import name_of_size
@@ -473,7 +474,7 @@ class Lowering:
     def unassigned(self, type_: Attribute) -> SSAValue:
         """What a variable of this type holds before it is assigned."""
         if buffer_type(type_).element == i32:
-            return self.builder.i32(-(2**31))
+            return self.builder.i32(INT_MIN)
         return self.builder.f64(float("nan"))
 
     def read_storage(self, storage: Storage) -> Value:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f64, i
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.dialects.scalar_ops import COMPARISONS
 from ulam.library.size_messages import FACTOR_SIZES, LITERAL
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
@@ -212,21 +213,11 @@ def left_divide(low: Lowering, op: Operation) -> None:
     low.define(op.results[0], mdivide_left(low, a, b, op.results[0].type))
 
 
-_COMPARISONS = {
-    "==": ("eq", "oeq"),
-    "!=": ("ne", "une"),
-    "<": ("slt", "olt"),
-    "<=": ("sle", "ole"),
-    ">": ("sgt", "ogt"),
-    ">=": ("sge", "oge"),
-}
-
-
-@handles(*(BINARY[symbol] for symbol in _COMPARISONS))
+@handles(*(BINARY[symbol] for symbol in COMPARISONS))
 def compare(low: Lowering, op: Operation) -> None:
     builder = low.builder
     a, b = low.scalar(op.operands[0]), low.scalar(op.operands[1])
-    on_ints, on_reals = _COMPARISONS[op.SYMBOL]  # type: ignore[attr-defined]
+    on_ints, on_reals = COMPARISONS[op.SYMBOL]  # type: ignore[attr-defined]
     if a.type == i32 and b.type == i32:
         condition = builder.cmpi(on_ints, a, b)
     else:

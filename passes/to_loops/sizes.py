@@ -15,8 +15,9 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.integers import INT_MAX
 from ulam.library.statuses import FATAL
-from ulam.passes.builder import INT_MAX, MOST_SIZE
+from ulam.passes.builder import MOST_SIZE
 from ulam.passes.to_loops.lowering import Lowering
 from ulam.passes.to_loops.shapes import size_count
 from ulam.passes.to_loops.size_text import name_of_size

@@ -24,9 +24,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.dialects.integers import INT_MAX
 from ulam.dialects.walk import ops_within
 from ulam.library.statuses import FATAL
-from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, INT_MAX, MOST_SIZE, Builder
+from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, MOST_SIZE, Builder
 from ulam.passes.loops.thread_target import target_as_value
 from ulam.passes.to_loops import callbacks, indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (registers handlers)

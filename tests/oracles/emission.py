@@ -53,11 +53,12 @@ def parse(text: str) -> builtin.ModuleOp:
     return module
 
 
-def emit(text: str, level: int = STRICT) -> str:
-    return emit_module(parse(text), EmitOptions(level, jit.host().fused))
+def emit(program: str | builtin.ModuleOp, level: int = STRICT) -> str:
+    module = parse(program) if isinstance(program, str) else program
+    return emit_module(module, EmitOptions(level, jit.host().fused))
 
 
-def load(text: str, level: int = STRICT, pipeline: jit.Pipeline = jit.HOT) -> jit.LinkedObject:
+def load(text: str | builtin.ModuleOp, level: int = STRICT, pipeline: jit.Pipeline = jit.HOT) -> jit.LinkedObject:
     llvm_text = emit(text, level)
     jit.verify(llvm_text)
     return jit.load_object(jit.compile_object(llvm_text, pipeline), c_library.library_path())
@@ -68,7 +69,7 @@ class Compiled:
 
     def __init__(
         self,
-        text: str,
+        text: str | builtin.ModuleOp,
         results: Sequence[str] = (),
         level: int = STRICT,
         pipeline: jit.Pipeline = jit.HOT,

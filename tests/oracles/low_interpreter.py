@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import predicate_of
 
 
 class Left(Exception):
@@ -46,14 +47,24 @@ def _divide(a: float, b: float) -> float:
     return a / b
 
 
-_CMPI = {
-    0: lambda a, b: a == b, 1: lambda a, b: a != b, 2: lambda a, b: a < b, 3: lambda a, b: a <= b,
-    4: lambda a, b: a > b, 5: lambda a, b: a >= b,
+_RELATIONS = {
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
 }  # fmt: skip
-_CMPF = {
-    1: lambda a, b: a == b, 2: lambda a, b: a > b, 4: lambda a, b: a < b, 11: lambda a, b: not a >= b,
-    13: lambda a, b: a != b, 14: lambda a, b: a != a or b != b,
-}  # fmt: skip
+
+
+def _compare(predicate: str, a: float, b: float) -> bool:
+    """Predicates of reals, and the signed ones of ints."""
+    if predicate in ("eq", "ne", *(f"s{relation}" for relation in _RELATIONS)):
+        return _RELATIONS[predicate[-2:]](a, b)
+    if predicate in ("true", "false"):
+        return predicate == "true"
+    unordered = a != a or b != b
+    if predicate in ("uno", "ord"):
+        return unordered == (predicate == "uno")
+    assert type(a) is float, f"unsigned {predicate}"
+    return predicate[0] == "u" if unordered else _RELATIONS[predicate[1:]](a, b)
+
 
 _SIMPLE = {
     "arith.addi": lambda a, b: a + b,
@@ -106,10 +117,8 @@ class Interpreter:
         match op:
             case arith.ConstantOp():
                 self.set(op, op.value.value.data)  # type: ignore[union-attr]
-            case arith.CmpiOp():
-                self.set(op, int(_CMPI[op.predicate.value.data](*operands)))
-            case arith.CmpfOp():
-                self.set(op, int(_CMPF[op.predicate.value.data](*operands)))
+            case arith.CmpiOp() | arith.CmpfOp():
+                self.set(op, int(_compare(predicate_of(op), *operands)))
             case rt.AllocOp():
                 self.set(op, ([0.0] * operands[0], 0))
             case rt.ViewOp():

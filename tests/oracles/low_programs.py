@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import CMPF, CMPI
 
 REAL_BUFFER = rt.BufferType(f64)
 SIZE = 4
@@ -106,10 +107,11 @@ class _Writer:
 
     def write_compare(self, depth: int) -> None:
         if self.random.random() < 0.5:
-            predicate = {"predicate": IntegerAttr(self.random.randint(0, 5), i64)}
+            signed = [name for name in CMPI if name[0] != "u"]
+            predicate = {"predicate": CMPI[self.random.choice(signed)]}
             self.flags.append(self.emit(arith.CmpiOp, (self.integer(), self.integer()), (i1,), predicate).results[0])
         else:
-            predicate = {"predicate": IntegerAttr(self.random.choice((1, 2, 4, 11, 13, 14)), i64), **_FAST}
+            predicate = {"predicate": CMPF[self.random.choice(tuple(CMPF))], **_FAST}
             self.flags.append(self.emit(arith.CmpfOp, (self.real(), self.real()), (i1,), predicate).results[0])
 
     def write_select(self, depth: int) -> None:
@@ -175,7 +177,7 @@ class _Writer:
         counter, x, y = before.block.args
         before.integers.remove(counter)
         before.fill(0, self.random.randint(0, 3))
-        predicate = {"predicate": IntegerAttr(2, i64)}
+        predicate = {"predicate": CMPI["slt"]}
         condition = before.emit(arith.CmpiOp, (counter, limit), (i1,), predicate).results[0]
         passed = (counter, self.random.choice((x, y, before.real())), self.random.choice((y, before.real())))
         before.emit(scf.ConditionOp, (condition, *passed))

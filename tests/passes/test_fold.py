@@ -64,7 +64,7 @@ def _type(arguments: tuple[float | None, ...], properties: dict[str, Attribute])
         (arith.AndIOp, None, -1, ("argument", 0)),
         (arith.OrIOp, None, -1, -1),
         (arith.DivSIOp, -7, 2, -3),
-        (arith.DivSIOp, MIN32, -1, None),
+        (arith.DivSIOp, MIN32, -1, MIN32),
         (arith.DivSIOp, 1, 0, None),
         (arith.RemSIOp, -7, 2, -1),
         (arith.RemSIOp, 7, -2, 1),
@@ -93,7 +93,8 @@ def test_integers(cls: type[Operation], a: int | None, b: int | None, expected: 
         (arith.MulfOp, 1e308, 10.0, INF),
         (arith.DivfOp, None, 1.0, ("argument", 0)),
         (arith.DivfOp, 1.0, 3.0, 1.0 / 3.0),
-        (arith.DivfOp, 1.0, 0.0, None),
+        (arith.DivfOp, 1.0, 0.0, INF),
+        (arith.DivfOp, 0.0, 0.0, None),
         (arith.AddfOp, NAN, 1.0, None),
     ],
 )
@@ -156,8 +157,8 @@ def test_comparisons_of_integers(a: int, b: int) -> None:
         (arith.SIToFPOp, i32, -3, f64, -3.0),
         (arith.SIToFPOp, i64, 2**53 + 1, f64, float(2**53)),
         (arith.FPToSIOp, f64, -2.75, i32, -2),
-        (arith.FPToSIOp, f64, 1e10, i32, None),
-        (arith.FPToSIOp, f64, NAN, i32, None),
+        (arith.FPToSIOp, f64, 1e10, i32, 2**31 - 1),
+        (arith.FPToSIOp, f64, NAN, i32, 0),
     ],
 )
 def test_conversions(

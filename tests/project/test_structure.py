@@ -47,7 +47,7 @@ ALLOWED = {
         "tracing/export"
     ),
     "tracing": (
-        "emit frontend frontend/functions frontend/parse library passes passes/to_loops runtime "
+        "dialects emit frontend frontend/functions frontend/parse library passes passes/to_loops runtime "
         "runtime/optimizers tracing/explain tracing/export tracing/gradients tracing/instrument "
         "tracing/update"
     ),
@@ -57,7 +57,7 @@ ALLOWED = {
         "tracing/gradients tracing/instrument"
     ),
     "tracing/export": "emit frontend frontend/parse library runtime runtime/profiling tracing tracing/instrument",
-    "tracing/gradients": "emit library passes/to_loops runtime tracing tracing/instrument",
+    "tracing/gradients": "dialects emit library passes/to_loops runtime tracing tracing/instrument",
     "tracing/instrument": (
         "dialects dialects/stan frontend/functions passes passes/loops passes/to_loops passes/value_form"
     ),

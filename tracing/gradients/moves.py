@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ulam.dialects.integers import wrapped
 from ulam.library.size_messages import ASSIGNED_SIZES, EQUAL_SIZES, LITERAL, OUT_OF_RANGE
 from ulam.tracing.instrument.graph import Item, ValueType
 from ulam.tracing.values import replaced, selected, unassigned
@@ -117,7 +118,7 @@ def _out_of_range(kinds: Sequence[str], indices: Sequence[Any], shape: Sequence[
 def derived(item: Item, operands: Sequence[Any]) -> Any:
     """The value of an op of a table that has no op in the program: a count, a declaration."""
     if item.derived == "increment":
-        return (int(operands[0]) + 1 + 2**31) % 2**32 - 2**31
+        return wrapped(int(operands[0]) + 1)
     if item.derived == "condition":
         first, second = operands
         if item.kind == "special":  # of a loop over a container: that, and the count

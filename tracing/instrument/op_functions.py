@@ -22,7 +22,6 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    FloatAttr,
     FunctionType,
     IntegerAttr,
     IntegerType,
@@ -37,6 +36,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.dialects.scalar_ops import constant
 from ulam.dialects.stan import Effect, effects_of
 from ulam.dialects.walk import ops_within
 from ulam.passes.builder import BUFFER_REAL
@@ -449,7 +449,7 @@ def _as_target(entry: func.FuncOp, function: OpFunction) -> None:
         product = arith.MulfOp(adjoint.results[0], target)
         made += [adjoint, product, summed := arith.AddfOp(wanted, product.result)]
         wanted = summed.result
-    placeholder = arith.ConstantOp(FloatAttr(0.0, f64))
+    placeholder = constant(0.0, f64)
     made += [placeholder, ad.TargetAddOp.create(operands=(wanted,))]
     block.insert_ops_before(made, end)
     end.operands = [placeholder.result]
