@@ -8,11 +8,14 @@ adjoints, the *tangent* of a value is its derivative along a direction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import SymbolRefAttr, UnitAttr, f64, i1, i64
-from xdsl.ir import Dialect
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IntAttr, SymbolRefAttr, UnitAttr, f64, i1, i64
+from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import (
+    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -21,7 +24,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.facts import Fact
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.rt import NUMBER, BufferType, buffer_of, element
 
@@ -157,7 +164,7 @@ class ProfileBeginOp(PlainOperation):
     """Enters the profile region `region`, whose name is that of region `named`. Always true, unless the same name is
     active from another statement: the context then has the message.
 
-    What the region does is in an `scf.if` on the result, which has the attribute `profile`: as nobody knows that the
+    What the region does is in an `scf.if` on the result, which has the attribute `ad.profile`: as nobody knows that the
     condition holds, nothing leaves or enters it, here or in LLVM. `gradient`: of a function that has a reverse sweep;
     `reverse`: of its half there.
     """
@@ -194,11 +201,62 @@ class ProfileEntriesOp(PlainOperation):
     assembly_format = "$kept `,` $others attr-dict"
 
 
+@irdl_attr_definition
+class TargetPositionAttr(Fact):
+    """Where a function has its target: `#ad.target_position<result 1, argument 2>`, or one of them.
+
+    Numbers of the result that `thread-target` puts it into, and of the argument that is the target so far; -1: none.
+    """
+
+    name = "ad.target_position"
+    ON = (func.FuncOp,)
+    result: IntAttr
+    argument: IntAttr
+
+    @staticmethod
+    def at(result: int = -1, argument: int = -1) -> TargetPositionAttr:
+        """The fact that the target is there."""
+        return TargetPositionAttr(IntAttr(result), IntAttr(argument))
+
+    def verify_on(self, op: Operation) -> None:
+        assert isinstance(op, func.FuncOp)
+        type_ = op.function_type
+        for what, place, types in (("result", self.result, type_.outputs), ("argument", self.argument, type_.inputs)):
+            if place.data >= 0 and (place.data >= len(types) or types.data[place.data] != f64):
+                raise VerifyException(f"{op.sym_name.data} has no {what} {place.data} of type f64 for the target")
+
+    def print_parameters(self, printer: Printer) -> None:
+        places = (("result", self.result.data), ("argument", self.argument.data))
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(f"{what} {place}" for what, place in places if place >= 0))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            places = {"result": -1, "argument": -1}
+            while what := parser.parse_optional_keyword("result") or parser.parse_optional_keyword("argument"):
+                places[what] = parser.parse_integer(allow_boolean=False, allow_negative=False)
+                parser.parse_optional_punctuation(",")
+        return tuple(map(IntAttr, places.values()))
+
+
+@irdl_attr_definition
+class ProfileAttr(Fact):
+    """The branch is what a profile region does: nothing leaves or enters it."""
+
+    name = "ad.profile"
+    ON = (scf.IfOp,)
+
+    def verify_on(self, op: Operation) -> None:
+        if not isinstance(op.operands[0].owner, ProfileBeginOp):
+            raise VerifyException(f"the condition of a profile region is the result of {ProfileBeginOp.name}")
+
+
 AD = Dialect(
     "ad",
     [
         GradientOp, HessianVectorOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp,
         PopOp, ProfileBeginOp, ProfileEndOp, ProfileEntriesOp,
     ],
-    [],
+    [TargetPositionAttr, ProfileAttr],
 )  # fmt: skip

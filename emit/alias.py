@@ -82,7 +82,7 @@ def find_roots(function: func.FuncOp, ops: Iterable[Operation], bound_is_constan
     """The roots of `function`, whose ops are `ops` in the order of definition."""
     table = RootTable()
     roots = table.roots
-    if "entry" in function.attributes:
+    if rt.EntryAttr.marks(function):
         for argument in function.args:
             if type(argument.type) is rt.BufferType:
                 roots[argument] = table.count

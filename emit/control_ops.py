@@ -22,22 +22,23 @@ MAX_ERROR_VALUES = 4
 
 
 def loop_metadata(e: FunctionEmitter, op: Operation) -> str:
-    """`!llvm.loop` of a loop: loops marked `cold` are neither widened nor unrolled; a counted loop makes progress."""
+    """`!llvm.loop` of a loop: `cold` loops are neither widened nor unrolled; a counted loop makes progress."""
     metadata = e.module.metadata
     # unrolling by a trip count unknown at compile time doubles the code of scalar loops and gains nothing
     hints = [metadata.node('!{!"llvm.loop.unroll.runtime.disable"}')]
     if type(op) is scf.ForOp:
         hints.append(metadata.node('!{!"llvm.loop.mustprogress"}'))
-    if "cold" in op.attributes:
+    kind, count = rt.LoopAttr.kind_of(op)
+    if kind == "cold":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
         hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
         hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
-    elif "serial" in op.attributes:
+    elif kind == "serial":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
-    elif "masked_tail" in op.attributes:
+    elif kind == "masked_tail":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
-    elif isinstance(count := op.attributes.get("interleave"), IntegerAttr):
-        hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count.value.data}}}'))
+    elif kind == "interleave":
+        hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
     return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"
 
 
@@ -80,8 +81,9 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     e.line(f"br i1 {more}, label %{inside}, label %{done}")
     e.begin_block(inside)
     around = e.serial, e.inline_math
-    e.serial = "serial" in op.attributes and e.module.options.opt_level >= 3
-    e.inline_math = "cold" not in op.attributes and e.may_inline_math
+    kind, _ = rt.LoopAttr.kind_of(op)
+    e.serial = kind == "serial" and e.module.options.opt_level >= 3
+    e.inline_math = kind != "cold" and e.may_inline_math
     e.loop_depth += 1
     last = e.region(body)
     e.loop_depth -= 1

@@ -224,7 +224,7 @@ class FunctionEmitter:
         self.outputs: list[str] = []
         self.loop_depth = 0
         self.may_inline_math = module.options.inline_math and bound_is_constant
-        self.is_entry = "entry" in function.attributes
+        self.is_entry = rt.EntryAttr.marks(function)
         returns_buffers = any(type(t) is rt.BufferType for t in function.function_type.outputs.data)
         self.stack_bytes_left = STACK_BYTES if self.is_entry and bound_is_constant and not returns_buffers else 0
         """For small buffers of constant size. They must not outlive the function."""

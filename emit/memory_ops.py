@@ -344,7 +344,7 @@ def _load(e: FunctionEmitter, op: Operation) -> None:
     (result,) = op.results
     t = e.type(result)
     address = element_address(e, buffer, index, t)
-    if e.exact_blocks and rt.READ_AHEAD in op.attributes:
+    if e.exact_blocks and rt.AheadAttr.marks(op):
         inside = e.temporary()
         e.module.declare("ulam_guard_ahead", "declare ptr @ulam_guard_ahead(ptr, i64) #0")
         e.line(f"{inside} = call ptr @ulam_guard_ahead(ptr {address}, i64 {BYTES[t]})")

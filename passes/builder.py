@@ -32,6 +32,7 @@ BUFFER_REAL = rt.BufferType(f64)
 BUFFER_INT = rt.BufferType(i32)
 BUFFER_I64 = rt.BufferType(i64)
 _UNIT = UnitAttr()
+_COLD = rt.LoopAttr.of_kind("cold").as_attributes()
 _LARGE_BUFFER = 1 << 20
 """Elements of a buffer from which on an error says what there was no memory for, sizes known or not."""
 _NO_FASTMATH = arith.FastMathFlagsAttr("none")
@@ -477,7 +478,7 @@ class Builder:
             (lower, upper, self.i64(1), *initial),
             types,
             regions=(Region(block),),
-            attributes={"cold": _UNIT} if cold else None,
+            attributes=_COLD if cold else None,
         )
         return op.results
 

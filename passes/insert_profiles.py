@@ -16,9 +16,6 @@ from ulam.dialects import stan
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.variable_form import EXITS, Variable, is_statement, yield_
 
-PROFILED_BLOCKS = "profiled_blocks"
-"""Attribute of a program: the kinds of blocks that are a region as a whole, declarations and transforms included."""
-
 _EXECUTED = ("transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 
 
@@ -43,7 +40,7 @@ class InsertProfiles(ModulePass):
             if not isinstance(program, stan.ProgramOp):
                 continue
             kinds = {"block": _EXECUTED, "statement": ("parameters",), "function": ()}[self.each]
-            program.attributes[PROFILED_BLOCKS] = ArrayAttr([StringAttr(kind) for kind in kinds])
+            stan.ProfiledBlocksAttr(ArrayAttr(map(StringAttr, kinds))).put(program)
         for body in bodies(op):
             if isinstance(body, stan.FuncOp):
                 if self.each == "function" and body.library is None:

@@ -304,9 +304,11 @@ def _run_passes(run: Run, module: ModuleOp, context: Context) -> None:
 
 
 def _verify(module: ModuleOp) -> None:
+    from ulam.passes import verify_facts
     from ulam.passes.verify_dominance import run_on
 
     module.verify()
+    verify_facts.run_on(module)
     run_on(module)
 
 

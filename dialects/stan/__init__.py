@@ -24,6 +24,7 @@ from ulam.dialects.stan.expressions import (
     TargetOp,
     TupleOp,
 )
+from ulam.dialects.stan.facts import CallNumberAttr, PeeledAttr, ProfiledBlocksAttr, UntracedAttr
 from ulam.dialects.stan.program import (
     AndOp,
     BlockOp,
@@ -98,19 +99,21 @@ STAN = Dialect(
     ],
     [
         IntType, RealType, ComplexType, VectorType, RowVectorType, MatrixType, ComplexVectorType, ComplexRowVectorType,
-        ComplexMatrixType, StringType, ArrayType, TupleType, VarType,
+        ComplexMatrixType, StringType, ArrayType, TupleType, VarType, PeeledAttr, ProfiledBlocksAttr, UntracedAttr,
+        CallNumberAttr,
     ],
 )  # fmt: skip
 
 __all__ = [
     "BINARY_OPERATORS", "COMPLEX", "COMPLEX_MATRIX", "COMPLEX_ROW_VECTOR", "COMPLEX_VECTOR", "FEW_NUMBERS", "INT",
     "MATRIX", "REAL", "ROW_VECTOR", "STAN", "STRING", "UNARY_OPERATORS", "VECTOR", "AndOp", "ArrayOp", "ArrayType",
-    "AssertShapeOp", "AssignOp", "BlockOp", "BreakOp", "CallEffects", "CallOp", "CheckOp", "ComplexMatrixType",
-    "ComplexRowVectorType", "ComplexType", "ComplexVectorType", "ConditionOp", "ConstantOp", "ContinueOp", "DeclareOp",
-    "DefineOp", "Effect", "FieldOp", "ForEachOp", "ForOp", "FuncOp", "GlobalOp", "IfOp", "IndexOp", "IntType",
-    "JacobianAddOp", "LiteralOp", "MatrixType", "OrOp", "ParameterOp", "PrintOp", "ProfileOp", "ProgramOp",
-    "PromoteOp", "ReadOp", "RealType", "ReturnOp", "RowVectorOp", "RowVectorType", "ScopeOp", "SelectOp", "StringType",
-    "TargetAddOp", "TargetOp", "TupleOp", "TupleType", "UninitializedOp", "VarType", "VectorType", "WhileOp",
-    "YieldOp", "array_of", "conflict", "dimensions", "effects", "effects_of", "effects_within", "element_of",
-    "expressions", "indexed", "program", "scalar_of", "types", "variables",
+    "AssertShapeOp", "AssignOp", "BlockOp", "BreakOp", "CallEffects", "CallNumberAttr", "CallOp", "CheckOp",
+    "ComplexMatrixType", "ComplexRowVectorType", "ComplexType", "ComplexVectorType", "ConditionOp", "ConstantOp",
+    "ContinueOp", "DeclareOp", "DefineOp", "Effect", "FieldOp", "ForEachOp", "ForOp", "FuncOp", "GlobalOp", "IfOp",
+    "IndexOp", "IntType", "JacobianAddOp", "LiteralOp", "MatrixType", "OrOp", "ParameterOp", "PeeledAttr", "PrintOp",
+    "ProfileOp", "ProfiledBlocksAttr", "ProgramOp", "PromoteOp", "ReadOp", "RealType", "ReturnOp", "RowVectorOp",
+    "RowVectorType", "ScopeOp", "SelectOp", "StringType", "TargetAddOp", "TargetOp", "TupleOp", "TupleType",
+    "UninitializedOp", "UntracedAttr", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of", "conflict",
+    "dimensions", "effects", "effects_of", "effects_within", "element_of", "expressions", "indexed", "program",
+    "scalar_of", "types", "variables",
 ]  # fmt: skip

@@ -42,7 +42,7 @@ def _write(derivatives: Derivatives, derivative: Derivative) -> None:
 def _drop_unused(module: ModuleOp) -> None:
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
     used: set[str] = set()
-    work = [name for name, op in functions.items() if "entry" in op.attributes]
+    work = [name for name, op in functions.items() if rt.EntryAttr.marks(op)]
     while work:
         name = work.pop()
         if name not in used:

@@ -280,6 +280,6 @@ class ForwardMode:
         self._replace(op, [*op.operands, *tangents], results)
 
     def _return(self, op: func.ReturnOp) -> None:
-        if "entry" in self.function.attributes:
+        if rt.EntryAttr.marks(self.function):
             return
         op.operands = [*op.operands, *self._before(op, [v for v in op.operands if has_tangent_type(v.type)])]

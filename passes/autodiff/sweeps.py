@@ -129,7 +129,7 @@ class ReverseMode:
             if op.regions:
                 if not regions and self._adds_to_target(op) and self._can_fuse(op):
                     self._fuse(op)
-                elif "profile" not in op.attributes:  # both halves of a region are kept apart
+                elif not ad.ProfileAttr.marks(op):  # both halves of a region are kept apart
                     for region in op.regions:
                         for inner in region.blocks:
                             self.fuse_all(inner)
@@ -142,7 +142,7 @@ class ReverseMode:
         """Whether all active effects of a region op are additions to the target, and memory of its own."""
         if any(self._is_differentiable(v) for v in _carried_values(op)):
             return False
-        if "profile" in op.attributes:
+        if ad.ProfileAttr.marks(op):
             return False
         ops = list(ops_within(op))
         own: set[Operation] = {inner for inner in ops if isinstance(inner, rt.AllocOp)}
@@ -389,7 +389,8 @@ class ReverseMode:
                 else:
                     builder.emit(scf.YieldOp, [frame.adjoints.get(v, zero) for v in outer])
             regions.append(Region(block))
-        attributes = {"profile": op.attributes["profile"]} if "profile" in op.attributes else None
+        profile = ad.ProfileAttr.of(op)
+        attributes = None if profile is None else profile.as_attributes()
         branch = builder.emit(scf.IfOp, (condition,), [f64] * len(outer), regions=regions, attributes=attributes)
         for v, result in zip(outer, branch.results, strict=True):
             frame.adjoints[v] = result

@@ -17,9 +17,6 @@ from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.library.statuses import LOCATE, REJECTION
 
-HARMLESS = "harmless"
-"""Attribute of a check that may come late: going on with a bad value computes nonsense, but nothing unsafe."""
-
 
 def must_be_precise(module: ModuleOp) -> bool:
     """Whether a unit prints or draws: then its effects and errors must come in order in the unit itself."""

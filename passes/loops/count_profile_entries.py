@@ -40,7 +40,7 @@ def _count_region(begin: ad.ProfileBeginOp) -> None:
     """The body of the region's branch; of a region that is none, the ops between its begin and its end."""
     users = [use.operation for use in begin.res.uses]
     for branch in users:
-        if isinstance(branch, scf.IfOp) and "profile" in branch.attributes:
+        if isinstance(branch, scf.IfOp) and ad.ProfileAttr.marks(branch):
             body = branch.regions[0].block
             _count(list(body.ops), terminator(body))
             return
@@ -60,7 +60,7 @@ def _count(ops: list[Operation], end: Operation) -> None:
         kept += _kept(op)
         if isinstance(op, rt.AllocOp) and "stack" not in op.properties and not _holds_kept(op):
             others.append(op.count)
-        if isinstance(op, scf.IfOp) and "profile" in op.attributes:
+        if isinstance(op, scf.IfOp) and ad.ProfileAttr.marks(op):
             continue
         if isinstance(op, scf.ForOp) and (each := _each_iteration(op.body.block)) is not None:
             if each:

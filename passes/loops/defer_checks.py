@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i64
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
@@ -20,7 +20,7 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant
 from ulam.dialects.walk import ops_within
 from ulam.library.statuses import LOCATE
-from ulam.passes.loops.checks import HARMLESS, is_deferrable
+from ulam.passes.loops.checks import is_deferrable
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import rebuild
 
@@ -97,5 +97,5 @@ def _leave_location_open(function: func.FuncOp) -> None:
     for op in ops_within(function):
         if isinstance(op, rt.CheckOp):
             if is_deferrable(op):
-                op.attributes[HARMLESS] = UnitAttr()
+                rt.HarmlessAttr().put(op)
             op.properties["status"] = status

@@ -171,7 +171,7 @@ def root(buffer: SSAValue) -> Root:
         return BOUND
     if isinstance(owner, Block):
         function = owner.parent_op()
-        if isinstance(function, func.FuncOp) and "entry" in function.attributes:
+        if isinstance(function, func.FuncOp) and rt.EntryAttr.marks(function):
             return buffer  # arguments of entry points do not overlap
     return UNKNOWN
 

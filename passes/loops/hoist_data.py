@@ -51,7 +51,7 @@ def hoist_data(evaluate: func.FuncOp, n_slots: int) -> int:
     bind_block.add_op(func.ReturnOp.create())
     bind = func.FuncOp.create(
         properties={"sym_name": StringAttr("bind"), "function_type": FunctionType.from_lists([], [])},
-        attributes={"entry": UnitAttr()},
+        attributes=rt.EntryAttr().as_attributes(),
         regions=[Region(bind_block)],
     )
     module.body.block.add_op(bind)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, UnitAttr, i1
+from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -153,7 +153,7 @@ def _hoist_guarded(loop: scf.ForOp, written: set[Root], binds: bool) -> None:
             outer.insert_op_before(op, loop)
             if not guard.known:
                 op.operands[1] = guard.or_first(op)
-                op.attributes[rt.READ_AHEAD] = UnitAttr()
+                rt.AheadAttr().put(op)
         elif _may_move(op, written, binds, False):
             op.detach()
             outer.insert_op_before(op, loop)

@@ -28,7 +28,6 @@ from ulam.dialects.scalar_ops import constant_integer
 from ulam.library.kernels import KERNELS
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses, meet_in_order
-from ulam.passes.loops.checks import HARMLESS
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
     EFFECT_BITS,
@@ -102,7 +101,7 @@ class _Summary:
             self.may_leave = self.may_leave or op.throws is not None
         else:
             self.is_fixed = self.is_fixed or bool(bits & _ORDERED) or isinstance(op, rt.MarkOp)
-            if bits & _LEAVE and HARMLESS not in op.attributes:
+            if bits & _LEAVE and not rt.HarmlessAttr.marks(op):
                 self.may_leave = True
         self.written |= written_roots(op)
         for operand in op.operands:

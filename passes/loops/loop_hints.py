@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, f64, i64
+from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -25,12 +25,12 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
-from ulam.passes.loops.checks import HARMLESS
 from ulam.passes.loops.tables import is_costly_function
 
 _SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp)
 _SHORT = 12
-_INTERLEAVE = IntegerAttr(4, i64)
+_SERIAL, _MASKED_TAIL = rt.LoopAttr.of_kind("serial"), rt.LoopAttr.of_kind("masked_tail")
+_INTERLEAVE = rt.LoopAttr.of_kind("interleave", 4)
 _LANES = 8
 _MASKING = 1.3  # time of a masked iteration of a cheap loop, in that of one without a mask
 
@@ -48,15 +48,15 @@ class LoopHints(ModulePass):
 def run_on(op: Operation) -> None:
     """Marks the loops at or below `op`."""
     for loop in ops_within(op):
-        if isinstance(loop, scf.ForOp) and "cold" not in loop.attributes:
+        if isinstance(loop, scf.ForOp) and not rt.LoopAttr.is_cold(loop):
             if _is_serial(loop):
-                loop.attributes["serial"] = UnitAttr()
+                _SERIAL.put(loop)
             elif isinstance(loop.parent_op(), func.FuncOp) and _has_costly_rest(loop):
-                loop.attributes["masked_tail"] = UnitAttr()
+                _MASKED_TAIL.put(loop)
             elif _is_short_sum(loop.body.block):
-                loop.attributes["interleave"] = _INTERLEAVE
+                _INTERLEAVE.put(loop)
             elif isinstance(loop.parent_op(), func.FuncOp) and any(map(is_costly_function, loop.body.block.ops)):
-                loop.attributes["masked_tail"] = UnitAttr()
+                _MASKED_TAIL.put(loop)
 
 
 def _has_costly_rest(loop: scf.ForOp) -> bool:
@@ -87,7 +87,7 @@ def _carries_chain(loop: scf.ForOp) -> bool:
 def _only_adds(op: Operation) -> bool:
     """Whether a branch or loop computes values and sums, and does nothing else."""
     for inner in ops_within(op):
-        if isinstance(inner, (*_SERIAL_OPS, rt.StoreOp, scf.WhileOp)) and HARMLESS not in inner.attributes:
+        if isinstance(inner, (*_SERIAL_OPS, rt.StoreOp, scf.WhileOp)) and not rt.HarmlessAttr.marks(inner):
             return False
         if isinstance(inner, scf.ForOp) and _carries_chain(inner):
             return False

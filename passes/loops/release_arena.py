@@ -46,7 +46,7 @@ def _gives_back(op: Operation, region: Region) -> bool:
     """Whether the region is a loop's body, or the body of a function that others call."""
     cls = type(op)
     if cls is func.FuncOp:
-        return "entry" not in op.attributes
+        return not rt.EntryAttr.marks(op)
     return cls is scf.ForOp or (isinstance(op, scf.WhileOp) and region is op.after_region)
 
 

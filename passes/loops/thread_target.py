@@ -1,11 +1,11 @@
 """The target as an ordinary value: `ad.target_add %v`  →  `%total = arith.addf %total, %v`.
 
-Loops carry the total, branches yield it. Runs on functions with the attribute `target_result`: the number of the
+Loops carry the total, branches yield it. Runs on functions whose `ad.target_position` has the number of the
 operand of `func.return` that stands for the target (a placeholder until now). Additions happen in program order; with
 `reassociate` they may be re-associated, which lets the loops that carry the total vectorise (levels 3 and 4).
 
-`ad.target`, the program's `target()`, becomes the total at that place. In a function with the attribute
-`target_argument` the total so far is that argument plus what the function itself has added.
+`ad.target`, the program's `target()`, becomes the total at that place. If the position
+has an argument, the total so far is that plus what the function itself has added.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f64
+from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
-from ulam.dialects import ad
+from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
@@ -45,7 +45,7 @@ class ThreadTarget(ModulePass):
 def run_on(op: Operation, reassociate: bool = False) -> None:
     """Threads the target through every function at or below `op` that has one."""
     for function in functions(op):
-        if "target_result" in function.attributes:
+        if _has_result(function):
             thread_target(function, reassociate)
 
 
@@ -57,31 +57,37 @@ def target_as_value(module: ModuleOp) -> None:
     for function in module.body.block.ops:
         assert isinstance(function, func.FuncOp)
         ops = [op for op in ops_within(function) if isinstance(op, ad.TargetAddOp | ad.TargetOp)]
-        if "entry" not in function.attributes:
+        if not rt.EntryAttr.marks(function):
             thread_target(function, False)
-        elif "target_result" not in function.attributes:
+        elif not _has_result(function):
             if ops:
                 thread_target(function, False)  # a target that nobody asks for
         elif any(isinstance(op, ad.TargetOp) for op in ops):
             _add_at_end(function)
 
 
+def _has_result(function: func.FuncOp) -> bool:
+    """Whether the target is among the results."""
+    position = ad.TargetPositionAttr.of(function)
+    return position is not None and position.result.data >= 0
+
+
 def _add_at_end(function: func.FuncOp) -> None:
-    position = function.attributes["target_result"]
-    assert isinstance(position, IntegerAttr)
+    position = ad.TargetPositionAttr.of(function)
+    assert position is not None
+    number = position.result.data
     end = terminator(function.body.block)
-    placeholder = end.operands[position.value.data]
+    placeholder = end.operands[number]
     thread_target(function, False)
-    total = end.operands[position.value.data]
+    total = end.operands[number]
     function.body.block.insert_op_before(ad.TargetAddOp.create(operands=(total,), location=function.location), end)
-    end.operands[position.value.data] = placeholder
-    function.attributes["target_result"] = position
+    end.operands[number] = placeholder
+    position.put(function)
 
 
 def thread_target(function: func.FuncOp, reassociate: bool) -> None:
     """Replaces the target's additions in `function`, and its placeholder among the results if there is one."""
-    position = function.attributes.pop("target_result", None)
-    before = function.attributes.pop("target_argument", None)
+    position = ad.TargetPositionAttr.take(function)
     adding = _ops_that_add(function)
     if not adding:
         return
@@ -93,11 +99,11 @@ def thread_target(function: func.FuncOp, reassociate: bool) -> None:
     assert block.first_op is not None
     block.insert_op_before(zero, block.first_op)
     threader = _Threader(adding, _REASSOCIATE if reassociate else _STRICT)
-    if isinstance(before, IntegerAttr):
-        threader.before = block.args[before.value.data]
+    if position is not None and position.argument.data >= 0:
+        threader.before = block.args[position.argument.data]
     total = threader.block(block, zero.results[0])
-    if isinstance(position, IntegerAttr):
-        end.operands[position.value.data] = total
+    if position is not None and position.result.data >= 0:
+        end.operands[position.result.data] = total
 
 
 def _ops_that_add(function: func.FuncOp) -> set[Operation]:

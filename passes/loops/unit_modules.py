@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import IntAttr, ModuleOp
 from xdsl.ir import Operation
 
+from ulam.dialects import rt
 from ulam.passes.errors import WrongFormError
 
 
 def slots_of(module: ModuleOp) -> int:
     """The number of bound slots that a unit needs so far."""
-    attribute = module.attributes.get("n_slots")
-    return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+    slots = rt.SlotsAttr.of(module)
+    return 0 if slots is None else slots.count.data
 
 
 def set_slots(module: ModuleOp, count: int) -> None:
     """Notes the number of bound slots."""
-    module.attributes["n_slots"] = IntegerAttr(count, i64)
+    rt.SlotsAttr(IntAttr(count)).put(module)
 
 
 def named_function(module: ModuleOp, name: str, pass_name: str) -> Operation:

@@ -99,9 +99,6 @@ def _template_of(function: stan.FuncOp) -> _Template:
     return _Template(function, block, [dependences[n] for n in range(len(dependences))], _size(block))
 
 
-_NUMBER = "number"
-
-
 def _dependences(function: stan.FuncOp) -> dict[int, Bits]:
     """Of the calls in a function, numbered in program order, which formals their arguments depend on.
 
@@ -111,10 +108,10 @@ def _dependences(function: stan.FuncOp) -> dict[int, Bits]:
     if not calls:
         return {}
     for n, call in enumerate(calls):
-        call.attributes[_NUMBER] = IntAttr(n)
+        stan.CallNumberAttr(IntAttr(n)).put(call)
     values = function.clone()
     for call in calls:
-        del call.attributes[_NUMBER]
+        stan.CallNumberAttr.take(call)
     structure_exits.run_on(values)
     promote_variables.run_on(values)
     formals = values.body.block.args
@@ -122,9 +119,9 @@ def _dependences(function: stan.FuncOp) -> dict[int, Bits]:
     anything = (1 << len(formals)) - 1
     found: dict[int, Bits] = {}
     for op in _calls(values.body.block):
-        if isinstance(number := op.attributes.get(_NUMBER), IntAttr):
+        if (number := stan.CallNumberAttr.of(op)) is not None:
             pairs = zip(op.arguments, _autodiff_bits(op), strict=True)
-            found[number.data] = [dependence(argument, known, anything) if bit else 0 for argument, bit in pairs]
+            found[number.number.data] = [dependence(argument, known, anything) if bit else 0 for argument, bit in pairs]
     return found
 
 

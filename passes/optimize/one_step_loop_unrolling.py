@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -53,7 +53,7 @@ from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import LOOPS, constant, erase_unused, is_statement, literal_of, read, yield_
 
-_PEELED = UnitAttr()
+_PEELED = stan.PeeledAttr()
 _EXTRA_OPS = 8
 """Ops that peeling adds besides the copy of the body: the branch with its condition and ends, `a + 1`."""
 
@@ -119,14 +119,14 @@ class _Peeler:
 
     def _loop(self, loop: stan.ForOp | stan.WhileOp, size: int, leaves: bool) -> None:
         subject = f"loop over {loop.variable.data}" if isinstance(loop, stan.ForOp) else "while loop"
-        if "peeled" in loop.attributes:
+        if stan.PeeledAttr.marks(loop):
             return
         reason = self._reason_to_keep(loop, size, leaves)
         if reason is not None:
             remark(OneStepLoopUnrolling.name, loop.location, subject, reason, done=False)
             return
         self.budget -= size + _EXTRA_OPS
-        loop.attributes["peeled"] = _PEELED
+        _PEELED.put(loop)
         if isinstance(loop, stan.ForOp):
             _peel_for(loop)
         else:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import StringAttr, f64
+from xdsl.dialects.builtin import f64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ulam.dialects import ad, stan
@@ -59,10 +59,6 @@ def capture(
     return closure, [arguments[n] for n in outer], [autodiff[n] for n in outer]
 
 
-UNTRACED = "trace.untraced"
-"""Attribute of a function that records its calls: the symbol of the one that does not, for derivatives."""
-
-
 def _closure(low: Lowering, op: stan.CallOp) -> Closure:
     for frame in reversed(low.frames):
         if frame.closure is not None:
@@ -83,8 +79,8 @@ def _apply(
     `differentiated`: which of all arguments a gradient will be taken of; none if it is not given.
     """
     function = closure.function
-    if differentiated is not None and isinstance(untraced := function.attributes.get(UNTRACED), StringAttr):
-        function = low.functions[untraced.data]
+    if differentiated is not None and (untraced := stan.UntracedAttr.of(function)) is not None:
+        function = low.functions[untraced.function.data]
     formals = list(function.function_type.inputs)
     own = [_as(low, value, formal) for value, formal in zip(first, formals, strict=False)]
     arguments = [*own, *captured]
@@ -279,7 +275,7 @@ def callback_jacobian(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
     first, y = arguments[:-1], low.own(arguments[-1])
     assert isinstance(y, Container) and y.buffer is not None
     n = y.dims[0]
-    if UNTRACED in closure.function.attributes:
+    if stan.UntracedAttr.marks(closure.function):
         _apply(low, closure, [*first, y], closure.arguments, y.type)  # a call to be recorded: derivatives are not
     parameters = _differentiated(low, closure)
     columns = builder.add(n, _count(low, parameters))
@@ -318,7 +314,7 @@ def callback_gradient(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
     columns = _count(low, parameters)
     size = builder.add(columns, builder.i64(1))
     result = builder.alloc(size)
-    if not parameters or UNTRACED in closure.function.attributes:
+    if not parameters or stan.UntracedAttr.marks(closure.function):
         value = _apply(low, closure, arguments, closure.arguments, stan.REAL)
         assert isinstance(value, SSAValue)
         builder.store(value, result, builder.i64(0), initial=True)

@@ -57,12 +57,10 @@ class Template:
     needs: dict[Operation, frozenset[int]] = field(default_factory=dict)
 
 
-def template_of(function: stan.FuncOp) -> Template:
-    """The template of a density function, made once."""
-    found = getattr(function, "_density_template", None)
-    if found is None:
-        found = _take_apart(function)
-        object.__setattr__(function, "_density_template", found)
+def template_of(low: Lowering, function: stan.FuncOp) -> Template:
+    """The template of a density function, made once for all units of a program."""
+    if (found := low.templates.get(function)) is None:
+        found = low.templates[function] = _take_apart(function)
     return found
 
 
@@ -188,7 +186,7 @@ def _prepare(low: Lowering, op: stan.CallOp, function: stan.FuncOp) -> Expansion
                 for x, y in zip(dims, actual.dims[:e], strict=True):
                     low.check_equal_size(op.callee.data, x, y)
         count = total(low.builder, dims)
-    template = template_of(function)
+    template = template_of(low, function)
     if op.unchecked is not None:
         template = replace(template, checks=[])
     return Expansion(

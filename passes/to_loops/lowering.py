@@ -41,6 +41,7 @@ from ulam.passes.to_loops.size_text import name_of_size
 from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
 
 if TYPE_CHECKING:
+    from ulam.passes.to_loops.densities import Template
     from ulam.passes.to_loops.outlined import Outlined
     from ulam.passes.to_loops.subjects import Subject
 
@@ -161,6 +162,7 @@ class Lowering:
         self.ranges: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # loop variable (i64) → its first and last value
         self.globals_checked = False  # whether sizes of global variables were checked when data were bound
         self.current: Operation | None = None  # the op that is being lowered
+        self.templates: dict[stan.FuncOp, Template] = {}  # density functions taken apart
         self._data: dict[SSAValue, bool] = {}
         self._memory_sites: dict[tuple[str, LocationAttr | None], int] = {}
         builder.new_shape = self.check_shape_of_result

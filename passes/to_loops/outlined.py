@@ -166,7 +166,7 @@ class Outlined:
         builder = Builder(block)
         builder.location = function.location
         inner = Lowering(builder, low.functions, low.sites, self)
-        inner.profiles = low.profiles
+        inner.profiles, inner.templates = low.profiles, low.templates
         inner.propto, inner.precise, inner.differentiated = low.propto, low.precise, low.differentiated
         inner.jacobian = block.args[-1] if version.takes_jacobian else None
         frame = Frame(function, function.location, key.unnormalized)
@@ -182,12 +182,10 @@ class Outlined:
         builder.emit(rt.StackGuardOp, (), (), {"site": IntegerAttr(site, i64)})
         inner.block_ops(body.ops)
         results = [] if frame.result is None else _results(inner, frame.result)
-        attributes: dict[str, Attribute] = {}
-        if version.reads_target:
-            position = len(version.inputs) - 1 - version.takes_jacobian
-            attributes["target_argument"] = IntegerAttr(position, i64)
+        argument = len(version.inputs) - 1 - version.takes_jacobian if version.reads_target else -1
+        position = ad.TargetPositionAttr.at(len(results) if version.adds_target else -1, argument)
+        has_target = version.reads_target or version.adds_target
         if version.adds_target:
-            attributes["target_result"] = IntegerAttr(len(results), i64)
             results.append(builder.f64(0.0))
         builder.emit(func.ReturnOp, results)
         builder.finish()
@@ -196,7 +194,7 @@ class Outlined:
                 "sym_name": StringAttr(version.symbol),
                 "function_type": FunctionType.from_lists(version.inputs, version.outputs),
             },
-            attributes=attributes,
+            attributes=position.as_attributes() if has_target else {},
             regions=[Region(block)],
             location=function.location,
         )

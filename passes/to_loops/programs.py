@@ -6,20 +6,22 @@ The functions of a unit are written from this (`units`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, i32
+from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.insert_profiles import PROFILED_BLOCKS
 from ulam.passes.to_loops.lowering import ProfileKey, Site, profile_key
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.shapes import refuse_arrays_of_tuples, size_count
 from ulam.passes.to_loops.values import element_type, rank_of
 from ulam.passes.units import UnitKind
+
+if TYPE_CHECKING:
+    from ulam.passes.to_loops.densities import Template
 
 _BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 _BOUND_BLOCKS = ("data", "transformed_data")
@@ -60,6 +62,8 @@ class Program:
     """Whether the unit that is being lowered records profiles."""
     outlined: Outlined = field(default_factory=lambda: Outlined({}))
     """The recursive functions of the unit that is being lowered."""
+    templates: dict[stan.FuncOp, Template] = field(default_factory=dict["stan.FuncOp", "Template"])
+    """Density functions taken apart, for all units."""
     is_bound: bool = False
     """Whether the unit that is being lowered runs with data that were checked, for which all sizes were."""
 
@@ -106,9 +110,8 @@ def take_apart(program: stan.ProgramOp) -> Program:
             result.functions[op.sym_name.data] = op
         elif isinstance(op, stan.BlockOp):
             result.blocks[op.kind.data] = op.body.block
-    if isinstance(kinds := program.attributes.get(PROFILED_BLOCKS), ArrayAttr):
-        for kind in kinds:
-            assert isinstance(kind, StringAttr)
+    if (profiled := stan.ProfiledBlocksAttr.of(program)) is not None:
+        for kind in profiled.kinds:
             key = result.profiled_blocks[kind.data] = (kind.data.replace("_", " "), "", 0, 0)
             result.profiles.setdefault(key, len(result.profiles))
     for part in program.body.block.ops:

@@ -320,7 +320,7 @@ def profile(low: Lowering, op: stan.ProfileOp) -> None:
     handed_on = iter(builder.if_else(begin, body, lambda: [_placeholder(low, part.type) for part in parts]))
     branch = builder.block.last_op
     assert isinstance(branch, scf.IfOp)
-    branch.attributes["profile"] = UnitAttr()
+    ad.ProfileAttr().put(branch)
     end_profile(low, begin)
     for result, shape in zip(op.res, shapes, strict=True):
         low.env[result] = low.unflatten(shape, handed_on)

@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
-    UnitAttr,
     i32,
     i64,
 )
@@ -80,6 +79,7 @@ class FunctionWriter:
         self.low = Lowering(self.builder, program.functions, sites, program.outlined)
         self.low.globals = _Globals(self._bound_global)
         self.low.profiles = program.profiles if program.profiled else None
+        self.low.templates = program.templates
         self.low.globals_checked = program.is_bound
         self.ranges = int_ranges(program) if program.is_bound else {}
         self.prepares = prepares
@@ -91,7 +91,7 @@ class FunctionWriter:
         type_ = FunctionType.from_lists([a.type for a in self.block.args], [r.type for r in results])
         return func.FuncOp.create(
             properties={"sym_name": StringAttr(self.name), "function_type": type_},
-            attributes={"entry": UnitAttr(), **attributes},
+            attributes={**rt.EntryAttr().as_attributes(), **attributes},
             regions=[Region(self.block)],
         )
 
@@ -334,7 +334,7 @@ def _log_density(program: Program, sites: list[Site], kind: UnitKind) -> func.Fu
     writer.parameters_block(writer.independent(theta))
     writer.run_block("transformed_parameters")
     writer.run_block("model")
-    return writer.finish([writer.builder.f64(0.0)], target_result=IntegerAttr(0, i64))
+    return writer.finish([writer.builder.f64(0.0)], **ad.TargetPositionAttr.at(result=0).as_attributes())
 
 
 def _data_dims(program: Program, sites: list[Site]) -> func.FuncOp:

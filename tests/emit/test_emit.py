@@ -19,14 +19,14 @@ INT_MIN = -(2**31)
 
 
 def binary(op: str, operands: str, result: str) -> str:
-    return f"""func.func @f(%a: {operands}, %b: {operands}) -> {result} attributes {{entry}} {{
+    return f"""func.func @f(%a: {operands}, %b: {operands}) -> {result} attributes {{rt.entry = #rt.entry}} {{
       %r = {op} %a, %b : {operands}
       func.return %r : {result}
     }}"""
 
 
 def unary(op: str, operand: str, result: str) -> str:
-    return f"""func.func @f(%a: {operand}) -> {result} attributes {{entry}} {{
+    return f"""func.func @f(%a: {operand}) -> {result} attributes {{rt.entry = #rt.entry}} {{
       %r = {op} %a : {operand} to {result}
       func.return %r : {result}
     }}"""
@@ -60,7 +60,7 @@ def test_integer_arithmetic(op: str, a: int, b: int, expected: int) -> None:
 @pytest.mark.parametrize("divisor", [-1, 3])
 def test_division_by_a_constant(divisor: int) -> None:
     function = Compiled(
-        f"""func.func @f(%a: i32) -> i32 attributes {{entry}} {{
+        f"""func.func @f(%a: i32) -> i32 attributes {{rt.entry = #rt.entry}} {{
           %b = arith.constant {divisor} : i32
           %r = arith.divsi %a, %b : i32
           func.return %r : i32
@@ -122,7 +122,7 @@ def test_conversions(op: str, source: str, target: str, value: float, expected: 
 def test_real_constants_keep_their_bits(value: float) -> None:
     text = f"0x{int(np.float64(value).view(np.uint64)):016X}"
     function = Compiled(
-        f"""func.func @f() -> f64 attributes {{entry}} {{
+        f"""func.func @f() -> f64 attributes {{rt.entry = #rt.entry}} {{
           %r = arith.constant {text} : f64
           func.return %r : f64
         }}""",
@@ -132,7 +132,7 @@ def test_real_constants_keep_their_bits(value: float) -> None:
 
 
 COLLATZ = """
-func.func @f(%start: i64) -> i64 attributes {entry} {
+func.func @f(%start: i64) -> i64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %two = arith.constant 2 : i64
@@ -166,7 +166,7 @@ def test_while_and_if() -> None:
 
 
 NESTED = """
-func.func @f(%n: i64, %m: i64) -> (i64, f64) attributes {entry} {
+func.func @f(%n: i64, %m: i64) -> (i64, f64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %x0 = arith.constant 1.0 : f64
@@ -197,7 +197,7 @@ def test_nested_loops(n: int, m: int) -> None:
 
 def test_carried_values_may_swap() -> None:
     function = Compiled(
-        """func.func @f(%n: i64) -> (i64, i64) attributes {entry} {
+        """func.func @f(%n: i64) -> (i64, i64) attributes {rt.entry = #rt.entry} {
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
           %a, %b = scf.for %i = %zero to %n step %one iter_args(%x = %zero, %y = %one) -> (i64, i64) : i64 {
@@ -230,7 +230,7 @@ func.func @factorial(%n: i64) -> (i64, f64) {
   }
   func.return %r, %x : i64, f64
 }
-func.func @f(%n: i64) -> (i64, f64) attributes {entry} {
+func.func @f(%n: i64) -> (i64, f64) attributes {rt.entry = #rt.entry} {
   %r, %x = func.call @factorial(%n) : (i64) -> (i64, f64)
   func.return %r, %x : i64, f64
 }
@@ -251,7 +251,7 @@ def test_an_error_passes_through_callers() -> None:
 
 def test_check_values_of_all_types() -> None:
     function = Compiled(
-        """func.func @f(%x: f64, %i: i32, %l: i64, %t: i1) attributes {entry} {
+        """func.func @f(%x: f64, %i: i32, %l: i64, %t: i1) attributes {rt.entry = #rt.entry} {
           %never = arith.constant false
           rt.check %never site 9 with %x, %i, %l, %t : f64, i32, i64, i1
           func.return
@@ -265,7 +265,7 @@ def test_check_values_of_all_types() -> None:
 
 def test_arena_memory_is_zeroed_released_and_grows() -> None:
     function = Compiled(
-        """func.func @f(%n: i64, %rounds: i64) -> f64 attributes {entry} {
+        """func.func @f(%n: i64, %rounds: i64) -> f64 attributes {rt.entry = #rt.entry} {
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
           %x = arith.constant 1.5 : f64
@@ -299,7 +299,7 @@ def test_arena_memory_is_zeroed_released_and_grows() -> None:
 def test_copy_view_store_of_each_element_type() -> None:
     for t, kind, value in (("f64", np.float64, 2.5), ("i32", np.int32, -7), ("i64", np.int64, 2**40)):
         function = Compiled(
-            f"""func.func @f(%a: !rt.buf<{t}>, %b: !rt.buf<{t}>, %n: i64) -> {t} attributes {{entry}} {{
+            f"""func.func @f(%a: !rt.buf<{t}>, %b: !rt.buf<{t}>, %n: i64) -> {t} attributes {{rt.entry = #rt.entry}} {{
               %two = arith.constant 2 : i64
               %one = arith.constant 1 : i64
               rt.copy %a to %b, %n : !rt.buf<{t}>
@@ -317,7 +317,7 @@ def test_copy_view_store_of_each_element_type() -> None:
 
 def test_bound_table() -> None:
     function = Compiled(
-        """func.func @bind() attributes {entry} {
+        """func.func @bind() attributes {rt.entry = #rt.entry} {
           %one = arith.constant 1 : i64
           %three = arith.constant 3 : i64
           %n = rt.bound 4 : i32
@@ -334,7 +334,7 @@ def test_bound_table() -> None:
           rt.set_bound 2, %after : f64
           func.return
         }
-        func.func @f(%i: i64) -> (i32, f64, i1, f64) attributes {entry} {
+        func.func @f(%i: i64) -> (i32, f64, i1, f64) attributes {rt.entry = #rt.entry} {
           %r = func.call @read(%i) : (i64) -> (f64)
           %n = rt.bound 1 : i32
           %x = rt.bound 2 : f64
@@ -361,7 +361,8 @@ def test_bound_table() -> None:
 
 def test_accumulate_and_take() -> None:
     function = Compiled(
-        """func.func @f(%a: !rt.buf<f64>, %index: !rt.buf<i64>, %n: i64, %x: f64) -> f64 attributes {entry} {
+        """func.func @f(%a: !rt.buf<f64>, %index: !rt.buf<i64>, %n: i64, %x: f64) -> f64
+          attributes {rt.entry = #rt.entry} {
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
           scf.for %i = %zero to %n step %one : i64 {
@@ -381,7 +382,7 @@ def test_accumulate_and_take() -> None:
 
 def test_values_kept_for_the_reverse_sweep() -> None:
     function = Compiled(
-        """func.func @f(%n: i64, %limit: i64) -> i64 attributes {entry} {
+        """func.func @f(%n: i64, %limit: i64) -> i64 attributes {rt.entry = #rt.entry} {
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
           %flags = rt.alloc %n : !rt.buf<i1>
@@ -404,7 +405,7 @@ def test_values_kept_for_the_reverse_sweep() -> None:
 
 def test_records_come_back_in_reverse_order() -> None:
     function = Compiled(
-        """func.func @f(%n: i64) -> f64 attributes {entry} {
+        """func.func @f(%n: i64) -> f64 attributes {rt.entry = #rt.entry} {
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
           %ten = arith.constant 10.0 : f64
@@ -441,7 +442,7 @@ def test_records_come_back_in_reverse_order() -> None:
 
 
 def test_math_of_other_libraries() -> None:
-    text = """func.func @f(%x: f64) -> f64 attributes {{entry}} {{
+    text = """func.func @f(%x: f64) -> f64 attributes {{rt.entry = #rt.entry}} {{
       %r = rt.math "{0}"(%x) : (f64) -> f64
       func.return %r : f64
     }}"""
@@ -456,14 +457,14 @@ def test_math_of_other_libraries() -> None:
 @pytest.mark.parametrize("x", [2.5, -0.0, 0.0, math.inf, -math.inf, math.nan, 1e-200, 1.0])
 def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: float) -> None:
     variable = Compiled(
-        """func.func @f(%x: f64, %y: f64) -> f64 attributes {entry} {
+        """func.func @f(%x: f64, %y: f64) -> f64 attributes {rt.entry = #rt.entry} {
           %r = rt.math "pow"(%x, %y) : (f64, f64) -> f64
           func.return %r : f64
         }""",
         ["f64"],
     )
     constant = Compiled(
-        f"""func.func @f(%x: f64) -> f64 attributes {{entry}} {{
+        f"""func.func @f(%x: f64) -> f64 attributes {{rt.entry = #rt.entry}} {{
           %y = arith.constant {y!r} : f64
           %r = rt.math "pow"(%x, %y) : (f64, f64) -> f64
           func.return %r : f64
@@ -477,7 +478,7 @@ def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: floa
 
 def test_kernel_that_throws() -> None:
     function = Compiled(
-        """func.func @f(%a: !rt.buf<f64>, %l: !rt.buf<f64>, %n: i64) attributes {entry} {
+        """func.func @f(%a: !rt.buf<f64>, %l: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
           rt.kernel "cholesky_decompose"(%a, %n, %l) throws site 6
             : (!rt.buf<f64>, i64, !rt.buf<f64>) -> ()
           func.return
@@ -493,7 +494,7 @@ def test_kernel_that_throws() -> None:
 
 def test_text_constants() -> None:
     text = emit(
-        """func.func @f() -> !rt.buf<i8> attributes {entry} {
+        """func.func @f() -> !rt.buf<i8> attributes {rt.entry = #rt.entry} {
           %s = rt.string "tau \\22=\\22 "
           %t = rt.string "tau \\22=\\22 "
           func.return %s : !rt.buf<i8>
@@ -503,7 +504,7 @@ def test_text_constants() -> None:
 
 
 ROUNDING = """
-func.func @f(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64) -> f64 attributes {entry} {
+func.func @f(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %z = arith.constant 0.0 : f64
@@ -524,7 +525,7 @@ def test_strict_levels_round_every_operation() -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 1001))
     exp = Compiled(
-        """func.func @f(%x: f64) -> f64 attributes {entry} {
+        """func.func @f(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
           %r = rt.math "exp"(%x) : (f64) -> f64
           func.return %r : f64
         }""",
@@ -549,7 +550,7 @@ def test_strict_sums_are_widened_all_but_the_additions() -> None:
 @pytest.mark.parametrize("trips", [0, 1, 2])
 def test_loops_of_constant_length(trips: int) -> None:
     function = Compiled(
-        f"""func.func @f(%x: f64) -> (f64, i64) attributes {{entry}} {{
+        f"""func.func @f(%x: f64) -> (f64, i64) attributes {{rt.entry = #rt.entry}} {{
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
           %k = arith.constant {trips} : i64
@@ -585,7 +586,7 @@ def test_loops_of_constant_length(trips: int) -> None:
     ],
 )
 def test_constant_integers_are_computed_with_wrapping(op: str, a: int, b: int, expected: int) -> None:
-    text = f"""func.func @f() -> i32 attributes {{entry}} {{
+    text = f"""func.func @f() -> i32 attributes {{rt.entry = #rt.entry}} {{
       %a = arith.constant {a} : i32
       %b = arith.constant {b} : i32
       %r = arith.{op} %a, %b : i32
@@ -598,7 +599,7 @@ def test_constant_integers_are_computed_with_wrapping(op: str, a: int, b: int, e
 @pytest.mark.parametrize("size", ["%n", "%four"])
 def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
     function = Compiled(
-        f"""func.func @f(%n: i64, %x: f64) -> (f64, f64, f64) attributes {{entry}} {{
+        f"""func.func @f(%n: i64, %x: f64) -> (f64, f64, f64) attributes {{rt.entry = #rt.entry}} {{
           %zero = arith.constant 0 : i64
           %three = arith.constant 3 : i64
           %four = arith.constant 4 : i64
@@ -628,14 +629,14 @@ def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
     ],
 )
 def test_what_cannot_be_emitted_is_named(body: str, message: str) -> None:
-    module = parse(f"func.func @f(%x: f64, %n: i64) attributes {{entry}} {{\n{body}\nfunc.return\n}}")
+    module = parse(f"func.func @f(%x: f64, %n: i64) attributes {{rt.entry = #rt.entry}} {{\n{body}\nfunc.return\n}}")
     with pytest.raises(EmissionError, match=message):
         emit_module(module, EmitOptions(2))
 
 
 def test_names_are_kept_and_unique() -> None:
     text = emit(
-        """func.func @f(%mu: f64) -> f64 attributes {entry} {
+        """func.func @f(%mu: f64) -> f64 attributes {rt.entry = #rt.entry} {
           %sigma = arith.addf %mu, %mu : f64
           %t = arith.cmpf olt, %mu, %sigma : f64
           %r = scf.if %t -> (f64) {

@@ -13,7 +13,7 @@ from ulam.emit import alias, jit
 from ulam.emit.alias import find_roots
 
 MAP = """
-func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {entry} {
+func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %y = rt.bound 0 : !rt.buf<f64>
@@ -70,7 +70,7 @@ def test_more_roots_than_scopes() -> None:
     allocs = "\n".join(f"%b{i} = rt.alloc %n : !rt.buf<f64>" for i in range(count))
     stores = "\n".join(f"rt.store %v, %b{i}[%n] : f64" for i in range(count))
     text = emit(
-        f"""func.func @f(%n: i64, %v: f64) attributes {{entry}} {{
+        f"""func.func @f(%n: i64, %v: f64) attributes {{rt.entry = #rt.entry}} {{
           {allocs}
           {stores}
           func.return
@@ -88,9 +88,11 @@ def test_bound_data_are_constant_only_where_nothing_binds() -> None:
       func.return %x : f64
     }}
     """
-    alone = reader.format(name="shared", attributes="") + reader.format(name="g", attributes="attributes {entry}")
+    alone = reader.format(name="shared", attributes="") + reader.format(
+        name="g", attributes="attributes {rt.entry = #rt.entry}"
+    )
     assert emit(alone).count("!invariant.load") == 4
-    binder = """func.func @bind(%i: i64) attributes {entry} {
+    binder = """func.func @bind(%i: i64) attributes {rt.entry = #rt.entry} {
       %x = func.call @shared(%i) : (i64) -> (f64)
       rt.set_bound 1, %x : f64
       func.return
@@ -101,7 +103,7 @@ def test_bound_data_are_constant_only_where_nothing_binds() -> None:
 
 
 FLAGS = """
-func.func @f(%a: f64, %b: f64, %x: !rt.buf<f64>, %i: i64) -> f64 attributes {entry} {
+func.func @f(%a: f64, %b: f64, %x: !rt.buf<f64>, %i: i64) -> f64 attributes {rt.entry = #rt.entry} {
   %p = arith.mulf %a, %b : f64
   %s = arith.addf %p, %b fastmath<reassoc> : f64
   %d = arith.divf %s, %a : f64
@@ -130,14 +132,14 @@ def test_loose_levels_contract_and_reassociate_where_marked(level: int) -> None:
 
 
 SERIAL = """
-func.func @f(%n: i64) -> f64 attributes {entry} {
+func.func @f(%n: i64) -> f64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %z = arith.constant 0.0 : f64
   %r = scf.for %i = %zero to %n step %one iter_args(%x = %z) -> (f64) : i64 {
     %y = rt.math "exp"(%x) : (f64) -> f64
     scf.yield %y : f64
-  } {serial}
+  } {rt.loop = #rt.loop<serial>}
   func.return %r : f64
 }
 """
@@ -146,7 +148,7 @@ func.func @f(%n: i64) -> f64 attributes {entry} {
 def test_serial_loops_call_libm_at_loose_levels_only() -> None:
     assert "call double @exp(" in emit(SERIAL, LOOSE)
     assert "call double @ulam.exp(" in emit(SERIAL, STRICT)
-    assert "call double @ulam.exp(" in emit(SERIAL.replace("{serial}", ""), LOOSE)
+    assert "call double @ulam.exp(" in emit(SERIAL.replace("{rt.loop = #rt.loop<serial>}", ""), LOOSE)
 
 
 def test_cold_loops_are_left_alone() -> None:
@@ -164,7 +166,7 @@ def test_functions_that_are_not_entries_are_internal() -> None:
         """func.func @inner(%x: f64) -> f64 {
           func.return %x : f64
         }
-        func.func @outer(%x: f64) -> f64 attributes {entry} {
+        func.func @outer(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
           %r = func.call @inner(%x) : (f64) -> (f64)
           func.return %r : f64
         }"""

@@ -16,7 +16,7 @@ from ulam.emit import jit
 from ulam.emit.errors import CodeGenerationError
 
 DOUBLE_IT = """
-func.func @f(%x: f64) -> f64 attributes {entry} {
+func.func @f(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %r = arith.addf %x, %x : f64
   func.return %r : f64
 }
@@ -106,7 +106,8 @@ def test_work_of_emission_is_linear() -> None:
     def work(count: int) -> int:
         body = "\n".join(f"%x{i + 1} = arith.addf %x{i}, %x0 : f64" for i in range(count))
         module = emission.parse(
-            f"func.func @f(%x0: f64) -> f64 attributes {{entry}} {{\n{body}\nfunc.return %x{count} : f64\n}}"
+            "func.func @f(%x0: f64) -> f64 attributes {rt.entry = #rt.entry} "
+            f"{{\n{body}\nfunc.return %x{count} : f64\n}}"
         )
         return lines_executed(lambda: emission.emit_module(module, emission.EmitOptions(2)))
 

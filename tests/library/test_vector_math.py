@@ -186,7 +186,7 @@ def test_definitions_are_free_of_branches_and_calls() -> None:
 
 
 LOOP = """
-func.func @f(%y: !rt.buf<f64>, %n: i64) -> f64 attributes {entry} {
+func.func @f(%y: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %z = arith.constant 0.0 : f64

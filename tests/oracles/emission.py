@@ -16,6 +16,7 @@ from ulam.dialects.rt import RT
 from ulam.emit import jit
 from ulam.emit.llvm_module import emit_module
 from ulam.emit.llvm_text import EmitOptions
+from ulam.passes import verify_facts
 from ulam.runtime import c_library
 
 STRICT, LOOSE = 2, 3
@@ -50,6 +51,7 @@ def parse(text: str) -> builtin.ModuleOp:
         context.load_dialect(dialect)
     module = Parser(context, text).parse_module()
     module.verify()
+    verify_facts.run_on(module)
     return module
 
 
@@ -111,7 +113,7 @@ def elementwise(name: str, arity: int = 1, level: int = STRICT) -> Callable[...,
     loads = "\n".join(f"%x{i} = rt.load %a{i}[%i] : f64" for i in range(arity))
     values, types = ", ".join(f"%x{i}" for i in range(arity)), ", ".join(["f64"] * arity)
     compiled = Compiled(
-        f"""func.func @f({buffers}, %out: !rt.buf<f64>, %n: i64) attributes {{entry}} {{
+        f"""func.func @f({buffers}, %out: !rt.buf<f64>, %n: i64) attributes {{rt.entry = #rt.entry}} {{
           %zero = arith.constant 0 : i64
           %one = arith.constant 1 : i64
           scf.for %i = %zero to %n step %one : i64 {{

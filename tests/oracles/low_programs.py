@@ -209,9 +209,9 @@ def build(seed: int, *, entry: bool = True, target: bool = False) -> ModuleOp:
             "sym_name": StringAttr("f"),
             "function_type": FunctionType.from_lists([REAL_BUFFER, REAL_BUFFER, i64, f64], [f64, i64, f64]),
         },
-        attributes={"target_result": IntegerAttr(2, i64)} if target else {},
+        attributes=ad.TargetPositionAttr.at(result=2).as_attributes() if target else {},
         regions=(Region(writer.block),),
     )
     if entry:
-        function.attributes["entry"] = UnitAttr()
+        rt.EntryAttr().put(function)
     return ModuleOp([function])

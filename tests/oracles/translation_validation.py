@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from ulam.emit import jit
-from ulam.passes import verify_dominance
+from ulam.passes import verify_dominance, verify_facts
 from ulam.passes.known_data import specializing_on
 from ulam.passes.pipelines import LEVELS, PASSES, level_pipeline, parse_pipeline, pass_class
 from ulam.passes.to_loops.programs import Unit
@@ -251,6 +251,7 @@ def _run(module: ModuleOp, pipeline: str) -> None:
         entry.apply(Context(), module)
     if passes:
         module.verify()
+        verify_facts.run_on(module)
         verify_dominance.run_on(module)
 
 

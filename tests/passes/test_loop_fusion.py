@@ -96,7 +96,7 @@ class Writer:
         body = "\n".join(self.lines)
         arguments = "%x: !rt.buf<f64>, %y: !rt.buf<f64>, %size: i64, %n: i64, %v: f64"
         body += f"\nfunc.return {self.sums[-1]} : f64"
-        return f"func.func @f({arguments}) -> f64 attributes {{entry}} {{\n{body}\n}}"
+        return f"func.func @f({arguments}) -> f64 attributes {{rt.entry = #rt.entry}} {{\n{body}\n}}"
 
 
 def parse(text: str) -> ModuleOp:

@@ -378,7 +378,7 @@ def test_expected_messages() -> None:
 def test_stan_opt_machine_code(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "f.mlir"
     path.write_text(
-        "func.func @twice(%x: f64) -> f64 attributes {entry} {\n"
+        "func.func @twice(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {\n"
         "  %y = arith.addf %x, %x : f64\n  func.return %y : f64\n}\n"
     )
     assert stan_opt.main([str(path), "-t", "llvm"]) == 0

@@ -25,7 +25,6 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from ulam.dialects import stan
 from ulam.frontend.functions.higher_order import REDUCE_SUM
-from ulam.passes.to_loops.callbacks import UNTRACED
 from ulam.tracing.instrument.choices import Form
 from ulam.tracing.instrument.control_flow import TracedFunction
 from ulam.tracing.instrument.flow import FlowBlock
@@ -94,7 +93,7 @@ def called_function(callback: stan.FuncOp, symbol: str, unnormalized: bool) -> s
     )
     names, data_only = list(callback.argument_names.data), [int(bit) for bit in callback.data_only.get_values()]
     made = _function(call, symbol, callback.stan_name.data, names, types, data_only, block, call)
-    made.attributes[UNTRACED] = callback.sym_name
+    stan.UntracedAttr(callback.sym_name).put(made)
     return made
 
 

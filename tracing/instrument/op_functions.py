@@ -329,7 +329,7 @@ class _Lowering:
 def _renamed(module: ModuleOp, name: str) -> list[func.FuncOp]:
     """The functions of a module; those that only it calls get names that no other module has."""
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    inner = {f.sym_name.data: f"{f.sym_name.data}.{name}" for f in functions if "entry" not in f.attributes}
+    inner = {f.sym_name.data: f"{f.sym_name.data}.{name}" for f in functions if not rt.EntryAttr.marks(f)}
     for function in functions:
         if (new := inner.get(function.sym_name.data)) is not None:
             function.properties["sym_name"] = StringAttr(new)
@@ -453,6 +453,6 @@ def _as_target(entry: func.FuncOp, function: OpFunction) -> None:
     made += [placeholder, ad.TargetAddOp.create(operands=(wanted,))]
     block.insert_ops_before(made, end)
     end.operands = [placeholder.result]
-    entry.attributes["target_result"] = IntegerAttr(0, i64)
+    ad.TargetPositionAttr.at(result=0).put(entry)
     inputs = entry.function_type.inputs.data
     entry.properties["function_type"] = FunctionType.from_lists(inputs, [f64])

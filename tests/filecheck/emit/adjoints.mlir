@@ -8,7 +8,7 @@
 // CHECK-NEXT:    store double [[NEW]], ptr [[AT]], align 8
 // CHECK:         %y = load double, ptr [[TAKEN:%.*]], align 8
 // CHECK-NEXT:    store double 0.0, ptr [[TAKEN]], align 8
-func.func @accumulate(%a: !rt.buf<f64>, %i: i64, %x: f64) -> f64 attributes {entry} {
+func.func @accumulate(%a: !rt.buf<f64>, %i: i64, %x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   ad.accumulate %a[%i], %x
   %y = ad.take %a[%i]
   func.return %y : f64
@@ -25,7 +25,7 @@ func.func @accumulate(%a: !rt.buf<f64>, %i: i64, %x: f64) -> f64 attributes {ent
 // CHECK-NEXT:    %below = load ptr, ptr %top, align 8
 // CHECK:         %y = load double
 // CHECK:         %m = load i64
-func.func @records(%x: f64, %n: i64) -> f64 attributes {entry} {
+func.func @records(%x: f64, %n: i64) -> f64 attributes {rt.entry = #rt.entry} {
   %null = rt.null : !rt.buf<f64>
   %top = ad.push %null, %x, %n : f64, i64
   %below, %y, %m = ad.pop %top : !rt.buf<f64>, f64, i64

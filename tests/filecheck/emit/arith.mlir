@@ -12,7 +12,7 @@
 // CHECK-NEXT:   %quotient = fdiv double %total, %y
 // CHECK-NEXT:   store double %quotient, ptr %out.0, align 8
 // CHECK-NEXT:   ret i32 0
-func.func @reals(%x: f64, %y: f64) -> f64 attributes {entry} {
+func.func @reals(%x: f64, %y: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %c = arith.constant 1.1 : f64
   %d = arith.constant 2.5 : f64
   %product = arith.mulf %x, %y : f64
@@ -30,7 +30,7 @@ func.func @reals(%x: f64, %y: f64) -> f64 attributes {entry} {
 // CHECK-NEXT:    [[NEG:%.*]] = sub i32 0, %a
 // CHECK-NEXT:    %q = select i1 [[MINUS]], i32 [[NEG]], i32 [[Q]]
 // CHECK-NEXT:    %third = sdiv i32 %q, 3
-func.func @division(%a: i32, %b: i32) -> i32 attributes {entry} {
+func.func @division(%a: i32, %b: i32) -> i32 attributes {rt.entry = #rt.entry} {
   %three = arith.constant 3 : i32
   %q = arith.divsi %a, %b : i32
   %third = arith.divsi %q, %three : i32
@@ -44,7 +44,7 @@ func.func @division(%a: i32, %b: i32) -> i32 attributes {entry} {
 // CHECK-NEXT:    %less = icmp slt i32 %near, %i
 // CHECK-NEXT:    %ordered = fcmp ole double %real, 1.0
 // CHECK-NEXT:    %r = select i1 %ordered, i1 %less, i1 true
-func.func @conversions(%i: i32) -> i1 attributes {entry} {
+func.func @conversions(%i: i32) -> i1 attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1.0 : f64
   %true = arith.constant true
   %wide = arith.extsi %i : i32 to i64

@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: f:
 // CHECK:         ret
-func.func @f(%x: f64) -> f64 attributes {entry} {
+func.func @f(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %y = arith.addf %x, %x : f64
   func.return %y : f64
 }

@@ -14,7 +14,7 @@
 // CHECK-NEXT:    br label %for, !llvm.loop [[LOOP:!.*]]
 // CHECK-NEXT:  for.end:
 // CHECK-NEXT:    store double %acc, ptr %out.0, align 8
-func.func @sum(%n: i64) -> f64 attributes {entry} {
+func.func @sum(%n: i64) -> f64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %start = arith.constant 0.0 : f64
@@ -35,7 +35,7 @@ func.func @sum(%n: i64) -> f64 attributes {entry} {
 // CHECK-NEXT:    br label %endif
 // CHECK-NEXT:  endif:
 // CHECK-NEXT:    %r = phi double [ %twice, %then ], [ %x, %else ]
-func.func @choose(%t: i1, %x: f64) -> f64 attributes {entry} {
+func.func @choose(%t: i1, %x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %r = scf.if %t -> (f64) {
     %twice = arith.addf %x, %x : f64
     scf.yield %twice : f64
@@ -55,7 +55,7 @@ func.func @choose(%t: i1, %x: f64) -> f64 attributes {entry} {
 // CHECK-NEXT:    br label %while
 // CHECK-NEXT:  while.end:
 // CHECK-NEXT:    store double %x.1, ptr %out.0, align 8
-func.func @halve(%x: f64) -> f64 attributes {entry} {
+func.func @halve(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1.0 : f64
   %half = arith.constant 0.5 : f64
   %r = scf.while (%x_1 = %x) : (f64) -> (f64) {
@@ -80,7 +80,7 @@ func.func @halve(%x: f64) -> f64 attributes {entry} {
 // CHECK-NEXT:    %r = load double, ptr [[SLOT]], align 8
 // CHECK:       failed:
 // CHECK-NEXT:    ret i32 [[STATUS]]
-func.func @caller(%x: f64) -> f64 attributes {entry} {
+func.func @caller(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %r = func.call @callee(%x) : (f64) -> f64
   func.return %r : f64
 }

@@ -8,7 +8,7 @@
 // CHECK-NEXT:    %e = call double @ulam.exp(double %root) noinline
 // CHECK-NEXT:    %s = call double @sin(double %e) nobuiltin #1
 // CHECK-NEXT:    %d = call double @ulam_digamma(double %s)
-func.func @kinds(%x: f64) -> f64 attributes {entry} {
+func.func @kinds(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %square = rt.math "square"(%x) : (f64) -> f64
   %root = rt.math "sqrt"(%square) : (f64) -> f64
   %e = rt.math "exp"(%root) : (f64) -> f64
@@ -20,7 +20,7 @@ func.func @kinds(%x: f64) -> f64 attributes {entry} {
 // Within a loop our functions are inlined, so that it can be widened.
 // CHECK-LABEL: define i32 @loop(
 // CHECK:         %y = call double @ulam.exp(double %x){{$}}
-func.func @loop(%n: i64, %a: !rt.buf<f64>) attributes {entry} {
+func.func @loop(%n: i64, %a: !rt.buf<f64>) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
@@ -35,13 +35,13 @@ func.func @loop(%n: i64, %a: !rt.buf<f64>) attributes {entry} {
 // CHECK-LABEL: define i32 @chain(
 // STRICT:        %y = call double @ulam.exp(double %x)
 // LOOSE:         %y = call double @exp(double %x) nobuiltin #1
-func.func @chain(%n: i64, %start: f64) -> f64 attributes {entry} {
+func.func @chain(%n: i64, %start: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %r = scf.for %i = %zero to %n step %one iter_args(%x = %start) -> (f64) : i64 {
     %y = rt.math "exp"(%x) : (f64) -> f64
     scf.yield %y : f64
-  } {serial}
+  } {rt.loop = #rt.loop<serial>}
   func.return %r : f64
 }
 

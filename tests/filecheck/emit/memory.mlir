@@ -20,7 +20,7 @@
 // CHECK-NEXT:    call void asm sideeffect "", "~{memory}"()
 // CHECK:         br i1 {{%.*}}, label %release, label %release_chunks, !prof
 // CHECK:         call void @ulam_arena_release(ptr %context, ptr %mark)
-func.func @arena(%n: i64) attributes {entry} {
+func.func @arena(%n: i64) attributes {rt.entry = #rt.entry} {
   %mark = rt.mark_arena
   %a = rt.alloc zero %n : !rt.buf<f64>
   rt.release %mark
@@ -39,7 +39,7 @@ func.func @arena(%n: i64) attributes {entry} {
 // CHECK-NEXT:    %b = getelementptr inbounds i8, ptr [[BLOCK]], i64 [[FIRST]]
 // CHECK-NOT:     @ulam_arena_grow
 // CHECK:         ret i32 0
-func.func @several(%n: i64, %x: f64) attributes {entry} {
+func.func @several(%n: i64, %x: f64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %four = arith.constant 4 : i64
   %small = rt.alloc %four : !rt.buf<f64>
@@ -58,7 +58,7 @@ func.func @several(%n: i64, %x: f64) attributes {entry} {
 // CHECK-NEXT:    [[ELEMENT:%.*]] = getelementptr inbounds double, ptr %y, i64 %i
 // CHECK-NEXT:    %v = load double, ptr [[ELEMENT]], align 8, !tbaa [[REAL:!.*]], !invariant.load [[EMPTY]], !alias.scope [[OWN:!.*]], !noalias [[OTHER:!.*]]
 // CHECK-NEXT:    store double %v, ptr %out, align 8, !tbaa [[REAL]], !alias.scope [[OTHER]], !noalias [[OWN]]
-func.func @bound(%out: !rt.buf<f64>, %i: i64) -> i32 attributes {entry} {
+func.func @bound(%out: !rt.buf<f64>, %i: i64) -> i32 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %N = rt.bound 0 : i32
   %y = rt.bound 3 : !rt.buf<f64>
@@ -74,7 +74,7 @@ func.func @bound(%out: !rt.buf<f64>, %i: i64) -> i32 attributes {entry} {
 // CHECK-NEXT:    store i8 [[BYTE]], ptr [[AT]], align 1
 // CHECK:         [[READ:%.*]] = load i8, ptr {{%.*}}, align 1
 // CHECK-NEXT:    %u = trunc i8 [[READ]] to i1
-func.func @truth(%flags: !rt.buf<i1>, %i: i64, %t: i1) -> i1 attributes {entry} {
+func.func @truth(%flags: !rt.buf<i1>, %i: i64, %t: i1) -> i1 attributes {rt.entry = #rt.entry} {
   ad.keep %flags[%i], %t : i1
   %u = ad.kept %flags[%i] : i1
   func.return %u : i1
@@ -84,7 +84,7 @@ func.func @truth(%flags: !rt.buf<i1>, %i: i64, %t: i1) -> i1 attributes {entry} 
 // CHECK-LABEL: define i32 @text(
 // CHECK:         call void @ulam_print_string(ptr %context, ptr @.text.0)
 // CHECK-NEXT:    call void @ulam_print_string(ptr %context, ptr @.text.0)
-func.func @text() attributes {entry} {
+func.func @text() attributes {rt.entry = #rt.entry} {
   %a = rt.string "x = "
   %b = rt.string "x = "
   rt.kernel "print_string"(%a) : (!rt.buf<i8>) -> ()
@@ -100,7 +100,7 @@ func.func @text() attributes {entry} {
 // CHECK:       error:
 // CHECK:         store i64 2, ptr
 // CHECK-NEXT:    ret i32 [[STATUS]]
-func.func @throws(%a: !rt.buf<f64>, %n: i64) attributes {entry} {
+func.func @throws(%a: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
   rt.kernel "k"(%a, %n) throws site 2 : (!rt.buf<f64>, i64) -> ()
   func.return
 }

@@ -28,7 +28,7 @@ model {
 // CHECK:        [[outer:%.*]] = ad.profile_begin 0 named 0 gradient
 // CHECK:        scf.if [[outer]]
 // CHECK:          rt.math "exp"({{.*}})
-// CHECK:        {profile}
+// CHECK:        {ad.profile = #ad.profile}
 // CHECK-NOT:  "exp"
 // CHECK:        ad.profile_end [[outer]], 0 named 0 gradient
 // CHECK:      [[data:%.*]] = ad.profile_begin 1 named 1 gradient

@@ -20,6 +20,6 @@ model {
 // CHECK: scf.for
 // CHECK: %[[MARK:.*]] = rt.mark_arena
 // CHECK: rt.alloc
-// CHECK: {serial}
-// CHECK: {interleave = 4 : i64}
+// CHECK: {rt.loop = #rt.loop<serial>}
+// CHECK: {rt.loop = #rt.loop<interleave 4>}
 // CHECK: rt.release %[[MARK]]

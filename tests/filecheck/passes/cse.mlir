@@ -44,7 +44,7 @@ func.func @constants(%c: i1) -> (f64, f64, f64) {
 
 // Loads, up to a write that may touch the same memory. Arguments of entry points do not overlap.
 // CHECK-LABEL: @loads
-func.func @loads(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %i: i64, %v: f64) -> (f64, f64, f64) attributes {entry} {
+func.func @loads(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %i: i64, %v: f64) -> (f64, f64, f64) attributes {rt.entry = #rt.entry} {
   // CHECK: %[[A:.*]] = rt.load %x[%i]
   %a = rt.load %x[%i] : f64
   rt.store %v, %y[%i] : f64

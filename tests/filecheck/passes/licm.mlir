@@ -46,7 +46,7 @@ func.func @traps(%n: i64, %m: i64, %c: i1) -> i64 {
 
 // Loads leave no loop that may have no iteration.
 // CHECK-LABEL: @loads
-func.func @loads(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {entry} {
+func.func @loads(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   // CHECK: scf.for
@@ -61,7 +61,7 @@ func.func @loads(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {entry} {
 
 // They leave others, if nothing in the loop writes the buffer.
 // CHECK-LABEL: @written
-func.func @written(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %v: f64) -> f64 attributes {entry} {
+func.func @written(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %v: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %ten = arith.constant 10 : i64
@@ -80,7 +80,7 @@ func.func @written(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %v: f64) -> f64 attribute
 
 // A loop that surely runs: what precedes the first check may be read in advance, what follows it may not.
 // CHECK-LABEL: @sure
-func.func @sure(%x: !rt.buf<f64>, %k: i64, %c: i1, %v: f64) -> f64 attributes {entry} {
+func.func @sure(%x: !rt.buf<f64>, %k: i64, %c: i1, %v: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %ten = arith.constant 10 : i64

@@ -11,7 +11,7 @@
 // Reverse mode takes iterations to be independent: not before it.
 // BEFORE-LABEL: @elements
 // BEFORE-COUNT-2: scf.for
-func.func @elements(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+func.func @elements(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
@@ -32,7 +32,7 @@ func.func @elements(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attrib
 // An element that a later iteration of the first loop stores: no.
 // CHECK-LABEL: @too_early
 // CHECK-COUNT-2: scf.for
-func.func @too_early(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+func.func @too_early(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   scf.for %i = %one to %n step %one : i64 {
     rt.store %v, %x[%i] : f64
@@ -54,7 +54,7 @@ func.func @too_early(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) attri
 // CHECK-NEXT: scf.yield
 // CHECK: scf.for
 // CHECK: arith.mulf
-func.func @sums(%n: i64, %v: f64) -> (f64, f64) attributes {entry} {
+func.func @sums(%n: i64, %v: f64) -> (f64, f64) attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
     %u = arith.addf %t, %v fastmath<reassoc> : f64
@@ -75,7 +75,7 @@ func.func @sums(%n: i64, %v: f64) -> (f64, f64) attributes {entry} {
 // A check between the loops may guard the second one; it may not go behind it.
 // CHECK-LABEL: @guarded
 // CHECK-COUNT-2: scf.for
-func.func @guarded(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+func.func @guarded(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
     %u = arith.addf %t, %v : f64
@@ -92,7 +92,7 @@ func.func @guarded(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
 // Another range, or two additions to the target whose order must stay: no.
 // BEFORE-LABEL: @target
 // BEFORE-COUNT-3: scf.for
-func.func @target(%n: i64, %m: i64, %v: f64) attributes {entry} {
+func.func @target(%n: i64, %m: i64, %v: f64) attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   scf.for %i = %one to %n step %one : i64 {
     ad.target_add %v
@@ -114,7 +114,7 @@ func.func @target(%n: i64, %m: i64, %v: f64) attributes {entry} {
 // If something else reads it, the loop stays one that only adds to the target.
 // BEFORE-LABEL: @read_elsewhere
 // BEFORE-COUNT-2: scf.for
-func.func @absorbed(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+func.func @absorbed(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   %t = rt.alloc %n : !rt.buf<f64>
   scf.for %i = %one to %n step %one : i64 {
@@ -127,7 +127,7 @@ func.func @absorbed(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
   }
   func.return
 }
-func.func @read_elsewhere(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {entry} {
+func.func @read_elsewhere(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   %t = rt.alloc %n : !rt.buf<f64>
   scf.for %i = %one to %n step %one : i64 {
@@ -145,7 +145,7 @@ func.func @read_elsewhere(%x: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes 
 // A loop that could be vectorised stays apart from one that carries a value, if it has functions to compute.
 // CHECK-LABEL: @carries
 // CHECK-COUNT-2: scf.for
-func.func @carries(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {entry} {
+func.func @carries(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   %s = scf.for %i = %one to %n step %one iter_args(%t = %v) -> (f64) : i64 {
     %u = arith.addf %t, %v : f64

@@ -3,7 +3,7 @@
 // RUN: stan-opt %s -p split-scatters | filecheck %s
 
 // CHECK-LABEL: func.func @scatter
-func.func @scatter(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {entry} {
+func.func @scatter(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   // CHECK: %[[PART:.*]] = rt.alloc stack %{{.*}} : !rt.buf<f64>
@@ -31,7 +31,7 @@ func.func @scatter(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n:
 // CHECK-LABEL: func.func @reads_what_it_adds_to
 // CHECK-NOT: stack
 // CHECK: ad.accumulate
-func.func @reads_what_it_adds_to(%idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {entry} {
+func.func @reads_what_it_adds_to(%idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
@@ -48,7 +48,7 @@ func.func @reads_what_it_adds_to(%idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64
 // CHECK-LABEL: func.func @nothing_to_gain
 // CHECK-NOT: stack
 // CHECK: func.return
-func.func @nothing_to_gain(%x: !rt.buf<f64>, %adj: !rt.buf<f64>, %n: i64) attributes {entry} {
+func.func @nothing_to_gain(%x: !rt.buf<f64>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {

@@ -5,7 +5,7 @@
 // CHECK-NOT: rt.mark_arena
 // CHECK: rt.alloc stack %{{.*}}
 // CHECK-NOT: rt.release
-func.func @small(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+func.func @small(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %three = arith.constant 3 : i64
@@ -24,7 +24,7 @@ func.func @small(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
 // CHECK: rt.alloc stack %{{.*}}
 // CHECK: rt.alloc %{{.*}} :
 // CHECK: rt.release
-func.func @unknown(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+func.func @unknown(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
@@ -41,7 +41,7 @@ func.func @unknown(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
 // CHECK-LABEL: @carried
 // CHECK-NOT: stack
 // CHECK: func.return
-func.func @carried(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {entry} {
+func.func @carried(%x: !rt.buf<f64>, %n: i64, %v: f64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %three = arith.constant 3 : i64

@@ -1,8 +1,8 @@
 // RUN: stan-opt -p thread-target,verify-dominance %s | filecheck %s
 
-// A read becomes the total at its place; in a function with `target_argument`, that argument plus the total.
+// A read becomes the total at its place; in a function whose `ad.target_position` has an argument, that argument plus the total.
 // CHECK-LABEL: @f
-func.func @f(%x: f64, %before: f64) -> (f64, f64) attributes {target_argument = 1 : i64, target_result = 1 : i64} {
+func.func @f(%x: f64, %before: f64) -> (f64, f64) attributes {ad.target_position = #ad.target_position<result 1, argument 1>} {
   %placeholder = arith.constant 0.0 : f64
   // CHECK: %[[START:.*]] = arith.constant 0.000000e+00 : f64
   // CHECK: %[[T1:.*]] = arith.addf %[[START]], %x : f64

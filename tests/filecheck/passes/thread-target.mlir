@@ -4,7 +4,7 @@
 // The total goes through loops and branches that add to it, and through no others.
 // CHECK-LABEL: @f
 // FAST-LABEL: @f
-func.func @f(%n: i64, %x: f64, %c: i1) -> (i64, f64) attributes {entry, target_result = 1 : i64} {
+func.func @f(%n: i64, %x: f64, %c: i1) -> (i64, f64) attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 1>} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %placeholder = arith.constant 0.0 : f64
@@ -51,7 +51,7 @@ func.func @f(%n: i64, %x: f64, %c: i1) -> (i64, f64) attributes {entry, target_r
 
 // Nothing is added: the placeholder stays.
 // CHECK-LABEL: @g
-func.func @g() -> f64 attributes {target_result = 0 : i64} {
+func.func @g() -> f64 attributes {ad.target_position = #ad.target_position<result 0>} {
   %placeholder = arith.constant 0.0 : f64
   func.return %placeholder : f64
   // CHECK: %[[P:.*]] = arith.constant 0.0

@@ -8,7 +8,7 @@
 // LLVM: define i32 @twice(
 // LLVM: fadd
 // ASM: twice:
-func.func @twice(%x: f64) -> f64 attributes {entry} {
+func.func @twice(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   %y = arith.addf %x, %x : f64
   func.return %y : f64
 }

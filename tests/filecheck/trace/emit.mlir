@@ -20,7 +20,7 @@
 // CHECK:       trace.full:
 // CHECK-NEXT:    call void @ulam_trace_grow(ptr %recorder, i64 24)
 // CHECK-NEXT:    [[SECOND]] = load ptr, ptr %recorder, align 8
-func.func @traced(%recorder: !rt.buf<i64>, %x: f64) attributes {entry} {
+func.func @traced(%recorder: !rt.buf<i64>, %x: f64) attributes {rt.entry = #rt.entry} {
   %record = "trace.block"(%recorder) <{number = 7 : i64, slots = 2 : i64}> : (!rt.buf<i64>) -> !trace.record
   "trace.guard"(%record) <{progress = 3 : i64}> : (!trace.record) -> ()
   "trace.value"(%record, %x) <{slot = 1 : i64}> : (!trace.record, f64) -> ()
@@ -31,7 +31,7 @@ func.func @traced(%recorder: !rt.buf<i64>, %x: f64) attributes {entry} {
 // CHECK:         call void @ulam_trace_container(ptr %recorder, ptr {{%.*}}, ptr %v, i64 %n, i32 8, i64 64)
 // CHECK-NEXT:    [[SIZE:%.*]] = getelementptr i8, ptr %record, i64 16
 // CHECK-NEXT:    store i64 %n, ptr [[SIZE]], align 8
-func.func @container(%recorder: !rt.buf<i64>, %v: !rt.buf<f64>, %n: i64) attributes {entry} {
+func.func @container(%recorder: !rt.buf<i64>, %v: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
   %record = "trace.block"(%recorder) <{number = 1 : i64, slots = 2 : i64}> : (!rt.buf<i64>) -> !trace.record
   "trace.container"(%record, %v, %recorder, %n, %n) <{slot = 0 : i64, most = 64 : i64}> : (!trace.record, !rt.buf<f64>, !rt.buf<i64>, i64, i64) -> ()
   func.return
@@ -40,7 +40,7 @@ func.func @container(%recorder: !rt.buf<i64>, %v: !rt.buf<f64>, %n: i64) attribu
 // Hooks are called with a variable number of values: two bits tell the kind of each (1 int, 2 real, 3 pointer or size).
 // CHECK-LABEL: define i32 @hook(
 // CHECK:         call void (ptr, i64, i64, i64, ...) @ulam_trace_hook(ptr %recorder, i64 5, i64 4, i64 249, i32 %k, double %x, ptr %v, i64 %n)
-func.func @hook(%recorder: !rt.buf<i64>, %k: i32, %x: f64, %v: !rt.buf<f64>, %n: i64) attributes {entry} {
+func.func @hook(%recorder: !rt.buf<i64>, %k: i32, %x: f64, %v: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
   "trace.hook"(%recorder, %k, %x, %v, %n) <{number = 5 : i64}> : (!rt.buf<i64>, i32, f64, !rt.buf<f64>, i64) -> ()
   func.return
 }
@@ -49,7 +49,7 @@ func.func @hook(%recorder: !rt.buf<i64>, %k: i32, %x: f64, %v: !rt.buf<f64>, %n:
 // CHECK:         [[TICKS:%.*]] = call i64 @ulam_ticks()
 // CHECK-NEXT:    [[SLOT:%.*]] = getelementptr i8, ptr %record, i64 8
 // CHECK-NEXT:    store i64 [[TICKS]], ptr [[SLOT]], align 8
-func.func @time(%recorder: !rt.buf<i64>) attributes {entry} {
+func.func @time(%recorder: !rt.buf<i64>) attributes {rt.entry = #rt.entry} {
   %record = "trace.block"(%recorder) <{number = 1 : i64, slots = 1 : i64}> : (!rt.buf<i64>) -> !trace.record
   "trace.time"(%record) <{slot = 0 : i64}> : (!trace.record) -> ()
   func.return
@@ -64,7 +64,7 @@ func.func @time(%recorder: !rt.buf<i64>) attributes {entry} {
 // CHECK-NEXT:    store i64 [[MORE]], ptr [[AT]], align 8
 // CHECK:         [[LESS:%.*]] = sub i64 {{%.*}}, 1
 // CHECK-NEXT:    store i64 [[LESS]], ptr {{%.*}}, align 8
-func.func @depth(%recorder: !rt.buf<i64>, %out: !rt.buf<i32>, %zero: i64) attributes {entry} {
+func.func @depth(%recorder: !rt.buf<i64>, %out: !rt.buf<i32>, %zero: i64) attributes {rt.entry = #rt.entry} {
   %deeper = "trace.descend"(%recorder) <{most = 4 : i64}> : (!rt.buf<i64>) -> i32
   rt.store %deeper, %out[%zero] : i32
   "trace.ascend"(%recorder) : (!rt.buf<i64>) -> ()
