@@ -141,6 +141,7 @@ ELSEWHERE = {
     "sort_asc": "tests/library/test_kernels.py",
     "sort_desc": "tests/library/test_kernels.py",
     "eigendecompose_sym": "tests/library/test_kernel_degeneracy.py",
+    "gaussian_dlm_filter": "tests/library/test_dynamic_linear_model.py",
 }
 
 

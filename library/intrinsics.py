@@ -24,3 +24,7 @@ INTRINSICS = frozenset(
     wishart_cholesky_rng wishart_rng yule_simon_rng
 """.split()
 )
+
+INTERNAL_FUNCTIONS = {"gaussian_dlm_filter": "mmmvmvm"}
+"""Functions that only definitions in `*.stan` can call, made by the lowering, too; their arguments, by the codes of
+types in the signature table (`m` a matrix, `v` a vector). The result is a real."""

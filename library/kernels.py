@@ -124,6 +124,11 @@ _DENSE: dict[str, Kernel] = {
         "in:f64[m*n] m:i64 n:i64 out:f64[m*min(m,n)] out:f64[min(m,n)*n]", "qr_thin_pullback"
     ),
     "matrix_exp": _differentiable(_SQUARE, "matrix_exp_pullback"),
+    # y, F, G, V, W, m0, C0: the log density; states before the observations of each time
+    "gaussian_dlm_filter": _differentiable(
+        "in:f64[r*t] in:f64[n*r] in:f64[n*n] in:f64[r] in:f64[n*n] in:f64[n] in:f64[n*n] r:i64 t:i64 n:i64 "
+        "out:f64[1] kept:f64[n*t] kept:f64[n*n*t]", "gaussian_dlm_filter_pullback"
+    ),
 }  # fmt: skip
 
 # `kept` is the order: out[i] is in[order[i]], from 0.

@@ -26,6 +26,7 @@ from ulam.frontend.types import REAL, VOID, StanType
 from ulam.library.catalog import KEPT_WITH
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import DENSITIES, FunctionKind, kind_of, named, normalized_name
+from ulam.library.intrinsics import INTERNAL_FUNCTIONS
 
 
 def resolve_call(checker: Checker, node: Call) -> StanType:
@@ -107,7 +108,7 @@ def _check_name(checker: Checker, node: Call, written: str) -> bool:
     if symbol is not None and not (known and name not in checker.functions):
         note = Note(f"'{name}' is declared here", symbol.span)
         checker.error(f"'{name}' is a variable and cannot be called", node.name_span, "not-a-function", None, (note,))
-    elif known or (checker.library_mode and (lowering_library.overloads(name) or has_primitive(name))):
+    elif known or (checker.library_mode and _is_internal(name)):
         _warn_if_deprecated(checker, node)
         return True
     elif checker.first_report(name):
@@ -117,6 +118,11 @@ def _check_name(checker: Checker, node: Call, written: str) -> bool:
         )  # fmt: skip
     node.type = ERROR
     return False
+
+
+def _is_internal(name: str) -> bool:
+    """Whether it is a function that definitions of the library can call, and programs cannot."""
+    return bool(lowering_library.overloads(name)) or has_primitive(name) or name in INTERNAL_FUNCTIONS
 
 
 def _warn_if_deprecated(checker: Checker, node: Call) -> None:

@@ -23,11 +23,12 @@ from ulam.frontend.functions import definitions as lowering_library
 from ulam.frontend.functions import higher_order, signatures
 from ulam.frontend.functions.signatures import Signature
 from ulam.frontend.functions.support import unsupported_call, unsupported_type
-from ulam.frontend.functions.type_codes import arguments_of
+from ulam.frontend.functions.type_codes import arguments_of, types_of
 from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.types import INT, REAL, ArrayType, BasicType, StanType, array_of
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import FunctionKind, kind_of, normalized_name
+from ulam.library.intrinsics import INTERNAL_FUNCTIONS
 
 _SHOWN_SIGNATURES = 4
 
@@ -150,6 +151,8 @@ def _library_mode_candidates(name: str, types: tuple[StanType, ...]) -> list[Can
         signature = signature_of(function.definition)
         if signatures.total_cost(types, signature.arguments) is not None:
             return [Candidate(signature)]
+    if (codes := INTERNAL_FUNCTIONS.get(name)) is not None and types == types_of(codes):
+        return [Candidate(Signature(name, types, REAL))]
     best = [Candidate(signature) for signature in signatures.cheapest(name, types)]
     if not best and has_primitive(name) and all(type_ in (INT, REAL) for type_ in types):
         return [Candidate(Signature(name, (REAL,) * len(types), REAL))]

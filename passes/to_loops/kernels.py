@@ -99,6 +99,20 @@ def _divide(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     return divide(low, a, b, op.res.type, name)
 
 
+# ---------------------------------------------------------------- time series
+
+
+def _gaussian_dlm_filter(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    containers = [a for a in arguments if isinstance(a, Container)]
+    y, _, G, *_ = containers
+    sizes = {"r": y.dims[0], "t": y.dims[1], "n": G.dims[0]}
+    for container, names in zip(containers, ("r t", "n r", "n n", "r", "n n", "n", "n n"), strict=True):
+        for name, size in zip(names.split(), container.dims, strict=True):
+            low.check_equal_size("gaussian_dlm_obs_lpdf", sizes[name], size)
+    total = call_kernel(low, op.callee.data, [buffer_of(low, a) for a in containers], sizes)[0]
+    return low.builder.load(total, low.builder.i64(0))
+
+
 # ---------------------------------------------------------------- sorting
 
 
@@ -221,5 +235,6 @@ def _random_container(
 
 INTRINSICS.update(dict.fromkeys(_OF_MATRIX, _of_matrix))
 INTRINSICS.update(dict.fromkeys([name for name in KERNELS if name.startswith("mdivide_")], _divide))
+INTRINSICS["gaussian_dlm_filter"] = _gaussian_dlm_filter
 INTRINSICS.update(dict.fromkeys(["sort_asc", "sort_desc", "sort_indices_asc", "sort_indices_desc"], _sort))
 INTRINSICS.update(dict.fromkeys([name for name in KERNELS if kind_of(name) is FunctionKind.RNG], _random))

@@ -1,4 +1,7 @@
-"""gaussian_dlm_obs against a covariance filter in rational arithmetic, where variances differ by many orders."""
+"""gaussian_dlm_obs against a covariance filter in rational arithmetic, where variances differ by many orders.
+
+What does it is the kernel `gaussian_dlm_filter`.
+"""
 
 from __future__ import annotations
 

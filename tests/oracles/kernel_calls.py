@@ -165,5 +165,12 @@ for _m, _n in ((4, 4), (6, 3), (3, 6)):
     _case("singular_values", [random(3, _m, _n)], {"m": _m, "n": _n}, tolerance=1e-8)
     _case("svd", [random(3, _m, _n)], {"m": _m, "n": _n}, tolerance=1e-7)
     _case("qr_thin", [random(3, _m, _n) + 2 * np.eye(_m, _n)], {"m": _m, "n": _n})
+for _r, _t, _n in ((1, 1, 1), (3, 4, 2), (2, 3, 4)):
+    _case(
+        "gaussian_dlm_filter",
+        [random(1, _r, _t), random(2, _n, _r), random(3, _n, _n), random(4, _r) ** 2, positive_definite(5, _n),
+         random(6, _n), positive_definite(7, _n)],
+        {"r": _r, "t": _t, "n": _n},
+    )  # fmt: skip
 _case("sort_asc", [np.array([3.0, 1.0, 2.0])], {"n": 3})
 _case("sort_desc", [np.array([3.0, 1.0, 2.0])], {"n": 3})

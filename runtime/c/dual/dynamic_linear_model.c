@@ -1,0 +1,2 @@
+#define ULAM_DUAL
+#include "../dynamic_linear_model.c"
