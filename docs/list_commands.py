@@ -12,7 +12,7 @@ from pathlib import Path
 
 from written_parts import main, with_parts
 
-from ulam.tools.options import COMMANDS, OPTIONS, help_rows, long_name, told
+from ulam.tools.options import COMMANDS, OPTIONS, STAN_OPT, flags, help_rows, long_name, told
 
 DOCUMENT = Path(__file__).with_name("commands.md")
 SCRIPT = Path(__file__).name
@@ -32,17 +32,32 @@ def options() -> str:
     lines = ["| option | meaning | commands |", "|---|---|---|"]
     for name, option in OPTIONS.items():
         takers = [command for command, entry in COMMANDS.items() if name in entry.names()]
-        if option.argument:
+        if option.argument or not takers:
             continue
         everywhere = len(takers) == len(COMMANDS)
         written = next(written for written, _ in help_rows(takers[0])[1] if long_name(name) in written)
         own = [
             f" {command}: {' '.join(filter(None, (differs.help, _default(name, command))))}"
             for command, differs in option.differs.items()
+            if command in COMMANDS
         ]
         shown = written.replace("|", "\\|")
         lines.append(f"| `{shown}` | {told(name)}{''.join(own)} | {'all' if everywhere else ', '.join(takers)} |")
     return "\n".join(lines)
+
+
+def stan_opt() -> str:
+    """Each option of `stan-opt`, its other names, and what it means."""
+    lines = ["| option | meaning |", "|---|---|"]
+    for name, (written, meaning) in zip((*STAN_OPT.options, "color"), help_rows("stan-opt")[1], strict=True):
+        others = " and ".join(f"`{other}`" for other in OPTIONS[name].old_names)
+        assert long_name(name) in flags(name)
+        lines.append(f"| `{_cell(written)}` | {_cell(meaning)}{others and f' As {others}, too.'} |")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _default(name: str, command: str) -> str:
@@ -51,7 +66,7 @@ def _default(name: str, command: str) -> str:
     return f"[{own}" if own != general else ""
 
 
-PARTS: dict[str, Callable[[], str]] = {"commands": commands, "options": options}
+PARTS: dict[str, Callable[[], str]] = {"commands": commands, "options": options, "stan-opt": stan_opt}
 
 
 def updated(document: str) -> str:

@@ -10,7 +10,7 @@ from xdsl.context import Context
 from ulam.dialects import stan
 from ulam.passes.loops.unit_modules import set_slots, slots_of
 from ulam.passes.nested import nested_passes
-from ulam.passes.running import run_passes
+from ulam.passes.running import observer, run_passes
 from ulam.passes.to_loops.programs import Program, Unit, take_apart
 from ulam.passes.to_loops.units import lower_unit
 from ulam.passes.units import UnitKind
@@ -73,7 +73,13 @@ def lower(program: Program, kind: UnitKind, opt_level: int) -> Unit:
 
 def begin_unit(program: Program, kind: UnitKind, opt_level: int) -> Unit:
     """A unit as loops over scalars: what the blocks of the program that belong to it become."""
-    return lower_unit(program, kind, whole_terms=opt_level < REASSOCIATING_LEVEL)
+    watching = observer()
+    if watching is not None:
+        watching.before("convert-stan-to-loops", None)
+    unit = lower_unit(program, kind, whole_terms=opt_level < REASSOCIATING_LEVEL)
+    if watching is not None:
+        watching.after("convert-stan-to-loops", unit.module)
+    return unit
 
 
 def finish_unit(unit: Unit, opt_level: int, between: Callable[[], None] | None = None) -> None:

@@ -33,10 +33,10 @@ class TellingPass(ModulePass):
 class PassObserver:
     """Sees the passes that run."""
 
-    def before(self, entry: ModulePass, module: ModuleOp) -> None:
-        """A pass is about to run."""
+    def before(self, name: str, module: ModuleOp | None) -> None:
+        """A pass is about to run; on a program that was taken apart, where there is no module."""
 
-    def after(self, entry: ModulePass, module: ModuleOp) -> None:
+    def after(self, name: str, module: ModuleOp) -> None:
         """It has run; not called if it failed."""
 
 
@@ -44,13 +44,18 @@ _observer: ContextVar[PassObserver | None] = ContextVar("pass_observer", default
 
 
 @contextmanager
-def observed_by(observer: PassObserver) -> Iterator[None]:
+def observed_by(watching: PassObserver) -> Iterator[None]:
     """Shows all passes that run inside to an observer."""
-    token = _observer.set(observer)
+    token = _observer.set(watching)
     try:
         yield
     finally:
         _observer.reset(token)
+
+
+def observer() -> PassObserver | None:
+    """Who observes at present."""
+    return _observer.get()
 
 
 def run_passes(
@@ -60,17 +65,17 @@ def run_passes(
 
     `between` is called before each, and may end this by an exception.
     """
-    observer = _observer.get()
+    watching = _observer.get()
     changed = False
     for entry in entries:
         if between is not None:
             between()
-        if observer is not None:
-            observer.before(entry, module)
+        if watching is not None:
+            watching.before(entry.name, module)
         if isinstance(entry, TellingPass):
             changed = entry.changes(module) or changed
         else:
             entry.apply(context, module)
-        if observer is not None:
-            observer.after(entry, module)
+        if watching is not None:
+            watching.after(entry.name, module)
     return changed

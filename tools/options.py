@@ -1,4 +1,4 @@
-"""The table of options of `ulam`, the table of its commands, and how they are told in help texts.
+"""The table of options of `ulam` and `stan-opt`, the table of commands, and how they are told in help texts.
 
 An option has one row: its names, its type, its default and what it means are the same in every command that takes it.
 Where a command must differ, `differs` of that row says so. A command lists the names of its options, and the class
@@ -35,7 +35,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Option:
-    """A row of the table; its key, with dashes, is the long name.
+    """A row of the table; its key, with dashes, is the long name, unless it has another `name`.
 
     `type` is what a value becomes, a list for what may be given more than once; `of` a word for a value. `reads` and
     `writes` say that the value is a file, which may be `-`. `alone` is the value if the option stands without one.
@@ -59,6 +59,7 @@ class Option:
     argument: bool = False
     hidden: bool = False
     differs: Mapping[str, Difference] = field(default_factory=dict[str, Difference])
+    name: str = ""
 
     def default_in(self, command: str) -> Any:
         """The default: that of the row, unless the command has one of its own."""
@@ -74,10 +75,16 @@ OPTIONS: dict[str, Option] = {
         "A Stan program, or a saved trace; -: standard input.", Path, "MODEL", argument=True, reads=True
     ),
     "more_args": Option("Further arguments of the function.", list[str], "JSON", argument=True, hidden=True),
-    "data": Option("Data: a JSON file, or JSON text.", of="DATA", short="-d", reads=True),
+    "data": Option(
+        "Data: a JSON file, or JSON text.", of="DATA", short="-d", reads=True,
+        differs={"stan-opt": Difference("What level 4 specialises on.")},
+    ),
     "include_path": Option("Where to look for included files.", list[Path], "FOLDER", short="-I"),
     # Compiling.
-    "opt_level": Option("Optimization level.", int, "LEVEL", 3, short="-O", least=0, most=4),
+    "opt_level": Option(
+        "Optimization level.", int, "LEVEL", 3, short="-O", least=0, most=4,
+        differs={"stan-opt": Difference(default=None, shown="no passes, and units as at level 3")},
+    ),
     "cache": Option("Use the cache of compiled code.", bool, default=True, negatable=True),
     "time_limit": Option(
         "Stop after so many seconds, and exit with status 124; the best result so far is shown and written.", float,
@@ -181,13 +188,17 @@ OPTIONS: dict[str, Option] = {
             "profile": Difference(
                 "As CSV; a number is added if a parallel run has written it.", default=Path("profile.csv")
             ),
+            "stan-opt": Difference(default=STANDARD_STREAM),
         },
     ),
     "no_output": Option("Write no CSV file.", bool, default=False),
     "json": Option(
         "JSON instead of text; or, with a name (=FILE, or one that ends in .json), JSON in that file, too.",
         of="FILE", writes=True, alone=STANDARD_STREAM,
-        differs={"check": Difference("A line for each message.")},
+        differs={
+            "check": Difference("A line for each message."),
+            "stan-opt": Difference("Of --list-passes and --timing."),
+        },
     ),
     "trace": Option("Write the last passes as a Chrome trace.", Path, "FILE", writes=True),
     "flame": Option("Write a flame graph: .svg, or .html with the table.", Path, "FILE", writes=True),
@@ -198,6 +209,58 @@ OPTIONS: dict[str, Option] = {
         "Show progress every so many iterations; 0: never.", int, "N", shown="100 on a terminal, else 0", least=0
     ),
     "color": Option("Colours and progress.", default="auto", choices=("auto", "always", "never")),
+    # stan-opt.
+    "input": Option(
+        "A .stan or .mlir file; -: standard input, as MLIR.", of="INPUT", default=STANDARD_STREAM, argument=True
+    ),
+    "input_format": Option(
+        "What the input is, if its name does not say so.", short="-f", choices=("stan", "mlir"), name="format"
+    ),
+    "pass_pipeline": Option(
+        "Passes to run: a{option=value option=value},b,... or builtin.module(a,b,...).", of="PIPELINE", short="-p",
+        old_names=("--passes",),
+    ),
+    "target": Option("What to print.", default="mlir", short="-t", choices=("mlir", "stan", "llvm", "asm")),
+    "unit": Option(
+        "Lower this unit of a Stan program.", of="UNIT", shown="gradient_propto with -t llvm and asm, else none"
+    ),
+    "list_passes": Option("Print what passes there are, with their options, and stop.", bool, default=False),
+    "print_pipeline": Option("Print the pipeline and stop.", bool, default=False),
+    "print_ir_before_all": Option(
+        "Print the IR before each pass, and each step of a pass, to standard error.", bool, default=False,
+        old_names=("--mlir-print-ir-before-all",),
+    ),
+    "print_ir_after_all": Option(
+        "Print the IR after each pass, and each step of a pass, to standard error.", bool, default=False,
+        old_names=("--mlir-print-ir-after-all",),
+    ),
+    "print_ir_after_change": Option(
+        "Print the IR after those that change it, to standard error.", bool, default=False,
+        old_names=("--mlir-print-ir-after-change",),
+    ),
+    "timing": Option(
+        "Show the CPU time of each pass, and of each step of a pass, on standard error.", bool, default=False,
+        old_names=("--mlir-timing",),
+    ),
+    "verify_each": Option("Verify the IR, dominance included, after each pass.", bool, default=False),
+    "explain": Option(
+        "Print, per line of the program, what passes did and not; json: a line for each remark.",
+        choices=("text", "json"), alone="text",
+    ),
+    "debug_transformed_mir_pretty": Option("Print the program as it is before the passes.", bool, default=False),
+    "debug_optimized_mir_pretty": Option("Print the program as it is after the passes.", bool, default=False),
+    "debug_mem_patterns": Option("Print which containers are static, and why others are not.", bool, default=False),
+    "split_input_file": Option("Treat parts between `// -----` lines one by one.", bool, default=False),
+    "verify_diagnostics": Option("Check messages against `expected-error {{...}}` comments.", bool, default=False),
+    "allow_unregistered_dialect": Option("Accept ops of unknown dialects.", bool, default=False),
+    "generic": Option(
+        "Print ops in generic syntax.", bool, default=False, old_names=("--print-op-generic", "--mlir-print-op-generic")
+    ),
+    "locations": Option(
+        "Print locations (-t llvm, asm: lines).", bool, default=False,
+        old_names=("--print-debuginfo", "--mlir-print-debuginfo"),
+    ),
+    "version": Option("Show the versions, and stop.", bool, default=False),
 }  # fmt: skip
 
 
@@ -287,6 +350,20 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("ulam_doctor:DoctorCommand", "Shows versions, and whether compiling works here."),
 }  # fmt: skip
 
+STAN_OPT = Command(
+    "stan_opt:main",
+    "Reads .stan or .mlir, runs passes, prints the result.",
+    ("input",),
+    (
+        "input_format", "output", "opt_level", "pass_pipeline", "data", "unit", "target", "generic", "locations",
+        "list_passes", "print_pipeline", "print_ir_before_all", "print_ir_after_all", "print_ir_after_change", "timing",
+        "json", "verify_each", "explain", "debug_transformed_mir_pretty", "debug_optimized_mir_pretty",
+        "debug_mem_patterns", "split_input_file", "verify_diagnostics", "allow_unregistered_dialect", "include_path",
+        "version",
+    ),
+)  # fmt: skip
+"""The command `stan-opt`."""
+
 OPTIMIZER_OPTIONS = _STOPPING
 """Those that go to the optimizer as they are; None is its own default."""
 
@@ -296,7 +373,8 @@ OPTIMIZER_OPTIONS = _STOPPING
 
 def long_name(name: str) -> str:
     """`--opt-level` of `opt_level`."""
-    return f"--{name.replace('_', '-')}"
+    own = OPTIONS[name].name if name in OPTIONS else ""
+    return f"--{(own or name).replace('_', '-')}"
 
 
 def flags(name: str) -> tuple[str, ...]:
@@ -314,7 +392,7 @@ def told_name(name: str) -> str:
 
 def help_rows(command: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Arguments and options as help lists them: how it is written, and what it means."""
-    entry = COMMANDS[command]
+    entry = STAN_OPT if command == "stan-opt" else COMMANDS[command]
     arguments = [(_written(name), OPTIONS[name].help) for name in entry.arguments if not OPTIONS[name].hidden]
     options = [name for name in entry.names() if not OPTIONS[name].argument and not OPTIONS[name].hidden]
     return arguments, [(_written(name), told(name, command)) for name in options]
@@ -362,7 +440,9 @@ def with_values(arguments: Sequence[str]) -> Iterator[str]:
     What follows such an option is its value only if it is `-` or ends as the files of that option do, so that
     `ulam check --json model.stan` never takes the program for the file to be written.
     """
-    alone = {long_name(name): (option.alone, f".{name}") for name, option in OPTIONS.items() if option.alone}
+    alone = {
+        long_name(name): (option.alone, f".{name}", option.writes) for name, option in OPTIONS.items() if option.alone
+    }
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
@@ -370,8 +450,8 @@ def with_values(arguments: Sequence[str]) -> Iterator[str]:
             yield from (word, *rest)
             return
         if word in alone:
-            value, ending = alone[word]
-            if rest and (rest[0] == STANDARD_STREAM or rest[0].lower().endswith(ending)):
+            value, ending, is_file = alone[word]
+            if is_file and rest and (rest[0] == STANDARD_STREAM or rest[0].lower().endswith(ending)):
                 value = rest.pop(0)
             word = f"{word}={value}"
         yield word
@@ -402,7 +482,7 @@ def empty_name(words: Sequence[str]) -> str:
 def hint(arguments: Sequence[str]) -> str:
     """What may be meant by a command line that cannot be read, or ''."""
     for word, following in pairwise(arguments):
-        if any(option.alone and word == long_name(name) for name, option in OPTIONS.items()):
+        if any(option.alone and option.writes and word == long_name(name) for name, option in OPTIONS.items()):
             if not following.startswith("-") and list(with_values([word, following])) != [f"{word}={following}"]:
                 return f"write {word}={following} if that is the file to be written"
     return ""

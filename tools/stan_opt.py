@@ -9,8 +9,10 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ulam.passes.units import DEFAULT_UNIT, UNITS, UnitKind
@@ -30,7 +32,7 @@ from ulam.tools.exits import (
 )
 from ulam.tools.files import overwritten
 from ulam.tools.messages import show, tell
-from ulam.tools.options import EMPTY_NAME, OPTIONS, STANDARD_STREAM, flags
+from ulam.tools.options import EMPTY_NAME, OPTIONS, STAN_OPT, STANDARD_STREAM, flags, told, with_values
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -39,10 +41,10 @@ if TYPE_CHECKING:
 
     from ulam.passes.known_data import KnownData
     from ulam.passes.remarks import Remark
+    from ulam.tools.stan_opt_passes import PassTimes
     from ulam.tools.verify_diagnostics import Message
 
 SEPARATOR = re.compile(r"^[ \t]*// -----.*\n?", re.MULTILINE)
-TARGETS = ("mlir", "stan", "llvm", "asm")
 
 
 class InputError(Exception):
@@ -69,6 +71,7 @@ class Run:
     is_stan: bool
     passes: list[ModulePass]
     arguments: argparse.Namespace
+    timing: PassTimes | None = None
     dumps: TextIO = field(default_factory=lambda: sys.stderr)
 
 
@@ -101,39 +104,29 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("stan-opt", description="Reads .stan or .mlir, runs passes, prints the result.")
-    add = parser.add_argument
-    add("input", nargs="?", default="-", help="a .stan or .mlir file; - (the default) is standard input, as MLIR")
-    add("-f", "--format", choices=("stan", "mlir"), help="what the input is, if its name does not say so")
-    add("-o", "--output", default=STANDARD_STREAM, help="where to write the result; - (the default): standard output")
-    add(
-        *flags("opt_level"),
-        dest="level",
-        type=int,
-        choices=range(5),
-        metavar="LEVEL",
-        help="optimization level, 0 to 4",
-    )
-    add("-p", "--pass-pipeline", "--passes", dest="pipeline", help="passes to run: name{option=value},name,...")
-    add("-t", "--target", choices=TARGETS, default="mlir", help="what to print")
-    add(*flags("data"), help="the program's data, JSON or a file of it: what level 4 specialises on; -: standard input")
-    add("--unit", choices=UNITS, help="lower this unit of a Stan program; -t llvm and asm do, and take gradient_propto")
-    add("--debug-transformed-mir-pretty", action="store_true", help="print the program as it is before the passes")
-    add("--debug-optimized-mir-pretty", action="store_true", help="print the program as it is after the passes")
-    add("--debug-mem-patterns", action="store_true", help="print which containers are static, and why others are not")
-    add("--explain", action="store_const", const="text", help="print, per line of the program, what passes did and not")
-    # An option of its own: `--explain model.stan` must not take the file for a form.
-    add("--explain=json", dest="explain", action="store_const", const="json", help="the same, a line for each remark")
-    add("--print-pipeline", action="store_true", help="print the pipeline and stop")
-    add("--print-ir-after-all", action="store_true", help="print the IR after each pass to standard error")
-    add("--verify-each", action="store_true", help="verify the IR, dominance included, after each pass")
-    add("--split-input-file", action="store_true", help="treat parts between `// -----` lines one by one")
-    add("--verify-diagnostics", action="store_true", help="check messages against `expected-error {{...}}` comments")
-    add("--allow-unregistered-dialect", action="store_true", help="accept ops of unknown dialects")
-    add("--generic", "--mlir-print-op-generic", action="store_true", help="print ops in generic syntax")
-    add("--locations", "--mlir-print-debuginfo", action="store_true", help="print locations (-t llvm, asm: lines)")
-    add(*flags("color"), choices=OPTIONS["color"].choices, default="auto", help=OPTIONS["color"].help)
-    add(*flags("include_path"), action="append", default=[], help="where to look for included Stan files")
+    """The command line, by the table of options."""
+    parser = argparse.ArgumentParser("stan-opt", description=STAN_OPT.help)
+    for name in STAN_OPT.names():
+        option = OPTIONS[name]
+        default, meaning = option.default_in("stan-opt"), told(name, "stan-opt")
+        if option.argument:
+            parser.add_argument(name, nargs="?", default=default, metavar=option.of, help=meaning)
+        elif option.type is bool:
+            parser.add_argument(*flags(name), dest=name, action="store_true", help=meaning)
+        elif option.type == list[Path]:
+            parser.add_argument(*flags(name), dest=name, action="append", default=[], metavar=option.of, help=meaning)
+        elif option.type is int:
+            assert option.least is not None and option.most is not None
+            numbers = range(option.least, option.most + 1)
+            parser.add_argument(
+                *flags(name), dest=name, type=int, choices=numbers, default=default, metavar=option.of, help=meaning
+            )
+        else:
+            choices = tuple(UNITS) if name == "unit" else option.choices or None
+            metavar = option.of or "|".join(option.choices)
+            parser.add_argument(
+                *flags(name), dest=name, choices=choices, default=default, metavar=metavar, help=meaning
+            )
     return parser
 
 
@@ -141,11 +134,17 @@ def _main(argv: Sequence[str] | None) -> int:
     from ulam.passes.pipelines import PipelineError, level_pipeline, parse_pipeline, pipeline_text
 
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser().parse_args(list(with_values(sys.argv[1:] if argv is None else argv)))
     except SystemExit as stop:
         return EXIT_OK if not stop.code else EXIT_USAGE
     terminal.color = arguments.color
-    text = arguments.pipeline if arguments.pipeline is not None else level_pipeline(arguments.level or 0)
+    if arguments.version:
+        print(_versions())
+        return EXIT_OK
+    if arguments.list_passes:
+        return _list_passes(arguments)
+    pipeline = arguments.pass_pipeline
+    text = pipeline if pipeline is not None else level_pipeline(arguments.opt_level or 0)
     try:
         passes = parse_pipeline(text)
     except PipelineError as error:
@@ -154,7 +153,7 @@ def _main(argv: Sequence[str] | None) -> int:
         print(pipeline_text(passes))
         return EXIT_OK
     if "specialize-data" in text and not _data_of(arguments, passes):
-        what = "level 4" if arguments.pipeline is None else "specialize-data"
+        what = "level 4" if pipeline is None else "specialize-data"
         return _usage(f"{what} specialises the program on its data: give them with --data FILE")
     is_stdin = arguments.input == STANDARD_STREAM
     if is_stdin and arguments.data == STANDARD_STREAM:
@@ -169,8 +168,13 @@ def _main(argv: Sequence[str] | None) -> int:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         tell("error", f"cannot read '{arguments.input}': {reason}", "stan-opt")
         return EXIT_FAILURE
-    is_stan = arguments.format == "stan" or (arguments.format is None and arguments.input.endswith(".stan"))
+    given = arguments.input_format
+    is_stan = given == "stan" or (given is None and arguments.input.endswith(".stan"))
     run = Run("<stdin>" if is_stdin else arguments.input, is_stan, passes, arguments)
+    if arguments.timing:
+        from ulam.tools.stan_opt_passes import PassTimes
+
+        run.timing = PassTimes()
     pieces = list(_pieces(content)) if arguments.split_input_file else [Piece(content, 1)]
     if arguments.verify_diagnostics:
         return _verify_diagnostics(run, pieces)
@@ -185,20 +189,48 @@ def _data_of(arguments: argparse.Namespace, passes: list[ModulePass]) -> str | N
 
 def _wrong_output(arguments: argparse.Namespace) -> int:
     """The exit status if the result cannot be written, after the message; else 0."""
-    output = arguments.output
-    if output == STANDARD_STREAM:
-        return EXIT_OK
-    if not output:
-        return _usage(f"--output: {EMPTY_NAME}")
     inputs = [("the input", arguments.input), ("--data", arguments.data or "")]
-    if (lost := overwritten(output, inputs, arguments.include_path)) is not None:
-        return _usage(f"--output '{output}' is {lost}, which would be lost")
-    try:
-        check_writable(output)
-    except OSError as error:
-        tell("error", f"cannot write '{output}': {error.strerror}", "stan-opt")
-        return EXIT_FAILURE
+    for option, output in (("--output", arguments.output), ("--json", arguments.json)):
+        if output is None or output == STANDARD_STREAM:
+            continue
+        if not output:
+            return _usage(f"{option}: {EMPTY_NAME}")
+        if (lost := overwritten(output, inputs, arguments.include_path)) is not None:
+            return _usage(f"{option} '{output}' is {lost}, which would be lost")
+        try:
+            check_writable(output)
+        except OSError as error:
+            tell("error", f"cannot write '{output}': {error.strerror}", "stan-opt")
+            return EXIT_FAILURE
     return EXIT_OK
+
+
+def _list_passes(arguments: argparse.Namespace) -> int:
+    from ulam.tools.stan_opt_passes import list_passes
+
+    if wrong := _wrong_output(arguments):
+        return wrong
+    text = list_passes(as_json=arguments.json == STANDARD_STREAM)
+    if arguments.json not in (None, STANDARD_STREAM):
+        write_text(arguments.json, list_passes(as_json=True))
+    _write(arguments.output, text)
+    return EXIT_OK
+
+
+def _versions() -> str:
+    from importlib.metadata import version
+
+    from ulam.runtime.versions import ulam_version
+
+    return f"stan-opt (ulam {ulam_version()}, xDSL {version('xdsl')}, llvmlite {version('llvmlite')})"
+
+
+def _write(output: str, text: str) -> None:
+    if output == STANDARD_STREAM:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        write_text(output, text)
 
 
 def _usage(message: str) -> int:
@@ -239,11 +271,11 @@ def _print_pieces(run: Run, pieces: list[Piece]) -> int:
                 is_rendered = message.text.startswith(f"{run.name}:")
                 show(message.text if is_rendered else f"{where}{message.severity}: {message.text}")
     output = ("" if run.arguments.explain == "json" else "// -----\n").join(results)
-    if run.arguments.output == STANDARD_STREAM:
-        sys.stdout.write(output)
-        sys.stdout.flush()
-    else:
-        write_text(run.arguments.output, output)
+    _write(run.arguments.output, output)
+    if run.timing is not None:
+        run.dumps.write(run.timing.report(as_json=run.arguments.json == STANDARD_STREAM))
+        if run.arguments.json not in (None, STANDARD_STREAM):
+            write_text(run.arguments.json, run.timing.report(as_json=True))
     return status
 
 
@@ -277,7 +309,7 @@ def _process(run: Run, piece: Piece) -> str:
     arguments = run.arguments
     reports: list[str] = []
     known = _known_data(run, piece) if run.is_stan else None
-    with _Messages(run, piece), collect_remarks() as remarks, specializing_on(known):
+    with _Messages(run, piece), collect_remarks() as remarks, specializing_on(known), _observed(run):
         module.verify()
         if arguments.debug_transformed_mir_pretty:
             reports.append(_mir_pretty(module))
@@ -292,15 +324,30 @@ def _process(run: Run, piece: Piece) -> str:
 
 
 def _run_passes(run: Run, module: ModuleOp, context: Context) -> None:
-    for entry in run.passes:
-        entry.apply(context, module)
-        if run.arguments.print_ir_after_all:
-            dump = _mlir_text(module, run.arguments)
-            print(f"// -----// IR Dump After {entry.name} //----- //\n{dump}", file=run.dumps, end="")
-        if run.arguments.verify_each:
-            _verify(module)
+    from ulam.passes.running import run_passes
+
+    run_passes(context, module, run.passes)
     if run.passes:
         _verify(module)
+
+
+def _observed(run: Run) -> AbstractContextManager[None]:
+    """Passes that run inside are printed, verified and timed as the command line asks for."""
+    asked = run.arguments
+    dumps = asked.print_ir_before_all, asked.print_ir_after_all, asked.print_ir_after_change
+    if not (any(dumps) or asked.verify_each or run.timing is not None):
+        return nullcontext()
+    from ulam.passes.running import PassObserver, observed_by
+    from ulam.tools.stan_opt_passes import Dumps, Observers, Verifier
+
+    observers: list[PassObserver] = []
+    if any(dumps):
+        observers.append(Dumps(lambda module: _mlir_text(module, asked), run.dumps, *dumps))
+    if asked.verify_each:
+        observers.append(Verifier(_verify))
+    if run.timing is not None:
+        observers.append(run.timing)  # innermost: the work of the others is no pass
+    return observed_by(Observers(observers))
 
 
 def _verify(module: ModuleOp) -> None:
@@ -509,7 +556,7 @@ def _explanation(run: Run, piece: Piece, remarks: list[Remark]) -> str:
 def _level(arguments: argparse.Namespace) -> int:
     from ulam.passes.pipelines import DEFAULT_LEVEL
 
-    return DEFAULT_LEVEL if arguments.level is None else arguments.level
+    return DEFAULT_LEVEL if arguments.opt_level is None else arguments.opt_level
 
 
 def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> str:

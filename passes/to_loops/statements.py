@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i1, i8, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
@@ -456,7 +456,7 @@ def _kernel(low: Lowering, function: str, *arguments: SSAValue) -> None:
 
 
 def _print_text(low: Lowering, text: str) -> None:
-    string = low.builder.value(rt.StringOp, (), rt.BufferType(i32), {"value": StringAttr(text)})
+    string = low.builder.value(rt.StringOp, (), rt.BufferType(i8), {"value": StringAttr(text)})
     _kernel(low, "print_string", string)
 
 

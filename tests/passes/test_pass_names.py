@@ -80,11 +80,11 @@ class _Seen(PassObserver):
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def before(self, entry: ModulePass, module: ModuleOp) -> None:
-        self.names.append(f"{entry.name} begins")
+    def before(self, name: str, module: ModuleOp | None) -> None:
+        self.names.append(f"{name} begins")
 
-    def after(self, entry: ModulePass, module: ModuleOp) -> None:
-        self.names.append(entry.name)
+    def after(self, name: str, module: ModuleOp) -> None:
+        self.names.append(name)
 
 
 def test_observers_see_the_steps_of_nested_passes() -> None:

@@ -29,7 +29,7 @@ def command_class(command: str) -> Any:
 def test_every_command_is_of_the_table() -> None:
     assert list(BUILT) == list(COMMANDS)
     used = {name for command in COMMANDS.values() for name in command.names()}
-    assert used == set(OPTIONS), "no row is for nothing"
+    assert used | set(options.STAN_OPT.names()) == set(OPTIONS), "no row is for nothing"
 
 
 @EACH_COMMAND
@@ -52,19 +52,19 @@ def test_every_option_is_of_the_table(command: str) -> None:
 def test_a_name_means_the_same_everywhere() -> None:
     """No spelling belongs to two options of one command, and only old names to different ones of several commands."""
     owners: dict[str, str] = {}
-    for name in OPTIONS:
+    for name in dict.fromkeys(name for command in COMMANDS.values() for name in command.names()):
         for flag in (flag for flag in options.flags(name) if flag not in OPTIONS[name].old_names):
             for spelling in flag.split("/"):
                 assert owners.setdefault(spelling, name) == name
-    for command in COMMANDS.values():
+    for command in (*COMMANDS.values(), options.STAN_OPT):
         spelled = [flag for name in command.names() if not OPTIONS[name].argument for flag in options.flags(name)]
         assert len(set(spelled)) == len(spelled)
     shared = [name for name in OPTIONS if sum(name in command.names() for command in COMMANDS.values()) > 1]
-    assert {name for name in shared if OPTIONS[name].differs} == {
+    assert {name for name in shared if set(OPTIONS[name].differs) & set(COMMANDS)} == {
         "jacobian", "propto", "gradients", "output", "json", "unconstrained",
     }, "an option that differs between commands has a reason"  # fmt: skip
     for option in OPTIONS.values():
-        assert set(option.differs) <= set(COMMANDS)
+        assert set(option.differs) <= {*COMMANDS, "stan-opt"}
 
 
 @EACH_COMMAND
@@ -157,8 +157,9 @@ def test_a_file_behind_json(capsys: Capture) -> None:
 def test_stan_opt_shares_its_options(capsys: Capture) -> None:
     assert stan_opt.main(["--help"]) == 0
     shown = capsys.readouterr().out
-    for name in ("data", "opt_level", "include_path", "color"):
+    for name in (*options.STAN_OPT.options, "color"):
         assert all(flag in shown for flag in options.flags(name))
+        assert " ".join(options.told(name, "stan-opt").split()[:3]) in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("words", [["--version"], ["optimize", "--help"], ["check", "m.stan"]], ids=" ".join)
