@@ -1,16 +1,25 @@
-"""What a function is, as its name says: the one place that takes names apart.
+"""What is known of a function: its kind, as its name says, and whether it may throw. All parts ask here.
+
+Names are taken apart here alone; the rest is found in `*.stan` and in the tables, when it is first asked for.
 
     named("normal_lupdf") == FunctionName(stem="normal", kind=FunctionKind.DENSITY, ending="_lupdf")
     kind_of("foo_rng") is FunctionKind.RNG                     also of a user's function, and of its symbol, "foo_rng.1"
 
-Source: Stan Reference Manual, "User-defined functions", "Special functions".
+    is_total("inv_logit")                              throws for no arguments
+
+Source of names: Stan Reference Manual, "User-defined functions", "Special functions".
 """
 
 from __future__ import annotations
 
+import re
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
+
+from ulam.library.catalog import definitions
+from ulam.library.derivatives import has_primitive
+from ulam.library.requirements import PRIMITIVE_REQUIREMENTS
 
 
 class FunctionKind(Enum):
@@ -122,3 +131,47 @@ def renamed(name: str) -> list[str]:
         if name.endswith(ending):
             return [kind.of(name.removesuffix(ending)) for kind in kinds]
     return []
+
+
+# ---------------------------------------------------------------- totality
+
+_TOTAL_OF_CONTAINERS = frozenset(
+    """
+    cols cumulative_sum dims log_sum_exp num_elements prod rows size sum to_array_1d to_row_vector to_vector
+""".split()
+)
+"""What cannot be derived: functions that the lowering makes, and definitions whose indices stay in their container."""
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_CONTAINER = re.compile(r"\b(?:vector|row_vector|matrix|array|tuple)\b")
+_THROWING = re.compile(r"[\[%]|\b(?:reject|fatal_error|print|require_\w+)\b")
+_CALL = re.compile(r"\b(?!(?:if|for|while|return)\b)(\w+) ?\(")
+
+
+@cache
+def is_total(name: str) -> bool:
+    """Whether a function of the library throws for no scalar arguments, nor for one container.
+
+    So it is for primitives without requirements, and for definitions of scalars that index nothing, divide no ints,
+    require nothing and call only such functions, or primitives: those are called inside of their domain.
+    """
+    return name in _TOTAL_OF_CONTAINERS or _is_total(name, set())
+
+
+def _is_total(name: str, asked: set[str]) -> bool:
+    """`asked`: the functions whose definitions are being looked at; one that calls itself is not told to be total."""
+    if name in asked:
+        return False
+    found = definitions(name)
+    if not all(_throws_never(definition.text, asked | {name}) for definition in found):
+        return False
+    return name not in PRIMITIVE_REQUIREMENTS if has_primitive(name) else bool(found)
+
+
+def _throws_never(definition: str, asked: set[str]) -> bool:
+    head, brace, body = _COMMENT.sub("", definition).partition("{")
+    if not brace or _CONTAINER.search(head) or _THROWING.search(body):
+        return False
+    if "/" in body and re.search(r"\bint\b", definition):
+        return False
+    return all(has_primitive(called) or _is_total(called, asked) for called in _CALL.findall(body))

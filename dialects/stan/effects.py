@@ -168,18 +168,6 @@ class PrintsOrThrows(HasEffects):
         return Effect.PRINTS if isinstance(kind, StringAttr) and kind.data == "print" else Effect.THROWS
 
 
-TOTAL_FUNCTIONS = frozenset(
-    """
-    abs acos asin asinh atan atan2 cbrt ceil cos cosh cumulative_sum digamma dims e erf erfc exp exp2 expm1 fabs fdim
-    floor fma fmax fmin hypot inv inv_cloglog inv_logit inv_sqrt inv_square is_inf is_nan lgamma log log10 log1m_exp
-    log1m_inv_logit log1p_exp log2 log_diff_exp log_inv_logit log_sum_exp logit machine_precision negative_infinity
-    not_a_number num_elements Phi_approx pi positive_infinity pow prod round rows cols sin sinh size softmax sqrt
-    sqrt2 square step sum tan tanh to_array_1d to_complex to_row_vector to_vector trigamma trunc
-""".split()
-)
-"""Library functions that never throw for scalar arguments, nor for one container (no sizes to compare)."""
-
-
 class HasCallEffects(HasEffects):
     """A call has the effects of its callee, as far as the kind of function tells.
 
@@ -196,7 +184,7 @@ class HasCallEffects(HasEffects):
             return _by_kind(name) | Effect.PRINTS | Effect.THROWS
         if "callback" in op.properties:
             return Effect.PRINTS | Effect.THROWS
-        if name in TOTAL_FUNCTIONS and _sizes_agree(op):
+        if "total" in op.properties and _sizes_agree(op):
             return Effect.NONE
         if "unchecked" in op.properties and "definition" not in op.properties and _sizes_agree(op):
             return _by_kind(name)

@@ -176,6 +176,8 @@ class CallOp(PlainOperation):
     `unchecked`: the function's own requirements of its arguments are skipped (those of functions that it calls are
     not); outside of its domain the result is NaN instead of an error. Set where a rewrite puts a function in place of
     an expression that has no such requirements: `log(1 - x)`, which never throws, becomes an unchecked `log1m(x)`.
+    `total`: the function of the library throws for no scalar arguments, nor for one container. Who makes a call sets it
+    where `library/functions.py` says so; without it a call may throw.
     """
 
     name = "stan.call"
@@ -183,6 +185,7 @@ class CallOp(PlainOperation):
     autodiff = prop_def(DenseArrayBase)
     unnormalized = opt_prop_def(UnitAttr)
     unchecked = opt_prop_def(UnitAttr)
+    total = opt_prop_def(UnitAttr)
     user = opt_prop_def(UnitAttr)
     callback = opt_prop_def(StringAttr)
     captured = opt_prop_def(DenseArrayBase)
@@ -199,6 +202,8 @@ class CallOp(PlainOperation):
             raise VerifyException("a call of a user's function has no library definition")
         if "user" in self.properties and "unchecked" in self.properties:
             raise VerifyException("a user's function has no requirements that could be skipped")
+        if "user" in self.properties and "total" in self.properties:
+            raise VerifyException("of a user's function it is not known that it never throws")
         if any(isinstance(o.type, VarType) for o in self.operands):
             raise VerifyException("arguments are values: a variable is read first")
 

@@ -24,6 +24,7 @@ from ulam.frontend.lower.builder import (
 from ulam.frontend.lower.literals import numbers_of
 from ulam.frontend.source import Source
 from ulam.frontend.types import REAL, FunctionType, StanType
+from ulam.library.functions import is_total
 
 _COMPARISONS = stan.expressions.COMPARISONS
 LAZY_OPERATORS = ("&&", "||")
@@ -273,6 +274,8 @@ class ExpressionLowering(StanBuilder):
             definition = self.functions.library_symbol(e.name, passed)
             if definition is not None:
                 properties["definition"] = string_attr(definition)
+            if is_total(e.name):
+                properties["total"] = UNIT
         if e.callback is not None:
             properties["callback"] = string_attr(self.functions.user_symbol(e.callback))
         if e.unnormalized:
@@ -304,6 +307,8 @@ class ExpressionLowering(StanBuilder):
         definition = self.functions.library_symbol(name, types)
         if definition is not None:
             properties["definition"] = string_attr(definition)
+        if is_total(name):
+            properties["total"] = UNIT
         return self.value(stan.CallOp, span, operands, result, properties)
 
 

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
-from ulam.library.functions import kind_of
+from ulam.library.functions import is_total, kind_of
 from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, ENode
 from ulam.passes.optimize.rewrite_guards import compiled_rules
@@ -505,6 +505,8 @@ class _Tree:
         definition = self.rewriter.definition(term.meaning or term.function, types)
         if definition is not None:
             properties["definition"] = StringAttr(definition)
+        if is_total(term.meaning or term.function):
+            properties["total"] = UnitAttr()
         if term.unchecked:
             properties["unchecked"] = UnitAttr()
         if node.detail:

@@ -34,13 +34,14 @@ from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, ModuleOp, StringAttr, i8
+from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, ModuleOp, StringAttr, UnitAttr, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan.variables import MEMORY_PATTERNS
 from ulam.dialects.walk import ops_within
+from ulam.library.functions import is_total
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.scopes import own_bodies
@@ -354,6 +355,8 @@ def _call(name: str, operands: Sequence[SSAValue], location: LocationAttr) -> Op
     """A call of a function of the library that gives a matrix and looks at no types of data."""
     bits = DenseArrayBase.from_list(i8, [0] * len(operands))
     properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
+    if is_total(name):
+        properties["total"] = UnitAttr()
     return stan.CallOp.create(operands=operands, result_types=(stan.MATRIX,), properties=properties, location=location)
 
 

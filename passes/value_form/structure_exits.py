@@ -28,13 +28,14 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     ModuleOp,
     StringAttr,
+    UnitAttr,
     i32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
-from ulam.library.functions import kind_of
+from ulam.library.functions import is_total, kind_of
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.variable_form import assign, constant, declare, read, splice_body, yield_
@@ -558,9 +559,12 @@ def _bounds(loop: stan.ForOp | stan.ForEachOp) -> tuple[list[Operation], SSAValu
 
 
 def _call(name: str, argument: SSAValue, type_: Attribute, location: LocationAttr) -> stan.CallOp:
+    properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": _ONE_DATA_ARGUMENT}
+    if is_total(name):
+        properties["total"] = UnitAttr()
     return stan.CallOp.create(
         operands=(argument,),
         result_types=(type_,),
-        properties={"callee": StringAttr(name), "autodiff": _ONE_DATA_ARGUMENT},
+        properties=properties,
         location=location,
     )

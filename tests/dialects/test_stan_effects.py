@@ -154,3 +154,31 @@ def test_an_unchecked_function_of_scalars_does_not_throw() -> None:
     )  # what it calls may
     with pytest.raises(VerifyException, match="user's function has no requirements"):
         call(stan.REAL, user=UnitAttr(), **unchecked).verify()
+
+
+def _first_call(text: str) -> stan.CallOp:
+    return next(op for op in lower(text).walk() if isinstance(op, stan.CallOp))
+
+
+def test_totality_is_told_on_the_call() -> None:
+    call = _first_call("data { real x; } generated quantities { real y = inv_logit(x); }")
+    assert "total" in call.properties and effects_of(call) == Effect.NONE
+    assert effects_of(call.clone()) == Effect.NONE  # it goes where the call goes
+    del call.properties["total"]  # as in IR that is written by hand
+    assert effects_of(call) == Effect.THROWS
+
+
+def test_total_functions_of_two_containers_compare_sizes() -> None:
+    call = _first_call("data { vector[2] x; vector[2] z; } generated quantities { vector[2] y = fmax(x, z); }")
+    assert "total" in call.properties and effects_of(call) == Effect.THROWS
+
+
+def test_calls_of_user_functions_are_not_told_to_be_total() -> None:
+    call = _first_call(
+        """functions { real logit(tuple(int, int) n) { return n.1; } }
+        generated quantities { real y = logit((1, 2)); }"""
+    )
+    assert "user" in call.properties and "total" not in call.properties
+    call.properties["total"] = UnitAttr()
+    with pytest.raises(VerifyException, match="it is not known that it never throws"):
+        call.verify()

@@ -5,11 +5,17 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ulam import StanModel
+from ulam.frontend.functions import signatures
+from ulam.frontend.functions.support import supports_call, unsupported_type
+from ulam.frontend.types import INT, MATRIX, REAL, VECTOR, array_of
 from ulam.library.functions import (
     FunctionKind,
     ending_of_distribution,
+    is_total,
     kind_of,
     named,
     normalized_name,
@@ -72,3 +78,74 @@ def test_kinds_are_told_in_one_place() -> None:
     others = [m for m in modules if m != ROOT / "library" / "functions.py"]
     assert [place for path in others for place in _tests_of_names(path)] == []
     assert _tests_of_names(ROOT / "library" / "functions.py")  # it would be found
+
+
+# ---------------------------------------------------------------- totality
+
+
+@pytest.mark.parametrize("name", "exp inv_logit logit fmax pi is_nan log_sum_exp size square".split())
+def test_total_functions(name: str) -> None:
+    assert is_total(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log1p",  # has a requirement
+        "Phi",
+        "normal_lpdf",  # requires its arguments to be in range
+        "choose",
+        "max",  # of an empty array of ints
+        "modulus",  # divides ints
+        "mean",  # of nothing
+        "softmax",
+        "cholesky_decompose",
+        "normal_rng",
+        "ode_rk45",
+        "callback_gradient",  # has no body to look at
+        "no_function_at_all",
+    ],
+)
+def test_functions_that_may_throw(name: str) -> None:
+    assert not is_total(name)
+
+
+def _total_calls() -> list[tuple[str, str]]:
+    """Calls of each total function of the language, of scalars and of one container: its name, the call."""
+    letters = {REAL: "x", INT: "n", VECTOR: "v", MATRIX: "m", array_of(REAL, 1): "a"}
+    calls: list[tuple[str, str]] = []
+    for name in filter(is_total, signatures.names()):
+        found = signatures.overloads(name)
+        assert found is not None
+        for signature in found.all():
+            types = signature.arguments
+            scalar = all(type_ in (REAL, INT) for type_ in types)
+            if not (scalar or len(types) == 1) or any(type_ not in letters for type_ in types):
+                continue
+            if not supports_call(name, types) or unsupported_type(signature.result) is not None:
+                continue
+            given = "xyz"[: len(types)] if all(t == REAL for t in types) else [letters[t] for t in types]
+            calls.append((name, f"{name}({', '.join(given)})"))
+    return calls
+
+
+def test_total_functions_never_throw() -> None:
+    """All total functions of the language, at numbers of all sorts and of containers of several sizes, the empty one
+    included. What is printed is computed."""
+    calls = _total_calls()
+    assert len(calls) > 150 and len({name for name, _ in calls}) > 70
+    program = f"""transformed data {{
+      array[12] real at = {{-1e300, -1.5, -1, -1e-300, 0, 1e-300, 0.5, 1, 2.5, 1e300, -1 / 0.0, not_a_number()}};
+    }}
+    generated quantities {{
+      for (size in 0:2) for (i in 1:12) for (j in {{1, 5, 8, 12}}) {{
+        int n = i - 6;
+        real x = at[i]; real y = at[j]; real z = at[13 - i];
+        vector[size] v = rep_vector(x, size);
+        matrix[size, 2] m = rep_matrix(y, size, 2);
+        array[size] real a = to_array_1d(v);
+        {" ".join(f"print({call});" for _, call in calls)}
+      }}
+    }}"""
+    model = StanModel(program, opt_level=0, cache=False)
+    model.param_constrain(np.empty(0), include_gq=True, rng=model.new_rng(1))

@@ -106,7 +106,7 @@ class _Instrumenter:
         call.properties["callee"] = StringAttr(callee)
         if "callback" in call.properties:
             call.properties["user"] = UnitAttr()
-            for name in ("callback", "captured", "definition", "unchecked"):
+            for name in ("callback", "captured", "definition", "unchecked", "total"):
                 call.properties.pop(name, None)
 
     def _hook(self, op: Operation, value: SSAValue | None, number: int) -> None:
