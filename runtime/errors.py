@@ -176,7 +176,8 @@ class Site:
             text = self.message
             for position, value in enumerate(values):
                 text = text.replace(f"{{{position}}}", value_text(value))
-                text = text.replace(f"{{{position}:int}}", value_text(wrapped(int(value))))
+                if (place := f"{{{position}:int}}") in text:  # other values need not be finite
+                    text = text.replace(place, value_text(wrapped(int(value))))
         kind = Rejection if status == REJECTION else FatalError
         return kind(text, self.function, self.file, self.line, self.column, values)
 

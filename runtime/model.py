@@ -37,8 +37,8 @@ from ulam.runtime.names import (
 from ulam.runtime.native import Context, Rng
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
 from ulam.runtime.second_order import SecondOrderModel
+from ulam.runtime.tracked_model import TrackedModel
 from ulam.runtime.workspace import Workspace
-from ulam.tracing.tracked_model import TrackedModel
 
 if TYPE_CHECKING:
     from ulam.runtime.cached_compiler import CachedCompiler

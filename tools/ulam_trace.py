@@ -23,14 +23,13 @@ from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, UsageError
 from ulam.tools.messages import tell
 from ulam.tools.model_command import PointCommand
 from ulam.tools.options import OPTIONS
+from ulam.trace import diff, from_json, load
 from ulam.tracing.contexts import TraceContext
-from ulam.tracing.diff.differences import diff
-from ulam.tracing.export.read_json import from_json
 from ulam.tracing.functions import functions, track
 from ulam.tracing.listing import lines_of
 from ulam.tracing.nodes import ItemNode
 from ulam.tracing.recorder import Scripted, Seeded, Source
-from ulam.tracing.saved import is_saved, load
+from ulam.tracing.saved import is_saved
 
 FORMATS = OPTIONS["format"].choices
 """What `--format` may be; the first is the default."""

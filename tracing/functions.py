@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.program import compile_errors
+from ulam.tracing import face as _face  # noqa: F401 - the methods of nodes and traces
 from ulam.tracing.contexts import TraceContext
 from ulam.tracing.nodes import ItemNode
 from ulam.tracing.recorder import Source

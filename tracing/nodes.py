@@ -1,13 +1,14 @@
-"""Nodes: what users see of a trace. A node is a frame and a position; everything else is looked up when asked for."""
+"""Nodes: what users see of a trace. A node is a frame and a position; everything else is looked up when asked for.
+
+What is read of several nodes, printed or worked out, is in modules that import this one; `face` has it as methods.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from ulam.runtime.errors import ArgumentError
 from ulam.tracing.children import Children
-from ulam.tracing.export.formats import Exports
 from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import FUNCTION, VOID, Argument, Edge, Item, Operand, ValueType
 from ulam.tracing.layout import Spot
@@ -16,11 +17,13 @@ from ulam.tracing.program_text import FunctionText, Location, Span
 from ulam.tracing.values import converted
 
 if TYPE_CHECKING:
+    from ulam.tracing.face import ItemMethods, NodeMethods
     from ulam.tracing.trace import Trace
-    from ulam.tracing.update.update import Update
+else:  # `face` puts them in
+    ItemMethods = NodeMethods = object
 
 
-class Node(Exports):
+class Node(NodeMethods):
     """One step of a run. Two nodes are equal if they are the same place of the same trace."""
 
     __slots__ = ("frame", "at", "trace", "_where", "__weakref__")
@@ -41,11 +44,6 @@ class Node(Exports):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"
-
-    def __str__(self) -> str:
-        from ulam.tracing.listing import line_of
-
-        return line_of(self, short=True)
 
     # ------------------------------------------------------------ place
 
@@ -95,17 +93,6 @@ class Node(Exports):
     def value(self) -> Any:
         """Its value; MISSING if it was never reached or is not kept, None if it has none."""
         return None
-
-    @property
-    def adjoint(self) -> Any:
-        """The derivative of what `trace.adjoint` was asked for with respect to its value: a float, or an array.
-
-        0.0 if the one does not depend on the other; None for what has no derivative: ints, jumps. Raises ArgumentError
-        before `trace.adjoint` was called.
-        """
-        if self.trace.adjoints is None:
-            raise ArgumentError("there are no adjoints yet: call trace.adjoint() first")
-        return self.trace.adjoints.of(self)
 
     @property
     def type(self) -> ValueType:
@@ -246,7 +233,7 @@ class ArgumentNode(DataFlowNode):
         return [source]
 
 
-class ItemNode(DataFlowNode):
+class ItemNode(DataFlowNode, ItemMethods):
     """An op."""
 
     __slots__ = ()
@@ -286,12 +273,6 @@ class ItemNode(DataFlowNode):
     def value(self) -> Any:
         assert self._where is not None
         return self.frame.item_value(self.item, self._where)
-
-    def update(self, changes: Mapping[Node, Any] | None = None, /, **options: Any) -> Update:
-        """Of the tracked call: `Trace.update`."""
-        if not self.is_root:
-            raise ArgumentError("updates are made of a trace: use node.trace.update({node: value})")
-        return self.trace.update(changes, **options)
 
     @property
     def site_metadata(self) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ulam.runtime.errors import ArgumentError, UlamError
+from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import writing
 from ulam.tracing.contexts import TraceContext
 from ulam.tracing.copying import flat
@@ -28,27 +28,11 @@ from ulam.tracing.overlay import Changes, FrameChanges
 from ulam.tracing.program_text import SourceText
 from ulam.tracing.recorder import DRAW_KINDS, UNIFORM, Draws, Recorder
 from ulam.tracing.tape import Tables, Tape
-from ulam.tracing.trace import Trace, TraceError
+from ulam.tracing.trace import SavedError, Trace, TraceError, origin
 
 VERSION = 2
 _MAGIC = b"ULAM-TRACE "
 _DIGEST = hashlib.sha256().digest_size
-
-
-class SavedError(UlamError):
-    """The error of a run whose trace was saved: `name` is the class of the exception that it was.
-
-    `message` is its text without the place, as listings have it.
-    """
-
-    def __init__(self, name: str, text: str, message: str) -> None:
-        self.name, self.message = name, message
-        super().__init__(text)
-
-    @classmethod
-    def entry(cls, error: TraceError) -> list[str]:
-        """What is saved: the arguments of the constructor."""
-        return [error.name, str(error.exception), error.message]
 
 
 def save(trace: Trace, path: str | os.PathLike[str]) -> None:
@@ -69,7 +53,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
             [place, made.caller, made.call, [[*key, _plain(made.values[key])] for key in sorted(made.fixed)]]
             for place, made in trace.tape.changes.items()
         ],
-        "error": None if trace.error is None else SavedError.entry(trace.error),
+        "error": None if trace.error is None else trace.error.entry,
         "source": [trace.source.text, trace.source.filename],
         "chunk_bytes": info.chunk_bytes,
         "chunks": [len(chunk) for chunk in chunks],
@@ -149,8 +133,6 @@ def _read(rest: bytes, length: int) -> Any:
         raise ValueError("a random number is none")
     trace.draws = Draws(values, kinds, bool(head["scripted"]))
     if head["error"] is not None:
-        from ulam.tracing.trace import origin
-
         name, message, short = map(str, head["error"])
         trace.error = TraceError(SavedError(name, message, short), None)
         trace.error = TraceError(trace.error.exception, origin(trace))

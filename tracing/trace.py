@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from ulam.runtime.errors import ArgumentError, ProgramError
+from ulam.runtime.errors import ArgumentError, ProgramError, UlamError
 from ulam.tracing.contexts import TraceContext
-from ulam.tracing.export.formats import Exports
 from ulam.tracing.frames import Frame
-from ulam.tracing.gradients.op_library import OpLibrary
 from ulam.tracing.instrument.graph import ROOT, Graph
 from ulam.tracing.node_kinds import make_node
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
@@ -22,16 +19,30 @@ from ulam.tracing.recorder import (
     NO_DRAWS,
     Continuation,
     Draws,
-    Source,
 )
 from ulam.tracing.tape import Tape
 from ulam.tracing.target import Terms
-from ulam.tracing.update.rerun import Run
 
 if TYPE_CHECKING:
+    from ulam.tracing.face import TraceMethods
     from ulam.tracing.gradients.adjoint import Adjoints
-    from ulam.tracing.gradients.gradient_check import Density, GradientCheck
+    from ulam.tracing.gradients.gradient_check import Density
+    from ulam.tracing.gradients.op_library import OpLibrary
+    from ulam.tracing.update.rerun import Run
     from ulam.tracing.update.update import Update
+else:  # `face` puts them in
+    TraceMethods = object
+
+
+class SavedError(UlamError):
+    """The error of a run whose trace was saved: `name` is the class of the exception that it was.
+
+    `message` is its text without the place, as listings have it.
+    """
+
+    def __init__(self, name: str, text: str, message: str) -> None:
+        self.name, self.message = name, message
+        super().__init__(text)
 
 
 @dataclass(frozen=True)
@@ -48,19 +59,20 @@ class TraceError:
     @property
     def name(self) -> str:
         """Of the class of the exception; of a trace that was read, of the one that there was."""
-        from ulam.tracing.saved import SavedError
-
         return self.exception.name if isinstance(self.exception, SavedError) else self.type.__name__
 
     @property
     def message(self) -> str:
-        from ulam.tracing.saved import SavedError
-
         error = self.exception
         if isinstance(error, SavedError):
             return error.message
         text = error.text if isinstance(error, ProgramError) else str(error)
         return text.splitlines()[0] if text else self.type.__name__
+
+    @property
+    def entry(self) -> list[str]:
+        """What is saved: the arguments of `SavedError`."""
+        return [self.name, str(self.exception), self.message]
 
     @property
     def span(self) -> Span | None:
@@ -71,7 +83,7 @@ class TraceError:
         return None if self.node is None else self.node.span
 
 
-class Trace(Exports):
+class Trace(TraceMethods):
     """What one run recorded. Nodes keep it alive; `close` gives its memory back."""
 
     def __init__(
@@ -140,31 +152,6 @@ class Trace(Exports):
             raise ArgumentError("the trace was loaded from a file: its program is not there to be run; track it again")
         return self._library
 
-    def adjoint(self, seed: Any = 1.0, node: Node | None = None) -> Any:
-        """The derivative of the result, or of another node's value, with respect to all values of the run.
-
-        Afterwards each node has its `adjoint`. Returns the gradient: of a log density, a vector in the order of the
-        unconstrained parameters; of a function, a dictionary by name of its parameters, with None for ints. `seed`:
-        what the adjoint of the value itself is, for a container an array of its shape. Raises ArgumentError for what
-        was not kept whole (`TraceContext(containers="copy")` keeps large containers), and NoDerivative for functions
-        that the compiler cannot differentiate.
-        """
-        from ulam.tracing.gradients.adjoint import Adjoints
-
-        self.adjoints = Adjoints(self, self.root if node is None else node, seed)
-        return self.adjoints.gradient()
-
-    def check_gradient(self, rtol: float = 1e-12, *, differences: bool = True) -> GradientCheck:
-        """Compares the gradient on the tape with the compiled one and with central differences.
-
-        True if all agree; else the result, printed, names the first node whose pullback is not its derivative. Of a log
-        density the compiled gradients are those at level 0 and at the model's own level. A trace with digests of large
-        containers is recorded once more, with copies.
-        """
-        from ulam.tracing.gradients.gradient_check import check_gradient
-
-        return check_gradient(self, rtol, differences)
-
     def with_copies(self) -> Trace:
         """The same run with all containers copied: this trace, if it has them, or another one.
 
@@ -185,46 +172,6 @@ class Trace(Exports):
         if found is None:
             found = self._nodes[key] = make_node(self, frame, position)
         return found
-
-    def find(
-        self, *, nonfinite: bool = False, function: str | Collection[str] | None = None,
-        span: Span | int | Sequence[int] | None = None, between: Sequence[Any] | None = None,
-    ) -> Iterator[Node]:  # fmt: skip
-        """The ops that satisfy all that is given, one by one, in the order of the tape.
-
-        `nonfinite`: the value is NaN or infinite, or has an element that is. `function`: names of what is called (of
-        operators and special forms, too), also with `*` and `?`. `span`: what stands in a line, in lines from one to
-        another, or overlaps a `Span`. `between`: scalars from one number up to another, or what is on the tape from one
-        node up to another. Raises ArgumentError.
-        """
-        from ulam.tracing.find import find
-
-        return find(self, nonfinite, function, span, between)
-
-    def update(
-        self,
-        changes: Mapping[Node, Any] | None = None,
-        /,
-        *,
-        rng: Source | Literal["replay"] = "replay",
-        in_place: bool = False,
-        **arguments: Any,
-    ) -> Update:
-        """Changes values, and works out anew only what depends on them: `trace.update({node: 2.0}, beta=0.3)`.
-
-        `changes`: values by node; `arguments`: of the tracked function, by name. An argument of the function is changed
-        as if the function had been called so; an op, an argument of a block or of a call further down gets its value
-        instead of what it would have. The result is a new version of the trace, equal to what a run would record with
-        these values and the same draws. Calls where a condition changes run again: with the draws that they had, and,
-        when these are used up, with those that the run would have taken next. `rng`: a source of others instead, for
-        what is drawn again. `in_place`: this trace becomes the new version; `undo` of the result takes that back.
-
-        Raises ArgumentError for what has no value of its own, values of another type or size, and traces that are not
-        whole.
-        """
-        from ulam.tracing.update.update import update
-
-        return update(self, changes, rng, in_place, arguments)
 
     def terms(self, touched: set[str]) -> Terms:
         """The additions to the target; `touched`: the functions that have some."""
@@ -279,12 +226,6 @@ class Trace(Exports):
         """Gives the memory to the next run. Nodes cannot be read any more."""
         self.tape.close()
         self.runs = {}
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trace to a file; `load` reads it."""
-        from ulam.tracing.saved import save
-
-        save(self, path)
 
 
 def origin(trace: Trace) -> Node | None:

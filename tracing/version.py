@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.tracing.recorder import Continuation, Draws, Recorder
 from ulam.tracing.tape import Tape
+from ulam.tracing.trace import Trace, TraceError, origin
 
 if TYPE_CHECKING:
     from ulam.tracing.contexts import TraceContext
-    from ulam.tracing.trace import Trace, TraceError
 
 
 def require_updatable(trace: Trace) -> None:
@@ -70,8 +70,6 @@ def restore(trace: Trace, state: State) -> None:
 
 
 def _become(trace: Trace, tape: Tape, other: Trace | State) -> None:
-    from ulam.tracing.trace import TraceError, origin
-
     trace.tape.take_over(tape)
     trace.draws, trace.continuation, trace.error = other.draws, other.continuation, None
     trace.runs, trace.other_draws = other.runs, other.other_draws
@@ -86,8 +84,6 @@ def _become(trace: Trace, tape: Tape, other: Trace | State) -> None:
 
 def set_error(trace: Trace, error: UlamError | None) -> None:
     """Of a version whose function has run again: how that ended."""
-    from ulam.tracing.trace import TraceError, origin
-
     trace.tape.set_failed(error is not None)
     trace.error = None
     if error is not None:

@@ -22,7 +22,8 @@ from ulam.tools import ulam as command
 from ulam.trace import MISSING, NestedCallNode
 from ulam.tracing.explain import explainer as explain_module
 from ulam.tracing.explain.birth import births
-from ulam.tracing.explain.explanation import Cause, Elements, Explanation, Statement
+from ulam.tracing.explain.explanation import Explanation
+from ulam.tracing.explain.parts import Cause, Elements, Statement
 from ulam.tracing.explain.supports import SUPPORTS, Interval, support
 from ulam.tracing.explain.terminal import print_explanation
 from ulam.tracing.gradients.op_library import NoDerivative
@@ -897,4 +898,4 @@ def test_tracing_is_imported_when_it_is_needed() -> None:
         "print([m for m in sys.modules if m.startswith('ulam.tracing.')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['ulam.tracing.tracked_model']"
+    assert done.stdout.strip() == "[]"

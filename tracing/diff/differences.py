@@ -21,7 +21,6 @@ from ulam.runtime.errors import ArgumentError
 from ulam.runtime.results import plain_table
 from ulam.tracing.diff.alignment import Alignment
 from ulam.tracing.diff.frames import Comparison, Found, Parted
-from ulam.tracing.export.formats import Exports
 from ulam.tracing.export.graph import check_whole, source_line, top_of
 from ulam.tracing.export.json import plain
 from ulam.tracing.export.svg_labels import shortened
@@ -170,7 +169,7 @@ class Diff:
         return f"<Diff: {'identical' if self.identical else f'{self.differing} values, {self.parted} edges'}>"
 
 
-def diff(a: Exports, b: Exports, rtol: float = 0, *, limit: int = LIMIT) -> Diff:
+def diff(a: Node | Trace, b: Node | Trace, rtol: float = 0, *, limit: int = LIMIT) -> Diff:
     """How the run `b` differs from the run `a` of the same function, or of a changed version of it.
 
     Reals are the same if they differ by at most `rtol` times the larger of them; NaN is the same as NaN. Of values that

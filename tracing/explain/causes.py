@@ -23,9 +23,17 @@ from ulam.tracing.explain.birth import (
     sources,
 )
 from ulam.tracing.explain.elements import Density, density, increments, reason, stan_type
-from ulam.tracing.explain.explanation import WORDS, Cause, Elements, Statement, Step, kind_of, short_text
-from ulam.tracing.explain.explanation import Element as ShownElement
 from ulam.tracing.explain.names import Names, operand_text
+from ulam.tracing.explain.parts import (
+    WORDS,
+    Cause,
+    Elements,
+    Statement,
+    Step,
+    kind_of,
+    short_text,
+)
+from ulam.tracing.explain.parts import Element as ShownElement
 from ulam.tracing.explain.terms import calls_of, kind_of_term, loop_values
 from ulam.tracing.instrument.graph import ValueType
 from ulam.tracing.nodes import ArgumentNode, ItemNode, JumpNode, Node

@@ -19,7 +19,7 @@ from ulam.library.functions import DENSITIES
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.errors import UlamError
 from ulam.tracing.contexts import TraceContext
-from ulam.tracing.explain.explanation import short_text
+from ulam.tracing.explain.parts import short_text
 from ulam.tracing.explain.supports import Interval, support
 from ulam.tracing.functions import traced_program
 from ulam.tracing.instrument.graph import ValueType

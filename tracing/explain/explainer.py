@@ -24,10 +24,11 @@ from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import Init, InitSource, read_init
 from ulam.tracing.contexts import TraceContext
 from ulam.tracing.explain.causes import Causes
-from ulam.tracing.explain.explanation import (
+from ulam.tracing.explain.explanation import Explanation
+from ulam.tracing.explain.names import Names
+from ulam.tracing.explain.parts import (
     WORDS,
     Cause,
-    Explanation,
     Parameter,
     Statement,
     Term,
@@ -35,9 +36,9 @@ from ulam.tracing.explain.explanation import (
     Tries,
     kind_of,
 )
-from ulam.tracing.explain.names import Names
 from ulam.tracing.explain.source import ProgramText
 from ulam.tracing.explain.terms import Additions, terms_of
+from ulam.tracing.gradients.adjoint import find_adjoints
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
 from ulam.tracing.program_text import SourceText
 from ulam.tracing.session import PRINTED
@@ -198,7 +199,7 @@ class Explainer:
         """The node in the reverse pass where an adjoint stops being finite; None if that cannot be found out."""
         trace = root.trace
         try:
-            trace.adjoint()
+            find_adjoints(trace)
         except (UlamError, ArgumentError) as error:
             self.notes.append(f"where the gradient stops being finite is not known: {str(error).splitlines()[0]}")
             return None

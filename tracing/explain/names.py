@@ -17,7 +17,7 @@ from ulam.tracing.explain.birth import (
     reshaped,
     sources,
 )
-from ulam.tracing.explain.explanation import Statement, Step, short_text
+from ulam.tracing.explain.parts import Statement, Step, short_text
 from ulam.tracing.explain.source import ProgramText, Written
 from ulam.tracing.instrument.graph import Place, ValueType
 from ulam.tracing.nodes import ArgumentNode, ItemNode, NestedCallNode, Node

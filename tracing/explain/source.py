@@ -14,7 +14,7 @@ from ulam.frontend import ast
 from ulam.frontend.diagnostics import excerpt
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
-from ulam.tracing.explain.explanation import Statement
+from ulam.tracing.explain.parts import Statement
 from ulam.tracing.instrument.graph import Place
 from ulam.tracing.program_text import SourceText
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from ulam.tracing.explain.explanation import short_text
+from ulam.tracing.explain.parts import short_text
 from ulam.tracing.values import scalar_text
 
 SUPPORTS: dict[str, str] = {

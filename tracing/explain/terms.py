@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.tracing.copying import flat
-from ulam.tracing.explain.explanation import Statement, Term
 from ulam.tracing.explain.names import Names, loop_counter
+from ulam.tracing.explain.parts import Statement, Term
 from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import ADDING, Block, Graph, Item, Place, ValueType
 from ulam.tracing.nodes import NestedCallNode, Node

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ulam.runtime.results import plain_table
-from ulam.tracing.explain.explanation import (
+from ulam.tracing.explain.parts import (
     WORDS,
     Cause,
     Element,
     Elements,
-    Explanation,
     Statement,
     Step,
     Term,
@@ -20,6 +20,9 @@ from ulam.tracing.explain.explanation import (
     kind_of,
     short_text,
 )
+
+if TYPE_CHECKING:
+    from ulam.tracing.explain.explanation import Explanation
 
 SHOWN_PARAMETERS = 10
 SHOWN_TERMS = 40

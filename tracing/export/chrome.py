@@ -10,20 +10,22 @@ import math
 import os
 from collections.abc import Iterator
 from io import StringIO
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import writing
 from ulam.runtime.profiling.views import metadata_event
 from ulam.runtime.versions import ulam_version
 from ulam.tracing.columns import Call
-from ulam.tracing.export.formats import Exports
 from ulam.tracing.export.graph import Spans, top_of
 from ulam.tracing.frames import Frame
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
 from ulam.tracing.target_nodes import TargetTerm
 from ulam.tracing.terms import frame_events
 from ulam.tracing.values import MISSING, value_text
+
+if TYPE_CHECKING:
+    from ulam.tracing.trace import Trace
 
 MAX_CALLS = 500_000
 """Calls that are written to memory, unless one asks for more; files have no limit."""
@@ -32,7 +34,7 @@ Event = dict[str, Any]
 
 
 def to_chrome_trace(
-    what: Exports, path: str | os.PathLike[str] | None = None, *, max_calls: int | None = MAX_CALLS
+    what: Node | Trace, path: str | os.PathLike[str] | None = None, *, max_calls: int | None = MAX_CALLS
 ) -> str:
     """The calls of a trace, or of a node of one, as JSON; to a file, if `path` is given, piece by piece.
 

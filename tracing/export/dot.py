@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ulam.tracing.export.formats import MAX_NODES, Exports
 from ulam.tracing.export.graph import (
     CALL,
     JUMP,
+    MAX_NODES,
     Cluster,
     Gap,
     Link,
@@ -25,6 +26,9 @@ from ulam.tracing.export.graph import (
 )
 from ulam.tracing.listing import line_of
 from ulam.tracing.nodes import ArgumentNode, ControlFlowNode, Node
+
+if TYPE_CHECKING:
+    from ulam.tracing.trace import Trace
 
 HEAD = """\
   graph [rankdir=BT, fontname="monospace", fontsize=11, nodesep=0.2, ranksep=0.3];
@@ -37,7 +41,7 @@ _BAD = 'color="#c62828", fontcolor="#c62828", fillcolor="#fdecea"'
 
 
 def to_dot(
-    what: Exports,
+    what: Node | Trace,
     path: str | os.PathLike[str] | None = None,
     *,
     levels: int | None = None,

@@ -16,7 +16,6 @@ import numpy as np
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import write_text
-from ulam.tracing.export.formats import MAX_NODES, Exports
 from ulam.tracing.nodes import ArgumentNode, ControlFlowNode, ItemNode, JumpNode, NestedCallNode, Node
 from ulam.tracing.operands import Const, Ref
 from ulam.tracing.program_text import Location, Span
@@ -25,6 +24,9 @@ from ulam.tracing.values import Digest
 
 if TYPE_CHECKING:
     from ulam.tracing.instrument.graph import Graph
+
+MAX_NODES = 2000
+"""Nodes that a picture shows unless one asks for more."""
 
 DATA, JUMP, CALL = "data", "jump", "call"
 
@@ -77,7 +79,7 @@ class Cluster:
         return f"{self.name}/@{position}" if self.name else f"@{position}"
 
 
-def top_of(what: Exports) -> Node:
+def top_of(what: Node | Trace) -> Node:
     """The node that an export begins with: the root of a trace."""
     if isinstance(what, Trace):
         return what.root
@@ -96,7 +98,7 @@ def check_whole(trace: Trace, done: str) -> None:
 class Picture:
     """A node and what is below it, `levels` levels deep (1: the node alone), with at most `max_nodes` nodes."""
 
-    def __init__(self, what: Exports, levels: int | None = None, max_nodes: int | None = MAX_NODES) -> None:
+    def __init__(self, what: Node | Trace, levels: int | None = None, max_nodes: int | None = MAX_NODES) -> None:
         if levels is not None and levels < 1:
             raise ArgumentError(f"levels is {levels}, but at least one is shown")
         if max_nodes is not None and max_nodes < 1:

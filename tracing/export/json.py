@@ -14,7 +14,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -22,16 +22,17 @@ from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import writing
 from ulam.tracing.columns import CONTAINER, REAL, Rows, Slot, batches, calls_of, rows_of, too_deep
 from ulam.tracing.copying import flat
-from ulam.tracing.export.formats import Exports
 from ulam.tracing.export.graph import check_whole, top_of
 from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import Graph, ValueType
 from ulam.tracing.instrument.graph_json import decoded
 from ulam.tracing.instrument.graph_json import plain as plain_graph
 from ulam.tracing.recorder import DRAW_KINDS, UNIFORM, Draws
-from ulam.tracing.saved import SavedError
 from ulam.tracing.trace import Trace
 from ulam.tracing.values import MISSING, Digest
+
+if TYPE_CHECKING:
+    from ulam.tracing.nodes import Node
 
 VERSION = 1
 MAX_NODES = 1_000_000
@@ -46,7 +47,9 @@ def schema() -> dict[str, Any]:
     return json.loads((Path(__file__).parent / "trace.schema.json").read_text(encoding="utf-8"))
 
 
-def to_json(what: Exports, path: str | os.PathLike[str] | None = None, *, max_nodes: int | None = MAX_NODES) -> str:
+def to_json(
+    what: Node | Trace, path: str | os.PathLike[str] | None = None, *, max_nodes: int | None = MAX_NODES
+) -> str:
     """The whole trace (also that of a node) as text; to a file, if `path` is given, piece by piece.
 
     Raises ArgumentError for a trace whose beginning was not kept, and, without a path, for one of more than `max_nodes`
@@ -67,7 +70,7 @@ def _write(trace: Trace, out: TextIO, max_nodes: int | None) -> None:
     graphs = {symbol: _graph(plain_graph(graph)) for symbol, graph in trace.tape.tables.graphs.items()}
     error = None
     if trace.error is not None:
-        error = dict(zip(ERROR, SavedError.entry(trace.error), strict=True))
+        error = dict(zip(ERROR, trace.error.entry, strict=True))
     head = {
         "version": VERSION,
         "source": {"file": trace.source.filename, "text": trace.source.text},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.errors import ArgumentError
-from ulam.tracing.export.formats import Exports
 from ulam.tracing.export.graph import Gap, Picture
 from ulam.tracing.listing import line_of
 from ulam.tracing.nodes import ItemNode, Node
@@ -13,8 +12,10 @@ from ulam.tracing.nodes import ItemNode, Node
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
+    from ulam.tracing.trace import Trace
 
-def to_networkx(what: Exports, *, levels: int | None = None, max_nodes: int | None = None) -> MultiDiGraph[str]:
+
+def to_networkx(what: Node | Trace, *, levels: int | None = None, max_nodes: int | None = None) -> MultiDiGraph[str]:
     """A `networkx.MultiDiGraph`: nodes are named by the positions that lead to them, `@4/@2`.
 
     Nodes have `node` (that of the trace), `kind` (its class), `function` (of calls), `value`, `text`, `call` (the name

@@ -23,9 +23,8 @@ from ulam.tracing.layout import Layout
 from ulam.tracing.overlay import Changes, FrameChanges
 from ulam.tracing.program_text import SourceText
 from ulam.tracing.recorder import CHUNK_BYTES, Recorder
-from ulam.tracing.saved import SavedError
 from ulam.tracing.tape import Tables, Tape
-from ulam.tracing.trace import Trace, TraceError, origin
+from ulam.tracing.trace import SavedError, Trace, TraceError, origin
 from ulam.tracing.values import MISSING, Digest
 
 _FORMATS = {REAL: "<d", INT: "<i", COUNT: "<q"}

@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ulam.library.functions import FunctionKind, kind_of
 from ulam.runtime.errors import ArgumentError
-from ulam.tracing.export.formats import Exports
 from ulam.tracing.export.graph import Spans, check_whole, top_of, written
 from ulam.tracing.export.stan_expressions import (
     Expression,
@@ -45,6 +45,9 @@ from ulam.tracing.operands import Const, Ref
 from ulam.tracing.target_nodes import ConstrainNode, TargetNode, TargetTerm, TildeNode
 from ulam.tracing.values import MISSING
 
+if TYPE_CHECKING:
+    from ulam.tracing.trace import Trace
+
 NAMED_DEPTH = 4
 """Calls that the name of a variable tells."""
 
@@ -53,7 +56,7 @@ MAX_NODES = 10_000
 
 
 def to_stan(
-    what: Exports,
+    what: Node | Trace,
     path: str | os.PathLike[str] | None = None,
     *,
     name: str | None = None,

@@ -11,14 +11,17 @@ import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from ulam.tracing.export.formats import MAX_NODES, Exports
-from ulam.tracing.export.graph import Gap, Picture, is_bad, source_line, written
+from ulam.tracing.export.graph import MAX_NODES, Gap, Picture, is_bad, source_line, written
 from ulam.tracing.export.svg_labels import label_of, shortened
 from ulam.tracing.export.svg_layout import CHARACTER, FONT, LABEL, LINE, PAD, Box, Frame, Line, laid_out
 from ulam.tracing.listing import line_of
 from ulam.tracing.nodes import ArgumentNode, ControlFlowNode, ItemNode, Node
 from ulam.tracing.target_nodes import TargetTerm
+
+if TYPE_CHECKING:
+    from ulam.tracing.trace import Trace
 
 MARGIN, TOP = 16, 46
 
@@ -39,7 +42,7 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_svg(
-    what: Exports,
+    what: Node | Trace,
     path: str | os.PathLike[str] | None = None,
     *,
     levels: int | None = None,

@@ -439,3 +439,16 @@ class _Outside:
         if not _carries(frame.layout.definitions[index].what.type):
             return 0
         return frame.position_of(index, self.spot)
+
+
+def find_adjoints(trace: Trace, seed: Any = 1.0, node: Node | None = None) -> Any:
+    """See `Trace.adjoint`."""
+    trace.adjoints = Adjoints(trace, trace.root if node is None else node, seed)
+    return trace.adjoints.gradient()
+
+
+def adjoint_of(node: Node) -> Any:
+    """See `Node.adjoint`."""
+    if node.trace.adjoints is None:
+        raise ArgumentError("there are no adjoints yet: call trace.adjoint() first")
+    return node.trace.adjoints.of(node)

@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.errors import ArgumentError, ProgramError
-from ulam.tracing.gradients.adjoint import has_adjoint
+from ulam.tracing.gradients.adjoint import find_adjoints, has_adjoint
 from ulam.tracing.gradients.moves import is_move
 from ulam.tracing.gradients.op_library import NoDerivative
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
 from ulam.tracing.values import MISSING, Digest
 
 if TYPE_CHECKING:
+    from ulam.runtime.tracked_model import TrackedModel
     from ulam.tracing.trace import Trace
-    from ulam.tracing.tracked_model import TrackedModel
 
 Gradient = npt.NDArray[np.float64]
 
@@ -130,7 +130,7 @@ Value = Callable[[Gradient], float]
 
 
 def _of_density(trace: Trace, density: Density, rtol: float) -> tuple[GradientCheck, Value]:
-    tape = np.asarray(trace.adjoint())
+    tape = np.asarray(find_adjoints(trace))
     parameters = trace.root.frame.graph.parameters
     theta = _joined(o.value for o, p in zip(trace.root.operands, parameters, strict=True) if not p.data)
     options = {"propto": density.propto, "jacobian": density.jacobian}
@@ -157,7 +157,7 @@ def _of_function(trace: Trace, rtol: float) -> tuple[GradientCheck, Value]:
     root = trace.root
     if not has_adjoint(root.type) or root.type.rank:
         raise ArgumentError(f"'{root.function}' gives no real: there is no gradient to check")
-    adjoints = trace.adjoint()
+    adjoints = find_adjoints(trace)
     library = trace.op_library
     whole = library.pullback(root, values, 1.0, whole=True)
     taken = [n for n in reals if whole[n] is not None]  # of `data` the compiled function has no derivative
