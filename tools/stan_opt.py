@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -360,53 +361,13 @@ def _verify(module: ModuleOp) -> None:
 
 
 def _context(allow_unregistered: bool) -> Context:
-    """All our dialects, each imported when the first of its names is read."""
     from xdsl.context import Context
 
+    from ulam.tools.dialects import DIALECTS, load_dialect
+
     context = Context(allow_unregistered=allow_unregistered)
-
-    def builtin() -> object:
-        from xdsl.dialects.builtin import Builtin
-
-        return Builtin
-
-    def arith() -> object:
-        from xdsl.dialects.arith import Arith
-
-        return Arith
-
-    def func() -> object:
-        from xdsl.dialects.func import Func
-
-        return Func
-
-    def scf() -> object:
-        from xdsl.dialects.scf import Scf
-
-        return Scf
-
-    def stan() -> object:
-        from ulam.dialects.stan import STAN
-
-        return STAN
-
-    def rt() -> object:
-        from ulam.dialects.rt import RT
-
-        return RT
-
-    def ad() -> object:
-        from ulam.dialects.ad import AD
-
-        return AD
-
-    def trace() -> object:
-        from ulam.dialects.trace import TRACE
-
-        return TRACE
-
-    for factory in (builtin, arith, func, scf, stan, rt, ad, trace):
-        context.register_dialect(factory.__name__, factory)  # pyright: ignore[reportArgumentType]
+    for name in DIALECTS:
+        context.register_dialect(name, partial(load_dialect, name))
     return context
 
 
