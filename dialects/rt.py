@@ -245,7 +245,7 @@ class MathOp(PlainOperation):
     arguments = var_operand_def()
     res = result_def()
     traits = traits_def(Pure())
-    assembly_format = "$function `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
+    assembly_format = "custom<Word>($function) `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
 
 
 @irdl_op_definition
@@ -294,7 +294,7 @@ class KernelOp(PlainOperation):
     arguments = var_operand_def()
     res = opt_result_def()
     assembly_format = (
-        "$function `(` $arguments `)` (`throws` $throws^)? (`site` $site^)?"
+        "custom<Word>($function) `(` $arguments `)` (`throws` $throws^)? (`site` $site^)?"
         " attr-dict `:` functional-type($arguments, $res)"
     )
 

@@ -3,11 +3,11 @@
 A traced function is a clone; the trace ops stand beside its statements, in the `stan` dialect, and are lowered with
 them.
 
-    %t = trace.block {number = 3, slots = 3}         at the start of a basic block
-    %8 = stan.pow(%x, %i)
-    trace.value %t, %8 {slot = 0}                    after an op whose result is kept
-    trace.guard %t {progress = 5}                    before an op that may throw
-    trace.draws %t {slot = 1}                        before and after an op that draws random numbers
+    %t = trace.block 3 slots 3                       at the start of a basic block
+    %8 = stan.pow %x, %i : (!stan.real, !stan.int) -> !stan.real
+    trace.value %t[0] = %8 : !stan.real              after an op whose result is kept
+    trace.guard %t progress 5                        before an op that may throw
+    trace.draws %t[1]                                before and after an op that draws random numbers
 
 A model's density is traced as a function whose parameters are data and unconstrained parameters; `trace.constrain` and
 `trace.jacobian` are the transforms.
@@ -18,7 +18,9 @@ blocks and the program's `trace.sites`. A frame needs no record of its own: that
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -35,7 +37,16 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.rt import NUMBER
+from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import Effect, HasEffects, Throws
+from ulam.dialects.stan.types import INT
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
 
 @irdl_attr_definition
@@ -70,6 +81,7 @@ class SitesOp(PlainOperation):
     name = "trace.sites"
     function = prop_def(StringAttr)
     table = prop_def(StringAttr)
+    assembly_format = "custom<Word>($function) $table attr-dict"
 
 
 @irdl_op_definition
@@ -80,11 +92,12 @@ class BlockOp(PlainOperation):
     """
 
     name = "trace.block"
-    number = prop_def(IntegerAttr)
-    slots = prop_def(IntegerAttr)
+    number = prop_def(NUMBER)
+    slots = prop_def(NUMBER)
     recorder = opt_operand_def()
-    res = result_def(RecordType)
+    res = result_def(RECORD)
     traits = traits_def(Records())
+    assembly_format = "$number `slots` $slots (`recorder` $recorder^ `:` type($recorder))? attr-dict"
 
     def verify_(self) -> None:
         if self.number.value.data < 1 or self.slots.value.data < 0:
@@ -96,10 +109,11 @@ class ValueOp(PlainOperation):
     """Keeps an int or a real in slot `slot` of `record`."""
 
     name = "trace.value"
-    slot = prop_def(IntegerAttr)
-    record = operand_def(RecordType)
+    slot = prop_def(NUMBER)
+    record = operand_def(RECORD)
     value = operand_def()
     traits = traits_def(Records())
+    assembly_format = "$record `[` $slot `]` `=` $value attr-dict `:` type($value)"
 
 
 @irdl_op_definition
@@ -111,12 +125,16 @@ class ContainerOp(PlainOperation):
     """
 
     name = "trace.container"
-    slot = prop_def(IntegerAttr)
-    most = prop_def(IntegerAttr)
-    record = operand_def(RecordType)
+    slot = prop_def(NUMBER)
+    most = prop_def(NUMBER)
+    record = operand_def(RECORD)
     value = operand_def()
     lowered = var_operand_def()
     traits = traits_def(Records())
+    assembly_format = (
+        "$record `[` $slot `]` `=` $value `most` $most"
+        " attr-dict `:` type($value) (`with` $lowered^ `:` type($lowered))?"
+    )
 
 
 @irdl_op_definition
@@ -124,9 +142,10 @@ class GuardOp(PlainOperation):
     """The op that follows may throw: notes in `record` how far the block has got (see `graph.Progress`)."""
 
     name = "trace.guard"
-    progress = prop_def(IntegerAttr)
-    record = operand_def(RecordType)
+    progress = prop_def(NUMBER)
+    record = operand_def(RECORD)
     traits = traits_def(Records())
+    assembly_format = "$record `progress` $progress attr-dict"
 
 
 @irdl_op_definition
@@ -137,10 +156,11 @@ class DrawsOp(PlainOperation):
     """
 
     name = "trace.draws"
-    slot = prop_def(IntegerAttr)
-    record = operand_def(RecordType)
+    slot = prop_def(NUMBER)
+    record = operand_def(RECORD)
     recorder = opt_operand_def()
     traits = traits_def(Records())
+    assembly_format = "$record `[` $slot `]` (`recorder` $recorder^ `:` type($recorder))? attr-dict"
 
 
 @irdl_op_definition
@@ -151,9 +171,10 @@ class HookOp(PlainOperation):
     """
 
     name = "trace.hook"
-    number = prop_def(IntegerAttr)
+    number = prop_def(NUMBER)
     values = var_operand_def()
     traits = traits_def(Records())
+    assembly_format = "$number `(` ($values^ `:` type($values))? `)` attr-dict"
 
 
 @irdl_op_definition
@@ -161,9 +182,10 @@ class TimeOp(PlainOperation):
     """Keeps what the clock says in slot `slot` of `record`."""
 
     name = "trace.time"
-    slot = prop_def(IntegerAttr)
-    record = operand_def(RecordType)
+    slot = prop_def(NUMBER)
+    record = operand_def(RECORD)
     traits = traits_def(Records())
+    assembly_format = "$record `[` $slot `]` attr-dict"
 
 
 @irdl_op_definition
@@ -171,10 +193,11 @@ class DescendOp(PlainOperation):
     """1 if fewer than `most` calls are entered, which are one more then; else 0."""
 
     name = "trace.descend"
-    most = prop_def(IntegerAttr)
+    most = prop_def(NUMBER)
     recorder = opt_operand_def()
     res = result_def()
     traits = traits_def(Records())
+    assembly_format = "$most (`recorder` $recorder^ `:` type($recorder))? attr-dict `:` type($res)"
 
 
 @irdl_op_definition
@@ -184,6 +207,7 @@ class AscendOp(PlainOperation):
     name = "trace.ascend"
     recorder = opt_operand_def()
     traits = traits_def(Records())
+    assembly_format = "(`recorder` $recorder^ `:` type($recorder))? attr-dict"
 
 
 class _TransformOp(PlainOperation):
@@ -200,9 +224,42 @@ class _TransformOp(PlainOperation):
     upper = opt_operand_def()
     offset = opt_operand_def()
     multiplier = opt_operand_def()
-    sizes = var_operand_def()
+    sizes = var_operand_def(INT)
     res = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = syntax.parse_word(parser)
+        value = parser.parse_unresolved_operand()
+        sizes = syntax.parse_sizes(parser)
+        constraint, groups = syntax.parse_constrained(parser, ("declared",))
+        parser.parse_keyword("declared")
+        declared = parser.parse_type()
+        attributes = syntax.parse_rest(parser)
+        parser.parse_punctuation(":")
+        unconstrained = parser.resolve_operand(value, parser.parse_type())
+        parser.parse_punctuation("->")
+        return cls.build(
+            operands=[unconstrained, *groups, sizes],
+            result_types=[parser.parse_type()],
+            properties={"var_name": name, "constraint": constraint, "declared": declared},
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_word(printer, self.var_name.data)
+        printer.print_string(" ")
+        printer.print_operand(self.unconstrained)
+        syntax.print_list_in(printer, self.sizes, "[]")
+        syntax.print_constrained(printer, self)
+        printer.print_string(" declared ")
+        printer.print_attribute(self.declared)
+        syntax.print_rest(printer, self)
+        printer.print_string(" : ")
+        printer.print_attribute(self.unconstrained.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.res.type)
 
     def verify_(self) -> None:
         if type(self) is ConstrainOp and self.res.type != self.declared:
@@ -233,6 +290,7 @@ class SumOp(PlainOperation):
     container = operand_def()
     res = result_def()
     traits = traits_def(Pure())
+    assembly_format = "$container attr-dict `:` functional-type($container, $res)"
 
 
 TRACE = Dialect(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -14,10 +14,13 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnitAttr,
     f64,
+    i8,
     i32,
+    i64,
 )
 from xdsl.ir import Attribute
 from xdsl.irdl import (
+    eq,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -31,6 +34,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import (
     AddsJacobian,
     AddsTarget,
@@ -54,6 +58,12 @@ from ulam.dialects.stan.types import (
     scalar_of,
 )
 
+if TYPE_CHECKING:
+    from typing import Self
+
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
+
 
 @irdl_op_definition
 class ConstantOp(PlainOperation):
@@ -63,6 +73,19 @@ class ConstantOp(PlainOperation):
     value = prop_def(IntegerAttr | FloatAttr | StringAttr)
     res = result_def()
     traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        value = parser.parse_attribute()
+        type_ = INT if isinstance(value, IntegerAttr) else REAL if isinstance(value, FloatAttr) else STRING
+        return cls.create(
+            result_types=(type_,), properties={"value": value}, attributes=syntax.parse_rest(parser)
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.properties["value"])
+        syntax.print_rest(printer, self)
 
     def verify_(self) -> None:
         value = self.properties["value"]
@@ -76,6 +99,13 @@ class _Unary(PlainOperation):
     operand = operand_def()
     res = result_def()
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return syntax.parse_operator(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_operator(printer, self)
+
 
 class _Binary(PlainOperation):
     """Operands and result as in Stan's operator of the same name, containers and broadcasting included.
@@ -87,6 +117,13 @@ class _Binary(PlainOperation):
     left = operand_def()
     right = operand_def()
     res = result_def()
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return syntax.parse_operator(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_operator(printer, self)
 
     def verify_(self) -> None:
         left, right, result = (scalar_of(v.type) for v in (*self.operands, self.results[0]))
@@ -165,7 +202,8 @@ class CallOp(PlainOperation):
     """A call of a function. `callee` is its name in Stan for library functions (`normal_lpdf`, never `normal_lupdf`),
     the symbol of its `stan.func` if `user` is set.
 
-        %l = stan.call "normal_lpdf" (%y, %mu, %sigma) {autodiff = array<i8: 0, 1, 1>, unnormalized}
+        %l = stan.call normal_lpdf(%y, %mu, %sigma) unnormalized autodiff [0, 1, 1]
+            : (!stan.vector, !stan.real, !stan.real) -> !stan.real
 
     `autodiff` has a 1 for each argument that Stan's static rule calls autodiff; `unnormalized`: the call may drop
     summands that have no autodiff argument. No result for functions that return nothing.
@@ -182,17 +220,23 @@ class CallOp(PlainOperation):
 
     name = "stan.call"
     callee = prop_def(StringAttr)
-    autodiff = prop_def(DenseArrayBase)
+    autodiff = prop_def(DenseArrayBase.constr(i8))
     unnormalized = opt_prop_def(UnitAttr)
     unchecked = opt_prop_def(UnitAttr)
     total = opt_prop_def(UnitAttr)
     user = opt_prop_def(UnitAttr)
     callback = opt_prop_def(StringAttr)
-    captured = opt_prop_def(DenseArrayBase)
+    captured = opt_prop_def(DenseArrayBase.constr(i8))
     definition = opt_prop_def(StringAttr)
     arguments = var_operand_def()
     res = opt_result_def()
     traits = traits_def(HasCallEffects())
+    assembly_format = (
+        "custom<Word>($callee) `(` $arguments `)` (`user` $user^)? (`unnormalized` $unnormalized^)? "
+        "(`unchecked` $unchecked^)? (`total` $total^)? (`callback` $callback^)? "
+        "(`captured` $captured^)? (`definition` $definition^)? "
+        "`autodiff` $autodiff attr-dict `:` functional-type($arguments, $res)"
+    )
 
     def verify_(self) -> None:
         autodiff = cast("DenseArrayBase[IntegerType]", self.properties["autodiff"])
@@ -216,6 +260,7 @@ class ArrayOp(PlainOperation):
     elements = var_operand_def()
     res = result_def(ArrayType)
     traits = traits_def(Throws())
+    assembly_format = "$elements attr-dict `:` functional-type($elements, $res)"
 
     def verify_(self) -> None:
         result = self.results[0].type
@@ -231,6 +276,7 @@ class RowVectorOp(PlainOperation):
     elements = var_operand_def()
     res = result_def()
     traits = traits_def(Throws())
+    assembly_format = "$elements attr-dict `:` functional-type($elements, $res)"
 
     def verify_(self) -> None:
         result = self.results[0].type
@@ -251,6 +297,7 @@ class LiteralOp(PlainOperation):
     sizes = prop_def(DenseArrayBase)
     res = result_def()
     traits = traits_def(Pure())
+    assembly_format = "qualified($values) `sizes` qualified($sizes) attr-dict `:` type($res)"
 
     def verify_(self) -> None:
         result = self.results[0].type
@@ -286,6 +333,7 @@ class TupleOp(PlainOperation):
     elements = var_operand_def()
     res = result_def(TupleType)
     traits = traits_def(Pure())
+    assembly_format = "$elements attr-dict `:` functional-type($elements, $res)"
 
     def verify_(self) -> None:
         result = cast(TupleType, self.results[0].type)
@@ -298,10 +346,11 @@ class FieldOp(PlainOperation):
     """`t.1`; `field` counts from 1."""
 
     name = "stan.field"
-    field = prop_def(IntegerAttr)
+    field = prop_def(IntegerAttr.constr(eq(i64)))
     value = operand_def(TupleType)
     res = result_def()
     traits = traits_def(Pure())
+    assembly_format = "$field `of` $value attr-dict `:` functional-type($value, $res)"
 
     def verify_(self) -> None:
         elements = cast(TupleType, self.operands[0].type).elements
@@ -323,6 +372,7 @@ class TargetAddOp(PlainOperation):
     value = operand_def()
     tilde = opt_prop_def(UnitAttr)
     traits = traits_def(AddsTarget())
+    assembly_format = "(`tilde` $tilde^)? $value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
         _verify_increment(self.operands[0].type)
@@ -335,6 +385,7 @@ class JacobianAddOp(PlainOperation):
     name = "stan.jacobian_add"
     value = operand_def()
     traits = traits_def(AddsJacobian())
+    assembly_format = "$value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
         _verify_increment(self.operands[0].type)
@@ -352,6 +403,7 @@ class TargetOp(PlainOperation):
     name = "stan.target"
     res = result_def(REAL)
     traits = traits_def(ReadsTarget())
+    assembly_format = "attr-dict"
 
 
 @irdl_op_definition
@@ -362,6 +414,7 @@ class PrintOp(PlainOperation):
     kind = prop_def(StringAttr)
     arguments = var_operand_def()
     traits = traits_def(PrintsOrThrows())
+    assembly_format = "custom<Word>($kind) `(` ($arguments^ `:` type($arguments))? `)` attr-dict"
 
     def verify_(self) -> None:
         kind = cast(StringAttr, self.properties["kind"]).data

@@ -9,7 +9,7 @@ SSA values carried by loops and yielded by branches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -29,8 +29,15 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpI
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import IsLoop, LeavesLoop, Profiles, Returns
 from ulam.dialects.stan.types import INT, element_of
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
 BLOCK_KINDS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 """Kinds of `stan.block`, in program order."""
@@ -84,6 +91,19 @@ class ProgramOp(PlainOperation):
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), SymbolTable(), NoTerminator(), IsolatedFromAbove())
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name()
+        attributes = syntax.parse_rest(parser)
+        body = syntax.parse_body(parser, None)
+        return cls.create(properties={"sym_name": name}, attributes=attributes, regions=[body])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.body)
+
     def verify_(self) -> None:
         seen = -1
         for op in self.body.block.ops:
@@ -107,6 +127,18 @@ class BlockOp(PlainOperation):
     kind = prop_def(StringAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), IsolatedFromAbove())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        kind = syntax.parse_word(parser)
+        attributes = syntax.parse_rest(parser)
+        body = syntax.parse_body(parser, None)
+        return cls.create(properties={"kind": kind}, attributes=attributes, regions=[body])
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_word(printer, self.kind.data)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.body)
 
     def verify_(self) -> None:
         _verify_arguments(self.body.block, (), "block")
@@ -134,6 +166,13 @@ class FuncOp(PlainOperation):
     model = opt_prop_def(UnitAttr)
     body = region_def()
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return syntax.parse_function(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_function(printer, self)
 
     def verify_(self) -> None:
         inputs = self.function_type.inputs.data
@@ -165,6 +204,33 @@ class IfOp(PlainOperation):
     then = region_def("single_block")
     otherwise = region_def("single_block")
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        condition = parser.parse_unresolved_operand()
+        types = syntax.parse_result_types(parser)
+        attributes = syntax.parse_rest(parser)
+        then = syntax.parse_body(parser, YieldOp)
+        if parser.parse_optional_keyword("else") is None:
+            otherwise = Region(Block([YieldOp.create()]))
+        else:
+            otherwise = syntax.parse_body(parser, YieldOp)
+        return cls.create(
+            operands=syntax.resolve_ints(parser, condition),
+            result_types=types,
+            attributes=attributes,
+            regions=[then, otherwise],
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.condition)
+        syntax.print_result_types(printer, self)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.then)
+        if printer.print_debuginfo or not syntax.does_nothing(self.otherwise):
+            printer.print_string(" else")
+            syntax.print_body(printer, self.otherwise)
+
     def verify_(self) -> None:
         for region in (self.then, self.otherwise):
             _verify_arguments(region.block, (), "branch")
@@ -188,6 +254,38 @@ class ForOp(PlainOperation):
     body = region_def("single_block")
     traits = traits_def(IsLoop())
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        variable = parser.parse_argument(expect_type=False)
+        parser.parse_punctuation("=")
+        lower = parser.parse_unresolved_operand()
+        parser.parse_keyword("to")
+        upper = parser.parse_unresolved_operand()
+        name = syntax.parse_source_name(parser, variable)
+        arguments, initial = syntax.parse_carried(parser)
+        attributes = syntax.parse_rest(parser)
+        body = syntax.parse_body(parser, YieldOp, [variable.resolve(INT), *arguments])
+        return cls.create(
+            operands=[*syntax.resolve_ints(parser, lower, upper), *initial],
+            result_types=_types(initial),
+            properties={"variable": name},
+            attributes=attributes,
+            regions=[body],
+        )
+
+    def print(self, printer: Printer) -> None:
+        variable, *carried = self.body.block.args
+        printer.print_string(" ")
+        printed = printer.print_ssa_value(variable)
+        printer.print_string(" = ")
+        printer.print_operand(self.lower)
+        printer.print_string(" to ")
+        printer.print_operand(self.upper)
+        syntax.print_source_name(printer, self, printed)
+        syntax.print_carried(printer, carried, self.initial)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.body)
+
     def verify_(self) -> None:
         carried = _verify_loop(self.initial, self.results)
         _verify_arguments(self.body.block, [INT, *carried], "loop")
@@ -208,6 +306,37 @@ class ForEachOp(PlainOperation):
     res = var_result_def()
     body = region_def("single_block")
     traits = traits_def(IsLoop())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        variable = parser.parse_argument(expect_type=False)
+        parser.parse_keyword("in")
+        container = syntax.parse_typed(parser)
+        name = syntax.parse_source_name(parser, variable)
+        arguments, initial = syntax.parse_carried(parser)
+        attributes = syntax.parse_rest(parser)
+        element = element_of(container.type)
+        if element is None:
+            parser.raise_error(f"{container.type} has no elements to loop over")
+        body = syntax.parse_body(parser, YieldOp, [variable.resolve(element), *arguments])
+        return cls.create(
+            operands=[container, *initial],
+            result_types=_types(initial),
+            properties={"variable": name},
+            attributes=attributes,
+            regions=[body],
+        )
+
+    def print(self, printer: Printer) -> None:
+        variable, *carried = self.body.block.args
+        printer.print_string(" ")
+        printed = printer.print_ssa_value(variable)
+        printer.print_string(" in ")
+        syntax.print_typed(printer, self.container)
+        syntax.print_source_name(printer, self, printed)
+        syntax.print_carried(printer, carried, self.initial)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.body)
 
     def verify_(self) -> None:
         carried = _verify_loop(self.initial, self.results)
@@ -233,6 +362,31 @@ class WhileOp(PlainOperation):
     body = region_def("single_block")
     traits = traits_def(IsLoop())
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        arguments, initial = syntax.parse_carried(parser)
+        attributes = syntax.parse_rest(parser)
+        condition = syntax.parse_body(parser, None, arguments)
+        parser.parse_keyword("do")
+        names: Sequence[Parser.Argument] = ()
+        if arguments:
+            names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        body = syntax.parse_body(parser, YieldOp, names)
+        return cls.create(
+            operands=initial, result_types=_types(initial), attributes=attributes, regions=[condition, body]
+        )
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_carried(printer, self.condition.block.args, self.initial)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.condition)
+        printer.print_string(" do")
+        if self.body.block.args:
+            printer.print_string(" (")
+            printer.print_list(self.body.block.args, printer.print_block_argument)
+            printer.print_string(")")
+        syntax.print_body(printer, self.body)
+
     def verify_(self) -> None:
         carried = _verify_loop(self.initial, self.results)
         for region in (self.condition, self.body):
@@ -253,6 +407,30 @@ class SelectOp(PlainOperation):
     then = region_def("single_block")
     otherwise = region_def("single_block")
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        condition = parser.parse_unresolved_operand()
+        types = syntax.parse_result_types(parser)
+        attributes = syntax.parse_rest(parser)
+        then = syntax.parse_body(parser, None)
+        parser.parse_keyword("else")
+        otherwise = syntax.parse_body(parser, None)
+        return cls.create(
+            operands=syntax.resolve_ints(parser, condition),
+            result_types=types,
+            attributes=attributes,
+            regions=[then, otherwise],
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.condition)
+        syntax.print_result_types(printer, self)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.then)
+        printer.print_string(" else")
+        syntax.print_body(printer, self.otherwise)
+
     def verify_(self) -> None:
         for region in (self.then, self.otherwise):
             _verify_arguments(region.block, (), "operand")
@@ -268,6 +446,21 @@ class AndOp(PlainOperation):
     res = result_def(INT)
     right = region_def("single_block")
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        left = parser.parse_unresolved_operand()
+        attributes = syntax.parse_rest(parser)
+        right = syntax.parse_body(parser, None)
+        return cls.create(
+            operands=syntax.resolve_ints(parser, left), result_types=(INT,), attributes=attributes, regions=[right]
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.left)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.right)
+
     def verify_(self) -> None:
         _verify_arguments(self.right.block, (), "operand")
         _verify_end(self.right, (INT,), leaves=False)
@@ -282,6 +475,21 @@ class OrOp(PlainOperation):
     res = result_def(INT)
     right = region_def("single_block")
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        left = parser.parse_unresolved_operand()
+        attributes = syntax.parse_rest(parser)
+        right = syntax.parse_body(parser, None)
+        return cls.create(
+            operands=syntax.resolve_ints(parser, left), result_types=(INT,), attributes=attributes, regions=[right]
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.left)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.right)
+
     def verify_(self) -> None:
         _verify_arguments(self.right.block, (), "operand")
         _verify_end(self.right, (INT,), leaves=False)
@@ -295,6 +503,15 @@ class ScopeOp(PlainOperation):
 
     name = "stan.scope"
     body = region_def("single_block")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        attributes = syntax.parse_rest(parser)
+        return cls.create(attributes=attributes, regions=[syntax.parse_body(parser, YieldOp)])
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.body)
 
     def verify_(self) -> None:
         _verify_arguments(self.body.block, (), "scope")
@@ -311,6 +528,20 @@ class ProfileOp(PlainOperation):
     body = region_def("single_block")
     traits = traits_def(Profiles())
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = syntax.parse_word(parser)
+        types = syntax.parse_result_types(parser)
+        attributes = syntax.parse_rest(parser)
+        body = syntax.parse_body(parser, YieldOp)
+        return cls.create(result_types=types, properties={"profile_name": name}, attributes=attributes, regions=[body])
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_word(printer, self.profile_name.data)
+        syntax.print_result_types(printer, self)
+        syntax.print_rest(printer, self)
+        syntax.print_body(printer, self.body)
+
     def verify_(self) -> None:
         _verify_arguments(self.body.block, (), "profile")
         _verify_end(self.body, _types(self.results), leaves=not self.results)
@@ -323,6 +554,7 @@ class YieldOp(PlainOperation):
     name = "stan.yield"
     arguments = var_operand_def()
     traits = traits_def(IsTerminator())
+    assembly_format = "($arguments^ `:` type($arguments))? attr-dict"
 
 
 @irdl_op_definition
@@ -333,6 +565,7 @@ class ConditionOp(PlainOperation):
     condition = operand_def(INT)
     arguments = var_operand_def()
     traits = traits_def(IsTerminator())
+    assembly_format = "$condition (`,` $arguments^ `:` type($arguments))? attr-dict"
 
     def verify_(self) -> None:
         if not isinstance(self.parent_op(), WhileOp):
@@ -345,6 +578,7 @@ class BreakOp(PlainOperation):
 
     name = "stan.break"
     traits = traits_def(IsTerminator(), LeavesLoop())
+    assembly_format = "attr-dict"
 
     def verify_(self) -> None:
         _verify_inside(self, ForOp, ForEachOp, WhileOp)
@@ -356,6 +590,7 @@ class ContinueOp(PlainOperation):
 
     name = "stan.continue"
     traits = traits_def(IsTerminator(), LeavesLoop())
+    assembly_format = "attr-dict"
 
     def verify_(self) -> None:
         _verify_inside(self, ForOp, ForEachOp, WhileOp)
@@ -368,6 +603,7 @@ class ReturnOp(PlainOperation):
     name = "stan.return"
     value = opt_operand_def()
     traits = traits_def(IsTerminator(), Returns())
+    assembly_format = "($value^ `:` type($value))? attr-dict"
 
     def verify_(self) -> None:
         _verify_inside(self, FuncOp)

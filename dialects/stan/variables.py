@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
     AttrSizedOperandSegments,
+    ParamAttrConstraint,
+    VarConstraint,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -22,6 +25,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import (
     ChecksSizes,
     DeclaresVariable,
@@ -31,6 +35,12 @@ from ulam.dialects.stan.effects import (
     WritesVariable,
 )
 from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
 INDEX_OPERANDS = {"single": 1, "multiple": 1, "between": 2, "from": 1, "to": 1, "all": 0}
 """Kind of an index → how many operands it takes. That of `multiple` is an array of int, the others are ints."""
@@ -94,6 +104,13 @@ class _Declaration(PlainOperation):
     res = result_def(VarType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(DeclaresVariable())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return syntax.parse_declaration(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_declaration(printer, self)
 
     def verify_(self) -> None:
         constraint = _verify_constraint(self)
@@ -160,6 +177,7 @@ class GlobalOp(PlainOperation):
     var_name = prop_def(StringAttr)
     res = result_def(VarType)
     traits = traits_def(Pure())
+    assembly_format = "custom<Word>($var_name) attr-dict `:` type($res)"
 
 
 @irdl_op_definition
@@ -179,6 +197,13 @@ class CheckOp(PlainOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Throws())
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return syntax.parse_check(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_check(printer, self)
+
     def verify_(self) -> None:
         if _verify_constraint(self) in ("none", "offset_multiplier"):
             raise VerifyException("there is nothing to check")
@@ -189,9 +214,11 @@ class ReadOp(PlainOperation):
     """The whole value of a variable at this point of the program."""
 
     name = "stan.read"
-    var = operand_def(VarType)
-    res = result_def()
+    T: ClassVar = VarConstraint("type", AnyAttr())
+    var = operand_def(ParamAttrConstraint(VarType, (T,)))
+    res = result_def(T)
     traits = traits_def(ReadsVariable())
+    assembly_format = "$var attr-dict `:` type($res)"
 
     def verify_(self) -> None:
         if cast(VarType, self.operands[0].type).element != self.results[0].type:
@@ -212,6 +239,13 @@ class AssignOp(PlainOperation):
     indices = var_operand_def()
     traits = traits_def(WritesVariable())
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return syntax.parse_assign(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_assign(printer, self)
+
     def verify_(self) -> None:
         kinds = cast("ArrayAttr[StringAttr]", self.properties["kinds"]).data
         element = cast(VarType, self.operands[0].type).element
@@ -230,6 +264,13 @@ class IndexOp(PlainOperation):
     indices = var_operand_def()
     res = result_def()
     traits = traits_def(Throws())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return syntax.parse_index(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_index(printer, self)
 
     def verify_(self) -> None:
         kinds = cast("ArrayAttr[StringAttr]", self.properties["kinds"]).data
@@ -250,6 +291,7 @@ class UninitializedOp(PlainOperation):
     sizes = var_operand_def(INT)
     res = result_def()
     traits = traits_def(ChecksSizes())
+    assembly_format = "(`of` $var_name^)? (`[` $sizes^ `]`)? attr-dict `:` type($res)"
 
 
 @irdl_op_definition
@@ -261,11 +303,13 @@ class AssertShapeOp(PlainOperation):
     """
 
     name = "stan.assert_shape"
+    T: ClassVar = VarConstraint("type", AnyAttr())
     var_name = prop_def(StringAttr)
-    value = operand_def()
+    value = operand_def(T)
     sizes = var_operand_def(INT)
-    res = result_def()
+    res = result_def(T)
     traits = traits_def(Throws())
+    assembly_format = "custom<Word>($var_name) $value (`[` $sizes^ `]`)? attr-dict `:` type($value)"
 
     def verify_(self) -> None:
         if self.operands[0].type != self.results[0].type:
@@ -283,3 +327,4 @@ class DefineOp(PlainOperation):
     var_name = prop_def(StringAttr)
     value = operand_def()
     traits = traits_def(DefinesVariable())
+    assembly_format = "custom<Word>($var_name) `=` $value attr-dict `:` type($value)"

@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     UnitAttr,
-    i32,
+    i8,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -48,7 +48,7 @@ RESULT = "result__"
 """Name of the variable for the result of a function with early returns."""
 
 _SINGLE = {"kinds": ArrayAttr((StringAttr("single"),))}
-_ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i32, [0])
+_ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i8, [0])
 
 
 @dataclass(frozen=True)

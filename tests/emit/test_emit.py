@@ -458,7 +458,7 @@ def test_math_of_other_libraries() -> None:
 def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: float) -> None:
     variable = Compiled(
         """func.func @f(%x: f64, %y: f64) -> f64 attributes {rt.entry = #rt.entry} {
-          %r = rt.math "pow"(%x, %y) : (f64, f64) -> f64
+          %r = rt.math pow(%x, %y) : (f64, f64) -> f64
           func.return %r : f64
         }""",
         ["f64"],
@@ -466,7 +466,7 @@ def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: floa
     constant = Compiled(
         f"""func.func @f(%x: f64) -> f64 attributes {{rt.entry = #rt.entry}} {{
           %y = arith.constant {y!r} : f64
-          %r = rt.math "pow"(%x, %y) : (f64, f64) -> f64
+          %r = rt.math pow(%x, %y) : (f64, f64) -> f64
           func.return %r : f64
         }}""",
         ["f64"],
@@ -479,7 +479,7 @@ def test_power_is_the_same_for_constant_and_variable_exponents(x: float, y: floa
 def test_kernel_that_throws() -> None:
     function = Compiled(
         """func.func @f(%a: !rt.buf<f64>, %l: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
-          rt.kernel "cholesky_decompose"(%a, %n, %l) throws site 6
+          rt.kernel cholesky_decompose(%a, %n, %l) throws site 6
             : (!rt.buf<f64>, i64, !rt.buf<f64>) -> ()
           func.return
         }"""
@@ -512,7 +512,7 @@ func.func @f(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.
     %a = rt.load %x[%i] : f64
     %b = rt.load %y[%i] : f64
     %p = arith.mulf %a, %b : f64
-    %e = rt.math "exp"(%p) : (f64) -> f64
+    %e = rt.math exp(%p) : (f64) -> f64
     %next = arith.addf %sum, %e : f64
     scf.yield %next : f64
   }
@@ -526,7 +526,7 @@ def test_strict_levels_round_every_operation() -> None:
     x, y = rng.normal(size=(2, 1001))
     exp = Compiled(
         """func.func @f(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
-          %r = rt.math "exp"(%x) : (f64) -> f64
+          %r = rt.math exp(%x) : (f64) -> f64
           func.return %r : f64
         }""",
         ["f64"],
@@ -622,8 +622,8 @@ def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ('%r = rt.math "bessel"(%x) : (f64) -> f64', "'bessel' is not supported yet"),
-        ('%r = rt.math "exp"(%x, %x) : (f64, f64) -> f64', "'exp' takes"),
+        ('%r = rt.math bessel(%x) : (f64) -> f64', "'bessel' is not supported yet"),
+        ('%r = rt.math exp(%x, %x) : (f64, f64) -> f64', "'exp' takes"),
         ("ad.target_add %x", "must be gone before emission"),
         ("%r = arith.floordivsi %n, %n : i64", "has no LLVM form"),
     ],

@@ -137,7 +137,7 @@ func.func @f(%n: i64) -> f64 attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   %z = arith.constant 0.0 : f64
   %r = scf.for %i = %zero to %n step %one iter_args(%x = %z) -> (f64) : i64 {
-    %y = rt.math "exp"(%x) : (f64) -> f64
+    %y = rt.math exp(%x) : (f64) -> f64
     scf.yield %y : f64
   } {rt.loop = #rt.loop<serial>}
   func.return %r : f64

@@ -51,11 +51,8 @@ def parse_ir(text: str) -> ModuleOp:
 def function_text(body: str) -> str:
     """The text of a function body given as IR; it may use %i, %j (ints) and %x (a real)."""
     module = parse_ir(
-        '"stan.program"() <{sym_name = "p"}> ({ "stan.func"() <{sym_name = "f", stan_name = "f", '
-        'argument_names = ["i", "j", "x"], data_only = array<i8: 0, 0, 0>, '
-        "function_type = (!stan.int, !stan.int, !stan.real) -> ()}> ({\n"
-        f"^bb0(%i: !stan.int, %j: !stan.int, %x: !stan.real):\n{body}\n"
-        '"stan.return"() : () -> () }) : () -> () }) : () -> ()'
+        "stan.program @p { stan.func @f(i %i: !stan.int, j %j: !stan.int, x %x: !stan.real) {\n"
+        f"{body}\nstan.return\n}} }}"
     )
     module.verify()
     lines = print_module(module).splitlines()
@@ -173,8 +170,8 @@ def normalized(module: ModuleOp) -> str:
 def test_an_expression_is_written_where_it_is_used() -> None:
     assert (
         function_text("""
-        %a = "stan.add"(%i, %j) : (!stan.int, !stan.int) -> !stan.int
-        "stan.print"(%a) <{kind = "print"}> : (!stan.int) -> ()
+        %a = stan.add %i, %j : !stan.int
+        stan.print print(%a : !stan.int)
     """)
         == "print(i + j);"
     )
@@ -182,60 +179,59 @@ def test_an_expression_is_written_where_it_is_used() -> None:
 
 def test_a_long_expression_used_twice_gets_a_name() -> None:
     assert function_text("""
-        %a = "stan.call"(%i, %j) <{callee = "a_function_of_integers", autodiff = array<i8: 0, 0>, user}>
+        %a = stan.call a_function_of_integers(%i, %j) user autodiff [0, 0]
           : (!stan.int, !stan.int) -> !stan.int
-        "stan.print"(%a, %a) <{kind = "print"}> : (!stan.int, !stan.int) -> ()
+        stan.print print(%a, %a : !stan.int, !stan.int)
     """) == "int a = a_function_of_integers(i, j);\nprint(a, a);"  # fmt: skip
 
 
 def test_a_read_before_an_assignment_keeps_the_old_value() -> None:
     assert function_text("""
-        %v = "stan.declare"() <{var_name = "v", constraint = "none",
-          operandSegmentSizes = array<i32: 0, 0, 0, 0, 0>}> : () -> !stan.var<!stan.int>
-        %old = "stan.read"(%v) : (!stan.var<!stan.int>) -> !stan.int
-        "stan.assign"(%v, %i) <{kinds = []}> : (!stan.var<!stan.int>, !stan.int) -> ()
-        "stan.print"(%old) <{kind = "print"}> : (!stan.int) -> ()
+        %v = stan.declare v : !stan.var<!stan.int>
+        %old = stan.read %v : !stan.int
+        stan.assign %v = %i : !stan.var<!stan.int>, !stan.int
+        stan.print print(%old : !stan.int)
     """) == "int v;\nint old = v;\nv = i;\nprint(old);"  # fmt: skip
 
 
 def test_random_draws_keep_their_order() -> None:
     draws = """
-        %a = "stan.call"(%x) <{callee = "a_rng", autodiff = array<i8: 0>, user}> : (!stan.real) -> !stan.real
-        %b = "stan.call"(%x) <{callee = "b_rng", autodiff = array<i8: 0>, user}> : (!stan.real) -> !stan.real
+        %a = stan.call a_rng(%x) user autodiff [0] : (!stan.real) -> !stan.real
+        %b = stan.call b_rng(%x) user autodiff [0] : (!stan.real) -> !stan.real
     """
-    forward = draws + '"stan.print"(%a, %b) <{kind = "print"}> : (!stan.real, !stan.real) -> ()'
+    forward = draws + "stan.print print(%a, %b : !stan.real, !stan.real)"
     assert function_text(forward) == "print(a_rng(x), b_rng(x));"
-    backward = draws + '"stan.print"(%b, %a) <{kind = "print"}> : (!stan.real, !stan.real) -> ()'
+    backward = draws + "stan.print print(%b, %a : !stan.real, !stan.real)"
     assert function_text(backward) == "real a = a_rng(x);\nreal b = b_rng(x);\nprint(b, a);"
 
 
 def test_a_draw_is_not_moved_over_a_print() -> None:
     assert function_text("""
-        %a = "stan.call"(%x) <{callee = "a_rng", autodiff = array<i8: 0>, user}> : (!stan.real) -> !stan.real
-        "stan.print"(%i) <{kind = "print"}> : (!stan.int) -> ()
-        "stan.print"(%a) <{kind = "print"}> : (!stan.real) -> ()
+        %a = stan.call a_rng(%x) user autodiff [0] : (!stan.real) -> !stan.real
+        stan.print print(%i : !stan.int)
+        stan.print print(%a : !stan.real)
     """) == "real a = a_rng(x);\nprint(i);\nprint(a);"  # fmt: skip
 
 
 def test_lazy_operands_that_need_statements_become_branches() -> None:
     text = function_text("""
-        %s = "stan.select"(%i) ({
-          "stan.print"(%j) <{kind = "print"}> : (!stan.int) -> ()
-          "stan.yield"(%i) : (!stan.int) -> ()
-        }, {
-          "stan.yield"(%j) : (!stan.int) -> ()
-        }) : (!stan.int) -> !stan.int
-        "stan.print"(%s) <{kind = "print"}> : (!stan.int) -> ()
+        %s = stan.select %i -> (!stan.int) {
+          stan.print print(%j : !stan.int)
+          stan.yield %i : !stan.int
+        } else {
+          stan.yield %j : !stan.int
+        }
+        stan.print print(%s : !stan.int)
     """)
     assert text == "int s;\nif (i) {\nprint(j);\ns = i;\n} else {\ns = j;\n}\nprint(s);"
 
 
 def test_a_division_of_promoted_ints_stays_a_division_of_reals() -> None:
     assert function_text("""
-        %a = "stan.promote"(%i) : (!stan.int) -> !stan.real
-        %b = "stan.promote"(%j) : (!stan.int) -> !stan.real
-        %c = "stan.div"(%a, %b) : (!stan.real, !stan.real) -> !stan.real
-        "stan.target_add"(%c) : (!stan.real) -> ()
+        %a = stan.promote %i : (!stan.int) -> !stan.real
+        %b = stan.promote %j : (!stan.int) -> !stan.real
+        %c = stan.div %a, %b : !stan.real
+        stan.target_add %c : !stan.real
     """) == "target += 1.0 * i / j;"  # fmt: skip
 
 

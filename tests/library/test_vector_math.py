@@ -192,8 +192,8 @@ func.func @f(%y: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry}
   %z = arith.constant 0.0 : f64
   %total = scf.for %i = %zero to %n step %one iter_args(%sum = %z) -> (f64) : i64 {
     %v = rt.load %y[%i] : f64
-    %e = rt.math "exp"(%v) : (f64) -> f64
-    %l = rt.math "log1p"(%e) : (f64) -> f64
+    %e = rt.math exp(%v) : (f64) -> f64
+    %l = rt.math log1p(%e) : (f64) -> f64
     %next = arith.addf %sum, %l fastmath<reassoc> : f64
     scf.yield %next : f64
   }

@@ -108,7 +108,7 @@ def _argument(value: Any) -> Any:
 
 
 def elementwise(name: str, arity: int = 1, level: int = STRICT) -> Callable[..., np.ndarray]:
-    """A vectorised loop over `rt.math "name"`."""
+    """A vectorised loop over `rt.math name`."""
     buffers = ", ".join(f"%a{i}: !rt.buf<f64>" for i in range(arity))
     loads = "\n".join(f"%x{i} = rt.load %a{i}[%i] : f64" for i in range(arity))
     values, types = ", ".join(f"%x{i}" for i in range(arity)), ", ".join(["f64"] * arity)

@@ -331,14 +331,14 @@ def test_how_many_ops_are_inserted(functions_model: StanModel) -> None:
         compiled = model.traced_program.compiled(ModelRoot(), TraceContext())
         blocks = [block for graph in compiled.tables.graphs.values() for block in graph.blocks]
         items = [item for block in blocks for item in block.items]
-        recording = re.findall(r'"trace\.(?:block|value|container|guard|draws|sum)"', compiled.instrumented)
+        recording = re.findall(r"\btrace\.(?:block|value|container|guard|draws|sum) ", compiled.instrumented)
         assert len(recording) <= len(blocks) + 3 * len(items)
-        assert compiled.instrumented.count('"trace.block"') == sum(block.record > 0 for block in blocks)
+        assert compiled.instrumented.count("trace.block ") == sum(block.record > 0 for block in blocks)
         additions = sum(item.target_slot is not None for item in items)
         assert (
-            compiled.instrumented.count('"stan.target_add"')
-            + compiled.instrumented.count('"stan.jacobian_add"')
-            + compiled.instrumented.count('"trace.jacobian"')
+            compiled.instrumented.count("stan.target_add ")
+            + compiled.instrumented.count("stan.jacobian_add ")
+            + compiled.instrumented.count("trace.jacobian ")
             == additions
         )
 

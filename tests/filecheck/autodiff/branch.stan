@@ -18,5 +18,5 @@ model {
 // CHECK: %[[C:.*]] = arith.cmpf ogt
 // CHECK: scf.if %[[C]] -> (f64)
 // CHECK: scf.if %[[C]] -> (f64)
-// CHECK: rt.math "cos"(%{{.*}})
+// CHECK: rt.math cos(%{{.*}})
 // CHECK: arith.divf

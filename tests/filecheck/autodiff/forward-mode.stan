@@ -22,7 +22,7 @@ model {
 // CHECK:      [[x:%.*]] = rt.load
 // CHECK-NEXT: [[ax:%.*]] = arith.mulf [[a]], [[x]]
 // CHECK-NEXT: [[dax:%.*]] = arith.mulf [[da]], [[x]]
-// CHECK-NEXT: [[e:%.*]] = rt.math "exp"([[ax]])
+// CHECK-NEXT: [[e:%.*]] = rt.math exp([[ax]])
 // CHECK-NEXT: [[de:%.*]] = arith.mulf [[dax]], [[e]]
 // CHECK:      arith.mulf [[e]], [[x]]
 // CHECK-NEXT: arith.mulf [[de]], [[x]]

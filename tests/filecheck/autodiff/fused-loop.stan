@@ -15,7 +15,7 @@ model {
 // CHECK-LABEL: func.func @evaluate
 // CHECK-NOT: ad.keep
 // CHECK: %[[ADJOINT:.*]] = scf.for
-// CHECK: %[[EXP:.*]] = rt.math "exp"(%{{.*}})
+// CHECK: %[[EXP:.*]] = rt.math exp(%{{.*}})
 // CHECK: ad.target_add %[[EXP]]
 // CHECK: arith.mulf %[[EXP]], %{{.*}}
 // CHECK: arith.addf %{{.*}}, %{{.*}} fastmath<reassoc>

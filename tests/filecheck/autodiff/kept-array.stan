@@ -19,8 +19,8 @@ model {
 // CHECK: %[[KEPT:.*]] = rt.alloc %[[TRIP]] : !rt.buf<f64>
 // CHECK: scf.for
 // CHECK: ad.keep %[[KEPT]][%{{.*}}], %[[X:.*]] :
-// CHECK: rt.math "sin"(%[[X]])
+// CHECK: rt.math sin(%[[X]])
 // CHECK: scf.for
 // CHECK: arith.subi %[[TRIP]],
 // CHECK: %[[BACK:.*]] = ad.kept %[[KEPT]][%{{.*}}]
-// CHECK: rt.math "cos"(%[[BACK]])
+// CHECK: rt.math cos(%[[BACK]])

@@ -13,6 +13,6 @@ model {
 }
 
 // CHECK-LABEL: func.func @evaluate
-// CHECK: rt.kernel "mdivide_left_tri_low"(%{{.*}})
+// CHECK: rt.kernel mdivide_left_tri_low(%{{.*}})
 // CHECK: %[[NULL:.*]] = rt.null
-// CHECK: rt.kernel "mdivide_left_tri_low_pullback"({{.*}}%[[NULL]]{{.*}})
+// CHECK: rt.kernel mdivide_left_tri_low_pullback({{.*}}%[[NULL]]{{.*}})

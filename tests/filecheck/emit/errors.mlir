@@ -2,6 +2,6 @@
 
 // CHECK: the function 'bessel_zero' is not supported yet
 func.func @f(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
-  %y = rt.math "bessel_zero"(%x) : (f64) -> f64
+  %y = rt.math bessel_zero(%x) : (f64) -> f64
   func.return %y : f64
 }

@@ -9,11 +9,11 @@
 // CHECK-NEXT:    %s = call double @sin(double %e) nobuiltin #1
 // CHECK-NEXT:    %d = call double @ulam_digamma(double %s)
 func.func @kinds(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
-  %square = rt.math "square"(%x) : (f64) -> f64
-  %root = rt.math "sqrt"(%square) : (f64) -> f64
-  %e = rt.math "exp"(%root) : (f64) -> f64
-  %s = rt.math "sin"(%e) : (f64) -> f64
-  %d = rt.math "digamma"(%s) : (f64) -> f64
+  %square = rt.math square(%x) : (f64) -> f64
+  %root = rt.math sqrt(%square) : (f64) -> f64
+  %e = rt.math exp(%root) : (f64) -> f64
+  %s = rt.math sin(%e) : (f64) -> f64
+  %d = rt.math digamma(%s) : (f64) -> f64
   func.return %d : f64
 }
 
@@ -25,7 +25,7 @@ func.func @loop(%n: i64, %a: !rt.buf<f64>) attributes {rt.entry = #rt.entry} {
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
     %x = rt.load %a[%i] : f64
-    %y = rt.math "exp"(%x) : (f64) -> f64
+    %y = rt.math exp(%x) : (f64) -> f64
     rt.store %y, %a[%i] : f64
   }
   func.return
@@ -39,7 +39,7 @@ func.func @chain(%n: i64, %start: f64) -> f64 attributes {rt.entry = #rt.entry} 
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %r = scf.for %i = %zero to %n step %one iter_args(%x = %start) -> (f64) : i64 {
-    %y = rt.math "exp"(%x) : (f64) -> f64
+    %y = rt.math exp(%x) : (f64) -> f64
     scf.yield %y : f64
   } {rt.loop = #rt.loop<serial>}
   func.return %r : f64

@@ -87,8 +87,8 @@ func.func @truth(%flags: !rt.buf<i1>, %i: i64, %t: i1) -> i1 attributes {rt.entr
 func.func @text() attributes {rt.entry = #rt.entry} {
   %a = rt.string "x = "
   %b = rt.string "x = "
-  rt.kernel "print_string"(%a) : (!rt.buf<i8>) -> ()
-  rt.kernel "print_string"(%b) : (!rt.buf<i8>) -> ()
+  rt.kernel print_string(%a) : (!rt.buf<i8>) -> ()
+  rt.kernel print_string(%b) : (!rt.buf<i8>) -> ()
   func.return
 }
 
@@ -101,6 +101,6 @@ func.func @text() attributes {rt.entry = #rt.entry} {
 // CHECK:         store i64 2, ptr
 // CHECK-NEXT:    ret i32 [[STATUS]]
 func.func @throws(%a: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
-  rt.kernel "k"(%a, %n) throws site 2 : (!rt.buf<f64>, i64) -> ()
+  rt.kernel k(%a, %n) throws site 2 : (!rt.buf<f64>, i64) -> ()
   func.return
 }

@@ -36,37 +36,33 @@ transformed data {
   g([x, y]');
 }
 
-// CHECK:      "stan.func"() <{sym_name = "f", stan_name = "f", function_type = (!stan.int) -> !stan.int, argument_names = ["n"], data_only = array<i8: 0>}> ({
-// CHECK:        "stan.if"(%{{.*}}) ({
-// CHECK:          %[[R:.*]] = "stan.call"(%{{.*}}) <{autodiff = array<i8: 0>, callee = "f", user}> : (!stan.int) -> !stan.int
-// CHECK:          "stan.return"
-// CHECK-NEXT:   }, {
-// CHECK-NEXT:     "stan.yield"() : () -> ()
-// CHECK-NEXT:   }) : (!stan.int) -> ()
-// CHECK-NEXT:   %[[ONE:.*]] = "stan.constant"() <{value = 1 : i32}>
-// CHECK-NEXT:   "stan.return"(%[[ONE]]) : (!stan.int) -> ()
-// CHECK-NEXT: }) : () -> ()
-// CHECK-NEXT: "stan.func"() <{sym_name = "f.1", stan_name = "f",
-// CHECK:          "stan.if"(%{{.*}}) ({
-// CHECK-NEXT:       "stan.break"() : () -> ()
-// CHECK-NEXT:     }, {
-// CHECK-NEXT:       "stan.yield"() : () -> ()
-// CHECK-NEXT:     }) : (!stan.int) -> ()
-// CHECK-NEXT:     "stan.continue"() : () -> ()
-// CHECK:      "stan.func"() <{sym_name = "g", stan_name = "g", function_type = (!stan.vector) -> (), argument_names = ["v"], data_only = array<i8: 1>}> ({
-// CHECK:        "stan.return"() : () -> ()
-// CHECK:      "stan.func"() <{sym_name = "h"
-// CHECK:        "stan.print"({{.*}}) <{kind = "fatal_error"}>
-// CHECK-NEXT:   %[[U:.*]] = "stan.uninitialized"() : () -> !stan.real
-// CHECK-NEXT:   "stan.return"(%[[U]]) : (!stan.real) -> ()
-// CHECK:      "stan.func"() <{sym_name = "k"
-// CHECK:        "stan.print"({{.*}}) <{kind = "reject"}>
-// CHECK-NEXT:   %[[U:.*]] = "stan.uninitialized"() : () -> !stan.real
-// CHECK-NEXT:   "stan.return"(%[[U]]) : (!stan.real) -> ()
-// CHECK:      "stan.block"() <{kind = "transformed_data"}> ({
-// CHECK:        "stan.call"(%{{.*}}) <{autodiff = array<i8: 0>, callee = "f", user}> : (!stan.int) -> !stan.int
-// CHECK:        "stan.call"(%{{.*}}) <{autodiff = array<i8: 0>, callee = "f.1", user}> : (!stan.real) -> !stan.real
-// CHECK:        "stan.call"(%{{.*}}) <{autodiff = array<i8: 0>, callee = "g", user}> : (!stan.vector) -> ()
+// CHECK:      stan.func @f(n %n: !stan.int) -> (!stan.int) {
+// CHECK:        stan.if %{{.*}} {
+// CHECK:          %[[R:.*]] = stan.call f(%{{.*}}) user autodiff [0] : (!stan.int) -> !stan.int
+// CHECK:          stan.return
+// CHECK-NEXT:   }
+// CHECK-NEXT:   %[[ONE:.*]] = stan.constant 1 : i32
+// CHECK-NEXT:   stan.return %[[ONE]] : !stan.int
+// CHECK-NEXT: }
+// CHECK-NEXT: stan.func @f.1({{.*}} stan_name f {
+// CHECK:          stan.if %{{.*}} {
+// CHECK-NEXT:       stan.break
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.continue
+// CHECK:      stan.func @g(data v %v: !stan.vector) {
+// CHECK:        stan.return
+// CHECK:      stan.func @h(
+// CHECK:        stan.print fatal_error({{.*}}
+// CHECK-NEXT:   %[[U:.*]] = stan.uninitialized : !stan.real
+// CHECK-NEXT:   stan.return %[[U]] : !stan.real
+// CHECK:      stan.func @k(
+// CHECK:        stan.print reject({{.*}}
+// CHECK-NEXT:   %[[U:.*]] = stan.uninitialized : !stan.real
+// CHECK-NEXT:   stan.return %[[U]] : !stan.real
+// CHECK:      stan.block transformed_data {
+// CHECK:        stan.call f(%{{.*}}) user autodiff [0] : (!stan.int) -> !stan.int
+// CHECK:        stan.call f.1(%{{.*}}) user autodiff [0] : (!stan.real) -> !stan.real
+// CHECK:        stan.call g(%{{.*}}) user autodiff [0] : (!stan.vector) -> ()
 
 // TEXT:      int f(int n) {
 // TEXT-NEXT:   if (n > 1) {

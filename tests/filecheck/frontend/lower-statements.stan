@@ -11,23 +11,21 @@ transformed data {
   int n = 0;
   // The index of a compound assignment is evaluated once.
   x[n + 1][2] += 1;
-  // CHECK:      %[[I:.*]] = "stan.add"
-  // CHECK-NEXT: %[[J:.*]] = "stan.constant"() <{value = 2 : i32}>
-  // CHECK-NEXT: %[[X:.*]] = "stan.read"(%x)
-  // CHECK-NEXT: %[[OLD:.*]] = "stan.index"(%[[X]], %[[I]], %[[J]]) <{kinds = ["single", "single"]}> : (!stan.array<1, !stan.vector>, !stan.int, !stan.int) -> !stan.real
-  // CHECK-NEXT: %[[STEP:.*]] = "stan.constant"() <{value = 1.000000e+00 : f64}> : () -> !stan.real
-  // CHECK-NEXT: %[[NEW:.*]] = "stan.add"(%[[OLD]], %[[STEP]])
-  // CHECK-NEXT: "stan.assign"(%x, %[[NEW]], %[[I]], %[[J]]) <{kinds = ["single", "single"]}>
+  // CHECK:      %[[I:.*]] = stan.add
+  // CHECK-NEXT: %[[J:.*]] = stan.constant 2 : i32
+  // CHECK-NEXT: %[[X:.*]] = stan.read %x
+  // CHECK-NEXT: %[[OLD:.*]] = stan.index %[[X]][%[[I]], %[[J]]] : !stan.array<1, !stan.vector> -> !stan.real
+  // CHECK-NEXT: %[[STEP:.*]] = stan.constant 1.000000e+00 : f64
+  // CHECK-NEXT: %[[NEW:.*]] = stan.add %[[OLD]], %[[STEP]]
+  // CHECK-NEXT: stan.assign %x[%[[I]], %[[J]]] = %[[NEW]]
 
   x[{2, 1}, 1:] = x[:2, 2:N];
-  // CHECK: "stan.index"({{.*}}) <{kinds = ["to", "between"]}>
-  // CHECK: "stan.assign"({{.*}}) <{kinds = ["multiple", "from"]}>
+  // CHECK: stan.index %{{.*}}[to %{{.*}}, %{{.*}} to %{{.*}}]
+  // CHECK: stan.assign %{{.*}}[multiple %{{.*}}, %{{.*}} to]
 
   for (row in x) for (e in row) print(e);
-  // CHECK:      "stan.foreach"(%{{.*}}) <{variable = "row"}> ({
-  // CHECK-NEXT: ^bb{{.*}}(%row: !stan.vector):
-  // CHECK-NEXT:   "stan.foreach"(%row) <{variable = "e"}> ({
-  // CHECK-NEXT:   ^bb{{.*}}(%e: !stan.real):
+  // CHECK:      stan.foreach %row in %{{.*}} : !stan.array<1, !stan.vector> {
+  // CHECK-NEXT:   stan.foreach %e in %row : !stan.vector {
 
   while (n < N) {
     n += 1;
@@ -35,14 +33,14 @@ transformed data {
       if (n % 2 == 0) continue;
     }
   }
-  // CHECK:      "stan.while"() ({
-  // CHECK:        "stan.condition"(%{{.*}}) : (!stan.int) -> ()
-  // CHECK:        "stan.profile"() <{profile_name = "inner"}> ({
-  // CHECK:            "stan.continue"() : () -> ()
+  // CHECK:      stan.while {
+  // CHECK:        stan.condition %{{.*}}
+  // CHECK:        stan.profile inner {
+  // CHECK:            stan.continue
 
   if (n || N > 2) n = 1;
-  // CHECK:      %[[C:.*]] = "stan.read"(%n) : (!stan.var<!stan.int>) -> !stan.int
-  // CHECK-NEXT: "stan.or"(%[[C]]) ({
+  // CHECK:      %[[C:.*]] = stan.read %n : !stan.int
+  // CHECK-NEXT: stan.or %[[C]] {
 }
 
 // TEXT:      x[n + 1, 2] = x[n + 1, 2] + 1;

@@ -14,16 +14,16 @@ parameters {
 }
 model {
   y ~ normal(mu, 2);
-  // CHECK:      %[[D:.*]] = "stan.call"(%{{.*}}, %{{.*}}, %{{.*}}) <{autodiff = array<i8: 0, 1, 0>, callee = "normal_lpdf", definition = "normal_lpdf", unnormalized}> : (!stan.array<1, !stan.real>, !stan.real, !stan.real) -> !stan.real
-  // CHECK-NEXT: "stan.target_add"(%[[D]]) <{tilde}> : (!stan.real) -> ()
+  // CHECK:      %[[D:.*]] = stan.call normal_lpdf(%{{.*}}, %{{.*}}, %{{.*}}) unnormalized definition "normal_lpdf" autodiff [0, 1, 0] : (!stan.array<1, !stan.real>, !stan.real, !stan.real) -> !stan.real
+  // CHECK-NEXT: stan.target_add tilde %[[D]] : !stan.real
   target += normal_lpdf(mu | 0, 1);
-  // CHECK:      %[[D:.*]] = "stan.call"({{.*}}) <{autodiff = array<i8: 1, 0, 0>, callee = "normal_lpdf", definition = "normal_lpdf"}>
-  // CHECK-NEXT: "stan.target_add"(%[[D]]) : (!stan.real) -> ()
+  // CHECK:      %[[D:.*]] = stan.call normal_lpdf({{.*}}) definition "normal_lpdf" autodiff [1, 0, 0]
+  // CHECK-NEXT: stan.target_add %[[D]] : !stan.real
   target += normal_lupdf(mu | 0, 1);
-  // CHECK:      "stan.call"({{.*}}) <{{.*}}callee = "normal_lpdf"{{.*}}unnormalized}>
+  // CHECK:      stan.call
   target += one;
-  // CHECK:      %[[P:.*]] = "stan.promote"(%{{.*}}) : (!stan.int) -> !stan.real
-  // CHECK-NEXT: "stan.target_add"(%[[P]]) : (!stan.real) -> ()
+  // CHECK:      %[[P:.*]] = stan.promote %{{.*}} : (!stan.int) -> !stan.real
+  // CHECK-NEXT: stan.target_add %[[P]] : !stan.real
   mu ~ normal(0, sigma) T[-1, 2];
   one ~ poisson(sigma) T[1, ];
   y ~ normal(mu, sigma) T[ , 3];

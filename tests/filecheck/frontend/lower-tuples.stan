@@ -14,13 +14,13 @@ transformed data {
   t.2.1 = b;
 }
 
-// CHECK:      %d = "stan.declare"(%{{.*}}, %{{.*}}) <{var_name = "d", constraint = "none", operandSegmentSizes = array<i32: 2, 0, 0, 0, 0>}>
-// CHECK-NEXT: %[[D:.*]] = "stan.read"(%d)
-// CHECK-NEXT: %[[D1:.*]] = "stan.field"(%[[D]]) <{field = 1 : i64}>
-// CHECK-NEXT: %[[ZERO:.*]] = "stan.constant"() <{value = 0.000000e+00 : f64}>
-// CHECK-NEXT: "stan.check"(%[[D1]], %[[ZERO]]) <{var_name = "d.1", constraint = "bounds"
-// CHECK-NEXT: %[[D2:.*]] = "stan.field"(%[[D]]) <{field = 2 : i64}>
-// CHECK-NEXT: "stan.check"(%[[D2]]) <{var_name = "d.2", constraint = "corr_matrix"
+// CHECK:      %d = stan.declare d[%{{.*}}, %{{.*}}]
+// CHECK-NEXT: %[[D:.*]] = stan.read %d
+// CHECK-NEXT: %[[D1:.*]] = stan.field 1 of %[[D]]
+// CHECK-NEXT: %[[ZERO:.*]] = stan.constant 0.000000e+00 : f64
+// CHECK-NEXT: stan.check d.1 %[[D1]] : !stan.real bounds lower(%[[ZERO]] : !stan.real)
+// CHECK-NEXT: %[[D2:.*]] = stan.field 2 of %[[D]]
+// CHECK-NEXT: stan.check d.2 %[[D2]] : !stan.matrix corr_matrix
 
 // TEXT:      tuple(real, matrix[2, 2]) d;
 // TEXT:      tuple(int, tuple(real, vector[2])) t;

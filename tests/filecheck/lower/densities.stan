@@ -16,13 +16,13 @@ model {
 
 // CHECK-LABEL: func.func @evaluate
 // CHECK-DAG: %[[COUNT:.*]] = arith.sitofp
-// CHECK-DAG: %[[LOG:.*]] = rt.math "log"(%{{.*}})
+// CHECK-DAG: %[[LOG:.*]] = rt.math log(%{{.*}})
 // CHECK: %[[MINUS:.*]] = arith.negf %[[LOG]]
 // CHECK: %[[TERM:.*]] = arith.mulf %[[COUNT]], %[[MINUS]]
 // CHECK: ad.target_add %[[TERM]]
 // CHECK: scf.for
 // CHECK-NOT: function = "log"
-// CHECK: rt.math "square"(%{{.*}})
+// CHECK: rt.math square(%{{.*}})
 // CHECK: rt.check
 // CHECK: ad.target_add
 

@@ -13,14 +13,14 @@ model {
 // CHECK-NEXT:   %[[V:.*]] = rt.load %[[THETA]][%[[I]]]
 // CHECK-NEXT:   %[[X:.*]] = rt.load %{{.*}}[%[[I]]]
 // CHECK-NEXT:   %[[VX:.*]] = arith.mulf %[[V]], %[[X]] : f64
-// CHECK-NEXT:   %[[E:.*]] = rt.math "exp"(%[[VX]])
+// CHECK-NEXT:   %[[E:.*]] = rt.math exp(%[[VX]])
 // CHECK-NEXT:   %[[AV:.*]] = arith.mulf %{{.*}}, %[[V]] : f64
 // CHECK-NEXT:   %[[T:.*]] = arith.addf %[[E]], %[[AV]] : f64
 // CHECK-NEXT:   %[[R:.*]] = arith.addf %[[S]], %[[T]] fastmath<reassoc> : f64
 // CHECK-NEXT:   scf.yield %[[R]] : f64
 // CHECK:      %[[U:.*]] = rt.alloc %{{.*}} site
 // CHECK-NEXT: scf.for
-// CHECK:        rt.math "exp"(%{{.*}})
+// CHECK:        rt.math exp(%{{.*}})
 // CHECK-NEXT:   rt.store %{{.*}}, %[[U]][%{{.*}}] initial
 // CHECK-NEXT: }
 // CHECK-NEXT: scf.for

@@ -18,5 +18,5 @@ model {
 // CHECK: arith.mulf %{{.*}}, %[[SUM]]
 // CHECK-LABEL: func.func @bind
 // CHECK: scf.for
-// CHECK: rt.math "exp"(%{{.*}})
+// CHECK: rt.math exp(%{{.*}})
 // CHECK: rt.set_bound [[SLOT]], %{{.*}} : f64

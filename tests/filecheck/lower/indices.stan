@@ -27,7 +27,7 @@ model {
 }
 // CHECK:      scf.for
 // CHECK-NOT:    rt.check
-// CHECK:       rt.math "sin"
+// CHECK:       rt.math sin
 // CHECK:      scf.for
 // CHECK:        %[[OK:.*]] = arith.cmpi ult, %[[AT:.*]], %[[SIZE:.*]] : i64
 // CHECK-NEXT:   rt.check %[[OK]] site

@@ -27,4 +27,4 @@ model {
 // CHECK-NEXT: rt.check %[[FINE]] site -1 status 3
 // CHECK-LABEL: func.func @bind
 // CHECK-DAG: rt.check
-// CHECK-DAG: rt.math "log"(%{{.*}})
+// CHECK-DAG: rt.math log(%{{.*}})

@@ -27,14 +27,14 @@ model {
 // CHECK-NOT:  "exp"
 // CHECK:        [[outer:%.*]] = ad.profile_begin 0 named 0 gradient
 // CHECK:        scf.if [[outer]]
-// CHECK:          rt.math "exp"({{.*}})
+// CHECK:          rt.math exp({{.*}})
 // CHECK:        {ad.profile = #ad.profile}
 // CHECK-NOT:  "exp"
 // CHECK:        ad.profile_end [[outer]], 0 named 0 gradient
 // CHECK:      [[data:%.*]] = ad.profile_begin 1 named 1 gradient
 // CHECK:      scf.if [[data]]
 // CHECK:        scf.for
-// CHECK:          rt.math "exp"({{.*}})
+// CHECK:          rt.math exp({{.*}})
 // CHECK:      ad.profile_end [[data]],
 // CHECK:      [[back:%.*]] = ad.profile_begin 1 named 1 gradient reverse
 // CHECK:      scf.if [[back]]

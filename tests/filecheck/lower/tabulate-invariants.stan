@@ -13,7 +13,7 @@ model {
   for (n in 1:N) for (k in 1:K) target += y[n, k] * log(theta[k]);
 }
 
-// CHECK: %[[LOG:.*]] = rt.math "log"(%{{.*}})
+// CHECK: %[[LOG:.*]] = rt.math log(%{{.*}})
 // CHECK: rt.store %[[LOG]], %[[TABLE:[0-9]+]][%{{.*}}] initial
 // CHECK: scf.for
 // CHECK: scf.for

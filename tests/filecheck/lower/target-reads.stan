@@ -13,7 +13,7 @@ model {
 // CHECK-LABEL: func.func @evaluate
 // CHECK: scf.for {{.*}} iter_args(%[[TOTAL:.*]] = %{{.*}}) -> (f64)
 // CHECK: %[[SUM:.*]] = arith.addf %[[TOTAL]],
-// CHECK: rt.math "sin"(%[[SUM]])
+// CHECK: rt.math sin(%[[SUM]])
 // CHECK: scf.for
-// CHECK: rt.math "cos"(%{{.*}})
+// CHECK: rt.math cos(%{{.*}})
 // CHECK: func.return

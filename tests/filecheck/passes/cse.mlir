@@ -50,7 +50,7 @@ func.func @loads(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %i: i64, %v: f64) -> (f64, 
   rt.store %v, %y[%i] : f64
   %b = rt.load %x[%i] : f64
   %stored = rt.load %y[%i] : f64
-  rt.kernel "change"(%x) : (!rt.buf<f64>) -> ()
+  rt.kernel change(%x) : (!rt.buf<f64>) -> ()
   // CHECK: rt.kernel
   // CHECK-NEXT: %[[C:.*]] = rt.load %x[%i]
   %c = rt.load %x[%i] : f64

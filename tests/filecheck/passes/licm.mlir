@@ -13,7 +13,7 @@ func.func @nest(%n: i64, %x: f64) -> f64 {
   // CHECK-NEXT: arith.addf %{{.*}}, %[[M]]
   %r = scf.for %i = %zero to %n step %one iter_args(%s = %x) -> (f64) : i64 {
     %q = scf.for %j = %zero to %n step %one iter_args(%t = %s) -> (f64) : i64 {
-      %e = rt.math "exp"(%x) : (f64) -> f64
+      %e = rt.math exp(%x) : (f64) -> f64
       %real = arith.sitofp %i : i64 to f64
       %m = arith.mulf %e, %real : f64
       %u = arith.addf %t, %m : f64

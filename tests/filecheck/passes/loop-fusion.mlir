@@ -154,7 +154,7 @@ func.func @carries(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) -> f64 
   }
   scf.for %i = %one to %n step %one : i64 {
     %a = rt.load %x[%i] : f64
-    %e = rt.math "exp"(%a) : (f64) -> f64
+    %e = rt.math exp(%a) : (f64) -> f64
     rt.store %e, %y[%i] : f64
   }
   func.return %s : f64

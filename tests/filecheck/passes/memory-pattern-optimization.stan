@@ -17,13 +17,13 @@ model {
   part[2] = whole[1];
   target += sum(part) + sum(whole);
 }
-// MARK:        "stan.declare"({{.*}}var_name = "x"{{.*}}memory = "static"
-// MARK:        "stan.parameter"({{.*}}var_name = "p"{{.*}}memory = "static"
-// MARK:        "stan.declare"({{.*}}var_name = "whole"{{.*}}memory = "static"
-// MARK:        "stan.declare"({{.*}}var_name = "part"{{.*}}memory = "dynamic"
-// VALUE:       "stan.declare"({{.*}}var_name = "x"
-// VALUE-NOT:   "stan.declare"({{.*}}var_name = "whole"
-// VALUE:       "stan.declare"({{.*}}var_name = "part"
+// MARK:        stan.declare x{{.*}} memory static
+// MARK:        stan.parameter p{{.*}} memory static
+// MARK:        stan.declare whole{{.*}} memory static
+// MARK:        stan.declare part{{.*}} memory dynamic
+// VALUE:       stan.declare x
+// VALUE-NOT:   stan.declare whole
+// VALUE:       stan.declare part
 // Of data and parameters nothing is decided.
 // EXPLAIN-NOT:   variable x
 // EXPLAIN-NOT:   variable p

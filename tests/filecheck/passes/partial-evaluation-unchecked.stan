@@ -18,9 +18,9 @@ model {
   y ~ bernoulli_logit(p + X * b);
   y ~ neg_binomial_2_log(X * b, phi);
 }
-// CHECK:      <{autodiff = array<i8: 1>, callee = "log1m", unchecked}> : (!stan.real) -> !stan.real
-// CHECK:      callee = "bernoulli_logit_glm_lpmf", definition = {{.*}}, unchecked, unnormalized}>
-// CHECK:      callee = "neg_binomial_2_log_glm_lpmf", definition = "neg_binomial_2_log_of_product_lpmf", unnormalized}>
+// CHECK:      stan.call log1m({{.*}}) unchecked autodiff [1] : (!stan.real) -> !stan.real
+// CHECK:      stan.call bernoulli_logit_glm_lpmf({{.*}}) unnormalized unchecked definition
+// CHECK:      stan.call neg_binomial_2_log_glm_lpmf({{.*}}) unnormalized definition "neg_binomial_2_log_of_product_lpmf"
 
 // STAN:       target += log1m(p);
 // STAN-NEXT:  y ~ bernoulli_logit_glm(X, p, b);

@@ -12,15 +12,14 @@ model {
   }
   target += a;
 }
-// CHECK:       kind = "model"
-// CHECK:       %[[A:.*]] = "stan.constant"() <{value = 1.000000e+00 : f64}>
-// CHECK:       %[[R:.*]] = "stan.for"(%{{.*}}, %{{.*}}, %[[A]])
-// CHECK-NEXT:  ^bb{{.*}}(%i: !stan.int, %[[C:.*]]: !stan.real):
-// CHECK-NEXT:    %[[P:.*]] = "stan.promote"(%i)
-// CHECK-NEXT:    %[[T:.*]] = "stan.mul"(%[[C]], %[[P]])
-// CHECK:         %[[N:.*]] = "stan.add"(%[[T]],
-// CHECK-NEXT:    "stan.yield"(%[[N]])
-// CHECK:       "stan.target_add"(%[[R]])
+// CHECK:       stan.block model
+// CHECK:       %[[A:.*]] = stan.constant 1.000000e+00 : f64
+// CHECK:       %[[R:.*]] = stan.for %i = %{{.*}} to %{{.*}} iter_args(%[[C:.*]] = %[[A]] : !stan.real) {
+// CHECK-NEXT:    %[[P:.*]] = stan.promote %i
+// CHECK-NEXT:    %[[T:.*]] = stan.mul %[[C]], %[[P]]
+// CHECK:         %[[N:.*]] = stan.add %[[T]],
+// CHECK-NEXT:    stan.yield %[[N]]
+// CHECK:       stan.target_add %[[R]]
 
 // -----
 // A branch yields; the side that does not assign passes the old value on.
@@ -31,13 +30,13 @@ model {
   }
   target += a;
 }
-// CHECK:       kind = "model"
-// CHECK:       %[[A:.*]] = "stan.constant"() <{value = 1.000000e+00 : f64}>
-// CHECK:       %[[R:.*]] = "stan.if"
-// CHECK:         "stan.yield"(%{{.*}}) : (!stan.real)
-// CHECK-NEXT:  }, {
-// CHECK-NEXT:    "stan.yield"(%[[A]])
-// CHECK:       "stan.target_add"(%[[R]])
+// CHECK:       stan.block model
+// CHECK:       %[[A:.*]] = stan.constant 1.000000e+00 : f64
+// CHECK:       %[[R:.*]] = stan.if
+// CHECK:         stan.yield %{{.*}} : !stan.real
+// CHECK-NEXT:  } else {
+// CHECK-NEXT:    stan.yield %[[A]]
+// CHECK:       stan.target_add %[[R]]
 
 // -----
 // Assigned in part: it stays a variable. Read whole before an index: a value.
@@ -47,12 +46,12 @@ model {
   v[2] = 5;
   target += v[1] + w[2];
 }
-// CHECK:       kind = "model"
-// CHECK:       %[[V:.*]] = "stan.declare"(%{{.*}}) <{var_name = "v"
-// CHECK:       %[[W:.*]] = "stan.assert_shape"(%{{.*}}) <{var_name = "w"}> : (!stan.vector, !stan.int)
+// CHECK:       stan.block model
+// CHECK:       %[[V:.*]] = stan.declare v
+// CHECK:       %[[W:.*]] = stan.assert_shape w %{{.*}}[%{{.*}}] : !stan.vector
 // CHECK-NOT:   stan.uninitialized
-// CHECK:       "stan.assign"(%[[V]], %{{.*}}, %{{.*}}) <{kinds = ["single"]}>
-// CHECK:       "stan.index"(%[[W]], %{{.*}})
+// CHECK:       stan.assign %[[V]][%{{.*}}] = %{{.*}}
+// CHECK:       stan.index %[[W]]
 
 // -----
 // Not yet assigned; a sized variable that is not assigned at once keeps its (checked) sizes.
@@ -63,12 +62,12 @@ model {
   v = rep_vector(a, 3);
   print(v);
 }
-// CHECK:       kind = "model"
-// CHECK:       %[[A:.*]] = "stan.uninitialized"() : () -> !stan.real
-// CHECK:       "stan.uninitialized"(%{{.*}}) <{var_name = "{{.*}}"}> : (!stan.int) -> !stan.vector
-// CHECK:       "stan.print"(%[[A]])
-// CHECK:       %[[V:.*]] = "stan.assert_shape"
-// CHECK:       "stan.print"(%[[V]])
+// CHECK:       stan.block model
+// CHECK:       %[[A:.*]] = stan.uninitialized : !stan.real
+// CHECK:       stan.uninitialized of "{{.*}}"[%{{.*}}] : !stan.vector
+// CHECK:       stan.print
+// CHECK:       %[[V:.*]] = stan.assert_shape
+// CHECK:       stan.print
 
 // -----
 // While: the condition and the body see the carried values.
@@ -79,15 +78,14 @@ model {
   }
   print(k);
 }
-// CHECK:       kind = "model"
-// CHECK:       %[[K:.*]] = "stan.constant"() <{value = 0 : i32}>
-// CHECK:       %[[R:.*]] = "stan.while"(%[[K]])
-// CHECK-NEXT:  ^bb{{.*}}(%[[B:.*]]: !stan.int):
-// CHECK:         "stan.condition"(%{{.*}}, %[[B]])
-// CHECK:       ^bb{{.*}}(%[[C:.*]]: !stan.int):
-// CHECK:         %[[N:.*]] = "stan.add"(%[[C]],
-// CHECK-NEXT:    "stan.yield"(%[[N]])
-// CHECK:       "stan.print"(%[[R]])
+// CHECK:       stan.block model
+// CHECK:       %[[K:.*]] = stan.constant 0 : i32
+// CHECK:       %[[R:.*]] = stan.while iter_args(%[[B:.*]] = %[[K]] : !stan.int) {
+// CHECK:         stan.condition %{{.*}}, %[[B]]
+// CHECK:       } do (%[[C:.*]]: !stan.int) {
+// CHECK:         %[[N:.*]] = stan.add %[[C]],
+// CHECK-NEXT:    stan.yield %[[N]]
+// CHECK:       stan.print
 
 // -----
 // What other blocks read keeps its declaration and gets a definition at the end of its block.
@@ -103,16 +101,16 @@ transformed data {
 model {
   target += a;
 }
-// CHECK:       kind = "transformed_data"
-// CHECK:       "stan.declare"() <{var_name = "a"
-// CHECK-NOT:   var_name = "inner"
-// CHECK:       %[[V:.*]] = "stan.constant"() <{value = 2.000000e+00 : f64}>
-// CHECK:       "stan.declare"(%{{.*}}) <{var_name = "v"
-// CHECK:       "stan.define"(%[[V]]) <{var_name = "a"}>
+// CHECK:       stan.block transformed_data
+// CHECK:       stan.declare a
+// CHECK-NOT:   stan.declare inner
+// CHECK:       %[[V:.*]] = stan.constant 2.000000e+00 : f64
+// CHECK:       stan.declare v
+// CHECK:       stan.define a = %[[V]]
 // CHECK-NOT:   stan.define
-// CHECK:       kind = "model"
-// CHECK:       %[[G:.*]] = "stan.global"() <{var_name = "a"}>
-// CHECK:       "stan.read"(%[[G]])
+// CHECK:       stan.block model
+// CHECK:       %[[G:.*]] = stan.global a
+// CHECK:       stan.read %[[G]]
 
 // -----
 // Profile: yields what it assigns.
@@ -123,7 +121,7 @@ model {
   }
   target += a;
 }
-// CHECK:       kind = "model"
-// CHECK:       %[[R:.*]] = "stan.profile"
-// CHECK:         "stan.yield"(%{{.*}}) : (!stan.real) -> ()
-// CHECK:       "stan.target_add"(%[[R]])
+// CHECK:       stan.block model
+// CHECK:       %[[R:.*]] = stan.profile
+// CHECK:         stan.yield %{{.*}} : !stan.real
+// CHECK:       stan.target_add %[[R]]

@@ -10,7 +10,7 @@ func.func @scatter(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n:
   // CHECK: scf.for
   // CHECK: %[[END:.*]] = arith.minsi
   // CHECK: scf.for %[[I:.*]] = %[[FIRST:.*]] to %[[END]]
-  // CHECK: %[[V:.*]] = rt.math "exp"(%{{.*}})
+  // CHECK: %[[V:.*]] = rt.math exp(%{{.*}})
   // CHECK: %[[AT:.*]] = arith.subi %[[I]], %[[FIRST]]
   // CHECK: rt.store %[[V]], %[[PART]][%[[AT]]] initial
   // CHECK-NOT: ad.accumulate
@@ -19,7 +19,7 @@ func.func @scatter(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n:
   // CHECK: ad.accumulate
   scf.for %i = %zero to %n step %one : i64 {
     %v = rt.load %x[%i] : f64
-    %e = rt.math "exp"(%v) : (f64) -> f64
+    %e = rt.math exp(%v) : (f64) -> f64
     %k = rt.load %idx[%i] : i32
     %k64 = arith.extsi %k : i32 to i64
     ad.accumulate %adj[%k64], %e
@@ -36,7 +36,7 @@ func.func @reads_what_it_adds_to(%idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
     %v = rt.load %adj[%i] : f64
-    %e = rt.math "exp"(%v) : (f64) -> f64
+    %e = rt.math exp(%v) : (f64) -> f64
     %k = rt.load %idx[%i] : i32
     %k64 = arith.extsi %k : i32 to i64
     ad.accumulate %adj[%k64], %e
@@ -53,7 +53,7 @@ func.func @nothing_to_gain(%x: !rt.buf<f64>, %adj: !rt.buf<f64>, %n: i64) attrib
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
     %v = rt.load %x[%i] : f64
-    %e = rt.math "exp"(%v) : (f64) -> f64
+    %e = rt.math exp(%v) : (f64) -> f64
     ad.accumulate %adj[%i], %e
   }
   func.return

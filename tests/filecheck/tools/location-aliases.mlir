@@ -15,7 +15,7 @@
 #loc1 = loc("a.stan":1:2)
 #loc2 = loc("a.stan":1:3)
 
-// CHECK:      "stan.parameter"() {{.*}} loc("x"("a.stan":1:2))
+// CHECK:      stan.parameter x {{.*}} loc("x"("a.stan":1:2))
 // CHECK-NEXT: loc("a.stan":1:3)
 // CHECK-NEXT: loc("a.stan":1:2)
 // CHECK-NEXT: loc("a.stan":1:1)

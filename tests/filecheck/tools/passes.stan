@@ -6,9 +6,9 @@
 // RUN: stan-opt %s | stan-opt --verify-each | filecheck %s --check-prefix=AGAIN
 
 // DUMP: // -----// IR Dump After structure-exits //----- //
-// DUMP: "stan.assign"
+// DUMP: stan.assign
 // DUMP: // -----// IR Dump After promote-variables //----- //
-// DUMP-NOT: "stan.assign"
+// DUMP-NOT: stan.assign
 
 // PIPELINE: structure-exits,promote-variables
 
@@ -17,7 +17,7 @@
 // NEGATIVE: stan-opt: error: wrong options for pass 'static-loop-unrolling': limit is -1, but must not be negative
 // INNER: wrong options for pass 'expression-propagation': budget is -1, but must not be negative
 
-// AGAIN: "stan.assign"
+// AGAIN: stan.assign
 parameters {
   real x;
 }

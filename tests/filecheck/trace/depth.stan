@@ -6,15 +6,15 @@ functions {
     return n == 0 ? 0 : down(n - 1);
   }
 }
-// CHECK-LABEL: sym_name = "down.traced.counting", stan_name = "down"
-// CHECK:       %[[DEEPER:.*]] = "trace.descend"() <{most = 5 : i64}> : () -> !stan.int
-// CHECK-NEXT:  "stan.select"(%[[DEEPER]]) ({
-// CHECK-NEXT:    %[[ENTERED:.*]] = "stan.call"(%{{.*}}) <{callee = "down.traced", {{.*}}user, unnormalized}>
-// CHECK-NEXT:    "trace.ascend"() : () -> ()
-// CHECK-NEXT:    "stan.yield"(%[[ENTERED]])
-// CHECK-NEXT:  }, {
-// CHECK-NEXT:    "trace.block"() <{number = 6 : i64, slots = 0 : i64}>
-// CHECK-NEXT:    %[[PLAIN:.*]] = "stan.call"(%{{.*}}) <{callee = "down", {{.*}}user, unnormalized}>
-// CHECK-NEXT:    "stan.yield"(%[[PLAIN]])
-// CHECK-LABEL: sym_name = "down.traced", stan_name = "down"
-// CHECK:       "stan.call"(%{{.*}}) <{{.*}}callee = "down.traced.counting"
+// CHECK-LABEL: stan.func @down.traced.counting(
+// CHECK:       %[[DEEPER:.*]] = trace.descend 5 : !stan.int
+// CHECK-NEXT:  stan.select %[[DEEPER]] -> (!stan.int) {
+// CHECK-NEXT:    %[[ENTERED:.*]] = stan.call down.traced(%{{.*}}) user unnormalized autodiff
+// CHECK-NEXT:    trace.ascend
+// CHECK-NEXT:    stan.yield %[[ENTERED]]
+// CHECK-NEXT:  } else {
+// CHECK-NEXT:    trace.block 6 slots 0
+// CHECK-NEXT:    %[[PLAIN:.*]] = stan.call down(%{{.*}}) user unnormalized autodiff
+// CHECK-NEXT:    stan.yield %[[PLAIN]]
+// CHECK-LABEL: stan.func @down.traced(
+// CHECK:       stan.call down.traced.counting(%{{.*}})

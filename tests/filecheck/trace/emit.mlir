@@ -21,9 +21,9 @@
 // CHECK-NEXT:    call void @ulam_trace_grow(ptr %recorder, i64 24)
 // CHECK-NEXT:    [[SECOND]] = load ptr, ptr %recorder, align 8
 func.func @traced(%recorder: !rt.buf<i64>, %x: f64) attributes {rt.entry = #rt.entry} {
-  %record = "trace.block"(%recorder) <{number = 7 : i64, slots = 2 : i64}> : (!rt.buf<i64>) -> !trace.record
-  "trace.guard"(%record) <{progress = 3 : i64}> : (!trace.record) -> ()
-  "trace.value"(%record, %x) <{slot = 1 : i64}> : (!trace.record, f64) -> ()
+  %record = trace.block 7 slots 2 recorder %recorder : !rt.buf<i64>
+  trace.guard %record progress 3
+  trace.value %record[1] = %x : f64
   func.return
 }
 
@@ -32,8 +32,8 @@ func.func @traced(%recorder: !rt.buf<i64>, %x: f64) attributes {rt.entry = #rt.e
 // CHECK-NEXT:    [[SIZE:%.*]] = getelementptr i8, ptr %record, i64 16
 // CHECK-NEXT:    store i64 %n, ptr [[SIZE]], align 8
 func.func @container(%recorder: !rt.buf<i64>, %v: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
-  %record = "trace.block"(%recorder) <{number = 1 : i64, slots = 2 : i64}> : (!rt.buf<i64>) -> !trace.record
-  "trace.container"(%record, %v, %recorder, %n, %n) <{slot = 0 : i64, most = 64 : i64}> : (!trace.record, !rt.buf<f64>, !rt.buf<i64>, i64, i64) -> ()
+  %record = trace.block 1 slots 2 recorder %recorder : !rt.buf<i64>
+  trace.container %record[0] = %v most 64 : !rt.buf<f64> with %recorder, %n, %n : !rt.buf<i64>, i64, i64
   func.return
 }
 
@@ -41,7 +41,7 @@ func.func @container(%recorder: !rt.buf<i64>, %v: !rt.buf<f64>, %n: i64) attribu
 // CHECK-LABEL: define i32 @hook(
 // CHECK:         call void (ptr, i64, i64, i64, ...) @ulam_trace_hook(ptr %recorder, i64 5, i64 4, i64 249, i32 %k, double %x, ptr %v, i64 %n)
 func.func @hook(%recorder: !rt.buf<i64>, %k: i32, %x: f64, %v: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
-  "trace.hook"(%recorder, %k, %x, %v, %n) <{number = 5 : i64}> : (!rt.buf<i64>, i32, f64, !rt.buf<f64>, i64) -> ()
+  trace.hook 5(%recorder, %k, %x, %v, %n : !rt.buf<i64>, i32, f64, !rt.buf<f64>, i64)
   func.return
 }
 
@@ -50,8 +50,8 @@ func.func @hook(%recorder: !rt.buf<i64>, %k: i32, %x: f64, %v: !rt.buf<f64>, %n:
 // CHECK-NEXT:    [[SLOT:%.*]] = getelementptr i8, ptr %record, i64 8
 // CHECK-NEXT:    store i64 [[TICKS]], ptr [[SLOT]], align 8
 func.func @time(%recorder: !rt.buf<i64>) attributes {rt.entry = #rt.entry} {
-  %record = "trace.block"(%recorder) <{number = 1 : i64, slots = 1 : i64}> : (!rt.buf<i64>) -> !trace.record
-  "trace.time"(%record) <{slot = 0 : i64}> : (!trace.record) -> ()
+  %record = trace.block 1 slots 1 recorder %recorder : !rt.buf<i64>
+  trace.time %record[0]
   func.return
 }
 
@@ -65,8 +65,8 @@ func.func @time(%recorder: !rt.buf<i64>) attributes {rt.entry = #rt.entry} {
 // CHECK:         [[LESS:%.*]] = sub i64 {{%.*}}, 1
 // CHECK-NEXT:    store i64 [[LESS]], ptr {{%.*}}, align 8
 func.func @depth(%recorder: !rt.buf<i64>, %out: !rt.buf<i32>, %zero: i64) attributes {rt.entry = #rt.entry} {
-  %deeper = "trace.descend"(%recorder) <{most = 4 : i64}> : (!rt.buf<i64>) -> i32
+  %deeper = trace.descend 4 recorder %recorder : !rt.buf<i64> : i32
   rt.store %deeper, %out[%zero] : i32
-  "trace.ascend"(%recorder) : (!rt.buf<i64>) -> ()
+  trace.ascend recorder %recorder : !rt.buf<i64>
   func.return
 }

@@ -37,12 +37,12 @@ func.func @bound(%n: i64) {
 
 // CHECK-LABEL: func.func @services
 func.func @services(%x: f64, %ok: i1, %n: i64) {
-  // CHECK: rt.math "lgamma"(%{{.*}}) : (f64) -> f64
-  %m = rt.math "lgamma"(%x) : (f64) -> f64
+  // CHECK: rt.math lgamma(%{{.*}}) : (f64) -> f64
+  %m = rt.math lgamma(%x) : (f64) -> f64
   // CHECK: rt.check %{{.*}} site 0 status 1 with %{{.*}} : f64
   rt.check %ok site 0 status 1 with %x : f64
-  // CHECK: rt.kernel "print_real"(%{{.*}}) : (f64) -> ()
-  rt.kernel "print_real"(%m) : (f64) -> ()
+  // CHECK: rt.kernel print_real(%{{.*}}) : (f64) -> ()
+  rt.kernel print_real(%m) : (f64) -> ()
   // CHECK: rt.string "text"
   %t = rt.string "text"
   // CHECK: rt.null : !rt.buf<f64>

@@ -87,27 +87,74 @@
   }) : () -> ()
 }) : () -> ()
 
-// CHECK:      "stan.for"(%one, %n) <{variable = "i"}> ({
-// CHECK-NEXT: ^bb{{.*}}(%i: !stan.int):
-// CHECK:        "stan.if"(%c) ({
-// CHECK-NEXT:     "stan.continue"() : () -> ()
-// CHECK-NEXT:   }, {
-// CHECK-NEXT:     "stan.yield"() : () -> ()
-// CHECK-NEXT:   }) : (!stan.int) -> ()
-// CHECK-NEXT:   "stan.break"() : () -> ()
-// CHECK:      "stan.foreach"(%xs) <{variable = "x"}> ({
-// CHECK:        %both = "stan.and"(%positive) ({
-// CHECK:          %either = "stan.or"(%large) ({
-// CHECK:          "stan.return"(%x) : (!stan.real) -> ()
-// CHECK:      "stan.profile"() <{profile_name = "work"}> ({
-// CHECK-NEXT:   "stan.scope"() ({
-// CHECK-NEXT:     "stan.while"() ({
-// CHECK-NEXT:       "stan.condition"(%n) : (!stan.int) -> ()
-// CHECK:      %r = "stan.select"(%n) ({
-// CHECK:      %a, %b = "stan.for"(%one, %n, %a0, %b0) <{variable = "i"}> ({
-// CHECK:      %k = "stan.while"(%a) ({
-// CHECK:        "stan.condition"(%c, %x{{.*}}) : (!stan.int, !stan.int) -> ()
-// CHECK:      %m = "stan.if"(%k) ({
+// CHECK:      builtin.module {
+// CHECK-NEXT:   stan.program @control_flow {
+// CHECK-NEXT:     stan.func @variables(n %n: !stan.int, xs %xs: !stan.array<1, !stan.real>) -> (!stan.real) {
+// CHECK-NEXT:       %one = stan.constant 1 : i32
+// CHECK-NEXT:       stan.for %i = %one to %n {
+// CHECK-NEXT:         %two = stan.constant 2 : i32
+// CHECK-NEXT:         %c = stan.lt %i, %two : !stan.int
+// CHECK-NEXT:         stan.if %c {
+// CHECK-NEXT:           stan.continue
+// CHECK-NEXT:         }
+// CHECK-NEXT:         stan.break
+// CHECK-NEXT:       }
+// CHECK-NEXT:       stan.foreach %x in %xs : !stan.array<1, !stan.real> {
+// CHECK-NEXT:         %zero = stan.constant 0.000000e+00 : f64
+// CHECK-NEXT:         %positive = stan.gt %x, %zero : (!stan.real, !stan.real) -> !stan.int
+// CHECK-NEXT:         %both = stan.and %positive {
+// CHECK-NEXT:           %two_1 = stan.constant 2 : i32
+// CHECK-NEXT:           %large = stan.gt %n, %two_1 : !stan.int
+// CHECK-NEXT:           %either = stan.or %large {
+// CHECK-NEXT:             stan.yield %n : !stan.int
+// CHECK-NEXT:           }
+// CHECK-NEXT:           stan.yield %either : !stan.int
+// CHECK-NEXT:         }
+// CHECK-NEXT:         stan.if %both {
+// CHECK-NEXT:           stan.return %x : !stan.real
+// CHECK-NEXT:         }
+// CHECK-NEXT:       }
+// CHECK-NEXT:       stan.profile work {
+// CHECK-NEXT:         stan.scope {
+// CHECK-NEXT:           stan.while {
+// CHECK-NEXT:             stan.condition %n
+// CHECK-NEXT:           } do {
+// CHECK-NEXT:           }
+// CHECK-NEXT:         }
+// CHECK-NEXT:       }
+// CHECK-NEXT:       %r = stan.select %n -> (!stan.real) {
+// CHECK-NEXT:         %a = stan.constant 1.500000e+00 : f64
+// CHECK-NEXT:         stan.yield %a : !stan.real
+// CHECK-NEXT:       } else {
+// CHECK-NEXT:         %b = stan.constant 2.500000e+00 : f64
+// CHECK-NEXT:         stan.yield %b : !stan.real
+// CHECK-NEXT:       }
+// CHECK-NEXT:       stan.return %r : !stan.real
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.func @values(n %n: !stan.int) -> (!stan.int) {
+// CHECK-NEXT:       %a0 = stan.constant 0 : i32
+// CHECK-NEXT:       %b0 = stan.constant 1 : i32
+// CHECK-NEXT:       %one = stan.constant 1 : i32
+// CHECK-NEXT:       %a, %b = stan.for %i = %one to %n iter_args(%x = %a0 : !stan.int, %y = %b0 : !stan.int) {
+// CHECK-NEXT:         %next = stan.add %x, %y : !stan.int
+// CHECK-NEXT:         stan.yield %y, %next : !stan.int, !stan.int
+// CHECK-NEXT:       }
+// CHECK-NEXT:       %k = stan.while iter_args(%x_1 = %a : !stan.int) {
+// CHECK-NEXT:         %c = stan.lt %x_1, %b : !stan.int
+// CHECK-NEXT:         stan.condition %c, %x_1 : !stan.int
+// CHECK-NEXT:       } do (%x_2: !stan.int) {
+// CHECK-NEXT:         %twice = stan.add %x_2, %x_2 : !stan.int
+// CHECK-NEXT:         stan.yield %twice : !stan.int
+// CHECK-NEXT:       }
+// CHECK-NEXT:       %m = stan.if %k -> (!stan.int) {
+// CHECK-NEXT:         stan.yield %a : !stan.int
+// CHECK-NEXT:       } else {
+// CHECK-NEXT:         stan.yield %k : !stan.int
+// CHECK-NEXT:       }
+// CHECK-NEXT:       stan.return %m : !stan.int
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
 
 // TEXT:      real variables(int n, array[] real xs) {
 // TEXT-NEXT:   for (i in 1:n) {

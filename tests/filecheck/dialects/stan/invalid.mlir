@@ -161,7 +161,7 @@
 // -----
 
 %v = "builtin.unrealized_conversion_cast"() : () -> !stan.var<!stan.real>
-// expected-error {{does not give !stan.int}}
+// expected-error {{attribute !stan.real expected from variable}}
 %x = "stan.read"(%v) : (!stan.var<!stan.real>) -> !stan.int
 
 // -----
@@ -191,7 +191,7 @@
 // -----
 
 %v, %i = "builtin.unrealized_conversion_cast"() : () -> (!stan.vector, !stan.int)
-// expected-error {{the value passes through unchanged}}
+// expected-error {{attribute !stan.vector expected from variable}}
 %x = "stan.assert_shape"(%v, %i) <{var_name = "x"}> : (!stan.vector, !stan.int) -> !stan.row_vector
 
 // -----

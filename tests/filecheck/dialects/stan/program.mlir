@@ -33,19 +33,27 @@
   }) : () -> ()
 }) : () -> ()
 
-// CHECK:      "stan.program"() <{sym_name = "all_blocks"}> ({
-// CHECK-NEXT:   "stan.func"() <{{.*}}sym_name = "half"{{.*}}library{{.*}}> ({
-// CHECK-NEXT:   ^bb0(%x: !stan.real):
-// CHECK-NEXT:     %two = "stan.constant"() <{value = 2.000000e+00 : f64}> : () -> !stan.real
-// CHECK-NEXT:     %h = "stan.div"(%x, %two) : (!stan.real, !stan.real) -> !stan.real
-// CHECK-NEXT:     "stan.return"(%h) : (!stan.real) -> ()
-// CHECK-NEXT:   }) : () -> ()
-// CHECK-NEXT:   "stan.func"() <{{.*}}sym_name = "hello"
-// CHECK-NEXT:     "stan.return"() : () -> ()
-// CHECK-NEXT:   }) : () -> ()
-// CHECK-NEXT:   "stan.block"() <{kind = "data"}> ({
-// CHECK:        "stan.block"() <{kind = "transformed_data"}> ({
-// CHECK:        "stan.block"() <{kind = "parameters"}> ({
-// CHECK:        "stan.block"() <{kind = "transformed_parameters"}> ({
-// CHECK:        "stan.block"() <{kind = "model"}> ({
-// CHECK:        "stan.block"() <{kind = "generated_quantities"}> ({
+// CHECK:      builtin.module {
+// CHECK-NEXT:   stan.program @all_blocks {
+// CHECK-NEXT:     stan.func @half(data x %x: !stan.real) -> (!stan.real) library {
+// CHECK-NEXT:       %two = stan.constant 2.000000e+00 : f64
+// CHECK-NEXT:       %h = stan.div %x, %two : !stan.real
+// CHECK-NEXT:       stan.return %h : !stan.real
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.func @hello() {
+// CHECK-NEXT:       stan.return
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.block data {
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.block transformed_data {
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.block parameters {
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.block transformed_parameters {
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.block model {
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.block generated_quantities {
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// CHECK-NEXT: }

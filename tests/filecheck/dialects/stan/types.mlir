@@ -10,6 +10,8 @@
   }) : () -> ()
 }) : () -> ()
 
-// CHECK: function_type = (!stan.int, !stan.real, !stan.complex, !stan.vector, !stan.row_vector, !stan.matrix,
-// CHECK-SAME: !stan.complex_vector, !stan.complex_row_vector, !stan.complex_matrix,
-// CHECK-SAME: !stan.array<1, !stan.int>, !stan.array<2, !stan.matrix>, !stan.tuple<[!stan.int, !stan.array<1, !stan.real>]>) -> ()
+// CHECK:      builtin.module {
+// CHECK-NEXT:   stan.program @types {
+// CHECK-NEXT:     stan.func @f(i: !stan.int, r: !stan.real, c: !stan.complex, v: !stan.vector, w: !stan.row_vector, m: !stan.matrix, cv: !stan.complex_vector, cw: !stan.complex_row_vector, cm: !stan.complex_matrix, a: !stan.array<1, !stan.int>, aa: !stan.array<2, !stan.matrix>, t: !stan.tuple<[!stan.int, !stan.array<1, !stan.real>]>)
+// CHECK-NEXT:   }
+// CHECK-NEXT: }

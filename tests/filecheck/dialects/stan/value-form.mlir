@@ -15,9 +15,20 @@
   }) : () -> ()
 }) : () -> ()
 
-// CHECK: %u = "stan.uninitialized"(%size) : (!stan.int) -> !stan.vector
-// CHECK: %w = "stan.assert_shape"(%sum, %length) <{var_name = "w"}> : (!stan.vector, !stan.int) -> !stan.vector
-// CHECK: "stan.define"(%w) <{var_name = "v"}> : (!stan.vector) -> ()
+// CHECK:      builtin.module {
+// CHECK-NEXT:   stan.program @value_form {
+// CHECK-NEXT:     stan.block generated_quantities {
+// CHECK-NEXT:       %n = stan.constant 2 : i32
+// CHECK-NEXT:       %v = stan.declare v[%n] : !stan.var<!stan.vector>
+// CHECK-NEXT:       %size = stan.constant 2 : i32
+// CHECK-NEXT:       %u = stan.uninitialized[%size] : !stan.vector
+// CHECK-NEXT:       %sum = stan.add %u, %u : !stan.vector
+// CHECK-NEXT:       %length = stan.constant 2 : i32
+// CHECK-NEXT:       %w = stan.assert_shape w %sum[%length] : !stan.vector
+// CHECK-NEXT:       stan.define v = %w : !stan.vector
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
 
 // TEXT:      vector[2] v;
 // TEXT-NEXT: vector[2] u;

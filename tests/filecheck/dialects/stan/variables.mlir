@@ -31,14 +31,36 @@
   }) : () -> ()
 }) : () -> ()
 
-// CHECK:      %N = "stan.declare"(%lower) <{{.*}}var_name = "N", constraint = "bounds"
-// CHECK-NEXT: %value = "stan.read"(%N)
-// CHECK-NEXT: "stan.check"(%value, %lower)
-// CHECK:      %N = "stan.global"() <{var_name = "N"}> : () -> !stan.var<!stan.int>
-// CHECK:      %theta = "stan.parameter"(%n) <{{.*}}constraint = "simplex"
-// CHECK:      %mu = "stan.parameter"(%mean, %scale) <{{.*}}constraint = "offset_multiplier"
-// CHECK:      %slice = "stan.index"(%t, %one, %two) <{kinds = ["between"]}> : (!stan.vector, !stan.int, !stan.int) -> !stan.vector
-// CHECK:      "stan.assign"(%m, %slice, %j) <{kinds = ["all", "single"]}> : (!stan.var<!stan.matrix>, !stan.vector, !stan.int) -> ()
+// CHECK:      builtin.module {
+// CHECK-NEXT:   stan.program @variables {
+// CHECK-NEXT:     stan.block data {
+// CHECK-NEXT:       %lower = stan.constant 1 : i32
+// CHECK-NEXT:       %N = stan.declare N bounds lower(%lower : !stan.int) : !stan.var<!stan.int>
+// CHECK-NEXT:       %value = stan.read %N : !stan.int
+// CHECK-NEXT:       stan.check N %value : !stan.int bounds lower(%lower : !stan.int)
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.block parameters {
+// CHECK-NEXT:       %N = stan.global N : !stan.var<!stan.int>
+// CHECK-NEXT:       %n = stan.read %N : !stan.int
+// CHECK-NEXT:       %theta = stan.parameter theta[%n] simplex : !stan.var<!stan.vector>
+// CHECK-NEXT:       %mean = stan.constant 3.000000e+00 : f64
+// CHECK-NEXT:       %scale = stan.constant 5.000000e-01 : f64
+// CHECK-NEXT:       %mu = stan.parameter mu offset_multiplier offset(%mean : !stan.real) multiplier(%scale : !stan.real) : !stan.var<!stan.real>
+// CHECK-NEXT:     }
+// CHECK-NEXT:     stan.block model {
+// CHECK-NEXT:       %theta = stan.global theta : !stan.var<!stan.vector>
+// CHECK-NEXT:       %r = stan.constant 2 : i32
+// CHECK-NEXT:       %c = stan.constant 3 : i32
+// CHECK-NEXT:       %m = stan.declare m[%r, %c] : !stan.var<!stan.matrix>
+// CHECK-NEXT:       %t = stan.read %theta : !stan.vector
+// CHECK-NEXT:       %one = stan.constant 1 : i32
+// CHECK-NEXT:       %two = stan.constant 2 : i32
+// CHECK-NEXT:       %slice = stan.index %t[%one to %two] : !stan.vector -> !stan.vector
+// CHECK-NEXT:       %j = stan.constant 1 : i32
+// CHECK-NEXT:       stan.assign %m[:, %j] = %slice : !stan.var<!stan.matrix>, !stan.vector
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
 
 // TEXT:      data {
 // TEXT-NEXT:   int<lower=1> N;
