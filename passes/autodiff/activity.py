@@ -15,7 +15,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
-from ulam.library.derivatives import Number, rule
+from ulam.library.derivatives import rule
+from ulam.library.terms import Number
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.classes import Classes
 from ulam.passes.loops.effects import kernel_buffers, written_buffers

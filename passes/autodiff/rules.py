@@ -13,8 +13,9 @@ from xdsl.dialects.builtin import StringAttr, UnitAttr, f64, i1
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.library.derivatives import Apply, Name, Number, Term, rule
+from ulam.library.derivatives import rule
 from ulam.library.kernels import KERNELS
+from ulam.library.terms import Application, Name, Number, Term
 from ulam.passes.autodiff.calls import reverse_call
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def times_partial(
     builder = r.builder
     if isinstance(partial, Number):
         return None if partial.value == 0 else builder.mulf(g, builder.f64(partial.value))
-    if isinstance(partial, Apply) and partial.function == "/" and isinstance(partial.operands[0], Number):
+    if isinstance(partial, Application) and partial.function == "/" and isinstance(partial.operands[0], Number):
         scaled = builder.mulf(g, builder.f64(partial.operands[0].value))
         return builder.divf(scaled, _term(r, frame, op, partial.operands[1], names))
     return builder.mulf(g, _term(r, frame, op, partial, names))
@@ -137,7 +138,7 @@ def _term(r: PrimalValues, frame: ReverseFrame | None, op: rt.MathOp, term: Term
     arithmetic = {"+": builder.addf, "-": builder.subf, "*": builder.mulf, "/": builder.divf}
     if term.function in arithmetic:
         return arithmetic[term.function](operands[0], operands[1])
-    if term.function == "negate":
+    if term.function == "neg":
         return builder.negf(operands[0])
     return builder.math(term.function, *operands)
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
-from ulam.passes.analysis.literals import Literal as Number
-from ulam.passes.analysis.literals import evaluate_function, evaluate_operator
-from ulam.passes.optimize.rewrite_table import Application, Literal, PatternVariable, RewriteRule, Term
+from ulam.library.terms import Application, Name, Number, Term
+from ulam.passes.analysis.literals import Literal, evaluate_function, evaluate_operator
+from ulam.passes.optimize.rewrite_table import RewriteRule
 
 LEAF, LITERAL = "leaf", "literal"
 
@@ -71,7 +71,7 @@ class EGraph:
         self._types: list[Attribute] = []
         self._heads: dict[int, set[str]] = {}
         self._known: dict[Hashable, int] = {}
-        self.literals: dict[int, Number] = {}
+        self.literals: dict[int, Literal] = {}
         self.changed: set[int] = set()
         self.size = 0
 
@@ -87,7 +87,7 @@ class EGraph:
     def type_of(self, number: int) -> Attribute:
         return self._types[number]
 
-    def literal(self, number: int) -> Number | None:
+    def literal(self, number: int) -> Literal | None:
         return self.literals.get(self.find(number))
 
     # ------------------------------------------------------------ growing
@@ -118,7 +118,7 @@ class EGraph:
                 _merge(other, node)
                 return
 
-    def add_literal(self, value: Number, origin: SSAValue | None = None) -> int:
+    def add_literal(self, value: Literal, origin: SSAValue | None = None) -> int:
         """The class of a number; reals are told apart by their bits, so that -0 is not 0."""
         type_ = stan.INT if isinstance(value, int) else stan.REAL
         number = self.add(ENode(LITERAL, (), type_, repr(value), [] if origin is None else [origin]))
@@ -136,7 +136,7 @@ class EGraph:
         return number if result is None else self.union(number, self.add_literal(result))
 
     @staticmethod
-    def _value(node: ENode, values: Sequence[Number]) -> Number | None:
+    def _value(node: ENode, values: Sequence[Literal]) -> Literal | None:
         if node.head == "promote":
             return float(values[0])
         result = evaluate_operator(_SYMBOLS.get(node.head, node.head), values)
@@ -223,14 +223,14 @@ class EGraph:
 
     def _match(self, rule: CompiledRule, term: Term, number: int, binding: Binding) -> Iterator[Binding]:
         number = self.find(number)
-        if isinstance(term, PatternVariable):
+        if isinstance(term, Name):
             bound = binding.get(term.name)
             if bound is not None:
                 if bound == number:
                     yield binding
             elif rule.guards[term.name](self, number):
                 yield {**binding, term.name: number}
-        elif isinstance(term, Literal):
+        elif isinstance(term, Number):
             value = self.literals.get(number)
             if value is not None and value == term.value and not (value == 0 and str(value).startswith("-")):
                 yield binding
@@ -247,9 +247,7 @@ class EGraph:
         for match in self._match_all(rule, term.operands, node.children, binding):
             found = True
             yield match
-        if len(node.children) != 2 or (
-            found and all([isinstance(operand, PatternVariable) for operand in term.operands])
-        ):
+        if len(node.children) != 2 or (found and all([isinstance(operand, Name) for operand in term.operands])):
             return  # two names may be swapped, which gives nothing new
         if term.function in _SYMMETRIC or (term.function == "*" and self._commutes(node)):
             yield from self._match_all(rule, term.operands, node.children[::-1], binding)

@@ -18,19 +18,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
 from ulam.library.functions import is_total, kind_of
+from ulam.library.terms import Application, Name, Number, Term, head_of
 from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, ENode
 from ulam.passes.optimize.rewrite_guards import compiled_rules
-from ulam.passes.optimize.rewrite_table import (
-    OPERATOR_FUNCTIONS,
-    Application,
-    Literal,
-    PatternVariable,
-    RewriteRule,
-    Term,
-    head_of,
-    table,
-)
+from ulam.passes.optimize.rewrite_table import OPERATOR_FUNCTIONS, RewriteRule, table
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
@@ -214,11 +206,11 @@ def _fits(
 def _is_like(
     rule: CompiledRule, term: Term, value: SSAValue, heads: Mapping[Operation, str], bound: dict[str, SSAValue]
 ) -> bool:
-    if isinstance(term, PatternVariable):
+    if isinstance(term, Name):
         types = rule.types.get(term.name)
         known = bound.setdefault(term.name, value)
         return (types is None or value.type in types) and (known is value or _may_be_equal(known, value))
-    if isinstance(term, Literal):
+    if isinstance(term, Number):
         return literal_of(value) == term.value
     owner = value.owner
     return not isinstance(owner, Block) and heads.get(owner) == term.head and _fits(rule, term, owner, heads, bound)
@@ -356,7 +348,7 @@ class _Tree:
                 if result is not None and graph.type_of(result) == graph.type_of(number):
                     changed = changed or graph.find(result) != graph.find(number)
                     graph.union(number, result)
-                    if isinstance(rule.rule.result, PatternVariable):
+                    if isinstance(rule.rule.result, Name):
                         self._collapsed |= dict.fromkeys(node.origins, rule.rule)
             if not changed:
                 return None
@@ -365,9 +357,9 @@ class _Tree:
 
     def _instance(self, term: Term, binding: Mapping[str, int], rule: CompiledRule, matched: ENode) -> int | None:
         """The class of a rule's result; None if there is no such function for these types."""
-        if isinstance(term, PatternVariable):
+        if isinstance(term, Name):
             return binding[term.name]
-        if isinstance(term, Literal):
+        if isinstance(term, Number):
             return self.graph.add_literal(term.value)
         children: list[int] = []
         for operand in term.operands:

@@ -7,8 +7,9 @@ from functools import cache
 from xdsl.ir import Attribute
 
 from ulam.dialects import stan
+from ulam.library.terms import Application, Number, Term
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, Guard
-from ulam.passes.optimize.rewrite_table import Application, Literal, Term, table
+from ulam.passes.optimize.rewrite_table import table
 
 _TYPES: dict[str, Attribute] = {
     "int": stan.INT, "real": stan.REAL, "vector": stan.VECTOR, "row_vector": stan.ROW_VECTOR, "matrix": stan.MATRIX,
@@ -36,7 +37,7 @@ def compiled_rules(preserve_numerics: bool, retold: bool) -> dict[str, list[Comp
 def _head(term: Term) -> str | None:
     if isinstance(term, Application):
         return term.head
-    return LITERAL if isinstance(term, Literal) else None
+    return LITERAL if isinstance(term, Number) else None
 
 
 def _depth(term: Term) -> int:

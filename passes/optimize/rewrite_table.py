@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ulam.library.terms import Application, Name, TableError, Term, read_term
+
 TABLE = Path(__file__).with_name("rewrite_rules.txt")
 
 OPERATOR_FUNCTIONS = {
@@ -21,50 +23,10 @@ OPERATOR_FUNCTIONS = {
 }  # fmt: skip
 """Functions that mean what an operator, or another function, means."""
 
-_TOKEN = re.compile(r"\s*(?:(\d+\.?\d*(?:[eE][-+]?\d+)?)|(\w+)|(\.\*|\./|==|!=|<=|>=|[-+*/'^!()|,<>]))")
-_BINARY = {"==": 1, "!=": 1, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*": 4, "/": 4, ".*": 4, "./": 4, "^": 6}
-_UNARY = {"-": "neg", "+": "pos", "!": "!"}
-_UNARY_STRENGTH, _POSTFIX = 5, 7
 _ROW = re.compile(r"(?P<pattern>.*?) -> (?P<result>.*?)\s+\[(?P<class>[\w\s-]*)\](?:\s+# (?P<comment>.*))?$")
 _GUARD = re.compile(r"(?P<names>\w+(?:, \w+)*): (?P<types>.+)$")
 _COST = re.compile(r"(?P<names>\S+(?: \S+)*): (?P<cost>[\d.]+)$")
 CLASSES = ("same-bits", "last-bits")
-
-
-class PatternVariable(NamedTuple):
-    """An expression that the rule leaves as it is."""
-
-    name: str
-
-
-class Literal(NamedTuple):
-    """A number, int or real."""
-
-    value: int | float
-
-
-class Application(NamedTuple):
-    """An operator or a call. `meaning`: the definition that a call means, if not that of its own name."""
-
-    function: str
-    operands: tuple[Term, ...]
-    unchecked: bool = False
-    meaning: str | None = None
-
-    @property
-    def head(self) -> str:
-        """What tells different functions apart: one that is checked, and one that is not, are two."""
-        return head_of(self.function, self.unchecked, self.meaning)
-
-
-Term = PatternVariable | Literal | Application
-
-
-def head_of(function: str, unchecked: bool, meaning: str | None) -> str:
-    """The name under which nodes of a function are found."""
-    if unchecked:
-        return f"unchecked {function}"
-    return function if meaning is None else f"{function} as {meaning}"
 
 
 class RewriteRule(NamedTuple):
@@ -95,10 +57,6 @@ class RewriteTable(NamedTuple):
     @property
     def rules(self) -> tuple[RewriteRule, ...]:
         return tuple(rule for section in self.sections for rule in section.rules)
-
-
-class TableError(ValueError):
-    """A line of the table cannot be read."""
 
 
 @lru_cache(maxsize=1)
@@ -147,7 +105,7 @@ def _section(title: str, written: list[str], lines: list[str]) -> Section:
 
 
 def _rule(row: re.Match[str], guards: dict[str, tuple[str, ...]]) -> RewriteRule:
-    pattern, result = read_term(row["pattern"]), read_term(row["result"])
+    pattern, result = _term(row["pattern"]), _term(row["result"])
     classes = row["class"].split()
     if not isinstance(pattern, Application) or classes[0] not in CLASSES or not {"texts"}.issuperset(classes[1:]):
         raise TableError(f"not a rule: {row[0]}")
@@ -162,86 +120,12 @@ def _rule(row: re.Match[str], guards: dict[str, tuple[str, ...]]) -> RewriteRule
     return RewriteRule(text, pattern, result, classes[0] == "same-bits", "texts" in classes, row["comment"] or "", own)
 
 
+def _term(text: str) -> Term:
+    return read_term(text, "rewrite_rules.txt", OPERATOR_FUNCTIONS)
+
+
 def names_in(term: Term) -> list[str]:
     """The names of a term in the order in which they stand, repetitions included."""
-    if isinstance(term, PatternVariable):
+    if isinstance(term, Name):
         return [term.name]
     return [name for operand in term.operands for name in names_in(operand)] if isinstance(term, Application) else []
-
-
-# ---------------------------------------------------------------- terms
-
-
-def read_term(text: str) -> Term:
-    """The term that an expression of the table is."""
-    tokens = [match[0].strip() for match in _TOKEN.finditer(text)]
-    if "".join(tokens) != re.sub(r"\s", "", text):
-        raise TableError(f"cannot read: {text}")
-    reader = _Reader(text, tokens)
-    term = reader.term(0)
-    if reader.peek():
-        raise TableError(f"'{reader.peek()}' is left over: {text}")
-    return term
-
-
-class _Reader:
-    """A Pratt parser."""
-
-    def __init__(self, text: str, tokens: list[str]) -> None:
-        self.text = text
-        self.tokens = tokens
-        self.next = 0
-
-    def peek(self) -> str:
-        return self.tokens[self.next] if self.next < len(self.tokens) else ""
-
-    def take(self, *expected: str) -> str:
-        token = self.peek()
-        if not token or (expected and token not in expected):
-            raise TableError(f"expected {' or '.join(expected) or 'more'}, found '{token}': {self.text}")
-        self.next += 1
-        return token
-
-    def term(self, strength: int) -> Term:
-        left = self._operand()
-        while True:
-            symbol = self.peek()
-            if symbol == "'" and strength <= _POSTFIX:
-                self.take()
-                left = Application("'", (left,))
-            elif symbol in _BINARY and _BINARY[symbol] > strength:
-                self.take()
-                left = Application("pow" if symbol == "^" else symbol, (left, self.term(_BINARY[symbol])))
-            else:
-                return left
-
-    def _operand(self) -> Term:
-        token = self.take()
-        if token in _UNARY:
-            operand = self.term(_UNARY_STRENGTH)
-            if token == "-" and isinstance(operand, Literal):
-                return Literal(-operand.value)
-            return Application(_UNARY[token], (operand,))
-        if token == "(":
-            inner = self.term(0)
-            self.take(")")
-            return inner
-        if token[0].isdigit():
-            return Literal(int(token) if token.isdigit() else float(token))
-        if token == "unchecked":
-            return self._call(self.take(), unchecked=True)
-        return self._call(token) if self.peek() == "(" else PatternVariable(token)
-
-    def _call(self, name: str, unchecked: bool = False) -> Term:
-        self.take("(")
-        operands: list[Term] = []
-        while self.peek() != ")":
-            operands.append(self.term(0))
-            if self.peek() != ")":
-                self.take(",", "|")
-        self.take(")")
-        meaning = None
-        if self.peek() == "as":
-            self.take()
-            meaning = self.take()
-        return Application(OPERATOR_FUNCTIONS.get(name, name), tuple(operands), unchecked, meaning)

@@ -18,8 +18,8 @@ from ulam.emit.primitives import PRIMITIVES
 from ulam.frontend.check.program import checked
 from ulam.frontend.functions import definitions as lowering_library
 from ulam.library import catalog, derivatives
-from ulam.library.derivatives import Apply, Name, Number, Term
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS, ArgumentReference
+from ulam.library.terms import Application, Name, Number, Term
 from ulam.runtime import c_library
 
 LIBRARY = Path(catalog.__file__).parent
@@ -129,12 +129,12 @@ def test_rules_have_a_partial_for_each_argument_and_know_their_names() -> None:
             for term in _terms(partial):
                 if isinstance(term, Name):
                     assert term.name in (*rule.arguments, "result"), name
-                elif isinstance(term, Apply) and term.function.isidentifier() and term.function != "negate":
+                elif isinstance(term, Application) and term.function.isidentifier() and term.function != "neg":
                     assert term.function in PRIMITIVES, f"{name}: {term.function}"
 
 
 def _terms(term: Term) -> list[Term]:
-    return [term, *(t for o in term.operands for t in _terms(o))] if isinstance(term, Apply) else [term]
+    return [term, *(t for o in term.operands for t in _terms(o))] if isinstance(term, Application) else [term]
 
 
 POSITIVE, UNIT, REAL = (0.3, 1.7, 4.5), (0.1, 0.42, 0.93), (-2.3, -0.4, 0.7, 3.1)
@@ -215,7 +215,7 @@ def _evaluate(term: Term, names: dict[str, float]) -> float:
 OPERATORS: dict[str, Callable[..., float]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y,
     "==": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y, "<=": lambda x, y: x <= y,
-    ">": lambda x, y: x > y, ">=": lambda x, y: x >= y, "negate": lambda x: -x,
+    ">": lambda x, y: x > y, ">=": lambda x, y: x >= y, "neg": lambda x: -x,
 }  # fmt: skip
 
 

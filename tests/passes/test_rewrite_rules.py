@@ -20,18 +20,10 @@ from ulam.frontend.check.program import check_program
 from ulam.frontend.diagnostics import DiagnosticError
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
+from ulam.library.terms import TableError
 from ulam.passes.optimize.partial_evaluation import PartialEvaluation
 from ulam.passes.optimize.rewrite_guards import compiled_rules
-from ulam.passes.optimize.rewrite_table import (
-    Application,
-    Literal,
-    PatternVariable,
-    RewriteRule,
-    TableError,
-    read_table,
-    read_term,
-    table,
-)
+from ulam.passes.optimize.rewrite_table import RewriteRule, read_table, table
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 
@@ -347,17 +339,6 @@ def test_long_expressions_are_done_in_parts() -> None:
 
 
 # ---------------------------------------------------------------- the table itself
-
-
-def test_terms_are_read_as_stan_reads_them() -> None:
-    a, b, c = PatternVariable("a"), PatternVariable("b"), PatternVariable("c")
-    assert read_term("a + b * c") == Application("+", (a, Application("*", (b, c))))
-    assert read_term("a * b'") == Application("*", (a, Application("'", (b,))))
-    assert read_term("-a ^ 2") == Application("neg", (Application("pow", (a, Literal(2))),))
-    assert read_term("f(a | -0.5)") == Application("f", (a, Literal(-0.5)))
-    assert read_term("unchecked f(a)") == Application("f", (a,), unchecked=True)
-    assert read_term("f(a) as g") == Application("f", (a,), meaning="g")
-    assert read_term("multiply(a, b)") == read_term("a * b")
 
 
 @pytest.mark.parametrize(
