@@ -29,7 +29,7 @@ NOT_SUPPORTED = Path(__file__).parent.parent / "tests" / "reference" / "not_supp
 
 def stan_functions() -> set[str]:
     """All functions of Stan's library that the type checker knows."""
-    return {*signatures.names(), *VARIADIC, *REDUCE_SUM}
+    return {*signatures.stan_names(), *VARIADIC, *REDUCE_SUM}
 
 
 @cache
@@ -68,6 +68,12 @@ def _distribution_table() -> list[str]:
     return lines
 
 
+def _own_functions() -> list[str]:
+    """Those of library/extensions.stan, if there are any."""
+    own = set(signatures.names()) - set(signatures.stan_names())
+    return ["\n### Functions that Stan does not have\n", *_block(own)] if own else []
+
+
 def _block(names: Iterable[str]) -> list[str]:
     return ["```text", *textwrap.wrap(" ".join(sorted(names)), 118, break_long_words=False), "```"]
 
@@ -81,6 +87,7 @@ def text() -> str:
         f"Of {len(everything)} functions in Stan's library, as told apart by name, {len(known)} are supported.\n",
         "### Distributions\n\nA suffix in brackets is not supported yet.\n",
         *_distribution_table(),
+        *_own_functions(),
         "\n### Functions\n",
         *_block(plain & known),
         "\n### Constraint transforms as functions\n",

@@ -52,6 +52,17 @@ def _definitions_by_name() -> dict[str, list[LibraryDefinition]]:
     return found
 
 
+EXTENSIONS = "extensions.stan"
+"""Functions that Stan does not have."""
+
+
+@cache
+def extensions() -> frozenset[str]:
+    """Their names. Other functions of the library that Stan does not have are for the library itself."""
+    text = file_text(EXTENSIONS)
+    return frozenset(match[1] for pattern in (_DEFINITION, _DECLARATION) for match in pattern.finditer(text))
+
+
 @cache
 def file_text(file: str) -> str:
     """The whole text of a library file, for positions in messages."""

@@ -162,15 +162,15 @@ def _is_total(name: str, asked: set[str]) -> bool:
     """`asked`: the functions whose definitions are being looked at; one that calls itself is not told to be total."""
     if name in asked:
         return False
-    found = definitions(name)
+    found = [definition for definition in definitions(name) if "{" in definition.text]
     if not all(_throws_never(definition.text, asked | {name}) for definition in found):
         return False
     return name not in PRIMITIVE_REQUIREMENTS if has_primitive(name) else bool(found)
 
 
 def _throws_never(definition: str, asked: set[str]) -> bool:
-    head, brace, body = _COMMENT.sub("", definition).partition("{")
-    if not brace or _CONTAINER.search(head) or _THROWING.search(body):
+    head, _, body = _COMMENT.sub("", definition).partition("{")
+    if _CONTAINER.search(head) or _THROWING.search(body):
         return False
     if "/" in body and re.search(r"\bint\b", definition):
         return False

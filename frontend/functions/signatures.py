@@ -1,4 +1,5 @@
-"""The signatures of the library's functions, read lazily from `signature_table.txt`.
+"""The signatures of the library's functions, read lazily from `signature_table.txt`; of functions that Stan does not
+have, from their definitions (`extensions`).
 
 The table has one line per function (see `generate_signature_table`); a look-up finds the line of one name and parses
 that line only. Overloads are chosen as Stan does: of all signatures that the arguments fit after promotion, the one
@@ -16,6 +17,7 @@ from pathlib import Path
 from ulam.frontend.functions.type_codes import code_of, type_of, types_of
 from ulam.frontend.promotion import promotion_cost
 from ulam.frontend.types import INT, FunctionType, StanType
+from ulam.library import catalog
 
 _TABLE = Path(__file__).with_name("signature_table.txt")
 
@@ -110,7 +112,7 @@ def overloads(name: str) -> Overloads | None:
     table = _table()
     start = table.find(f"\n{name}\t")
     if start < 0:
-        return None
+        return _of_extension(name) if name in catalog.extensions() else None
     end = table.find("\n", start + 1)
     _, data_only, groups = table[start + 1 : end].split("\t")
     results: dict[str, str] = {}
@@ -125,16 +127,29 @@ def overloads(name: str) -> Overloads | None:
     return Overloads(name, results, positions)
 
 
+def _of_extension(name: str) -> Overloads:
+    """The signatures of a function that Stan does not have."""
+    from ulam.frontend.functions.extensions import results
+
+    return Overloads(name, results(name), {})
+
+
 @lru_cache(maxsize=4096)
 def exists(name: str) -> bool:
     """Whether the library has a function of this name (none of the variadic ones, see `higher_order`)."""
-    return f"\n{name}\t" in _table()
+    return f"\n{name}\t" in _table() or name in catalog.extensions()
+
+
+@cache
+def stan_names() -> tuple[str, ...]:
+    """The names of all functions of Stan."""
+    return tuple(re.findall(r"\n(\w+)\t", _table()))
 
 
 @cache
 def names() -> tuple[str, ...]:
     """The names of all functions; for suggestions in messages only."""
-    return tuple(re.findall(r"\n(\w+)\t", _table()))
+    return (*stan_names(), *sorted(catalog.extensions() - set(stan_names())))
 
 
 @cache

@@ -36,7 +36,7 @@ def test_every_signature_of_the_list_is_found() -> None:
     """Printed again, the table is the list; what must be data is not in the list outside of function types."""
     listed = set(LIST.read_text().splitlines())
     printed = set()
-    for name in signatures.names():
+    for name in signatures.stan_names():
         overloads = signatures.overloads(name)
         assert overloads is not None
         for signature in overloads.all():
@@ -66,7 +66,7 @@ def test_unknown_names() -> None:
     assert signatures.overloads("normal") is None
     assert not signatures.exists("normal_lupdf")
     assert signatures.exists("normal_lpdf")
-    assert len(signatures.names()) == 564
+    assert len(signatures.stan_names()) == 564
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_primitives_have_no_definition_for_scalars() -> None:
         n = len(derivatives.rule(name).arguments)
         for function in lowering_library.overloads(name):
             formals = [str(a.type) for a in function.definition.arguments]
-            assert formals != ["real"] * n, name
+            assert function.definition.body is None or formals != ["real"] * n, name
 
 
 def test_primitives_are_emitted() -> None:
