@@ -21,13 +21,16 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
+    traits_def,
     var_operand_def,
     var_result_def,
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.rt import NUMBER, BufferType, buffer_of, element
@@ -41,6 +44,7 @@ class GradientOp(PlainOperation):
 
     name = "ad.gradient"
     function = prop_def(SymbolRefAttr)
+    traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$function attr-dict"
 
 
@@ -52,6 +56,7 @@ class HessianVectorOp(PlainOperation):
 
     name = "ad.hessian_vector"
     function = prop_def(SymbolRefAttr)
+    traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$function attr-dict"
 
 
@@ -62,6 +67,7 @@ class IndependentOp(PlainOperation):
     name = "ad.independent"
     buffer = operand_def(BufferType(f64))
     count = operand_def(i64)
+    traits = traits_def(LowEffects(ANYTHING))
     assembly_format = "$buffer `,` $count attr-dict"
 
 
@@ -74,6 +80,7 @@ class TargetAddOp(PlainOperation):
 
     name = "ad.target_add"
     value = operand_def(f64)
+    traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$value attr-dict"
 
 
@@ -83,6 +90,7 @@ class TargetOp(PlainOperation):
 
     name = "ad.target"
     res = result_def(f64)
+    traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "attr-dict"
 
 
@@ -97,6 +105,7 @@ class AccumulateOp(PlainOperation):
     buffer = operand_def(BufferType(f64))
     index = operand_def(i64)
     value = operand_def(f64)
+    traits = traits_def(LowEffects(Effect.READ | Effect.WRITE))
     assembly_format = "$buffer `[` $index `]` `,` $value attr-dict"
 
 
@@ -108,6 +117,7 @@ class TakeOp(PlainOperation):
     buffer = operand_def(BufferType(f64))
     index = operand_def(i64)
     res = result_def(f64)
+    traits = traits_def(LowEffects(Effect.READ | Effect.WRITE))
     assembly_format = "$buffer `[` $index `]` attr-dict"
 
 
@@ -120,6 +130,7 @@ class KeepOp(PlainOperation):
     array = operand_def(buffer_of(T))
     index = operand_def(i64)
     value = operand_def(T)
+    traits = traits_def(LowEffects(Effect.WRITE))
     assembly_format = "$array `[` $index `]` `,` $value attr-dict `:` type($value)"
 
 
@@ -132,6 +143,7 @@ class KeptOp(PlainOperation):
     array = operand_def(buffer_of(T))
     index = operand_def(i64)
     res = result_def(T)
+    traits = traits_def(LowEffects(Effect.READ))
     assembly_format = "$array `[` $index `]` attr-dict `:` type($res)"
 
 
@@ -146,6 +158,7 @@ class PushOp(PlainOperation):
     previous = operand_def(BufferType(f64))
     values = var_operand_def()
     res = result_def(BufferType(f64))
+    traits = traits_def(LowEffects(Effect.ALLOCATE))
     assembly_format = "$previous (`,` $values^ `:` type($values))? attr-dict"
 
 
@@ -156,6 +169,7 @@ class PopOp(PlainOperation):
     name = "ad.pop"
     record = operand_def(BufferType(f64))
     res = var_result_def()
+    traits = traits_def(NoMemoryEffect())
     assembly_format = "$record attr-dict `:` type($res)"
 
 
@@ -175,6 +189,7 @@ class ProfileBeginOp(PlainOperation):
     gradient = opt_prop_def(UnitAttr)
     reverse = opt_prop_def(UnitAttr)
     res = result_def(i1)
+    traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$region `named` $named (`gradient` $gradient^)? (`reverse` $reverse^)? attr-dict"
 
 
@@ -188,6 +203,7 @@ class ProfileEndOp(PlainOperation):
     named = prop_def(NUMBER)
     gradient = opt_prop_def(UnitAttr)
     reverse = opt_prop_def(UnitAttr)
+    traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$begin `,` $region `named` $named (`gradient` $gradient^)? (`reverse` $reverse^)? attr-dict"
 
 
@@ -198,6 +214,7 @@ class ProfileEntriesOp(PlainOperation):
     name = "ad.profile_entries"
     kept = operand_def(i64)
     others = operand_def(i64)
+    traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$kept `,` $others attr-dict"
 
 

@@ -45,6 +45,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
 from ulam.dialects.plain_operation import PlainOperation
 
@@ -104,6 +105,7 @@ class AllocOp(PlainOperation):
     """`count` is a constant; the memory lives in the function's frame, whichever block the op is in."""
     site = opt_prop_def(NUMBER)
     """What an error says if there is not so much memory."""
+    traits = traits_def(LowEffects(Effect.ALLOCATE))
     assembly_format = (
         "(`zero` $zero^)? (`variable` $variable^)? (`stack` $stack^)? $count (`site` $site^)? attr-dict `:` type($res)"
     )
@@ -115,6 +117,7 @@ class MarkOp(PlainOperation):
 
     name = "rt.mark_arena"
     res = result_def(MarkType())
+    traits = traits_def(LowEffects(Effect.ALLOCATE))
     assembly_format = "attr-dict"
 
 
@@ -124,6 +127,7 @@ class ReleaseOp(PlainOperation):
 
     name = "rt.release"
     mark = operand_def(MarkType())
+    traits = traits_def(LowEffects(Effect.ORDERED | Effect.WRITE))
     assembly_format = "$mark attr-dict"
 
 
@@ -137,7 +141,7 @@ class BoundOp(PlainOperation):
     name = "rt.bound"
     slot = prop_def(NUMBER)
     res = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(LowEffects(Effect.READ_BOUND))
     assembly_format = "$slot attr-dict `:` type($res)"
 
 
@@ -151,6 +155,7 @@ class SetBoundOp(PlainOperation):
     name = "rt.set_bound"
     slot = prop_def(NUMBER)
     value = operand_def()
+    traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$slot `,` $value attr-dict `:` type($value)"
 
 
@@ -162,6 +167,7 @@ class AllocBoundOp(PlainOperation):
     count = operand_def(i64)
     res = result_def(BufferType)
     site = opt_prop_def(NUMBER)
+    traits = traits_def(LowEffects(Effect.ALLOCATE))
     assembly_format = "$count (`site` $site^)? attr-dict `:` type($res)"
 
 
@@ -174,6 +180,7 @@ class LoadOp(PlainOperation):
     buffer = operand_def(buffer_of(T))
     index = operand_def(i64)
     res = result_def(T)
+    traits = traits_def(LowEffects(Effect.READ))
     assembly_format = "$buffer `[` $index `]` attr-dict `:` type($res)"
 
 
@@ -188,6 +195,7 @@ class StoreOp(PlainOperation):
     index = operand_def(i64)
     initial = opt_prop_def(UnitAttr)
     """The element had no value before: its adjoint needs no clearing."""
+    traits = traits_def(LowEffects(Effect.WRITE))
     assembly_format = "$value `,` $buffer `[` $index `]` (`initial` $initial^)? attr-dict `:` type($value)"
 
 
@@ -215,6 +223,7 @@ class CopyOp(PlainOperation):
     count = operand_def(i64)
     initial = opt_prop_def(UnitAttr)
     """As for `rt.store`."""
+    traits = traits_def(LowEffects(Effect.READ | Effect.WRITE))
     assembly_format = "$source `to` $destination `,` $count (`initial` $initial^)? attr-dict `:` type($source)"
 
 
@@ -229,6 +238,7 @@ class FillOp(PlainOperation):
     count = operand_def(i64)
     initial = opt_prop_def(UnitAttr)
     """As for `rt.store`."""
+    traits = traits_def(LowEffects(Effect.WRITE))
     assembly_format = "$destination `,` $value `,` $count (`initial` $initial^)? attr-dict `:` type($value)"
 
 
@@ -260,6 +270,7 @@ class CheckOp(PlainOperation):
     status = opt_prop_def(NUMBER)
     """REJECTION, FATAL (also if absent) or LOCATE of `library/statuses.py`."""
     values = var_operand_def()
+    traits = traits_def(LowEffects(Effect.LEAVE))
     assembly_format = "$ok `site` $site (`status` $status^)? (`with` $values^ `:` type($values))? attr-dict"
 
     def verify_(self) -> None:
@@ -276,6 +287,7 @@ class StackGuardOp(PlainOperation):
 
     name = "rt.stack_guard"
     site = prop_def(NUMBER)
+    traits = traits_def(LowEffects(Effect.LEAVE))
     assembly_format = "`site` $site attr-dict"
 
 
@@ -293,6 +305,7 @@ class KernelOp(PlainOperation):
     site = opt_prop_def(NUMBER)
     arguments = var_operand_def()
     res = opt_result_def()
+    traits = traits_def(LowEffects(ANYTHING))
     assembly_format = (
         "custom<Word>($function) `(` $arguments `)` (`throws` $throws^)? (`site` $site^)?"
         " attr-dict `:` functional-type($arguments, $res)"

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_attr_definition,
@@ -33,7 +33,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import Pure
+from xdsl.traits import EffectInstance, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
@@ -43,6 +43,7 @@ from ulam.dialects.stan.effects import Effect, HasEffects, Throws
 from ulam.dialects.stan.types import INT
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
     from typing import Self
 
     from xdsl.parser import Parser
@@ -60,9 +61,13 @@ RECORD = RecordType()
 
 
 class Records(HasEffects):
-    """Keeps its place, as a print does."""
+    """Keeps its place, as a print does, and reads what it keeps."""
 
     EFFECTS = Effect.PRINTS
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        return {EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)}
 
 
 class Adjusts(HasEffects):
@@ -81,6 +86,7 @@ class SitesOp(PlainOperation):
     name = "trace.sites"
     function = prop_def(StringAttr)
     table = prop_def(StringAttr)
+    traits = traits_def(Records())
     assembly_format = "custom<Word>($function) $table attr-dict"
 
 

@@ -25,7 +25,15 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, SymbolOpInterface, SymbolTable
+from xdsl.traits import (
+    IsolatedFromAbove,
+    IsTerminator,
+    NoTerminator,
+    Pure,
+    RecursiveMemoryEffect,
+    SymbolOpInterface,
+    SymbolTable,
+)
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
@@ -203,6 +211,7 @@ class IfOp(PlainOperation):
     res = var_result_def()
     then = region_def("single_block")
     otherwise = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -252,7 +261,7 @@ class ForOp(PlainOperation):
     initial = var_operand_def()
     res = var_result_def()
     body = region_def("single_block")
-    traits = traits_def(IsLoop())
+    traits = traits_def(IsLoop(), RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -305,7 +314,7 @@ class ForEachOp(PlainOperation):
     initial = var_operand_def()
     res = var_result_def()
     body = region_def("single_block")
-    traits = traits_def(IsLoop())
+    traits = traits_def(IsLoop(), RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -360,7 +369,7 @@ class WhileOp(PlainOperation):
     res = var_result_def()
     condition = region_def("single_block")
     body = region_def("single_block")
-    traits = traits_def(IsLoop())
+    traits = traits_def(IsLoop(), RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -406,6 +415,7 @@ class SelectOp(PlainOperation):
     res = result_def()
     then = region_def("single_block")
     otherwise = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -445,6 +455,7 @@ class AndOp(PlainOperation):
     left = operand_def(INT)
     res = result_def(INT)
     right = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -474,6 +485,7 @@ class OrOp(PlainOperation):
     left = operand_def(INT)
     res = result_def(INT)
     right = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -503,6 +515,7 @@ class ScopeOp(PlainOperation):
 
     name = "stan.scope"
     body = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -526,7 +539,7 @@ class ProfileOp(PlainOperation):
     profile_name = prop_def(StringAttr)
     res = var_result_def()
     body = region_def("single_block")
-    traits = traits_def(Profiles())
+    traits = traits_def(Profiles(), RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -553,7 +566,7 @@ class YieldOp(PlainOperation):
 
     name = "stan.yield"
     arguments = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = traits_def(IsTerminator(), Pure())
     assembly_format = "($arguments^ `:` type($arguments))? attr-dict"
 
 
@@ -564,7 +577,7 @@ class ConditionOp(PlainOperation):
     name = "stan.condition"
     condition = operand_def(INT)
     arguments = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = traits_def(IsTerminator(), Pure())
     assembly_format = "$condition (`,` $arguments^ `:` type($arguments))? attr-dict"
 
     def verify_(self) -> None:

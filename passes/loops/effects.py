@@ -1,41 +1,21 @@
 """What the ops below containers do besides computing their results: one table, and the buffers that memory ops touch.
 
-`arith`, `scf`, `func`, `rt` and `ad`. An op class that is not in the table may do anything.
+`arith`, `scf` and `func` by rows, `rt` and `ad` by the traits of their ops (see `dialects/effects.py`). An op class
+that is not in the table may do anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import IntFlag
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, func, scf
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import MemoryEffect, NoMemoryEffect
 
 from ulam.dialects import ad, rt
+from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.library.kernels import KERNELS
-
-
-class Effect(IntFlag):
-    """One bit per kind of effect."""
-
-    NONE = 0
-    READ = 1  # of buffers
-    WRITE = 2  # to buffers
-    ALLOCATE = 4  # a new buffer: two equal ops give two buffers, one without uses can go
-    LEAVE = 8  # may leave the function with an error
-    TRAP = 16  # undefined for some operands: must not run where the program would not have run it
-    ORDERED = 32  # prints, random numbers, the target, the bound table, the arena: never removed nor moved
-    CONTROL = 64  # ends a region
-
-    if not TYPE_CHECKING:  # sets of effects are plain ints: to make a member of every combination takes much longer
-        __and__, __or__, __invert__ = int.__and__, int.__or__, int.__invert__
-
-
-ANYTHING = Effect.READ | Effect.WRITE | Effect.LEAVE | Effect.ORDERED
-
-_N, _R, _W = Effect.NONE, Effect.READ, Effect.WRITE
 
 _PURE_ARITH = (
     arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
@@ -50,49 +30,30 @@ _DIVISIONS = (
     arith.CeilDivUIOp,
 )  # fmt: skip
 
+
+def _declared(cls: type[Operation]) -> Effect:
+    """The effects that the traits of one of our op classes say."""
+    (trait,) = cls.get_traits_of_type(MemoryEffect)
+    if isinstance(trait, LowEffects):
+        return trait.effects
+    assert isinstance(trait, NoMemoryEffect)
+    return Effect.NONE
+
+
 EFFECTS: dict[type[Operation], Effect] = {
-    **dict.fromkeys(_PURE_ARITH, _N),
+    **dict.fromkeys(_PURE_ARITH, Effect.NONE),
     **dict.fromkeys(_DIVISIONS, Effect.TRAP),
-    **dict.fromkeys((scf.ForOp, scf.IfOp, scf.WhileOp), _N),  # and what their regions do
+    **dict.fromkeys((scf.ForOp, scf.IfOp, scf.WhileOp), Effect.NONE),  # and what their regions do
     **dict.fromkeys((scf.YieldOp, scf.ConditionOp, func.ReturnOp), Effect.CONTROL),
     func.CallOp: ANYTHING,
     func.FuncOp: Effect.ORDERED,
-    rt.AllocOp: Effect.ALLOCATE,
-    rt.AllocBoundOp: Effect.ALLOCATE,
-    rt.MarkOp: Effect.ALLOCATE,
-    rt.ReleaseOp: Effect.ORDERED | _W,
-    rt.BoundOp: _N,
-    rt.SetBoundOp: Effect.ORDERED,
-    rt.LoadOp: _R,
-    rt.StoreOp: _W,
-    rt.ViewOp: _N,
-    rt.CopyOp: _R | _W,
-    rt.FillOp: _W,
-    rt.MathOp: _N,
-    rt.CheckOp: Effect.LEAVE,
-    rt.StackGuardOp: Effect.LEAVE,
-    rt.KernelOp: ANYTHING,
-    rt.StringOp: _N,
-    rt.ConstantsOp: _N,
-    rt.NullOp: _N,
-    rt.IsNullOp: _N,
-    ad.GradientOp: Effect.ORDERED,
-    ad.HessianVectorOp: Effect.ORDERED,
-    ad.TargetAddOp: Effect.ORDERED,
-    ad.TargetOp: Effect.ORDERED,
-    ad.AccumulateOp: _R | _W,
-    ad.TakeOp: _R | _W,
-    ad.KeepOp: _W,
-    ad.KeptOp: _R,
-    ad.PushOp: Effect.ALLOCATE,
-    **dict.fromkeys((ad.ProfileBeginOp, ad.ProfileEndOp, ad.ProfileEntriesOp), Effect.ORDERED),
-    ad.PopOp: _N,  # a record never changes after it was pushed
+    **{cls: _declared(cls) for dialect in (rt.RT, ad.AD) for cls in dialect.operations},
 }
 """The effects of an op class, regions aside."""
 
 _WITH_REGIONS = frozenset((scf.ForOp, scf.IfOp, scf.WhileOp))
-PURE = frozenset(cls for cls, found in EFFECTS.items() if found is _N) - _WITH_REGIONS
-"""Op classes that compute their results from their operands alone, whatever these are."""
+PURE = frozenset(cls for cls, found in EFFECTS.items() if found in (Effect.NONE, Effect.READ_BOUND)) - _WITH_REGIONS
+"""Op classes that compute their results from their operands and bound data alone, whatever these are."""
 
 DIVISIONS = frozenset(_DIVISIONS)
 """Op classes that do so too, but are undefined for some operands."""
@@ -118,9 +79,11 @@ def effect_within(op: Operation) -> Effect:
 
 
 def is_speculatable(op: Operation) -> bool:
-    """Whether `op` computes its results from its operands alone and may run where the program would not run it."""
-    found = EFFECTS.get(type(op), ANYTHING)
-    return not op.regions and (found is _N or (found is Effect.TRAP and _divides_safely(op)))
+    """Whether `op` computes its results from its operands and bound data alone, and may run where the program would not
+    run it.
+    """
+    cls = type(op)
+    return cls in PURE or (cls in DIVISIONS and _divides_safely(op))
 
 
 def _divides_safely(op: Operation) -> bool:

@@ -47,7 +47,7 @@ _REACH = 400
 """So many ops behind a loop its partner is looked for."""
 _SIZE = 400
 """Ops that a fused body may have."""
-_HARMLESS = int(Effect.TRAP | Effect.CONTROL)
+_HARMLESS = int(Effect.TRAP | Effect.CONTROL | Effect.READ_BOUND)
 _PULLBACKS = frozenset(kernel.pullback for kernel in KERNELS.values())
 _ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
 

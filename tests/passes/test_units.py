@@ -7,6 +7,7 @@ import pickle
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ulam
@@ -17,6 +18,7 @@ from ulam.runtime.data import read_data
 from ulam.runtime.model import Recipe, _restore  # pyright: ignore[reportPrivateUsage]
 
 ROOT = Path(__file__).resolve().parents[2]
+POINT = np.array([0.5])
 PROGRAM = "data { int N; } parameters { real x; } model { x ~ normal(N, 1); }"
 
 
@@ -68,9 +70,9 @@ def test_recipe_makes_the_model_again() -> None:
     model = ulam.StanModel(PROGRAM, {"N": 2}, seed=7, opt_level=0, cache=False)
     copy = pickle.loads(pickle.dumps(model))
     assert (copy.seed, copy.options, copy.source) == (7, model.options, model.source)
-    assert copy.log_density([0.5]) == model.log_density([0.5])
+    assert copy.log_density(POINT) == model.log_density(POINT)
     before = (PROGRAM, "model.stan", read_data({"N": 2}), 3, True, CompileOptions(0), False)
-    assert _restore(*before).log_density([0.5]) == model.log_density([0.5])
+    assert _restore(*before).log_density(POINT) == model.log_density(POINT)
     assert [field.name for field in fields(Recipe)][: len(before)] == [
         "text", "filename", "values", "seed", "capture_stan_prints", "options", "cache",
     ]  # fmt: skip
