@@ -373,7 +373,7 @@ class IsNullOp(PlainOperation):
 class EntryAttr(Fact):
     """The function is called from outside: its buffers do not overlap, and it begins with an empty arena.
 
-        func.func @evaluate(%theta: !rt.buf<f64>) attributes {rt.entry = #rt.entry}
+    func.func @evaluate(%theta: !rt.buf<f64>) attributes {rt.entry = #rt.entry}
     """
 
     name = "rt.entry"

@@ -11,7 +11,7 @@ from ulam.dialects import stan
 from ulam.passes.loops.unit_modules import set_slots, slots_of
 from ulam.passes.nested import nested_passes
 from ulam.passes.running import observer, run_passes
-from ulam.passes.to_loops.programs import Program, Unit, take_apart
+from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts, take_apart
 from ulam.passes.to_loops.units import lower_unit
 from ulam.passes.units import UnitKind
 
@@ -57,21 +57,21 @@ def lowering_passes(unit: UnitKind, opt_level: int) -> tuple[ModulePass, ...]:
     return nested_passes(lowering_pipeline(unit, opt_level))
 
 
-def to_value_form(module: ModuleOp) -> Program:
+def to_value_form(module: ModuleOp) -> ProgramParts:
     """The value form of a program, in place; taken apart."""
     run_passes(_CONTEXT, module, nested_passes(VALUE_FORM))
     program = next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
     return take_apart(program)
 
 
-def lower(program: Program, kind: UnitKind, opt_level: int) -> Unit:
+def lower(program: ProgramParts, kind: UnitKind, opt_level: int) -> LoweredUnit:
     """A unit of the program, ready for emission."""
     unit = begin_unit(program, kind, opt_level)
     finish_unit(unit, opt_level)
     return unit
 
 
-def begin_unit(program: Program, kind: UnitKind, opt_level: int) -> Unit:
+def begin_unit(program: ProgramParts, kind: UnitKind, opt_level: int) -> LoweredUnit:
     """A unit as loops over scalars: what the blocks of the program that belong to it become."""
     watching = observer()
     if watching is not None:
@@ -82,7 +82,7 @@ def begin_unit(program: Program, kind: UnitKind, opt_level: int) -> Unit:
     return unit
 
 
-def finish_unit(unit: Unit, opt_level: int, between: Callable[[], None] | None = None) -> None:
+def finish_unit(unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None) -> None:
     """Everything else up to emission. What becomes of equal units is equal.
 
     `between` is called before each pass, and may end this by an exception.

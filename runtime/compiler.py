@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ulam.frontend import ast
     from ulam.frontend.source import Source
     from ulam.passes.known_data import KnownData
-    from ulam.passes.to_loops.programs import Program, Unit
+    from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class CompileOptions:
 
 
 @dataclass
-class CompiledUnit:
+class UnitObject:
     """Object code of a unit and what the runtime must know of it."""
 
     code: bytes
@@ -75,7 +75,7 @@ class Compiler:
     inspect: Callable[[ast.Program], None] | None = None
     """Called with the typed tree before anything is made of it; may raise."""
     _known: KnownData | None = None
-    _units: dict[str, CompiledUnit] = field(default_factory=dict)
+    _units: dict[str, UnitObject] = field(default_factory=dict)
     _source: Source | None = None
 
     @cached_property
@@ -126,7 +126,7 @@ class Compiler:
         return Compiler(self.source_text, self.filename, replace(self.options, opt_level=0, pipeline=None))
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> ProgramParts:
         """The program in value form, taken apart."""
         with compiling():
             from ulam.passes.lowering_pipeline import to_value_form
@@ -146,7 +146,7 @@ class Compiler:
         """The object code of a unit."""
         return self.compiled(name).code
 
-    def compiled(self, name: str) -> CompiledUnit:
+    def compiled(self, name: str) -> UnitObject:
         """A unit, compiled when it is first asked for."""
         if (found := self._units.get(name)) is None:
             found = self._units[name] = self._compile(UNITS[name])
@@ -166,7 +166,7 @@ class Compiler:
             with self._with_source():
                 return self._emit(begin_unit(program, kind, self.options.opt_level))
 
-    def _emit(self, unit: Unit) -> tuple[str, list[dict[str, Any]], int]:
+    def _emit(self, unit: LoweredUnit) -> tuple[str, list[dict[str, Any]], int]:
         """LLVM IR, sites and number of bound slots of a unit that has begun to be lowered."""
         from ulam.emit.jit import host
         from ulam.emit.llvm_module import emit_module
@@ -196,11 +196,11 @@ class Compiler:
                 site["message"] += f", in `{indexed}`"
         return site
 
-    def _compile(self, kind: UnitKind) -> CompiledUnit:
+    def _compile(self, kind: UnitKind) -> UnitObject:
         from ulam.emit import jit
 
         text, sites, n_slots = self._lower(kind)
-        return CompiledUnit(jit.compile_object(text, jit.HOT if kind.hot else jit.ONCE, checkpoint), sites, n_slots)
+        return UnitObject(jit.compile_object(text, jit.HOT if kind.hot else jit.ONCE, checkpoint), sites, n_slots)
 
 
 RECURSION_LIMIT = 20_000

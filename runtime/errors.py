@@ -1,8 +1,8 @@
 """Errors of a compiled program at run time, and of its data.
 
 All derive from RuntimeError, as BridgeStan's do. `Rejection` and `FatalError` come from the program's site table: a
-status of `library/statuses.py`, the number of the site and up to four values (`Site.message` has `{0}`, `{1}`, ... for
-them, `{0:int}` for one that wraps as ints do).
+status of `library/statuses.py`, the number of the site and up to four values (`ErrorSite.message` has `{0}`, `{1}`, ...
+for them, `{0:int}` for one that wraps as ints do).
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class ArgumentError(ctypes.ArgumentError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ErrorSite:
     """A place in the program where a check may fail."""
 
     status: int  # REJECTION or FATAL
@@ -157,8 +157,8 @@ class Site:
     function: str
 
     @staticmethod
-    def from_metadata(entry: Mapping[str, Any]) -> Site:
-        return Site(
+    def from_metadata(entry: Mapping[str, Any]) -> ErrorSite:
+        return ErrorSite(
             status=int(entry["status"]),
             message=entry["message"],
             file=entry.get("file", ""),

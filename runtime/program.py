@@ -28,9 +28,9 @@ from ulam.runtime.errors import (
     ArgumentError,
     CompileError,
     DataError,
+    ErrorSite,
     InternalCompilerError,
     ProgramError,
-    Site,
     UlamError,
 )
 from ulam.runtime.interrupts import checkpoint, held, stoppable
@@ -192,7 +192,7 @@ class Unit:
     __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "failure", "profiler")
 
     def __init__(
-        self, name: str, loaded: LoadedObject, data: BoundData, sites: Sequence[Site], profiler: Profiler | None
+        self, name: str, loaded: LoadedObject, data: BoundData, sites: Sequence[ErrorSite], profiler: Profiler | None
     ) -> None:
         self.name = name
         self.loaded = loaded
@@ -211,7 +211,7 @@ class Unit:
         if 0 <= failure.site < len(self.sites):
             site = self.sites[failure.site]
         else:
-            site = Site(failure.status, "the program failed without saying where", "", 0, 0, "")
+            site = ErrorSite(failure.status, "the program failed without saying where", "", 0, 0, "")
         message = failure.message if self.profiler is None else self.profiler.explained(failure.message)
         return site.error(failure.status, failure.values, message)
 
@@ -305,7 +305,7 @@ class BoundProgram:
         if base is not None:
             # Each unit has a table of its own: slots beyond those of data may mean something else in each.
             memmove(data.address, base.address, 8 * min(data.slots, base.slots))
-        unit = Unit(name, loaded, data, [Site.from_metadata(entry) for entry in compiled.sites], self.profiler)
+        unit = Unit(name, loaded, data, [ErrorSite.from_metadata(entry) for entry in compiled.sites], self.profiler)
         if UNITS[name].has_bind:
             with self._contexts.context() as context:
                 status = context.run_bind(loaded.address("bind"), data)

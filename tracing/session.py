@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.c_library import library
-from ulam.runtime.errors import ArgumentError, UlamError
-from ulam.runtime.errors import Site as ErrorSite
+from ulam.runtime.errors import ArgumentError, ErrorSite, UlamError
 from ulam.runtime.interrupts import checkpoint, held
 from ulam.runtime.native import BoundData, ContextPool
 from ulam.runtime.program import compile_errors, load_object
@@ -42,7 +41,7 @@ from ulam.tracing.trace import Trace, TraceError, origin
 from ulam.tracing.update.rerun import Run
 
 if TYPE_CHECKING:
-    from ulam.passes.to_loops.programs import Program
+    from ulam.passes.to_loops.programs import ProgramParts
     from ulam.runtime.compiler import CompileOptions
 
 _REAL = ValueType("real")
@@ -263,7 +262,7 @@ class TracedProgram:
             choices.hooks, unit.hooked,
         )  # fmt: skip
 
-    def _in_value_form(self, symbol: str | ModelRoot) -> Program:
+    def _in_value_form(self, symbol: str | ModelRoot) -> ProgramParts:
         """The program, ready to be lowered."""
         from xdsl.context import Context
 

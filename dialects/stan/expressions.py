@@ -78,9 +78,7 @@ class ConstantOp(PlainOperation):
     def parse(cls, parser: Parser) -> Self:
         value = parser.parse_attribute()
         type_ = INT if isinstance(value, IntegerAttr) else REAL if isinstance(value, FloatAttr) else STRING
-        return cls.create(
-            result_types=(type_,), properties={"value": value}, attributes=syntax.parse_rest(parser)
-        )
+        return cls.create(result_types=(type_,), properties={"value": value}, attributes=syntax.parse_rest(parser))
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

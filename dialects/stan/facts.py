@@ -48,4 +48,3 @@ class CallNumberAttr(Fact):
     name = "stan.call_number"
     ON = (CallOp,)
     number: IntAttr
-

@@ -26,7 +26,7 @@ def is_costly_function(op: Operation) -> bool:
     return isinstance(op, rt.MathOp) and op.function.data not in _CHEAP_MATH
 
 
-class Table:
+class IterationTable:
     """The number of entries that a nest needs. `ops` compute it: they belong in front of the nest.
 
     `moves`: they will be hoisted to another function, from which every number that entries need would take a slot. Trip

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import rt
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.tables import Loops, Table, is_costly_function
+from ulam.passes.loops.tables import IterationTable, Loops, is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 
@@ -104,11 +104,11 @@ def _is_costly(value: SSAValue, nest: Operation, costly: dict[SSAValue, bool]) -
 
 def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> None:
     assert nest.parent is not None
-    tables: dict[Loops, Table] = {}
+    tables: dict[Loops, IterationTable] = {}
     memory: dict[Operation, SSAValue] = {}
     for entry in entries:
         if (table := tables.get(entry.loops)) is None:
-            table = tables[entry.loops] = Table(entry.loops, moves=True)
+            table = tables[entry.loops] = IterationTable(entry.loops, moves=True)
             nest.parent.insert_ops_before(table.ops, nest)
         allocation = table.allocate(entry.op)
         nest.parent.insert_op_before(allocation, nest)

@@ -21,7 +21,7 @@ from ulam.dialects import rt
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.effects import Root, is_speculatable, may_overlap, root, written_roots_within
-from ulam.passes.loops.tables import Loops, Table, is_costly_function
+from ulam.passes.loops.tables import IterationTable, Loops, is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 
@@ -156,14 +156,14 @@ class _Nest:
 def _write(group: _Group) -> None:
     outer = group.outer
     assert outer.parent is not None
-    table = Table(group.inner)
+    table = IterationTable(group.inner)
     memory = [table.allocate(op) for op in group.ops]
     outer.parent.insert_ops_before([*table.ops, *memory, _fill(group, table, memory)], outer)
     for op, allocated in zip(group.ops, memory, strict=True):
         table.read_instead(op, allocated.res)
 
 
-def _fill(group: _Group, table: Table, memory: list[rt.AllocOp]) -> Operation:
+def _fill(group: _Group, table: IterationTable, memory: list[rt.AllocOp]) -> Operation:
     """The nest that computes all entries."""
     blocks = [Block(arg_types=[i64]) for _ in group.inner]
     variables: list[SSAValue] = [block.args[0] for block in blocks]

@@ -30,7 +30,7 @@ from ulam.passes.to_loops.inlining import (
     inline,
     is_unnormalized,
 )
-from ulam.passes.to_loops.lowering import Frame, Lowering, is_density, is_requirement
+from ulam.passes.to_loops.lowering import CallFrame, Lowering, is_density, is_requirement
 from ulam.passes.to_loops.requirements import check_requirement
 from ulam.passes.to_loops.values import (
     Container,
@@ -139,7 +139,7 @@ def density(low: Lowering, op: stan.CallOp, *, to_target: bool = False) -> SSAVa
     if any(frame.function is function for frame in low.frames):
         raise NotSupportedError(f"recursive function '{function.stan_name.data}'", op.location)
     expansion = _prepare(low, op, function)
-    frame = Frame(function, op.location, expansion.unnormalized)
+    frame = CallFrame(function, op.location, expansion.unnormalized)
     for formal, actual, bit in zip(function.body.block.args, expansion.actuals, expansion.autodiff, strict=True):
         low.env[formal] = actual
         frame.autodiff[formal] = bit

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ulam.dialects import stan
 from ulam.passes.analysis.call_context import dependence
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.to_loops.lowering import Closure, Frame, Lowering, is_requirement
+from ulam.passes.to_loops.lowering import CallFrame, Closure, Lowering, is_requirement
 from ulam.passes.to_loops.statements import add_value_to_target
 from ulam.passes.to_loops.subjects import Subject
 from ulam.passes.to_loops.values import Container, Value
@@ -29,7 +29,7 @@ def effective_autodiff(low: Lowering, op: stan.CallOp) -> list[bool]:
     return [bit and depends_on_autodiff(low.frames[-1], arg) for bit, arg in zip(static, op.arguments, strict=True)]
 
 
-def depends_on_autodiff(frame: Frame, ssa: SSAValue) -> bool:
+def depends_on_autodiff(frame: CallFrame, ssa: SSAValue) -> bool:
     """Whether a value in a function's body depends on one of its autodiff arguments (or on a local variable)."""
     return bool(dependence(ssa, frame.autodiff, frame.any_autodiff))
 
@@ -66,7 +66,7 @@ def inline(
         add_value_to_target(low, result)
         return None
     block = function.body.block
-    frame = Frame(function, location, unnormalized, to_target=to_target, closure=closure)
+    frame = CallFrame(function, location, unnormalized, to_target=to_target, closure=closure)
     for formal, actual, bit in zip(block.args, arguments, autodiff, strict=True):
         low.env[formal] = actual
         frame.autodiff[formal] = bit

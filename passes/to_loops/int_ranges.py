@@ -18,12 +18,12 @@ from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.passes.builder import MOST_SIZE, Range
 
 if TYPE_CHECKING:
-    from ulam.passes.to_loops.programs import Global, Program
+    from ulam.passes.to_loops.programs import Global, ProgramParts
 
 _ADD, _SUB = stan.BINARY_OPERATORS["+"], stan.BINARY_OPERATORS["-"]
 
 
-def int_ranges(program: Program) -> dict[str, Range]:
+def int_ranges(program: ProgramParts) -> dict[str, Range]:
     """Name of an int of the data block → its least and greatest value."""
     ranges: dict[str, Range] = {}
     for variable in program.globals.values():

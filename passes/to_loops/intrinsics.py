@@ -50,7 +50,6 @@ Intrinsic = Callable[[Lowering, stan.CallOp, list[Value]], "Value | None"]
 INTRINSICS: dict[str, Intrinsic] = {}
 
 
-
 def intrinsic(*names: str) -> Callable[[Intrinsic], Intrinsic]:
     """Registers a function under Stan's names."""
 

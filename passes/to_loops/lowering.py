@@ -50,7 +50,7 @@ MOST_BYTES = 2**47
 
 
 @dataclass
-class Site:
+class CheckSite:
     """Where and how a run-time error may happen; `message` has `{0}`, `{1}`... for the values of the check."""
 
     status: int
@@ -102,7 +102,7 @@ def profile_key(op: stan.ProfileOp) -> ProfileKey:
 
 
 @dataclass
-class Frame:
+class CallFrame:
     """A function whose body is being written in place of a call."""
 
     function: stan.FuncOp
@@ -143,7 +143,7 @@ class Lowering:
     """One function being written. `functions`: symbol → `stan.func` of the program, library included."""
 
     def __init__(
-        self, builder: Builder, functions: dict[str, stan.FuncOp], sites: list[Site], outlined: Outlined
+        self, builder: Builder, functions: dict[str, stan.FuncOp], sites: list[CheckSite], outlined: Outlined
     ) -> None:
         self.builder = builder
         self.functions = functions
@@ -151,7 +151,7 @@ class Lowering:
         self.outlined = outlined
         self.env: dict[SSAValue, Value | Storage | Holder] = {}
         self.globals: dict[str, Storage | Holder] = {}
-        self.frames: list[Frame] = []
+        self.frames: list[CallFrame] = []
         self.subjects: list[str] = []  # variables whose declared constraint is being checked
         self.precise = False  # whether errors must come in the program's order (see `checks`)
         self.propto = False  # whether this function drops constants at all
@@ -349,7 +349,7 @@ class Lowering:
         file, line, column = "", 0, 0
         if isinstance(location, FileLineColLoc):
             file, line, column = location.filename.data, location.line.data, location.column.data
-        self.sites.append(Site(status, message, file, line, column))
+        self.sites.append(CheckSite(status, message, file, line, column))
         return len(self.sites) - 1
 
     def called_function(self) -> str | None:

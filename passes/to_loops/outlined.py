@@ -25,7 +25,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.to_loops.lowering import Frame, Lowering
+from ulam.passes.to_loops.lowering import CallFrame, Lowering
 from ulam.passes.to_loops.target_terms import TargetTerms
 from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, rank_of
 
@@ -169,7 +169,7 @@ class Outlined:
         inner.profiles, inner.templates = low.profiles, low.templates
         inner.propto, inner.precise, inner.differentiated = low.propto, low.precise, low.differentiated
         inner.jacobian = block.args[-1] if version.takes_jacobian else None
-        frame = Frame(function, function.location, key.unnormalized)
+        frame = CallFrame(function, function.location, key.unnormalized)
         parts = iter(block.args)
         body = function.body.block
         for formal, bit in zip(body.args, key.autodiff, strict=True):

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.to_loops.lowering import ProfileKey, Site, profile_key
+from ulam.passes.to_loops.lowering import CheckSite, ProfileKey, profile_key
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.shapes import refuse_arrays_of_tuples, size_count
 from ulam.passes.to_loops.values import element_type, rank_of
@@ -44,7 +44,7 @@ class Global:
 
 
 @dataclass
-class Program:
+class ProgramParts:
     """A `stan.program` taken apart."""
 
     name: str
@@ -93,18 +93,18 @@ class Program:
 
 
 @dataclass
-class Unit:
+class LoweredUnit:
     """A lowered unit: the module, its site table, and how many bound slots it needs."""
 
     kind: UnitKind
     module: ModuleOp
-    sites: list[Site]
+    sites: list[CheckSite]
     n_slots: int
 
 
-def take_apart(program: stan.ProgramOp) -> Program:
+def take_apart(program: stan.ProgramOp) -> ProgramParts:
     """Functions, blocks and global variables of a program."""
-    result = Program(program.sym_name.data, {}, {})
+    result = ProgramParts(program.sym_name.data, {}, {})
     for op in program.body.block.ops:
         if isinstance(op, stan.FuncOp):
             result.functions[op.sym_name.data] = op
@@ -130,7 +130,7 @@ def take_apart(program: stan.ProgramOp) -> Program:
 # ---------------------------------------------------------------- metadata
 
 
-def metadata(program: Program) -> dict[str, Any]:
+def metadata(program: ProgramParts) -> dict[str, Any]:
     """What the runtime needs to know of the variables, as JSON."""
     return {
         "name": program.name,

@@ -31,10 +31,10 @@ from ulam.passes.loops.thread_target import target_as_value
 from ulam.passes.to_loops import callbacks, indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (registers handlers)
 from ulam.passes.to_loops.int_ranges import int_ranges
-from ulam.passes.to_loops.lowering import Holder, Lowering, Site, Storage
+from ulam.passes.to_loops.lowering import CheckSite, Holder, Lowering, Storage
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
-from ulam.passes.to_loops.programs import Global, Program, Unit
+from ulam.passes.to_loops.programs import Global, LoweredUnit, ProgramParts
 from ulam.passes.to_loops.sizes import checked_sizes, declared_dims
 from ulam.passes.to_loops.statements import begin_profile, end_profile
 from ulam.passes.to_loops.values import (
@@ -70,7 +70,13 @@ class FunctionWriter:
     """Writes one `func.func` of a unit."""
 
     def __init__(
-        self, program: Program, sites: list[Site], name: str, arguments: Sequence[Attribute], *, prepares: bool = False
+        self,
+        program: ProgramParts,
+        sites: list[CheckSite],
+        name: str,
+        arguments: Sequence[Attribute],
+        *,
+        prepares: bool = False,
     ) -> None:
         self.program = program
         self.name = name
@@ -296,7 +302,7 @@ def _in_data_block(op: Operation) -> bool:
 # ---------------------------------------------------------------- units
 
 
-_WRITERS: dict[str, Callable[[Program, list[Site], UnitKind], list[func.FuncOp]]] = {
+_WRITERS: dict[str, Callable[[ProgramParts, list[CheckSite], UnitKind], list[func.FuncOp]]] = {
     "setup": lambda program, sites, kind: [_data_dims(program, sites), _prepare(program, sites)],
     "density": lambda program, sites, kind: [_log_density(program, sites, kind)],
     "constrain": lambda program, sites, kind: [_constrain(program, sites)],
@@ -304,9 +310,9 @@ _WRITERS: dict[str, Callable[[Program, list[Site], UnitKind], list[func.FuncOp]]
 }
 
 
-def lower_unit(program: Program, kind: UnitKind, *, whole_terms: bool = False) -> Unit:
+def lower_unit(program: ProgramParts, kind: UnitKind, *, whole_terms: bool = False) -> LoweredUnit:
     """The functions of a unit, before differentiation and hoisting. `whole_terms`: see `target_terms`."""
-    sites: list[Site] = []
+    sites: list[CheckSite] = []
     outlined = Outlined(program.functions, whole_terms)
     program = replace(program, outlined=outlined, profiled=kind.profiled, is_bound=kind.is_bound)
     functions = _WRITERS[kind.computes](program, sites, kind)
@@ -316,10 +322,10 @@ def lower_unit(program: Program, kind: UnitKind, *, whole_terms: bool = False) -
         module.body.block.add_op(ad.GradientOp.create(properties={"function": SymbolRefAttr("evaluate")}))
     if kind.hessian:
         module.body.block.add_op(ad.HessianVectorOp.create(properties={"function": SymbolRefAttr("evaluate")}))
-    return Unit(kind, module, sites, program.n_slots)
+    return LoweredUnit(kind, module, sites, program.n_slots)
 
 
-def _log_density(program: Program, sites: list[Site], kind: UnitKind) -> func.FuncOp:
+def _log_density(program: ProgramParts, sites: list[CheckSite], kind: UnitKind) -> func.FuncOp:
     """`evaluate(theta, jacobian) -> log density`, with `ad.target_add` for what goes into the target.
 
     The result is a placeholder that `thread-target` replaces by the target.
@@ -337,7 +343,7 @@ def _log_density(program: Program, sites: list[Site], kind: UnitKind) -> func.Fu
     return writer.finish([writer.builder.f64(0.0)], **ad.TargetPositionAttr.at(result=0).as_attributes())
 
 
-def _data_dims(program: Program, sites: list[Site]) -> func.FuncOp:
+def _data_dims(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:
     """`data_dims(k, out)`: sizes of global variable number k; for parameters then their unconstrained size.
 
     From the number of global variables on: checks the declared bounds of variable k less that number, int data; so
@@ -392,7 +398,7 @@ def _write_sizes(writer: FunctionWriter, variable: Global, out: SSAValue) -> Non
     builder.store(count, out, builder.i64(len(dims)))
 
 
-def _prepare(program: Program, sites: list[Site]) -> func.FuncOp:
+def _prepare(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:
     """`prepare()`: checks data, computes transformed data and binds them."""
     writer = FunctionWriter(program, sites, "prepare", (), prepares=True)
     builder, low = writer.builder, writer.low
@@ -418,7 +424,7 @@ def _set_bound(builder: Builder, slot: int, value: SSAValue) -> None:
     builder.emit(rt.SetBoundOp, (value,), (), {"slot": IntegerAttr(slot, i64)})
 
 
-def _constrain(program: Program, sites: list[Site]) -> func.FuncOp:
+def _constrain(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:
     """`evaluate(theta, out, include_tp, include_gq)`: writes constrained parameters and what else is asked for."""
     writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, BUFFER_REAL, i32, i32))
     builder = writer.builder
@@ -465,7 +471,7 @@ def _write_out(writer: FunctionWriter, kind: str, out: SSAValue, offset: SSAValu
     return offset
 
 
-def _unconstrain(program: Program, sites: list[Site]) -> func.FuncOp:
+def _unconstrain(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:
     """`evaluate(constrained, theta)`: the inverse of constraining."""
     writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, BUFFER_REAL))
     source, theta = writer.block.args

@@ -622,8 +622,8 @@ def test_buffers_allocated_together_do_not_overlap(size: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ('%r = rt.math bessel(%x) : (f64) -> f64', "'bessel' is not supported yet"),
-        ('%r = rt.math exp(%x, %x) : (f64, f64) -> f64', "'exp' takes"),
+        ("%r = rt.math bessel(%x) : (f64) -> f64", "'bessel' is not supported yet"),
+        ("%r = rt.math exp(%x, %x) : (f64, f64) -> f64", "'exp' takes"),
         ("ad.target_add %x", "must be gone before emission"),
         ("%r = arith.floordivsi %n, %n : i64", "has no LLVM form"),
     ],

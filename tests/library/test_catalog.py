@@ -254,12 +254,18 @@ def _functions() -> dict[str, Callable[..., float]]:
             "digamma trigamma tetragamma pentagamma Phi log_Phi log_scaled_Phi normal_hazard_excess "
             "inv_Phi inv_erfc lambert_w0 lambert_wm1",
         ),
-        (2, "lbeta lchoose gamma_p gamma_q lgamma_step digamma_step normal_hazard "
-         "log_gamma_p log_gamma_p_dx log_gamma_p_da log_gamma_p_daa "
-         "log_gamma_q log_gamma_q_dx log_gamma_q_da log_gamma_q_daa"),
+        (
+            2,
+            "lbeta lchoose gamma_p gamma_q lgamma_step digamma_step normal_hazard "
+            "log_gamma_p log_gamma_p_dx log_gamma_p_da log_gamma_p_daa "
+            "log_gamma_q log_gamma_q_dx log_gamma_q_da log_gamma_q_daa",
+        ),
         (3, "inc_beta"),
-        (4, "log_inc_beta log_inc_beta_dx log_inc_beta_da log_inc_beta_db "
-            "log_inc_beta_daa log_inc_beta_dab log_inc_beta_dbb"),
+        (
+            4,
+            "log_inc_beta log_inc_beta_dx log_inc_beta_da log_inc_beta_db "
+            "log_inc_beta_daa log_inc_beta_dab log_inc_beta_dbb",
+        ),
     ):
         found |= {name: _runtime_function(name, n) for name in names.split()}
     return found

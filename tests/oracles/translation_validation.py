@@ -38,10 +38,10 @@ from ulam.emit import jit
 from ulam.passes import verify_dominance, verify_facts
 from ulam.passes.known_data import specializing_on
 from ulam.passes.pipelines import LEVELS, PASSES, level_pipeline, parse_pipeline, pass_class
-from ulam.passes.to_loops.programs import Unit
+from ulam.passes.to_loops.programs import LoweredUnit
 from ulam.passes.units import UnitKind
 from ulam.runtime import model as runtime_model
-from ulam.runtime.compiler import CompiledUnit, CompileOptions, Compiler, compiling
+from ulam.runtime.compiler import CompileOptions, Compiler, UnitObject, compiling
 from ulam.runtime.data import read_data
 from ulam.runtime.errors import UlamError
 from ulam.runtime.model import StanModel
@@ -227,11 +227,11 @@ class _Build(Compiler):
     def _as_written(self) -> Compiler:
         return self._subject.unoptimised
 
-    def _compile(self, kind: UnitKind) -> CompiledUnit:
+    def _compile(self, kind: UnitKind) -> UnitObject:
         text, sites, n_slots = self._lower(kind)
-        return CompiledUnit(self._subject.code(text), sites, n_slots)
+        return UnitObject(self._subject.code(text), sites, n_slots)
 
-    def _emit(self, unit: Unit) -> Lowered:
+    def _emit(self, unit: LoweredUnit) -> Lowered:
         """Equal units are lowered once: most passes leave most units of a program as they are."""
         known = self._subject.units.setdefault((unit.kind.name, self.options.opt_level), [])
         for before, lowered in known:
@@ -309,7 +309,7 @@ class Subject:
         self.filename = filename
         self._points = points
         self._code: dict[str, bytes] = {}
-        self.units: dict[tuple[str, int], list[tuple[Unit, Lowered]]] = {}
+        self.units: dict[tuple[str, int], list[tuple[LoweredUnit, Lowered]]] = {}
         self._observed: list[tuple[ModuleOp, tuple[str, ...], list[Event]]] = []
         self.unoptimised = _Build(self, CompileOptions(0))
 

@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.c_library import library
-from ulam.runtime.errors import ArgumentError, FatalError, UlamError
-from ulam.runtime.errors import Site as ErrorSite
+from ulam.runtime.errors import ArgumentError, ErrorSite, FatalError, UlamError
 from ulam.runtime.interrupts import held
 from ulam.runtime.native import Context, running
 from ulam.runtime.program import compile_errors, load_object
@@ -32,7 +31,7 @@ from ulam.tracing.nodes import ItemNode
 from ulam.tracing.values import MISSING, Digest, from_elements
 
 if TYPE_CHECKING:
-    from ulam.passes.to_loops.programs import Program
+    from ulam.passes.to_loops.programs import ProgramParts
     from ulam.tracing.instrument.op_functions import OpFunction, OpFunctions, OpModule
 
 
@@ -110,7 +109,7 @@ class OpLibrary:
 
     def __init__(
         self,
-        program: Callable[[], Program],
+        program: Callable[[], ProgramParts],
         graphs: Mapping[str, Graph],
         ops: Mapping[str, Mapping[int, Any]],
         propto: bool = False,
@@ -129,7 +128,7 @@ class OpLibrary:
             for item in block.items
             if item.name == "index_assign" and hasattr((op := ops.get(symbol, {}).get(item.index)), "var")
         }
-        self._program: Program | None = None
+        self._program: ProgramParts | None = None
         self._loaded: dict[str, _Loaded] = {}
         self._scalars: dict[int, _ScalarPullback] = {}
         self._context: Context | None = None
@@ -248,7 +247,7 @@ class OpLibrary:
                 return name
         return None
 
-    def _lowerable(self) -> Program:
+    def _lowerable(self) -> ProgramParts:
         if self._program is None:
             self._program = _compiled(self._make_program)
         return self._program

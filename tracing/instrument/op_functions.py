@@ -46,9 +46,9 @@ from ulam.passes.loops.unit_modules import set_slots
 from ulam.passes.lowering_pipeline import lowering_passes
 from ulam.passes.running import run_passes
 from ulam.passes.to_loops.calls import inline
-from ulam.passes.to_loops.lowering import Site
+from ulam.passes.to_loops.lowering import CheckSite
 from ulam.passes.to_loops.outlined import CallGraph, Outlined
-from ulam.passes.to_loops.programs import Program
+from ulam.passes.to_loops.programs import ProgramParts
 from ulam.passes.to_loops.units import FunctionWriter
 from ulam.passes.to_loops.values import (
     Container,
@@ -120,7 +120,7 @@ class OpModule:
     """Lowered functions; those that cannot be lowered are in `failed`, with the reason."""
 
     module: ModuleOp
-    sites: list[Site]
+    sites: list[CheckSite]
     failed: dict[str, str]
 
 
@@ -246,12 +246,12 @@ class Setting:
     jacobian: bool = True
 
 
-def lower_values(program: Program, functions: Iterable[OpFunction], setting: Setting) -> OpModule:
+def lower_values(program: ProgramParts, functions: Iterable[OpFunction], setting: Setting) -> OpModule:
     """`name()` for each function: from its operands' slots to the result's."""
     return _Lowering(program, setting).run(functions, _value)
 
 
-def lower_pullbacks(program: Program, functions: Iterable[OpFunction], setting: Setting) -> OpModule:
+def lower_pullbacks(program: ProgramParts, functions: Iterable[OpFunction], setting: Setting) -> OpModule:
     """`name(theta, gradient, 0)` for each function with differentiable operands: these are `theta`, its adjoints go to
     `gradient`; other operands, sizes and the cotangent are in slots. The result is the sum of result times cotangent,
     and of what the call adds to the target times the target's adjoint.
@@ -264,10 +264,10 @@ def lower_pullbacks(program: Program, functions: Iterable[OpFunction], setting: 
 class _Lowering:
     """Functions are lowered one by one, so that one that cannot be does not keep others from it."""
 
-    def __init__(self, program: Program, setting: Setting) -> None:
+    def __init__(self, program: ProgramParts, setting: Setting) -> None:
         self.program = program
         self.propto, self.jacobian = setting.propto, setting.jacobian
-        self.sites: list[Site] = []
+        self.sites: list[CheckSite] = []
         self._outlined = Outlined(program.functions, whole_terms=True)
 
     def run(self, functions: Iterable[OpFunction], lower: Callable[[_Lowering, OpFunction], ModuleOp]) -> OpModule:
@@ -301,7 +301,7 @@ class _Lowering:
         model = self.program.functions[symbol].model is not None
         return not model and stan.TargetOp in self._outlined.graph.target_ops(symbol)
 
-    def writer(self, name: str, arguments: Sequence[Attribute]) -> tuple[FunctionWriter, Program]:
+    def writer(self, name: str, arguments: Sequence[Attribute]) -> tuple[FunctionWriter, ProgramParts]:
         outlined = Outlined({})
         outlined.graph, outlined.terms = self._outlined.graph, self._outlined.terms
         program = replace(self.program, outlined=outlined, profiled=False)
@@ -316,7 +316,7 @@ class _Lowering:
         bits = [not argument.type.is_int for argument in function.arguments]
         return inline(low, function.function, arguments, function.function.location, self.propto, bits)
 
-    def finished(self, entry: func.FuncOp, program: Program, *requests: Operation) -> ModuleOp:
+    def finished(self, entry: func.FuncOp, program: ProgramParts, *requests: Operation) -> ModuleOp:
         module = ModuleOp([entry, *program.outlined.written])
         target_as_value(module)
         for request in requests:

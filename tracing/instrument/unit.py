@@ -34,9 +34,9 @@ from ulam.passes.loops.unit_modules import set_slots, slots_of
 from ulam.passes.lowering_pipeline import lowering_passes
 from ulam.passes.running import run_passes
 from ulam.passes.strip_profiles import StripProfiles
-from ulam.passes.to_loops.lowering import Site
+from ulam.passes.to_loops.lowering import CheckSite
 from ulam.passes.to_loops.outlined import Outlined
-from ulam.passes.to_loops.programs import Program, take_apart
+from ulam.passes.to_loops.programs import ProgramParts, take_apart
 from ulam.passes.to_loops.units import FunctionWriter
 from ulam.passes.to_loops.values import Value, buffer_type, element_type, in_buffer, rank_of
 from ulam.passes.units import TRACE
@@ -62,7 +62,7 @@ class TraceUnit:
     """
 
     module: ModuleOp
-    sites: list[Site]
+    sites: list[CheckSite]
     n_slots: int
     graphs: dict[str, Graph]
     ops: dict[str, dict[int, Operation]]
@@ -313,7 +313,7 @@ class Clones:
 
     def lower(self, entry: str) -> TraceUnit:
         """The functions of the unit, ready for emission."""
-        sites: list[Site] = []
+        sites: list[CheckSite] = []
         program = take_apart(self.program)
         program.outlined = Outlined(program.functions, whole_terms=True)
         program.profiled = False
@@ -340,7 +340,7 @@ class Clones:
             module, sites, slots_of(module), graphs, ops, self.instrumented, self.states, hooked
         )  # fmt: skip
 
-    def _call(self, writer: FunctionWriter, program: Program, entry: str) -> int:
+    def _call(self, writer: FunctionWriter, program: ProgramParts, entry: str) -> int:
         """Calls the traced function with the arguments of the bound table; how many slots that has."""
         from ulam.passes.to_loops.calls import inline
 
