@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from ulam.library.statuses import FATAL, REJECTION
+
 CONSTRAINT_TOLERANCE = 1e-8
 """How far data may be off a constraint that is an equality (Stan's value)."""
 
@@ -36,6 +38,7 @@ class Requirement:
 
     conditions: tuple[Condition, ...]
     phrase: str
+    status: int = REJECTION
 
 
 def _where(phrase: str, *conditions: tuple[str, float | ArgumentReference]) -> Requirement:
@@ -60,7 +63,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_above_time": _where("must be greater than the nondecision time, {1}", ("gt", _FIRST)),
     # sizes
     "require_nonempty": _where("must be at least 1", ("gt", 0.0)),
-    "require_same_size": _where("must be {1}", ("eq", _FIRST)),
+    "require_same_size": Requirement((Condition("eq", _FIRST),), "must be {1}", FATAL),  # at all points
     "require_no_more": _where("must be at most {1}", ("le", _FIRST)),
     "require_progress": _where("must be greater than {1}: the steps have become too small", ("gt", _FIRST)),
     "require_time_reached": _where(

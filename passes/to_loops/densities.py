@@ -263,12 +263,14 @@ def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
     for guard in template.guards:
         expansion.used.add(guard)
 
-    for op in template.ops:
-        if op in expansion.used and not expansion.is_elementwise(op):
-            low.op(op)
+    once = [op for op in template.ops if op in expansion.used and not expansion.is_elementwise(op)]
+    checked = replace(expansion, used=set())
+    _mark_used(checked, [a for c in template.checks for a in c.arguments])
+    low.block_ops(op for op in once if op in checked.used)
     for check in template.checks:
         if not expansion.is_elementwise(check):
             low.op(check)
+    low.block_ops(op for op in once if op not in checked.used)  # they may fail where a check does, with less to say
     values: list[SSAValue] = []
 
     def sink(value: SSAValue) -> None:

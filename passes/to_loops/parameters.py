@@ -465,18 +465,34 @@ def check(low: Lowering, op: stan.CheckOp) -> None:
         builder, buffer, inner_dims = low.builder, owned.buffer, owned.dims[rank:]
         count = total(builder, inner_dims)
 
-        def each(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            part = in_buffer(
-                builder, owned.inner, inner_dims, builder.view(buffer, builder.mul(k, count)), data_only=owned.data_only
-            )
-            subject = Subject(op.var_name.data)
-            if rank == 1:
-                subject = subject.part(["single"], [builder.add(k, builder.i64(1))])
+        def each(position: SSAValue, indices: list[SSAValue]) -> None:
+            data = builder.view(buffer, builder.mul(position, count))
+            part = in_buffer(builder, owned.inner, inner_dims, data, data_only=owned.data_only)
+            subject = Subject(op.var_name.data).part(["single"] * rank, indices)
             inline(low, function, [part], op.location, False, [True], told=[subject])
+
+        _for_each_element(builder, owned.dims[:rank], each)
+    low.subjects.pop()
+
+
+def _for_each_element(
+    builder: Builder, dims: Sequence[SSAValue], body: Callable[[SSAValue, list[SSAValue]], None]
+) -> None:
+    """Loops over the elements of an array: `body` gets the position in memory, and the indices from 1."""
+
+    def nest(level: int, position: SSAValue, indices: list[SSAValue]) -> None:
+        if level == len(dims):
+            body(position, indices)
+            return
+
+        def each(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            inner = builder.add(builder.mul(position, dims[level]), k)
+            nest(level + 1, inner, [*indices, builder.add(k, builder.i64(1))])
             return ()
 
-        builder.for_loop(builder.i64(0), total(builder, owned.dims[:rank]), each)
-    low.subjects.pop()
+        builder.for_loop(builder.i64(0), dims[level], each)
+
+    nest(0, builder.i64(0), [])
 
 
 def _check_bound(low: Lowering, op: stan.CheckOp, value: Value, bound: Value, requirement: str) -> None:

@@ -49,13 +49,13 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue], *, nan_passes
 
 
 def check_requirement(low: Lowering, op: stan.CallOp, arguments: Sequence[SSAValue], position: SSAValue | None) -> None:
-    """The precise check: throws a rejection that names the subject, its value and what it must be."""
-    name = op.callee.data
+    """The precise check: its error names the subject, its value and what it must be."""
+    name, requirement = op.callee.data, REQUIREMENTS[op.callee.data]
     subject = subject_of_requirement(low, op)
     if position is not None:
         subject = subject.part(["single"], [position])
-    message, values = message_about(low, subject, low.called_function() or name, REQUIREMENTS[name].phrase, arguments)
-    low.check(holds(low, name, arguments), REJECTION, message, *values)
+    message, values = message_about(low, subject, low.called_function() or name, requirement.phrase, arguments)
+    low.check(holds(low, name, arguments), requirement.status, message, *values)
 
 
 _SUBJECTS = {1: ("x",), 2: ("first argument", "second argument")}

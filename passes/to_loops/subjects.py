@@ -93,10 +93,15 @@ def message_about(
     low: Lowering, subject: Subject, where: str, phrase: str, arguments: Sequence[SSAValue]
 ) -> tuple[str, list[SSAValue]]:
     """A message with its values: `where` is the function, if no declared variable is being checked."""
-    name, values = subject.name, [*arguments, *subject.values]
-    if len(values) > MOST_VALUES or name.count("{}") != len(subject.values):
-        name, values = name.partition("[")[0], list(arguments)
+    name, positions = subject.name, list(subject.values)
+    if name.count("{}") != len(positions):
+        name, positions = name.partition("[")[0], []
+    while len(arguments) + len(positions) > MOST_VALUES:  # the whole that the part is one of
+        name = name[: name.rindex("[")]
+        positions = positions[: name.count("{}")]
+    if len(positions) < len(subject.values):
         subject = replace(subject, noun=subject.noun or "an element")
+    values = [*arguments, *positions]
     name = name.format(*(f"{{{n}}}" for n in range(len(arguments), len(values))))
     if low.subjects:
         variable = low.subjects[-1]

@@ -104,7 +104,10 @@ FATAL: dict[str, tuple[str, str, str]] = {
         "sizes must match, but they are 4 and 3",
     ),
     "glm-sizes": ("vector[2] v;", "b ~ bernoulli_logit_glm(A, 0.1, v);", "3"),
-    "multivariate-sizes": ("vector[2] v; matrix[3, 3] L;", "v ~ multi_normal_cholesky([0, 0]', L);", ""),
+    "multivariate-sizes": (
+        "vector[2] v; matrix[3, 3] L;", "v ~ multi_normal_cholesky([0, 0]', L);",
+        "multi_normal_cholesky_lpdf: the number of rows of L is 3, but must be 2",
+    ),
     "triangular-sizes": ("matrix[3, 3] M; vector[2] v;", "target += mdivide_left_tri_low(M, v);", "3"),
     "not-square": (
         "matrix[2, 3] M;",
@@ -209,6 +212,13 @@ DATA_ERRORS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "simplex": ("simplex[2] d;", {"d": [0.5, 0.6]}, "d: the sum is 1.1, but must be 1"),
     "simplex-element": ("simplex[2] d;", {"d": [1.5, -0.5]}, "d[2] is -0.5, but must be nonnegative!"),
+    "simplexes of two dimensions": (
+        "array[2, 1] simplex[2] d;", {"d": [[[0.5, 0.5]], [[0.5, 0.6]]]}, "d[2, 1]: the sum is 1.1, but must be 1"
+    ),
+    "elements of four": (
+        "array[1, 2] cov_matrix[2] d;", {"d": [[[[1, 0], [0, 1]], [[1, 3], [2, 1]]]]},
+        "d[1, 2]: an element is 2, but must equal the entry on the other side of the diagonal, 3"
+    ),
     "simplexes": ("array[2] simplex[2] d;", {"d": [[0.5, 0.5], [0.5, 0.6]]}, "d[2]: the sum is 1.1, but must be 1"),
     "columns": ("column_stochastic_matrix[2, 2] d;", {"d": [[0, 0], [1, 2]]}, "d[, 2]: the sum is 2, but must be 1"),
     "empty": ("simplex[0] d;", {"d": []}, "d: the number of elements is 0, but must be at least 1"),
@@ -236,6 +246,8 @@ BLOCKS: dict[str, tuple[str, str, int]] = {
     "transformed-parameters-simplex": ("parameters { vector[3] v; }\ntransformed parameters {\nsimplex[3] t = v; }\nmodel { }", "t: ", 3),
     "crossed-bounds": ("transformed data { real u = 1; }\nparameters {\nreal<lower=5, upper=u> a; }\nmodel { }", "a: the lower bound is 5, but must be less than the upper bound, 1", 3),
     "size-of-bounds": ("transformed data { vector[2] u = [1, 2]'; }\nparameters {\nvector<lower=u>[3] a; }\nmodel { }", "a: the size is 3", 3),
+    "index-argument": ("parameters { simplex[3] t; }\nmodel {\n4 ~ categorical(t); }", "categorical_lpmf: y is 4, but must be in the interval [1, 3]", 3),
+    "index-argument-ordered": ("parameters { ordered[2] c; }\nmodel {\n4 ~ ordered_logistic(0, c); }", "ordered_logistic_lpmf: y is 4, but must be in the interval [1, 3]", 3),
     "multiplier": ("transformed data { real u = -1; }\nparameters {\nvector<multiplier=u>[3] a; }\nmodel { }", "sigma is -1", 3),
 }  # fmt: skip
 
@@ -289,7 +301,7 @@ def test_sizes_are_checked_before_the_value_is_computed(place: str, level: int) 
     [
         ("target += hmm_marginal(A, C, c);", "hmm_marginal: the sum of rho is 3, but must be 1"),
         ("target += hmm_marginal(A, C, h);", "hmm_marginal: the sum of Gamma[1] is 3, but must be 1"),
-        ("target += dirichlet_lpdf(h | z);", "dirichlet_lpdf: sizes must match, but they are 0 and 2"),
+        ("target += dirichlet_lpdf(h | z);", "dirichlet_lpdf: the number of elements of theta is 2, but must be 0"),
         ("target += multi_normal_lpdf(c | c, C);", "multi_normal_lpdf: cholesky_decompose: m is not symmetric"),
         ("target += sum(quad_form_sym(C, C));", "quad_form_sym: A[2, 1] is 3, but must equal the entry on the other"),
         (
