@@ -2,6 +2,7 @@
 
     python docs/list_functions.py            # rewrites the part between the two markers
     python docs/list_functions.py --check    # exit status 1 if it is not current
+    python docs/list_functions.py --own      # shows the functions of library/extensions.stan, which are not in the list
 
 Which they are, `ulam.frontend.functions.support` decides for the type checker. `tests/project/test_docs.py` compiles a
 call of each.
@@ -68,12 +69,6 @@ def _distribution_table() -> list[str]:
     return lines
 
 
-def _own_functions() -> list[str]:
-    """Those of library/extensions.stan, if there are any."""
-    own = set(signatures.names()) - set(signatures.stan_names())
-    return ["\n### Functions that Stan does not have\n", *_block(own)] if own else []
-
-
 def _block(names: Iterable[str]) -> list[str]:
     return ["```text", *textwrap.wrap(" ".join(sorted(names)), 118, break_long_words=False), "```"]
 
@@ -87,7 +82,6 @@ def text() -> str:
         f"Of {len(everything)} functions in Stan's library, as told apart by name, {len(known)} are supported.\n",
         "### Distributions\n\nA suffix in brackets is not supported yet.\n",
         *_distribution_table(),
-        *_own_functions(),
         "\n### Functions\n",
         *_block(plain & known),
         "\n### Constraint transforms as functions\n",
@@ -107,5 +101,15 @@ def updated(document: str) -> str:
     return with_parts(document, SCRIPT, {"functions": text})
 
 
+def own_signatures() -> list[str]:
+    """All forms of the functions that Stan does not have."""
+    own = sorted(set(signatures.names()) - set(signatures.stan_names()))
+    found = [overloads for overloads in map(signatures.overloads, own) if overloads is not None]
+    return [str(signature) for overloads in found for signature in overloads.all()]
+
+
 if __name__ == "__main__":
+    if "--own" in sys.argv[1:]:
+        print(*own_signatures(), sep="\n")
+        sys.exit()
     sys.exit(main(LANGUAGE, SCRIPT, updated))

@@ -1,11 +1,12 @@
-"""What is known of a function: its kind, as its name says, and whether it may throw. All parts ask here.
+"""What is known of a function: its kind, as its name says, whether it may throw, its support. All parts ask here.
 
 Names are taken apart here alone; the rest is found in `*.stan` and in the tables, when it is first asked for.
 
     named("normal_lupdf") == FunctionName(stem="normal", kind=FunctionKind.DENSITY, ending="_lupdf")
     kind_of("foo_rng") is FunctionKind.RNG                     also of a user's function, and of its symbol, "foo_rng.1"
 
-    is_total("inv_logit")                              throws for no arguments
+    function("inv_logit").is_total                     throws for no arguments
+    function("beta_lpdf").support                      [0, 1]
 
 Source of names: Stan Reference Manual, "User-defined functions", "Special functions".
 """
@@ -13,13 +14,15 @@ Source of names: Stan Reference Manual, "User-defined functions", "Special funct
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 from ulam.library.catalog import definitions
 from ulam.library.derivatives import has_primitive
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS
+from ulam.library.supports import Support, support_of
 
 
 class FunctionKind(Enum):
@@ -133,6 +136,36 @@ def renamed(name: str) -> list[str]:
     return []
 
 
+# ---------------------------------------------------------------- functions of the library
+
+
+@dataclass(frozen=True)
+class Function:
+    """What is known of a function of the library. All of it is found when it is first asked for, and kept."""
+
+    name: str
+
+    @property
+    def kind(self) -> FunctionKind:
+        return kind_of(self.name)
+
+    @cached_property
+    def is_total(self) -> bool:
+        """Whether it throws for no scalar arguments, nor for one container."""
+        return _is_total(self.name, set())
+
+    @cached_property
+    def support(self) -> Support | None:
+        """Of a density of scalars, where the distribution has its mass; None for the whole line."""
+        return support_of(self.name) if self.kind.is_density else None
+
+
+@cache
+def function(name: str) -> Function:
+    """What is known of the function `name`; of one that the library does not have, nothing."""
+    return Function(name)
+
+
 # ---------------------------------------------------------------- totality
 
 _TOTAL_OF_CONTAINERS = frozenset(
@@ -148,18 +181,14 @@ _THROWING = re.compile(r"[\[%]|\b(?:reject|fatal_error|print|require_\w+)\b")
 _CALL = re.compile(r"\b(?!(?:if|for|while|return)\b)(\w+) ?\(")
 
 
-@cache
-def is_total(name: str) -> bool:
-    """Whether a function of the library throws for no scalar arguments, nor for one container.
-
-    So it is for primitives without requirements, and for definitions of scalars that index nothing, divide no ints,
-    require nothing and call only such functions, or primitives: those are called inside of their domain.
-    """
-    return name in _TOTAL_OF_CONTAINERS or _is_total(name, set())
-
-
 def _is_total(name: str, asked: set[str]) -> bool:
-    """`asked`: the functions whose definitions are being looked at; one that calls itself is not told to be total."""
+    """So it is for primitives without requirements, and for definitions of scalars that index nothing, divide no ints,
+    require nothing and call only such functions, or primitives: those are called inside of their domain.
+
+    `asked`: the functions whose definitions are being looked at; one that calls itself is not told to be total.
+    """
+    if name in _TOTAL_OF_CONTAINERS:
+        return True
     if name in asked:
         return False
     found = [definition for definition in definitions(name) if "{" in definition.text]

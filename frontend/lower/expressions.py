@@ -24,7 +24,7 @@ from ulam.frontend.lower.builder import (
 from ulam.frontend.lower.literals import numbers_of
 from ulam.frontend.source import Source
 from ulam.frontend.types import REAL, FunctionType, StanType
-from ulam.library.functions import is_total
+from ulam.library.functions import function
 
 _COMPARISONS = stan.expressions.COMPARISONS
 LAZY_OPERATORS = ("&&", "||")
@@ -274,7 +274,7 @@ class ExpressionLowering(StanBuilder):
             definition = self.functions.library_symbol(e.name, passed)
             if definition is not None:
                 properties["definition"] = string_attr(definition)
-            if is_total(e.name):
+            if function(e.name).is_total:
                 properties["total"] = UNIT
         if e.callback is not None:
             properties["callback"] = string_attr(self.functions.user_symbol(e.callback))
@@ -307,7 +307,7 @@ class ExpressionLowering(StanBuilder):
         definition = self.functions.library_symbol(name, types)
         if definition is not None:
             properties["definition"] = string_attr(definition)
-        if is_total(name):
+        if function(name).is_total:
             properties["total"] = UNIT
         return self.value(stan.CallOp, span, operands, result, properties)
 

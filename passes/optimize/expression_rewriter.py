@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
-from ulam.library.functions import is_total, kind_of
+from ulam.library.functions import function, kind_of
 from ulam.library.terms import Application, Name, Number, Term, head_of
 from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, ENode
@@ -497,7 +497,7 @@ class _Tree:
         definition = self.rewriter.definition(term.meaning or term.function, types)
         if definition is not None:
             properties["definition"] = StringAttr(definition)
-        if is_total(term.meaning or term.function):
+        if function(term.meaning or term.function).is_total:
             properties["total"] = UnitAttr()
         if term.unchecked:
             properties["unchecked"] = UnitAttr()

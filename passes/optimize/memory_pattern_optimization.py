@@ -41,7 +41,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.dialects.stan.variables import MEMORY_PATTERNS
 from ulam.dialects.walk import ops_within
-from ulam.library.functions import is_total
+from ulam.library.functions import function
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.scopes import own_bodies
@@ -355,7 +355,7 @@ def _call(name: str, operands: Sequence[SSAValue], location: LocationAttr) -> Op
     """A call of a function of the library that gives a matrix and looks at no types of data."""
     bits = DenseArrayBase.from_list(i8, [0] * len(operands))
     properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
-    if is_total(name):
+    if function(name).is_total:
         properties["total"] = UnitAttr()
     return stan.CallOp.create(operands=operands, result_types=(stan.MATRIX,), properties=properties, location=location)
 

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
-from ulam.library.functions import is_total, kind_of
+from ulam.library.functions import function, kind_of
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.optimize.loop_span import Covered, Library, Local, LoopSpan, Prevented
@@ -71,7 +71,7 @@ class WholeVectors:
         properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
         if (symbol := self.library.symbol(name, types)) is not None:
             properties["definition"] = StringAttr(symbol)
-        if is_total(name):
+        if function(name).is_total:
             properties["total"] = UnitAttr()
         op = stan.CallOp.create(
             operands=operands, result_types=(result,), properties=properties, location=self.location

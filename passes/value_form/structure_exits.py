@@ -35,7 +35,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
-from ulam.library.functions import is_total, kind_of
+from ulam.library.functions import function, kind_of
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.variable_form import assign, constant, declare, read, splice_body, yield_
@@ -560,7 +560,7 @@ def _bounds(loop: stan.ForOp | stan.ForEachOp) -> tuple[list[Operation], SSAValu
 
 def _call(name: str, argument: SSAValue, type_: Attribute, location: LocationAttr) -> stan.CallOp:
     properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": _ONE_DATA_ARGUMENT}
-    if is_total(name):
+    if function(name).is_total:
         properties["total"] = UnitAttr()
     return stan.CallOp.create(
         operands=(argument,),

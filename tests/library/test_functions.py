@@ -15,7 +15,7 @@ from ulam.frontend.types import INT, MATRIX, REAL, VECTOR, array_of
 from ulam.library.functions import (
     FunctionKind,
     ending_of_distribution,
-    is_total,
+    function,
     kind_of,
     named,
     normalized_name,
@@ -85,7 +85,7 @@ def test_kinds_are_told_in_one_place() -> None:
 
 @pytest.mark.parametrize("name", "exp inv_logit logit fmax pi is_nan log_sum_exp size square".split())
 def test_total_functions(name: str) -> None:
-    assert is_total(name)
+    assert function(name).is_total
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_total_functions(name: str) -> None:
     ],
 )
 def test_functions_that_may_throw(name: str) -> None:
-    assert not is_total(name)
+    assert not function(name).is_total
 
 
 def _total_calls() -> list[tuple[str, str]]:
     """Calls of each total function of the language, of scalars and of one container: its name, the call."""
     letters = {REAL: "x", INT: "n", VECTOR: "v", MATRIX: "m", array_of(REAL, 1): "a"}
     calls: list[tuple[str, str]] = []
-    for name in filter(is_total, signatures.names()):
+    for name in (n for n in signatures.names() if function(n).is_total):
         found = signatures.overloads(name)
         assert found is not None
         for signature in found.all():

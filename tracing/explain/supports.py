@@ -1,57 +1,18 @@
-"""Where distributions have their mass: the support of each, as an interval that may depend on its arguments.
+"""The supports of distributions, with numbers: intervals that may depend on a distribution's arguments.
 
-A row is the interval as messages show it, of numbers and names of the distribution's arguments as in library/*.stan.
-`[` and `]` belong to it, `(` and `)` do not. What is not here is the whole line, or checked by the density itself.
-Source: Stan Functions Reference, parts "Continuous distributions" and "Discrete distributions".
+What the library's densities say of their variates (`library/supports.py`) is their support. What they do not is
+the whole line, or checked by the density itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
+from ulam.library.functions import DENSITIES, function
 from ulam.tracing.explain.parts import short_text
 from ulam.tracing.values import scalar_text
-
-SUPPORTS: dict[str, str] = {
-    # bounded
-    "uniform": "[alpha, beta]",
-    "beta": "[0, 1]",
-    "beta_proportion": "(0, 1)",
-    # positive
-    "lognormal": "(0, inf)",
-    "exponential": "[0, inf)",
-    "gamma": "[0, inf)",
-    "inv_gamma": "(0, inf)",
-    "chi_square": "[0, inf)",
-    "inv_chi_square": "(0, inf)",
-    "scaled_inv_chi_square": "(0, inf)",
-    "weibull": "[0, inf)",
-    "frechet": "(0, inf)",
-    "rayleigh": "(0, inf)",
-    "loglogistic": "[0, inf)",
-    # bounded below
-    "pareto": "[y_min, inf)",
-    "pareto_type_2": "[mu, inf)",
-    "wiener": "(tau, inf)",
-    # discrete
-    "bernoulli": "[0, 1]",
-    "bernoulli_logit": "[0, 1]",
-    "binomial": "[0, N]",
-    "binomial_logit": "[0, N]",
-    "beta_binomial": "[0, N]",
-    "discrete_range": "[low, high]",
-    "poisson": "[0, inf)",
-    "poisson_log": "[0, inf)",
-    "neg_binomial": "[0, inf)",
-    "neg_binomial_2": "[0, inf)",
-    "neg_binomial_2_log": "[0, inf)",
-    "beta_neg_binomial": "[0, inf)",
-    "yule_simon": "[1, inf)",
-}
-"""Interval by distribution."""
 
 
 @dataclass(frozen=True)
@@ -79,18 +40,10 @@ class Interval:
 
 
 def support(distribution: str, arguments: Mapping[str, Any]) -> Interval | None:
-    """The support for these arguments, scalars by name; None if it is not in the table, or an argument is missing."""
-    row = SUPPORTS.get(distribution)
-    if row is None:
+    """The support for these arguments, scalars by name; None if the density's definition tells none, or an argument is
+    missing."""
+    known = next((found for kind in DENSITIES if (found := function(kind.of(distribution)).support) is not None), None)
+    if known is None:
         return None
-    ends: list[float] = []
-    for text in row[1:-1].split(", "):
-        end = arguments.get(text, None) if text.isidentifier() and text != "inf" else _number(text)
-        if end is None:
-            return None
-        ends.append(end)
-    return Interval(ends[0], ends[1], row[0] == "[", row[-1] == "]")
-
-
-def _number(text: str) -> float:
-    return inf if text == "inf" else int(text)
+    ends = [arguments.get(bound) if isinstance(bound, str) else bound for bound in (known.lower, known.upper)]
+    return None if any(end is None for end in ends) else Interval(ends[0], ends[1], known.has_lower, known.has_upper)
