@@ -32,12 +32,14 @@ _DIVISIONS = (
 
 
 def _declared(cls: type[Operation]) -> Effect:
-    """The effects that the traits of one of our op classes say."""
-    (trait,) = cls.get_traits_of_type(MemoryEffect)
-    if isinstance(trait, LowEffects):
-        return trait.effects
-    assert isinstance(trait, NoMemoryEffect)
-    return Effect.NONE
+    """The effects that the trait of one of our op classes says."""
+    match cls.get_traits_of_type(MemoryEffect):
+        case [LowEffects() as trait]:
+            return trait.effects
+        case [NoMemoryEffect()]:
+            return Effect.NONE
+        case _:
+            return ANYTHING
 
 
 EFFECTS: dict[type[Operation], Effect] = {
