@@ -17,6 +17,14 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
 
+class DominanceError(VerifyException):
+    """A use in `op` that its definition does not dominate."""
+
+    def __init__(self, message: str, op: Operation) -> None:
+        super().__init__(message)
+        self.op = op
+
+
 @dataclass(frozen=True)
 class VerifyDominance(ModulePass):
     """Fails on the first use that its definition does not dominate; changes nothing."""
@@ -35,8 +43,8 @@ def run_on(op: Operation) -> None:
 def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
     for position, operand in enumerate(op.operands):
         if operand not in visible:
-            raise VerifyException(
-                f"operand {position} of {op.name} is used before its definition: {_describe(operand)}"
+            raise DominanceError(
+                f"operand {position} of {op.name} is used before its definition: {_describe(operand)}", op
             )
     if op.regions:
         seen_inside: set[SSAValue] = set() if op.has_trait(IsolatedFromAbove) else visible

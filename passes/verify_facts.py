@@ -24,10 +24,11 @@ def run_on(op: Operation) -> None:
     """Raises VerifyException if an op at or below `op` has a fact that it cannot have, or what only looks like one."""
     for inner in op.walk():
         if inner.attributes:
-            _verify_op(inner)
+            verify_op(inner)
 
 
-def _verify_op(op: Operation) -> None:
+def verify_op(op: Operation) -> None:
+    """The same, of one op."""
     for name, attribute in op.attributes.items():
         prefix, dot, _ = name.partition(".")
         if not dot or prefix not in _PREFIXES:

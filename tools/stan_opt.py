@@ -311,7 +311,7 @@ def _process(run: Run, piece: Piece) -> str:
     reports: list[str] = []
     known = _known_data(run, piece) if run.is_stan else None
     with _Messages(run, piece), collect_remarks() as remarks, specializing_on(known), _observed(run):
-        module.verify()
+        _verify(module)
         if arguments.debug_transformed_mir_pretty:
             reports.append(_mir_pretty(module))
         _run_passes(run, module, context)
@@ -352,12 +352,9 @@ def _observed(run: Run) -> AbstractContextManager[None]:
 
 
 def _verify(module: ModuleOp) -> None:
-    from ulam.passes import verify_facts
-    from ulam.passes.verify_dominance import run_on
+    from ulam.tools.verification import verify
 
-    module.verify()
-    verify_facts.run_on(module)
-    run_on(module)
+    verify(module)
 
 
 def _context(allow_unregistered: bool) -> Context:
@@ -413,12 +410,11 @@ def _known_data(run: Run, piece: Piece) -> KnownData | None:
 
 
 def _mlir_module(run: Run, piece: Piece, context: Context) -> ModuleOp:
-    from xdsl.parser import Parser
-
     from ulam.tools.mlir_aliases import with_aliases_first
+    from ulam.tools.mlir_parser import LocatingParser
 
     with _Messages(run, piece):
-        return Parser(context, with_aliases_first(piece.text), run.name).parse_module()
+        return LocatingParser(context, with_aliases_first(piece.text), run.name, piece.first_line).parse_module()
 
 
 class _Messages:

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     eq,
     irdl_op_definition,
@@ -57,6 +57,7 @@ from ulam.dialects.stan.types import (
     dimensions,
     scalar_of,
 )
+from ulam.dialects.stan.variables import kind_of_block
 
 if TYPE_CHECKING:
     from typing import Self
@@ -373,7 +374,7 @@ class TargetAddOp(PlainOperation):
     assembly_format = "(`tilde` $tilde^)? $value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
-        _verify_increment(self.operands[0].type)
+        _verify_increment(self, self.operands[0].type)
 
 
 @irdl_op_definition
@@ -386,10 +387,12 @@ class JacobianAddOp(PlainOperation):
     assembly_format = "$value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
-        _verify_increment(self.operands[0].type)
+        _verify_increment(self, self.operands[0].type)
 
 
-def _verify_increment(type_: Attribute) -> None:
+def _verify_increment(op: Operation, type_: Attribute) -> None:
+    if kind_of_block(op) in ("data", "transformed_data", "parameters", "generated_quantities"):
+        raise VerifyException(f"the target is not there in the block {kind_of_block(op)}")
     if scalar_of(type_) != REAL:
         raise VerifyException(f"only reals and containers of reals are added to the target, not {type_}")
 

@@ -150,6 +150,8 @@ class BlockOp(PlainOperation):
 
     def verify_(self) -> None:
         _verify_arguments(self.body.block, (), "block")
+        if not isinstance(self.parent_op(), (ProgramOp, type(None))):
+            raise VerifyException("stan.block is not inside stan.program")
 
 
 @irdl_op_definition

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
@@ -82,6 +82,19 @@ def _verify_indices(kinds: Sequence[StringAttr], operands: Sequence[SSAValue]) -
     return names
 
 
+def _assigns_whole(op: Operation) -> bool:
+    return isinstance(op, AssignOp) and not op.kinds.data
+
+
+def kind_of_block(op: Operation) -> str | None:
+    """The kind of the `stan.block` that `op` is in; None outside of blocks."""
+    parent = op.parent_op()
+    while parent is not None and parent.name != "stan.block":
+        parent = parent.parent_op()
+    kind = None if parent is None else parent.properties["kind"]
+    return kind.data if isinstance(kind, StringAttr) else None
+
+
 class _Declaration(PlainOperation):
     """What declarations share.
 
@@ -128,6 +141,8 @@ class _Declaration(PlainOperation):
         else:
             sizes, matches = {dimensions(inner)}, True
         if not self.sizes and constraint == "none":
+            if dimensions(type_) and not any(_assigns_whole(use.operation) for use in self.res.uses):
+                raise VerifyException(f"a {type_} without sizes takes those of what is assigned, but nothing is")
             return  # takes the sizes of what is assigned: the result of a function, until it is promoted
         if not matches or len(self.sizes) - rank not in sizes:
             raise VerifyException(f"{len(self.sizes)} sizes do not declare a {constraint} of type {type_}")
@@ -162,6 +177,11 @@ class ParameterOp(_Declaration):
     """Declares a parameter: a slice of the unconstrained vector, constrained."""
 
     name = "stan.parameter"
+
+    def verify_(self) -> None:
+        super().verify_()
+        if kind_of_block(self) not in ("parameters", None):
+            raise VerifyException(f"a parameter is declared in the block {kind_of_block(self)}")
 
     @property
     def told_name(self) -> str:

@@ -43,8 +43,9 @@ ALLOWED = {
     "runtime/optimizers": "runtime",
     "runtime/profiling": "emit runtime",
     "tools": (
-        "api dialects dialects/stan emit frontend frontend/check frontend/lower frontend/parse passes "
-        "passes/optimize runtime runtime/optimizers runtime/profiling tracing tracing/explain"
+        "api dialects dialects/stan emit frontend frontend/check frontend/functions frontend/lower "
+        "frontend/parse library passes passes/optimize passes/to_loops runtime runtime/optimizers "
+        "runtime/profiling tracing tracing/explain"
     ),
     "tracing": (
         "dialects emit frontend frontend/functions frontend/parse library passes passes/to_loops runtime "

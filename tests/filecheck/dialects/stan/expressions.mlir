@@ -3,6 +3,7 @@
 // Every operator and expression op, and the ops that have effects.
 
 "stan.program"() <{sym_name = "expressions"}> ({
+  stan.func @report(n: !stan.int)
   "stan.func"() <{sym_name = "f", stan_name = "f", argument_names = ["i", "x", "v", "m", "t"], data_only = array<i8: 0, 0, 0, 0, 0>,
     function_type = (!stan.int, !stan.real, !stan.vector, !stan.matrix, !stan.tuple<[!stan.int, !stan.real]>) -> ()}> ({
   ^bb0(%i: !stan.int, %x: !stan.real, %v: !stan.vector, %m: !stan.matrix, %t: !stan.tuple<[!stan.int, !stan.real]>):
@@ -58,6 +59,7 @@
 
 // CHECK:      builtin.module {
 // CHECK-NEXT:   stan.program @expressions {
+// CHECK-NEXT:     stan.func @report(n: !stan.int)
 // CHECK-NEXT:     stan.func @f(i %i: !stan.int, x %x: !stan.real, v %v: !stan.vector, m %m: !stan.matrix, t %t: !stan.tuple<[!stan.int, !stan.real]>) {
 // CHECK-NEXT:       %text = stan.constant "x ="
 // CHECK-NEXT:       %half = stan.constant 5.000000e-01 : f64

@@ -1,0 +1,33 @@
+"""xDSL's parser, which gives ops that say no place their place in the text: messages about them have a line."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnknownLoc
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+
+
+class LocatingParser(Parser):
+    """See above. `first_line` is that of the text in its file."""
+
+    def __init__(self, context: Context, text: str, name: str, first_line: int = 1) -> None:
+        super().__init__(context, text, name)
+        self._name = StringAttr(name)
+        self._text = text
+        self._line = first_line
+        self._start = 0  # of the line
+
+    def parse_operation(self) -> Operation:
+        location = self._location(self._current_token.span.start)
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            op.location = location
+        return op
+
+    def _location(self, position: int) -> FileLineColLoc:
+        """The place of a position; those of ops come in order."""
+        self._line += self._text.count("\n", self._start, position)
+        self._start = max(self._start, position)
+        column = position - (self._text.rfind("\n", 0, position) + 1) + 1
+        return FileLineColLoc(self._name, IntAttr(self._line), IntAttr(column))
