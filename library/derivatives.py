@@ -17,6 +17,10 @@ class Rule:
     partials: tuple[Term, ...]
 
 
+_OPS = "arith."
+"""So the names of rows begin that are of ops, not of primitives."""
+
+
 @lru_cache(maxsize=1)
 def _rows() -> dict[str, tuple[str, str]]:
     """Primitive → (its arguments, its partials), as text."""
@@ -39,7 +43,12 @@ def has_primitive(name: str) -> bool:
 
 def primitive_names() -> list[str]:
     """All primitives, in the order of the table."""
-    return list(_rows())
+    return [name for name in _rows() if not name.startswith(_OPS)]
+
+
+def op_names() -> list[str]:
+    """The ops of arithmetic that have a derivative."""
+    return [name for name in _rows() if name.startswith(_OPS)]
 
 
 @cache

@@ -15,15 +15,12 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
-from ulam.library.derivatives import rule
-from ulam.library.terms import Number
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.classes import Classes
+from ulam.passes.autodiff.partials import SCALAR_OPS, is_constant, row_name
 from ulam.passes.loops.effects import kernel_buffers, written_buffers
 
-_SCALARS = frozenset((
-    arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.SelectOp, rt.MathOp,
-))  # fmt: skip
+_SCALARS = frozenset((*SCALAR_OPS, arith.SelectOp))
 """Ops from f64 to f64 that have a derivative."""
 
 _FLOW: dict[type[Operation], tuple[int, int | None]] = {
@@ -133,7 +130,8 @@ def _dependences(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
     """(from, to) where the derivative of `to` by `from` may not be 0, for ops without regions too."""
     cls = type(op)
     if cls in _SCALARS:
-        return [] if _is_constant(op) else [(o, op.results[0]) for o in op.operands]
+        is_step = isinstance(op, rt.MathOp) and is_constant(row_name(op))
+        return [] if is_step else [(o, op.results[0]) for o in op.operands]
     if cls in _FLOW:
         source, destination = _FLOW[cls]
         return [(op.operands[source], op.results[0] if destination is None else op.operands[destination])]
@@ -176,8 +174,3 @@ def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
         pairs += zip(passed, op.results, strict=True)
         return pairs + list(zip(terminator(after).operands, before.args, strict=True))
     return []
-
-
-def _is_constant(op: Operation) -> bool:
-    """A function whose derivative is 0 everywhere: steps, and `value_of`."""
-    return isinstance(op, rt.MathOp) and all(p == Number(0) for p in rule(op.function.data).partials)

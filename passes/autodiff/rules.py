@@ -1,79 +1,41 @@
 """The reverse of ops without regions: what each adds to the adjoints of its operands.
 
-The derivatives of `rt.math` are rows of `library/derivatives.txt`; those of kernels are their pullbacks.
+The derivatives of scalar ops are rows of `library/derivatives.txt` (see `partials`), those of kernels their pullbacks.
+What moves values, such as `arith.select`, has a rule here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import StringAttr, UnitAttr, f64, i1
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.library.derivatives import rule
 from ulam.library.kernels import KERNELS
-from ulam.library.terms import Application, Name, Number, Term
 from ulam.passes.autodiff.calls import reverse_call
+from ulam.passes.autodiff.partials import SCALAR_OPS, ScalarDerivative
 
 if TYPE_CHECKING:
     from ulam.passes.autodiff.frames import ReverseFrame
     from ulam.passes.autodiff.sweeps import ReverseMode
-    from ulam.passes.builder import Builder
 
 Reverse = Callable[["ReverseMode", "ReverseFrame", Operation], None]
 
 
-class PrimalValues(Protocol):
-    """Where the derivative of a function finds values of the original computation: either mode of differentiation."""
-
-    builder: Builder
-
-    def need(self, value: SSAValue, frame: Any, /) -> SSAValue: ...
+# ---------------------------------------------------------------- scalars
 
 
-# ---------------------------------------------------------------- arithmetic
-
-
-def _add(r: ReverseMode, frame: ReverseFrame, op: arith.AddfOp) -> None:
-    g = r.take(frame, op.result)
-    r.add(frame, op.lhs, g)
-    r.add(frame, op.rhs, g)
-
-
-def _sub(r: ReverseMode, frame: ReverseFrame, op: arith.SubfOp) -> None:
-    g = r.take(frame, op.result)
-    r.add(frame, op.lhs, g)
-    if g is not None and r.is_active(op.rhs):
-        r.add(frame, op.rhs, r.builder.negf(g))
-
-
-def _mul(r: ReverseMode, frame: ReverseFrame, op: arith.MulfOp) -> None:
-    g = r.take(frame, op.result)
+def _scalar(r: ReverseMode, frame: ReverseFrame, op: Operation) -> None:
+    g = r.take(frame, op.results[0])
     if g is None:
         return
-    for operand, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+    derivative = ScalarDerivative(r, op, frame)
+    for position, operand in enumerate(op.operands):
         if r.is_active(operand):
-            r.add(frame, operand, r.builder.mulf(g, r.need(other, frame)))
-
-
-def _div(r: ReverseMode, frame: ReverseFrame, op: arith.DivfOp) -> None:
-    g = r.take(frame, op.result)
-    if g is None:
-        return
-    share = r.builder.divf(g, r.need(op.rhs, frame))
-    r.add(frame, op.lhs, share)
-    if r.is_active(op.rhs):
-        # The quotient is made again rather than kept where it is not at hand.
-        r.add(frame, op.rhs, r.builder.negf(r.builder.mulf(share, r.quotient(op, frame))))
-
-
-def _neg(r: ReverseMode, frame: ReverseFrame, op: arith.NegfOp) -> None:
-    g = r.take(frame, op.result)
-    if g is not None:
-        r.add(frame, op.operand, r.builder.negf(g))
+            r.add(frame, operand, derivative.times_adjoint(g, position))
 
 
 def _select(r: ReverseMode, frame: ReverseFrame, op: arith.SelectOp) -> None:
@@ -88,59 +50,6 @@ def _select(r: ReverseMode, frame: ReverseFrame, op: arith.SelectOp) -> None:
         r.add(frame, op.operands[1], r.builder.select(condition, g, zero))
     if r.is_active(op.operands[2]):
         r.add(frame, op.operands[2], r.builder.select(condition, zero, g))
-
-
-# ---------------------------------------------------------------- functions of the table
-
-
-def _math(r: ReverseMode, frame: ReverseFrame, op: rt.MathOp) -> None:
-    g = r.take(frame, op.res)
-    if g is None:
-        return
-    row = rule(op.function.data)
-    for operand, partial in zip(op.arguments, row.partials, strict=True):
-        if r.is_active(operand):
-            contribution = times_partial(r, frame, op, g, partial, row.arguments)
-            if contribution is not None:
-                r.add(frame, operand, contribution)
-
-
-def times_partial(
-    r: PrimalValues, frame: ReverseFrame | None, op: rt.MathOp, g: SSAValue, partial: Term, names: tuple[str, ...]
-) -> SSAValue | None:
-    """`g * partial`; None if the partial is 0."""
-    builder = r.builder
-    if isinstance(partial, Number):
-        return None if partial.value == 0 else builder.mulf(g, builder.f64(partial.value))
-    if isinstance(partial, Application) and partial.function == "/" and isinstance(partial.operands[0], Number):
-        scaled = builder.mulf(g, builder.f64(partial.operands[0].value))
-        return builder.divf(scaled, _term(r, frame, op, partial.operands[1], names))
-    return builder.mulf(g, _term(r, frame, op, partial, names))
-
-
-_COMPARISONS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
-
-
-def _term(r: PrimalValues, frame: ReverseFrame | None, op: rt.MathOp, term: Term, names: tuple[str, ...]) -> SSAValue:
-    builder = r.builder
-    if isinstance(term, Number):
-        return builder.f64(term.value)
-    if isinstance(term, Name):
-        if term.name == "result":
-            return r.need(op.res, frame)
-        return r.need(op.arguments[names.index(term.name)], frame)
-    if term.function == "?":
-        condition, then, otherwise = (_term(r, frame, op, t, names) for t in term.operands)
-        return builder.select(condition, then, otherwise)
-    operands = [_term(r, frame, op, t, names) for t in term.operands]
-    if term.function in _COMPARISONS:
-        return builder.cmpf(_COMPARISONS[term.function], operands[0], operands[1])
-    arithmetic = {"+": builder.addf, "-": builder.subf, "*": builder.mulf, "/": builder.divf}
-    if term.function in arithmetic:
-        return arithmetic[term.function](operands[0], operands[1])
-    if term.function == "neg":
-        return builder.negf(operands[0])
-    return builder.math(term.function, *operands)
 
 
 # ---------------------------------------------------------------- memory
@@ -247,13 +156,8 @@ def _profile_begin(r: ReverseMode, frame: ReverseFrame, op: ad.ProfileBeginOp) -
 
 
 REVERSE: dict[type[Operation], Reverse] = {
-    arith.AddfOp: _add,
-    arith.SubfOp: _sub,
-    arith.MulfOp: _mul,
-    arith.DivfOp: _div,
-    arith.NegfOp: _neg,
+    **dict.fromkeys(SCALAR_OPS, _scalar),
     arith.SelectOp: _select,
-    rt.MathOp: _math,
     rt.LoadOp: _load,
     rt.StoreOp: _store,
     rt.CopyOp: _copy,

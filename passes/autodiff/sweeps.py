@@ -111,10 +111,6 @@ class ReverseMode:
         """Adds to the adjoint of an element."""
         self.builder.emit(ad.AccumulateOp, (self.shadow(buffer, frame), self.need(index, frame), value))
 
-    def quotient(self, op: arith.DivfOp, frame: ReverseFrame) -> SSAValue:
-        """The result of a division, made again where it would have to be kept."""
-        return self.need(op.result, frame)
-
     def unsupported(self, what: str, op: Operation | None) -> NoReturn:
         raise NotSupportedError(f"{what} cannot be differentiated yet", op.location if op is not None else None)
 

@@ -1,7 +1,7 @@
 """The tangents of ops without regions: one rule for each class of op, run behind the op.
 
-The derivatives of `rt.math` are rows of `library/derivatives.txt`, as in reverse mode; those of kernels are told by
-`kernel_tangents`.
+The derivatives of scalar ops are rows of `library/derivatives.txt`, the same as in reverse mode (see `partials`); those
+of kernels are told by `kernel_tangents`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.library.derivatives import has_primitive, rule
+from ulam.library.derivatives import has_primitive
 from ulam.passes.autodiff.kernel_tangents import kernel_tangent
-from ulam.passes.autodiff.rules import times_partial
+from ulam.passes.autodiff.partials import SCALAR_OPS, ScalarDerivative
 from ulam.passes.autodiff.variation import has_tangent_type
 from ulam.passes.builder import REASSOCIATE
 
@@ -26,57 +26,28 @@ if TYPE_CHECKING:
 Tangent = Callable[["ForwardMode", Operation], None]
 
 
-# ---------------------------------------------------------------- arithmetic
+# ---------------------------------------------------------------- scalars
 
 
-def _set(mode: ForwardMode, result: SSAValue, terms: list[SSAValue | None], like: Operation | None = None) -> None:
-    """The tangent of `result` is the sum of `terms`; of `like`, a sum itself, it has the freedom to be reordered."""
-    reassociate = like is not None and like.properties.get("fastmath") == REASSOCIATE
-    total: SSAValue | None = None
-    for term in terms:
-        if term is not None:
-            total = term if total is None else mode.builder.addf(total, term, reassociate)
-    if total is not None:
-        mode.tangents[result] = total
+def _scalar(mode: ForwardMode, op: Operation) -> None:
+    tangents = [mode.tangent(operand) for operand in op.operands]
+    if all(tangent is None for tangent in tangents):
+        return
+    reassociate = op.properties.get("fastmath") == REASSOCIATE  # the sum of tangents is as free as that of values
+    tangent = ScalarDerivative(mode, op).of_tangents(tangents, reassociate=reassociate)
+    if tangent is not None:
+        mode.tangents[op.results[0]] = tangent
 
 
-def _scaled(mode: ForwardMode, tangent: SSAValue | None, factor: SSAValue) -> SSAValue | None:
-    return None if tangent is None else mode.builder.mulf(tangent, factor)
-
-
-def _negated(mode: ForwardMode, tangent: SSAValue | None) -> SSAValue | None:
-    return None if tangent is None else mode.builder.negf(tangent)
-
-
-def _add(mode: ForwardMode, op: arith.AddfOp) -> None:
-    _set(mode, op.result, [mode.tangent(op.lhs), mode.tangent(op.rhs)], op)
-
-
-def _sub(mode: ForwardMode, op: arith.SubfOp) -> None:
-    left, right = mode.tangent(op.lhs), mode.tangent(op.rhs)
-    if left is not None and right is not None:
-        mode.tangents[op.result] = mode.builder.subf(left, right)
-    else:
-        _set(mode, op.result, [left, _negated(mode, right)])
-
-
-def _mul(mode: ForwardMode, op: arith.MulfOp) -> None:
-    _set(mode, op.result, [_scaled(mode, mode.tangent(op.lhs), op.rhs), _scaled(mode, mode.tangent(op.rhs), op.lhs)])
-
-
-def _div(mode: ForwardMode, op: arith.DivfOp) -> None:
-    """(a / b)' = (a' - (a / b) b') / b"""
-    numerator, denominator = mode.tangent(op.lhs), _scaled(mode, mode.tangent(op.rhs), op.result)
-    if numerator is not None and denominator is not None:
-        numerator = mode.builder.subf(numerator, denominator)
-    elif numerator is None:
-        numerator = _negated(mode, denominator)
-    if numerator is not None:
-        mode.tangents[op.result] = mode.builder.divf(numerator, op.rhs)
-
-
-def _neg(mode: ForwardMode, op: arith.NegfOp) -> None:
-    _set(mode, op.result, [_negated(mode, mode.tangent(op.operand))])
+def _math(mode: ForwardMode, op: rt.MathOp) -> None:
+    name = op.function.data
+    if name == "value_of":  # a constant to reverse mode only: here it is what it computes, the identity
+        if (tangent := mode.tangent(op.arguments[0])) is not None:
+            mode.tangents[op.res] = tangent
+    elif has_primitive(name):
+        _scalar(mode, op)
+    elif any(mode.tangent(argument) is not None for argument in op.arguments):
+        raise mode.unsupported(f"a function whose derivative is '{name}'", op)
 
 
 def _select(mode: ForwardMode, op: arith.SelectOp) -> None:
@@ -84,22 +55,6 @@ def _select(mode: ForwardMode, op: arith.SelectOp) -> None:
     if mode.variation.is_varied(op.results[0]):
         tangents = mode.tangent_or_zero(then), mode.tangent_or_zero(otherwise)
         mode.tangents[op.results[0]] = mode.builder.select(condition, *tangents)
-
-
-def _math(mode: ForwardMode, op: rt.MathOp) -> None:
-    tangents = [mode.tangent(argument) for argument in op.arguments]
-    if all(tangent is None for tangent in tangents):
-        return
-    if op.function.data == "value_of":  # a constant to reverse mode only: here it is what it computes, the identity
-        _set(mode, op.res, tangents)
-        return
-    if not has_primitive(op.function.data):
-        raise mode.unsupported(f"a function whose derivative is '{op.function.data}'", op)
-    row = rule(op.function.data)
-    terms: list[SSAValue | None] = []
-    for tangent, partial in zip(tangents, row.partials, strict=True):
-        terms.append(None if tangent is None else times_partial(mode, None, op, tangent, partial, row.arguments))
-    _set(mode, op.res, terms)
 
 
 # ---------------------------------------------------------------- memory
@@ -201,11 +156,7 @@ def _pop(mode: ForwardMode, op: ad.PopOp) -> None:
 
 
 TANGENT: dict[type[Operation], Tangent] = {
-    arith.AddfOp: _add,
-    arith.SubfOp: _sub,
-    arith.MulfOp: _mul,
-    arith.DivfOp: _div,
-    arith.NegfOp: _neg,
+    **dict.fromkeys(SCALAR_OPS, _scalar),
     arith.SelectOp: _select,
     rt.MathOp: _math,
     rt.AllocOp: _alloc,

@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
+from ulam.dialects import rt
 from ulam.emit.primitives import PRIMITIVES
 from ulam.frontend.check.program import checked
 from ulam.frontend.functions import definitions as lowering_library
 from ulam.library import catalog, derivatives
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS, ArgumentReference
 from ulam.library.terms import Application, Name, Number, Term
+from ulam.passes.autodiff.partials import SCALAR_OPS
 from ulam.runtime import c_library
 
 LIBRARY = Path(catalog.__file__).parent
@@ -122,7 +124,7 @@ def test_primitives_are_emitted() -> None:
 
 
 def test_rules_have_a_partial_for_each_argument_and_know_their_names() -> None:
-    for name in derivatives.primitive_names():
+    for name in (*derivatives.primitive_names(), *derivatives.op_names()):
         rule = derivatives.rule(name)
         assert len(rule.partials) == len(rule.arguments), name
         for partial in rule.partials:
@@ -164,16 +166,17 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
                             (400.0, 2.0, 0.1, 0.9)]
        for n in ("", "_dx", "_da", "_db")},
     "inc_beta": [(0.7, 1.4, 0.3), (5.0, 2.5, 0.8), (20.0, 30.0, 0.45)],
+    **{f"arith.{n}": [(-1.5, 2.0), (2.0, 0.7)] for n in ("addf", "subf", "mulf", "divf")},
     **{n: [(-1.5, 2.0), (2.0, 0.7)] for n in ("hypot", "atan2", "log_sum_exp", "fmin", "fmax", "fdim", "fmod")},
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", derivatives.primitive_names())
+@pytest.mark.parametrize("name", (*derivatives.primitive_names(), *derivatives.op_names()))
 def test_derivatives_agree_with_central_differences(name: str) -> None:
     if name in ("value_of", "fixed_value_of"):
         pytest.skip("is there to have no derivative")
     rule = derivatives.rule(name)
-    value = FUNCTIONS[name]
+    value = ARITHMETIC[name] if name in ARITHMETIC else FUNCTIONS[name]
     for point in POINTS.get(name, [(x,) for x in REAL]):
         names = dict(zip(rule.arguments, point, strict=True)) | {"result": value(*point)}
         for k, partial in enumerate(rule.partials):
@@ -217,6 +220,17 @@ OPERATORS: dict[str, Callable[..., float]] = {
     "==": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y, "<=": lambda x, y: x <= y,
     ">": lambda x, y: x > y, ">=": lambda x, y: x >= y, "neg": lambda x: -x,
 }  # fmt: skip
+
+
+ARITHMETIC = {
+    f"arith.{name}": OPERATORS[symbol]
+    for name, symbol in {"addf": "+", "subf": "-", "mulf": "*", "divf": "/", "negf": "neg"}.items()
+}
+
+
+def test_ops_of_arithmetic_have_rows() -> None:
+    assert derivatives.op_names() == list(ARITHMETIC)
+    assert {op.name for op in SCALAR_OPS if op is not rt.MathOp} == set(ARITHMETIC)
 
 
 def _runtime_function(name: str, n: int) -> Callable[..., float]:
