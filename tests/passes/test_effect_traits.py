@@ -25,7 +25,7 @@ from ulam.dialects.stan import STAN
 from ulam.dialects.trace import TRACE
 from ulam.passes import lowering_pipeline
 from ulam.passes.loops.effects import EFFECTS
-from ulam.passes.to_loops.programs import Unit
+from ulam.passes.to_loops.programs import LoweredUnit
 
 ROOT = Path(__file__).resolve().parents[2]
 UPSTREAM: tuple[ModulePass, ...] = (CommonSubexpressionElimination(), DeadCodeElimination(), CanonicalizePass())
@@ -185,14 +185,14 @@ def _check(monkeypatch: pytest.MonkeyPatch, text: Any, data: Any, point: Sequenc
     begin, finish = lowering_pipeline.begin_unit, lowering_pipeline.finish_unit
     changed: list[bool] = []
 
-    def begin_unit(*arguments: Any) -> Unit:
+    def begin_unit(*arguments: Any) -> LoweredUnit:
         unit = begin(*arguments)
         before = str(unit.module)
         _upstream(unit.module)
         changed.append(str(unit.module) != before)
         return unit
 
-    def finish_unit(unit: Unit, *arguments: Any) -> None:
+    def finish_unit(unit: LoweredUnit, *arguments: Any) -> None:
         finish(unit, *arguments)
         _upstream(unit.module)
 

@@ -18,7 +18,7 @@ from xdsl.printer import Printer
 
 import ulam
 from ulam.passes import lowering_pipeline, verify_facts
-from ulam.passes.to_loops.programs import Unit
+from ulam.passes.to_loops.programs import LoweredUnit
 from ulam.passes.verify_dominance import run_on as verify_dominance
 from ulam.tools.dialects import DIALECTS, load_dialect
 
@@ -70,7 +70,7 @@ def test_units_after_passes_of_mlir(program: Path, opt_level: int, monkeypatch: 
     changed: list[str] = []
     finish = lowering_pipeline.finish_unit
 
-    def finish_elsewhere(unit: Unit, opt_level: int, between: Callable[[], None] | None = None) -> None:
+    def finish_elsewhere(unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None) -> None:
         finish(unit, opt_level, between)
         before = generic_text(unit.module)
         unit.module = through_mlir_opt(unit.module)
