@@ -25,6 +25,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from ulam.library.signature_table import scalar_form
+
 DUAL_STEP = 2.0**-332
 """Its square is far below what a double has room for beside 1 (see runtime/c/dense.h)."""
 
@@ -52,6 +54,7 @@ class Kernel:
     """A row of the table."""
 
     arguments: str
+    """As above; of random scalars the function's name, whose signature has them."""
     throws: bool = False
     pullback: str | None = None
     tangent: str = "dual"
@@ -143,20 +146,15 @@ _SORTING: dict[str, Kernel] = {
     "sort_indices_desc_int": Kernel("in:i32[n] n:i64 out:i32[n]"),
 }
 
-# Arguments of the scalar distributions, by letters: r a real, i an int.
-_REAL_RNGS: dict[str, str] = {
-    "std_normal": "", "normal": "rr", "cauchy": "rr", "student_t": "rrr", "lognormal": "rr", "double_exponential": "rr",
-    "logistic": "rr", "gumbel": "rr", "skew_normal": "rrr", "skew_double_exponential": "rrr", "exp_mod_normal": "rrr",
-    "exponential": "r", "gamma": "rr", "inv_gamma": "rr", "weibull": "rr", "frechet": "rr", "rayleigh": "r",
-    "chi_square": "r", "inv_chi_square": "r", "scaled_inv_chi_square": "rr", "loglogistic": "rr", "pareto": "rr",
-    "pareto_type_2": "rrr", "beta": "rr", "beta_proportion": "rr", "uniform": "rr", "von_mises": "rr",
-}  # fmt: skip
-_INT_RNGS: dict[str, str] = {
-    "bernoulli": "r", "bernoulli_logit": "r", "binomial": "ir", "binomial_logit": "ir", "beta_binomial": "irr",
-    "hypergeometric": "iii", "discrete_range": "ii", "poisson": "r", "poisson_log": "r", "neg_binomial": "rr",
-    "neg_binomial_2": "rr", "neg_binomial_2_log": "rr", "beta_neg_binomial": "rrr", "yule_simon": "r",
-}  # fmt: skip
-_CONTAINER_RNGS: dict[str, str] = {
+_SCALAR_RNGS = """
+    std_normal normal cauchy student_t lognormal double_exponential logistic gumbel skew_normal skew_double_exponential
+    exp_mod_normal exponential gamma inv_gamma weibull frechet rayleigh chi_square inv_chi_square scaled_inv_chi_square
+    loglogistic pareto pareto_type_2 beta beta_proportion uniform von_mises
+    bernoulli bernoulli_logit binomial beta_binomial hypergeometric discrete_range poisson poisson_log neg_binomial
+    neg_binomial_2 neg_binomial_2_log beta_neg_binomial yule_simon
+""".split()
+_RNGS: dict[str, str] = {
+    "binomial_logit": "value:i32 value:f64 out:i32[1]",
     "categorical": "in:f64[n] n:i64 out:i32[1]",
     "categorical_logit": "in:f64[n] n:i64 out:i32[1]",
     "ordered_logistic": "value:f64 in:f64[n] n:i64 out:i32[1]",
@@ -177,15 +175,22 @@ _CONTAINER_RNGS: dict[str, str] = {
 }
 
 
-def _scalar_rng(letters: str, result: str) -> Kernel:
-    values = " ".join("value:f64" if letter == "r" else "value:i32" for letter in letters)
-    return Kernel(f"{values} out:{result}[1]".strip(), throws=True, effects="rng")
+class _ScalarRng(Kernel):
+    """A random number: scalars, the result. What they are is found in Stan's signature."""
+
+    @cached_property
+    def parameters(self) -> tuple[KernelParameter, ...]:
+        arguments, result = scalar_form(self.arguments)
+        values = (KernelParameter("value", _SCALARS[code], "1") for code in arguments)
+        return (*values, KernelParameter("out", _SCALARS[result], "1"))
 
 
-_RANDOM: dict[str, Kernel] = {
-    **{f"{name}_rng": _scalar_rng(letters, "f64") for name, letters in _REAL_RNGS.items()},
-    **{f"{name}_rng": _scalar_rng(letters, "i32") for name, letters in _INT_RNGS.items()},
-    **{f"{name}_rng": Kernel(text, throws=True, effects="rng") for name, text in _CONTAINER_RNGS.items()},
+_SCALARS = {"r": "f64", "i": "i32"}
+
+
+RANDOM: dict[str, Kernel] = {
+    **{f"{name}_rng": _ScalarRng(f"{name}_rng", throws=True, effects="rng") for name in _SCALAR_RNGS},
+    **{f"{name}_rng": Kernel(text, throws=True, effects="rng") for name, text in _RNGS.items()},
 }
 
 # `kind` of print_begin: 0 print, 1 reject, 2 fatal_error; of a container: 0 array, 1 vector, 2 row_vector, 3 matrix.
@@ -199,7 +204,7 @@ _PRINTING: dict[str, Kernel] = {
     "print_end": Kernel("", effects="print"),
 }
 
-KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **_RANDOM, **_PRINTING}
+KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING}
 
 PULLBACKS: dict[str, Kernel] = {kernel.pullback: kernel for kernel in KERNELS.values() if kernel.pullback is not None}
 """Pullback → a kernel that it is of; all that share one have the same arguments."""

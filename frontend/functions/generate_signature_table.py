@@ -1,4 +1,4 @@
-"""Makes `signature_table.txt`, the compact form of the list of all library signatures.
+"""Makes `library/signature_table.txt`, the compact form of the list of all library signatures.
 
     python -m ulam.frontend.functions.generate_signature_table tests/reference/stan_math_signatures_newest.txt
 
@@ -18,8 +18,7 @@ import sys
 from pathlib import Path
 
 from ulam.frontend.functions.type_codes import BASIC_CODES
-
-TABLE = Path(__file__).with_name("signature_table.txt")
+from ulam.library.signature_table import TABLE
 
 _SIGNATURE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\) => (?P<result>[^>]*)\Z")
 _TOKEN = re.compile(r"array\[(?P<commas>,*)\] |tuple\(|\w+|=>|[(),]|\s+")

@@ -1,5 +1,5 @@
-"""The signatures of the library's functions, read lazily from `signature_table.txt`; of functions that Stan does not
-have, from their definitions (`extensions`).
+"""The signatures of the library's functions, read lazily from `library/signature_table.txt`; of functions that Stan
+does not have, from their definitions (`extensions`).
 
 The table has one line per function (see `generate_signature_table`); a look-up finds the line of one name and parses
 that line only. Overloads are chosen as Stan does: of all signatures that the arguments fit after promotion, the one
@@ -9,17 +9,13 @@ Source: Stan Reference Manual, "Function argument promotion"; operators: Stan Fu
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from pathlib import Path
 
 from ulam.frontend.functions.type_codes import code_of, type_of, types_of
 from ulam.frontend.promotion import promotion_cost
 from ulam.frontend.types import INT, FunctionType, StanType
-from ulam.library import catalog
-
-_TABLE = Path(__file__).with_name("signature_table.txt")
+from ulam.library import catalog, signature_table
 
 # The library functions behind the operators, in the order in which they are tried.
 BINARY_OPERATORS: dict[str, tuple[str, ...]] = {
@@ -101,25 +97,13 @@ class Overloads:
         return next(iter(self.results)).startswith("<")
 
 
-@cache
-def _table() -> str:
-    return "\n" + _TABLE.read_text()
-
-
 @lru_cache(maxsize=4096)
 def overloads(name: str) -> Overloads | None:
     """The signatures of a library function, None if there is none of this name."""
-    table = _table()
-    start = table.find(f"\n{name}\t")
-    if start < 0:
+    row = signature_table.row(name)
+    if row is None:
         return _of_extension(name) if name in catalog.extensions() else None
-    end = table.find("\n", start + 1)
-    _, data_only, groups = table[start + 1 : end].split("\t")
-    results: dict[str, str] = {}
-    for group in groups.split(";"):
-        result, _, signatures = group.partition("=")
-        for codes in signatures.split(" "):
-            results["" if codes == "." else codes] = result
+    data_only, results = row
     positions = {
         int(arity): tuple(map(int, listed.split(",")))
         for arity, listed in (entry.split(":") for entry in data_only.split(";") if entry)
@@ -137,13 +121,13 @@ def _of_extension(name: str) -> Overloads:
 @lru_cache(maxsize=4096)
 def exists(name: str) -> bool:
     """Whether the library has a function of this name (none of the variadic ones, see `higher_order`)."""
-    return f"\n{name}\t" in _table() or name in catalog.extensions()
+    return signature_table.exists(name) or name in catalog.extensions()
 
 
 @cache
 def stan_names() -> tuple[str, ...]:
     """The names of all functions of Stan."""
-    return tuple(re.findall(r"\n(\w+)\t", _table()))
+    return tuple(signature_table.names())
 
 
 @cache

@@ -72,7 +72,7 @@ def test_what_the_checker_refuses_does_not_compile(monkeypatch: pytest.MonkeyPat
 
 def test_the_table_of_intrinsics_is_what_the_lowering_has() -> None:
     of_stan = {name for name in kernels.INTRINSICS if signatures.exists(name) or name.startswith("reduce_sum")}
-    assert of_stan - {"target"} == INTRINSICS
+    assert of_stan - {"target"} == INTRINSICS - {"binomial_logit_rng"}  # for the library itself
 
 
 # ---------------------------------------------------------------- types and statements
