@@ -40,6 +40,10 @@ from ulam.dialects.rt import NUMBER, BufferType, buffer_of, element
 class GradientOp(PlainOperation):
     """Asks for reverse mode of `function`, whose result is its target: it is to give the gradient with respect to its
     `ad.independent`, too. `reverse-mode` answers in place; a buffer for the gradient becomes the second argument.
+
+    ```mlir
+    ad.gradient @example
+    ```
     """
 
     name = "ad.gradient"
@@ -52,6 +56,10 @@ class GradientOp(PlainOperation):
 class HessianVectorOp(PlainOperation):
     """Asks for forward mode of the gradient of `function`: for the product of its Hessian with a direction, too.
     `forward-mode` answers in place; the direction becomes the second argument, a buffer for the product the fourth.
+
+    ```mlir
+    ad.hessian_vector @example
+    ```
     """
 
     name = "ad.hessian_vector"
@@ -62,7 +70,12 @@ class HessianVectorOp(PlainOperation):
 
 @irdl_op_definition
 class IndependentOp(PlainOperation):
-    """Declares the first `count` elements of `buffer` as the independent variables: what the gradient is taken of."""
+    """Declares the first `count` elements of `buffer` as the independent variables: what the gradient is taken of.
+
+    ```mlir
+    ad.independent %y, %n
+    ```
+    """
 
     name = "ad.independent"
     buffer = operand_def(BufferType(f64))
@@ -76,6 +89,10 @@ class TargetAddOp(PlainOperation):
     """Adds to the target. Its adjoint is 1 everywhere, so the reverse of what feeds it needs no waiting.
 
     `thread-target` makes an ordinary carried value of it, before emission.
+
+    ```mlir
+    ad.target_add %x
+    ```
     """
 
     name = "ad.target_add"
@@ -86,7 +103,12 @@ class TargetAddOp(PlainOperation):
 
 @irdl_op_definition
 class TargetOp(PlainOperation):
-    """The target so far: what `ad.target_add`s have added until here. `thread-target` replaces it by that sum."""
+    """The target so far: what `ad.target_add`s have added until here. `thread-target` replaces it by that sum.
+
+    ```mlir
+    %sum = ad.target
+    ```
+    """
 
     name = "ad.target"
     res = result_def(f64)
@@ -98,7 +120,9 @@ class TargetOp(PlainOperation):
 class AccumulateOp(PlainOperation):
     """`buffer[index] += value`. The only memory additions that may be re-associated (levels 3 and 4).
 
-    ad.accumulate %mu_adj[%i], %g
+    ```mlir
+    ad.accumulate %y[%i], %x
+    ```
     """
 
     name = "ad.accumulate"
@@ -111,7 +135,12 @@ class AccumulateOp(PlainOperation):
 
 @irdl_op_definition
 class TakeOp(PlainOperation):
-    """Reads `buffer[index]` and clears it: the adjoint of an element that is overwritten."""
+    """Reads `buffer[index]` and clears it: the adjoint of an element that is overwritten.
+
+    ```mlir
+    %adjoint = ad.take %y[%i]
+    ```
+    """
 
     name = "ad.take"
     buffer = operand_def(BufferType(f64))
@@ -123,7 +152,12 @@ class TakeOp(PlainOperation):
 
 @irdl_op_definition
 class KeepOp(PlainOperation):
-    """Keeps `value` of iteration `index` for the reverse sweep, in an array sized by the trip count."""
+    """Keeps `value` of iteration `index` for the reverse sweep, in an array sized by the trip count.
+
+    ```mlir
+    ad.keep %y[%i], %x : f64
+    ```
+    """
 
     name = "ad.keep"
     T: ClassVar = element()
@@ -136,7 +170,12 @@ class KeepOp(PlainOperation):
 
 @irdl_op_definition
 class KeptOp(PlainOperation):
-    """What `ad.keep` kept for iteration `index`."""
+    """What `ad.keep` kept for iteration `index`.
+
+    ```mlir
+    %v = ad.kept %y[%i] : f64
+    ```
+    """
 
     name = "ad.kept"
     T: ClassVar = element()
@@ -152,6 +191,10 @@ class PushOp(PlainOperation):
     """Puts a record of `values` on the var stack, on top of the record `previous` (`rt.null` for the first).
 
     Used where no trip count is known: `while`, recursion, branches. The result is the new top.
+
+    ```mlir
+    %top = ad.push %y, %x, %i : f64, i64
+    ```
     """
 
     name = "ad.push"
@@ -164,7 +207,12 @@ class PushOp(PlainOperation):
 
 @irdl_op_definition
 class PopOp(PlainOperation):
-    """Reads the record `record`; results: the record below it, then the values."""
+    """Reads the record `record`; results: the record below it, then the values.
+
+    ```mlir
+    %below, %v, %k = ad.pop %y : !rt.buf<f64>, f64, i64
+    ```
+    """
 
     name = "ad.pop"
     record = operand_def(BufferType(f64))
@@ -181,6 +229,10 @@ class ProfileBeginOp(PlainOperation):
     What the region does is in an `scf.if` on the result, which has the attribute `ad.profile`: as nobody knows that the
     condition holds, nothing leaves or enters it, here or in LLVM. `gradient`: of a function that has a reverse sweep;
     `reverse`: of its half there.
+
+    ```mlir
+    %entered = ad.profile_begin 0 named 0 gradient
+    ```
     """
 
     name = "ad.profile_begin"
@@ -195,7 +247,12 @@ class ProfileBeginOp(PlainOperation):
 
 @irdl_op_definition
 class ProfileEndOp(PlainOperation):
-    """Leaves the profile region that `begin` entered."""
+    """Leaves the profile region that `begin` entered.
+
+    ```mlir
+    ad.profile_end %ok, 0 named 0 gradient
+    ```
+    """
 
     name = "ad.profile_end"
     begin = operand_def(i1)
@@ -209,7 +266,12 @@ class ProfileEndOp(PlainOperation):
 
 @irdl_op_definition
 class ProfileEntriesOp(PlainOperation):
-    """Counts values put on the var stack, for the innermost profile region: `kept` for the reverse sweep, `others`."""
+    """Counts values put on the var stack, for the innermost profile region: `kept` for the reverse sweep, `others`.
+
+    ```mlir
+    ad.profile_entries %n, %i
+    ```
+    """
 
     name = "ad.profile_entries"
     kept = operand_def(i64)

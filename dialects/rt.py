@@ -93,6 +93,10 @@ class AllocOp(PlainOperation):
     """Takes `count` elements from the arena; all zero if `zero` is set, else undefined.
 
     The memory lives until the function's entry point returns, or until `rt.release` of an earlier mark.
+
+    ```mlir
+    %a = rt.alloc zero %n site 3 : !rt.buf<f64>
+    ```
     """
 
     name = "rt.alloc"
@@ -113,7 +117,12 @@ class AllocOp(PlainOperation):
 
 @irdl_op_definition
 class MarkOp(PlainOperation):
-    """The arena's present position."""
+    """The arena's present position.
+
+    ```mlir
+    %m = rt.mark_arena
+    ```
+    """
 
     name = "rt.mark_arena"
     res = result_def(MarkType())
@@ -123,7 +132,13 @@ class MarkOp(PlainOperation):
 
 @irdl_op_definition
 class ReleaseOp(PlainOperation):
-    """Gives back all that was allocated since `mark`."""
+    """Gives back all that was allocated since `mark`.
+
+    ```mlir
+    %m = rt.mark_arena
+    rt.release %m
+    ```
+    """
 
     name = "rt.release"
     mark = operand_def(MarkType())
@@ -136,6 +151,10 @@ class BoundOp(PlainOperation):
     """Slot `slot` of the bound table: data, transformed data and whatever was computed once when data were bound.
 
     Never changes while an evaluation runs; what a bound buffer holds does not change either.
+
+    ```mlir
+    %data = rt.bound 3 : !rt.buf<f64>
+    ```
     """
 
     name = "rt.bound"
@@ -150,6 +169,10 @@ class SetBoundOp(PlainOperation):
     """Writes slot `slot` of the bound table. Only in functions that run when data are bound.
 
     A buffer stored here must not come from the arena of an evaluation: see `rt.alloc_bound`.
+
+    ```mlir
+    rt.set_bound 3, %x : f64
+    ```
     """
 
     name = "rt.set_bound"
@@ -161,7 +184,12 @@ class SetBoundOp(PlainOperation):
 
 @irdl_op_definition
 class AllocBoundOp(PlainOperation):
-    """As `rt.alloc`, but the memory lives as long as the bound data."""
+    """As `rt.alloc`, but the memory lives as long as the bound data.
+
+    ```mlir
+    %a = rt.alloc_bound %n site 3 : !rt.buf<f64>
+    ```
+    """
 
     name = "rt.alloc_bound"
     count = operand_def(i64)
@@ -173,7 +201,12 @@ class AllocBoundOp(PlainOperation):
 
 @irdl_op_definition
 class LoadOp(PlainOperation):
-    """`buffer[index]`."""
+    """`buffer[index]`.
+
+    ```mlir
+    %e = rt.load %y[%i] : f64
+    ```
+    """
 
     name = "rt.load"
     T: ClassVar = element()
@@ -186,7 +219,12 @@ class LoadOp(PlainOperation):
 
 @irdl_op_definition
 class StoreOp(PlainOperation):
-    """`buffer[index] = value`."""
+    """`buffer[index] = value`.
+
+    ```mlir
+    rt.store %x, %y[%i] initial : f64
+    ```
+    """
 
     name = "rt.store"
     T: ClassVar = element()
@@ -201,7 +239,12 @@ class StoreOp(PlainOperation):
 
 @irdl_op_definition
 class ViewOp(PlainOperation):
-    """The part of `buffer` that begins at element `offset`; shares its memory."""
+    """The part of `buffer` that begins at element `offset`; shares its memory.
+
+    ```mlir
+    %rest = rt.view %y[%i] : !rt.buf<f64>
+    ```
+    """
 
     name = "rt.view"
     T: ClassVar = element()
@@ -214,7 +257,12 @@ class ViewOp(PlainOperation):
 
 @irdl_op_definition
 class CopyOp(PlainOperation):
-    """Copies `count` elements; the two ranges do not overlap."""
+    """Copies `count` elements; the two ranges do not overlap.
+
+    ```mlir
+    rt.copy %y to %z, %n initial : !rt.buf<f64>
+    ```
+    """
 
     name = "rt.copy"
     T: ClassVar = element()
@@ -229,7 +277,12 @@ class CopyOp(PlainOperation):
 
 @irdl_op_definition
 class FillOp(PlainOperation):
-    """Sets `count` elements to `value`."""
+    """Sets `count` elements to `value`.
+
+    ```mlir
+    rt.fill %y, %x, %n : f64
+    ```
+    """
 
     name = "rt.fill"
     T: ClassVar = element()
@@ -248,6 +301,10 @@ class MathOp(PlainOperation):
 
     What is known of each is data: its LLVM form in `emit/primitives.py`, its derivative in
     `library/derivatives.txt`.
+
+    ```mlir
+    %e = rt.math exp(%x) : (f64) -> f64
+    ```
     """
 
     name = "rt.math"
@@ -262,6 +319,10 @@ class MathOp(PlainOperation):
 class CheckOp(PlainOperation):
     """Goes on if `ok`; else leaves the function with an error: site `site` of the program's site table, and `values`
     (up to four; f64 or integers) for its message.
+
+    ```mlir
+    rt.check %ok site 3 status 1 with %i, %n : i64, i64
+    ```
     """
 
     name = "rt.check"
@@ -282,7 +343,9 @@ class CheckOp(PlainOperation):
 class StackGuardOp(PlainOperation):
     """Leaves the function with a fatal error if the thread's stack is nearly full. At the start of recursive functions.
 
+    ```mlir
     rt.stack_guard site 3
+    ```
     """
 
     name = "rt.stack_guard"
@@ -297,6 +360,10 @@ class KernelOp(PlainOperation):
 
     `throws`: the C function returns a status (0 fine), which is tested; an error takes site `site`. Such a kernel
     has no result. Effects, and the pullback of a differentiable kernel, are rows of `library/kernels.py`.
+
+    ```mlir
+    rt.kernel cholesky_decompose(%y, %n, %z) throws site 3 : (!rt.buf<f64>, i64, !rt.buf<f64>) -> ()
+    ```
     """
 
     name = "rt.kernel"
@@ -318,7 +385,12 @@ class KernelOp(PlainOperation):
 
 @irdl_op_definition
 class StringOp(PlainOperation):
-    """A constant text, zero-terminated UTF-8."""
+    """A constant text, zero-terminated UTF-8.
+
+    ```mlir
+    %s = rt.string "x = "
+    ```
+    """
 
     name = "rt.string"
     value = prop_def(StringAttr)
@@ -331,9 +403,11 @@ class StringOp(PlainOperation):
 class ConstantsOp(PlainOperation):
     """The elements `values`, all finite, in memory of the compiled code: nothing writes there.
 
-        %a = rt.constants array<f64: 1.5, 2.5> : !rt.buf<f64>
-
     It goes when the code does, so what is to last or gets adjoints is a copy of it.
+
+    ```mlir
+    %a = rt.constants array<f64: 1.5, 2.5> : !rt.buf<f64>
+    ```
     """
 
     name = "rt.constants"
@@ -350,7 +424,12 @@ class ConstantsOp(PlainOperation):
 
 @irdl_op_definition
 class NullOp(PlainOperation):
-    """The buffer that points nowhere: the end of a list of records."""
+    """The buffer that points nowhere: the end of a list of records.
+
+    ```mlir
+    %none = rt.null : !rt.buf<f64>
+    ```
+    """
 
     name = "rt.null"
     res = result_def(BufferType)
@@ -360,7 +439,12 @@ class NullOp(PlainOperation):
 
 @irdl_op_definition
 class IsNullOp(PlainOperation):
-    """Whether a buffer is `rt.null`."""
+    """Whether a buffer is `rt.null`.
+
+    ```mlir
+    %last = rt.is_null %y : !rt.buf<f64>
+    ```
+    """
 
     name = "rt.is_null"
     buffer = operand_def(BufferType)

@@ -81,6 +81,10 @@ class SitesOp(PlainOperation):
     """The table of one traced function: `table` is what `ulam.tracing.instrument.graph.Graph.to_json` gives, as text.
 
     At the top level of the module. Nothing is made of it; readers have it from the session or from a saved trace.
+
+    ```mlir
+    trace.sites f.traced "{}"
+    ```
     """
 
     name = "trace.sites"
@@ -95,6 +99,10 @@ class BlockOp(PlainOperation):
     """Begins the record of basic block `number`, with room for `slots` values of 8 bytes.
 
     `recorder` is there once the op has been lowered.
+
+    ```mlir
+    %b = trace.block 3 slots 3
+    ```
     """
 
     name = "trace.block"
@@ -112,7 +120,12 @@ class BlockOp(PlainOperation):
 
 @irdl_op_definition
 class ValueOp(PlainOperation):
-    """Keeps an int or a real in slot `slot` of `record`."""
+    """Keeps an int or a real in slot `slot` of `record`.
+
+    ```mlir
+    trace.value %record[0] = %x : !stan.real
+    ```
+    """
 
     name = "trace.value"
     slot = prop_def(NUMBER)
@@ -128,6 +141,10 @@ class ContainerOp(PlainOperation):
 
     Up to `most` elements are copied; of more there is a digest. Lowered, `value` is the buffer, and `recorder`, the
     number of elements and the sizes are there.
+
+    ```mlir
+    trace.container %record[0] = %v most 64 : !stan.vector
+    ```
     """
 
     name = "trace.container"
@@ -145,7 +162,12 @@ class ContainerOp(PlainOperation):
 
 @irdl_op_definition
 class GuardOp(PlainOperation):
-    """The op that follows may throw: notes in `record` how far the block has got (see `graph.Progress`)."""
+    """The op that follows may throw: notes in `record` how far the block has got (see `graph.Progress`).
+
+    ```mlir
+    trace.guard %record progress 5
+    ```
+    """
 
     name = "trace.guard"
     progress = prop_def(NUMBER)
@@ -159,6 +181,10 @@ class DrawsOp(PlainOperation):
     """Keeps how many random numbers the run has taken so far in slot `slot` of `record`.
 
     `recorder` is there once the op has been lowered.
+
+    ```mlir
+    trace.draws %record[1]
+    ```
     """
 
     name = "trace.draws"
@@ -174,6 +200,10 @@ class HookOp(PlainOperation):
     """Calls hook number `number` of the recorder with `values`: scalars and containers.
 
     Lowered, the recorder comes first, and a container is its buffer and its sizes.
+
+    ```mlir
+    trace.hook 3(%n, %v : !stan.int, !stan.vector)
+    ```
     """
 
     name = "trace.hook"
@@ -185,7 +215,12 @@ class HookOp(PlainOperation):
 
 @irdl_op_definition
 class TimeOp(PlainOperation):
-    """Keeps what the clock says in slot `slot` of `record`."""
+    """Keeps what the clock says in slot `slot` of `record`.
+
+    ```mlir
+    trace.time %record[2]
+    ```
+    """
 
     name = "trace.time"
     slot = prop_def(NUMBER)
@@ -196,7 +231,12 @@ class TimeOp(PlainOperation):
 
 @irdl_op_definition
 class DescendOp(PlainOperation):
-    """1 if fewer than `most` calls are entered, which are one more then; else 0."""
+    """1 if fewer than `most` calls are entered, which are one more then; else 0.
+
+    ```mlir
+    %deeper = trace.descend 5 : !stan.int
+    ```
+    """
 
     name = "trace.descend"
     most = prop_def(NUMBER)
@@ -208,7 +248,12 @@ class DescendOp(PlainOperation):
 
 @irdl_op_definition
 class AscendOp(PlainOperation):
-    """A call that was entered is over."""
+    """A call that was entered is over.
+
+    ```mlir
+    trace.ascend
+    ```
+    """
 
     name = "trace.ascend"
     recorder = opt_operand_def()
@@ -274,7 +319,12 @@ class _TransformOp(PlainOperation):
 
 @irdl_op_definition
 class ConstrainOp(_TransformOp):
-    """A parameter's value."""
+    """A parameter's value.
+
+    ```mlir
+    %sigma = trace.constrain sigma %x bounds lower(%y : !stan.real) declared !stan.real : !stan.real -> !stan.real
+    ```
+    """
 
     name = "trace.constrain"
     traits = traits_def(Throws())
@@ -282,7 +332,12 @@ class ConstrainOp(_TransformOp):
 
 @irdl_op_definition
 class JacobianOp(_TransformOp):
-    """Adds the log of the absolute Jacobian determinant of a transform to the target; gives what it added."""
+    """Adds the log of the absolute Jacobian determinant of a transform to the target; gives what it added.
+
+    ```mlir
+    %added = trace.jacobian sigma %x bounds lower(%y : !stan.real) declared !stan.real : !stan.real -> !stan.real
+    ```
+    """
 
     name = "trace.jacobian"
     traits = traits_def(Adjusts())
@@ -290,7 +345,12 @@ class JacobianOp(_TransformOp):
 
 @irdl_op_definition
 class SumOp(PlainOperation):
-    """The sum of the entries of a container, in their order: what `target += container` adds."""
+    """The sum of the entries of a container, in their order: what `target += container` adds.
+
+    ```mlir
+    %sum = trace.sum %v : (!stan.vector) -> !stan.real
+    ```
+    """
 
     name = "trace.sum"
     container = operand_def()

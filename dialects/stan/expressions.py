@@ -68,7 +68,12 @@ if TYPE_CHECKING:
 
 @irdl_op_definition
 class ConstantOp(PlainOperation):
-    """A literal: `2 : i32` is an int, `2.5 : f64` a real, a string only as an argument of print and reject."""
+    """A literal: `2 : i32` is an int, `2.5 : f64` a real, a string only as an argument of print and reject.
+
+    ```mlir
+    %two = stan.constant 2 : i32
+    ```
+    """
 
     name = "stan.constant"
     value = prop_def(IntegerAttr | FloatAttr | StringAttr)
@@ -141,14 +146,28 @@ class _Binary(PlainOperation):
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
+_OF_REALS = "%x, %y : !stan.real"
+_EXAMPLES = {
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), "%x, %y : (!stan.real, !stan.real) -> !stan.int"),
+    **dict.fromkeys(("mod", "int_div"), "%n, %k : !stan.int"),
+    **dict.fromkeys(("elt_mul", "elt_div", "elt_pow"), "%v, %v : !stan.vector"),
+    "left_div": "%m, %v : (!stan.matrix, !stan.vector) -> !stan.vector",
+    **dict.fromkeys(("neg", "plus"), "%x : !stan.real"),
+    "not": "%n : !stan.int",
+    "transpose": "%v : (!stan.vector) -> !stan.row_vector",
+}
+"""What the examples of operators apply them to."""
+
+
 def _operator(base: type[PlainOperation], mnemonic: str, symbol: str, throws: bool) -> type[PlainOperation]:
     """An operator op: class `AddOp` of `stan.add`, with `SYMBOL` as written in Stan."""
+    example = _EXAMPLES.get(mnemonic, _OF_REALS)
     class_name = "".join(part.capitalize() for part in mnemonic.split("_")) + "Op"
     namespace = {
         "name": f"stan.{mnemonic}",
         "SYMBOL": symbol,
         "__annotations__": {"SYMBOL": "ClassVar[str]"},
-        "__doc__": f"Stan's operator `{symbol}`.",
+        "__doc__": f"Stan's operator `{symbol}`.\n\n```mlir\n%z = stan.{mnemonic} {example}\n```",
         "__module__": __name__,
         "traits": traits_def(ThrowsOnMismatch() if throws else Pure()),
     }
@@ -173,7 +192,12 @@ UNARY_OPERATORS = {
 
 @irdl_op_definition
 class PromoteOp(_Unary):
-    """An implicit conversion: int → real → complex, element-wise in containers and tuples."""
+    """An implicit conversion: int → real → complex, element-wise in containers and tuples.
+
+    ```mlir
+    %r = stan.promote %n : (!stan.int) -> !stan.real
+    ```
+    """
 
     name = "stan.promote"
     traits = traits_def(Pure())
@@ -201,9 +225,6 @@ class CallOp(PlainOperation):
     """A call of a function. `callee` is its name in Stan for library functions (`normal_lpdf`, never `normal_lupdf`),
     the symbol of its `stan.func` if `user` is set.
 
-        %l = stan.call normal_lpdf(%y, %mu, %sigma) unnormalized autodiff [0, 1, 1]
-            : (!stan.vector, !stan.real, !stan.real) -> !stan.real
-
     `autodiff` has a 1 for each argument that Stan's static rule calls autodiff; `unnormalized`: the call may drop
     summands that have no autodiff argument. No result for functions that return nothing.
     A function passed to a higher-order function is `callback`, the symbol of its `stan.func`; it is not an operand.
@@ -215,6 +236,11 @@ class CallOp(PlainOperation):
     an expression that has no such requirements: `log(1 - x)`, which never throws, becomes an unchecked `log1m(x)`.
     `total`: the function of the library throws for no scalar arguments, nor for one container. Who makes a call sets it
     where `library/functions.py` says so; without it a call may throw.
+
+    ```mlir
+    %l = stan.call normal_lpdf(%v, %x, %y) unnormalized autodiff [0, 1, 1]
+      : (!stan.vector, !stan.real, !stan.real) -> !stan.real
+    ```
     """
 
     name = "stan.call"
@@ -253,7 +279,12 @@ class CallOp(PlainOperation):
 
 @irdl_op_definition
 class ArrayOp(PlainOperation):
-    """`{a, b, c}`. Elements that are containers must have equal sizes."""
+    """`{a, b, c}`. Elements that are containers must have equal sizes.
+
+    ```mlir
+    %a = stan.array %x, %y : (!stan.real, !stan.real) -> !stan.array<1, !stan.real>
+    ```
+    """
 
     name = "stan.array"
     elements = var_operand_def()
@@ -269,7 +300,12 @@ class ArrayOp(PlainOperation):
 
 @irdl_op_definition
 class RowVectorOp(PlainOperation):
-    """`[a, b, c]`: a row vector of scalars, or a matrix of row vectors."""
+    """`[a, b, c]`: a row vector of scalars, or a matrix of row vectors.
+
+    ```mlir
+    %r = stan.row_vector %x, %y : (!stan.real, !stan.real) -> !stan.row_vector
+    ```
+    """
 
     name = "stan.row_vector"
     elements = var_operand_def()
@@ -289,6 +325,10 @@ class LiteralOp(PlainOperation):
     """`{{0.5, 1.5}, {2.5, 3.5}}` or `[...]` of numbers alone: `values` in the order written; `sizes`, outermost first.
 
     What is written with more than `FEW_NUMBERS` numbers is made so: one op, whatever its length.
+
+    ```mlir
+    %table = stan.literal array<f64: 0.5, 1.5, 2.5, 3.5> sizes array<i64: 2, 2> : !stan.matrix
+    ```
     """
 
     name = "stan.literal"
@@ -326,7 +366,12 @@ FEW_NUMBERS = 64
 
 @irdl_op_definition
 class TupleOp(PlainOperation):
-    """`(a, b)`."""
+    """`(a, b)`.
+
+    ```mlir
+    %pair = stan.tuple %n, %x : (!stan.int, !stan.real) -> !stan.tuple<[!stan.int, !stan.real]>
+    ```
+    """
 
     name = "stan.tuple"
     elements = var_operand_def()
@@ -342,7 +387,12 @@ class TupleOp(PlainOperation):
 
 @irdl_op_definition
 class FieldOp(PlainOperation):
-    """`t.1`; `field` counts from 1."""
+    """`t.1`; `field` counts from 1.
+
+    ```mlir
+    %first = stan.field 1 of %t : (!stan.tuple<[!stan.int, !stan.real]>) -> !stan.int
+    ```
+    """
 
     name = "stan.field"
     field = prop_def(IntegerAttr.constr(eq(i64)))
@@ -365,7 +415,12 @@ class FieldOp(PlainOperation):
 
 @irdl_op_definition
 class TargetAddOp(PlainOperation):
-    """`target += value`, the sum of the entries if `value` is a container. `tilde`: written as `y ~ d(...)`."""
+    """`target += value`, the sum of the entries if `value` is a container. `tilde`: written as `y ~ d(...)`.
+
+    ```mlir
+    stan.target_add tilde %x : !stan.real
+    ```
+    """
 
     name = "stan.target_add"
     value = operand_def()
@@ -379,7 +434,12 @@ class TargetAddOp(PlainOperation):
 
 @irdl_op_definition
 class JacobianAddOp(PlainOperation):
-    """`jacobian += value`: added to the target only where the Jacobian adjustment is asked for."""
+    """`jacobian += value`: added to the target only where the Jacobian adjustment is asked for.
+
+    ```mlir
+    stan.jacobian_add %x : !stan.real
+    ```
+    """
 
     name = "stan.jacobian_add"
     value = operand_def()
@@ -399,7 +459,12 @@ def _verify_increment(op: Operation, type_: Attribute) -> None:
 
 @irdl_op_definition
 class TargetOp(PlainOperation):
-    """`target()`: the log density accumulated so far."""
+    """`target()`: the log density accumulated so far.
+
+    ```mlir
+    %sum = stan.target
+    ```
+    """
 
     name = "stan.target"
     res = result_def(REAL)
@@ -409,7 +474,12 @@ class TargetOp(PlainOperation):
 
 @irdl_op_definition
 class PrintOp(PlainOperation):
-    """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`)."""
+    """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`).
+
+    ```mlir
+    stan.print reject(%n, %x : !stan.int, !stan.real)
+    ```
+    """
 
     name = "stan.print"
     kind = prop_def(StringAttr)

@@ -92,7 +92,16 @@ def _verify_loop(initial: Sequence[SSAValue], results: Sequence[SSAValue]) -> li
 
 @irdl_op_definition
 class ProgramOp(PlainOperation):
-    """A Stan program: `stan.func`s, then `stan.block`s in program order."""
+    """A Stan program: `stan.func`s, then `stan.block`s in program order.
+
+    ```mlir
+    stan.program @m {
+      stan.block data {
+        %N = stan.declare N : !stan.var<!stan.int>
+      }
+    }
+    ```
+    """
 
     name = "stan.program"
     sym_name = prop_def(StringAttr)
@@ -129,6 +138,13 @@ class BlockOp(PlainOperation):
     """One block of the program; `kind` is `data`, `transformed_data`, `parameters`, `transformed_parameters`,
     `model` or `generated_quantities`. Variables declared in it at its top level are global: other blocks refer to
     them with `stan.global`.
+
+    ```mlir
+    stan.block model {
+      %one = stan.constant 1.0 : f64
+      stan.target_add %one : !stan.real
+    }
+    ```
     """
 
     name = "stan.block"
@@ -163,6 +179,14 @@ class FuncOp(PlainOperation):
     `stan_name` is the name in the source (`sym_name` is made unique where functions are overloaded).
     `body` is empty (no block) for library functions that the lowering knows itself. `inlined`: nothing calls it any
     more, and no pass has to look at it. `model`: a block of the program, made a function to be traced.
+
+    ```mlir
+    stan.func @half(x %x: !stan.real) -> (!stan.real) {
+      %two = stan.constant 2.0 : f64
+      %h = stan.div %x, %two : !stan.real
+      stan.return %h : !stan.real
+    }
+    ```
     """
 
     name = "stan.func"
@@ -206,6 +230,14 @@ class IfOp(PlainOperation):
 
     Value form: both regions yield the values of `results`. Regions end in `stan.yield`, or, in the variable form,
     in `stan.break`, `stan.continue` or `stan.return`.
+
+    ```mlir
+    stan.if %n {
+      stan.print print(%n : !stan.int)
+    } else {
+      stan.print print(%k : !stan.int)
+    }
+    ```
     """
 
     name = "stan.if"
@@ -254,6 +286,14 @@ class ForOp(PlainOperation):
 
     Block arguments of `body`: the loop variable (int), then one for each of `initial`; `stan.yield` passes the
     carried values on. `variable` is the name of the loop variable in the source.
+
+    ```mlir
+    %sum = stan.for %i = %n to %k iter_args(%s = %x : !stan.real) {
+      %e = stan.index %v[%i] : !stan.vector -> !stan.real
+      %next = stan.add %s, %e : !stan.real
+      stan.yield %next : !stan.real
+    }
+    ```
     """
 
     name = "stan.for"
@@ -308,6 +348,12 @@ class ForEachOp(PlainOperation):
     """`for (x in container) body`: elements of an array, entries of a vector or matrix (column-major).
 
     Block arguments as for `stan.for`, the first being the element.
+
+    ```mlir
+    stan.foreach %e in %v : !stan.vector {
+      stan.target_add %e : !stan.real
+    }
+    ```
     """
 
     name = "stan.foreach"
@@ -364,6 +410,16 @@ class WhileOp(PlainOperation):
 
     Block arguments of both regions: one for each of `initial`. `condition` ends in `stan.condition %c, %carried...`
     (what it passes goes to `body`, or to the results when the loop ends), `body` in `stan.yield`.
+
+    ```mlir
+    %r = stan.while iter_args(%s = %x : !stan.real) {
+      %c = stan.lt %s, %y : (!stan.real, !stan.real) -> !stan.int
+      stan.condition %c, %s : !stan.real
+    } do (%s : !stan.real) {
+      %next = stan.add %s, %s : !stan.real
+      stan.yield %next : !stan.real
+    }
+    ```
     """
 
     name = "stan.while"
@@ -410,7 +466,16 @@ class WhileOp(PlainOperation):
 
 @irdl_op_definition
 class SelectOp(PlainOperation):
-    """`condition ? then : otherwise`: only the chosen region is evaluated; each ends in `stan.yield %value`."""
+    """`condition ? then : otherwise`: only the chosen region is evaluated; each ends in `stan.yield %value`.
+
+    ```mlir
+    %r = stan.select %n -> (!stan.real) {
+      stan.yield %x : !stan.real
+    } else {
+      stan.yield %y : !stan.real
+    }
+    ```
+    """
 
     name = "stan.select"
     condition = operand_def(INT)
@@ -451,7 +516,14 @@ class SelectOp(PlainOperation):
 
 @irdl_op_definition
 class AndOp(PlainOperation):
-    """`left && right`: `right` is a region, evaluated only if `left` is not 0. The result is 0 or 1."""
+    """`left && right`: `right` is a region, evaluated only if `left` is not 0. The result is 0 or 1.
+
+    ```mlir
+    %both = stan.and %n {
+      stan.yield %k : !stan.int
+    }
+    ```
+    """
 
     name = "stan.and"
     left = operand_def(INT)
@@ -481,7 +553,14 @@ class AndOp(PlainOperation):
 
 @irdl_op_definition
 class OrOp(PlainOperation):
-    """`left || right`: `right` is a region, evaluated only if `left` is 0. The result is 0 or 1."""
+    """`left || right`: `right` is a region, evaluated only if `left` is 0. The result is 0 or 1.
+
+    ```mlir
+    %any = stan.or %n {
+      stan.yield %k : !stan.int
+    }
+    ```
+    """
 
     name = "stan.or"
     left = operand_def(INT)
@@ -513,6 +592,12 @@ class OrOp(PlainOperation):
 class ScopeOp(PlainOperation):
     """`{ ... }`: a local block, for passes that build one; the frontend puts its statements into the region around it
     (see `stan.declare`, `local`). The value form has none.
+
+    ```mlir
+    stan.scope {
+      stan.print print(%n : !stan.int)
+    }
+    ```
     """
 
     name = "stan.scope"
@@ -535,7 +620,14 @@ class ScopeOp(PlainOperation):
 
 @irdl_op_definition
 class ProfileOp(PlainOperation):
-    """`profile("name") { ... }`. Nothing moves across its edges. Value form: yields `results`."""
+    """`profile("name") { ... }`. Nothing moves across its edges. Value form: yields `results`.
+
+    ```mlir
+    stan.profile likelihood {
+      stan.target_add %x : !stan.real
+    }
+    ```
+    """
 
     name = "stan.profile"
     profile_name = prop_def(StringAttr)
@@ -564,7 +656,14 @@ class ProfileOp(PlainOperation):
 
 @irdl_op_definition
 class YieldOp(PlainOperation):
-    """Ends a region, with the values it passes on."""
+    """Ends a region, with the values it passes on.
+
+    ```mlir
+    %any = stan.or %n {
+      stan.yield %k : !stan.int
+    }
+    ```
+    """
 
     name = "stan.yield"
     arguments = var_operand_def()
@@ -574,7 +673,16 @@ class YieldOp(PlainOperation):
 
 @irdl_op_definition
 class ConditionOp(PlainOperation):
-    """Ends the condition of a `stan.while`: continue while `condition` is not 0, passing `arguments` on."""
+    """Ends the condition of a `stan.while`: continue while `condition` is not 0, passing `arguments` on.
+
+    ```mlir
+    stan.while {
+      stan.condition %n
+    } do {
+      stan.break
+    }
+    ```
+    """
 
     name = "stan.condition"
     condition = operand_def(INT)
@@ -589,7 +697,14 @@ class ConditionOp(PlainOperation):
 
 @irdl_op_definition
 class BreakOp(PlainOperation):
-    """`break;` Variable form only."""
+    """`break;` Variable form only.
+
+    ```mlir
+    stan.for %i = %n to %k {
+      stan.break
+    }
+    ```
+    """
 
     name = "stan.break"
     traits = traits_def(IsTerminator(), LeavesLoop())
@@ -601,7 +716,14 @@ class BreakOp(PlainOperation):
 
 @irdl_op_definition
 class ContinueOp(PlainOperation):
-    """`continue;` Variable form only."""
+    """`continue;` Variable form only.
+
+    ```mlir
+    stan.for %i = %n to %k {
+      stan.continue
+    }
+    ```
+    """
 
     name = "stan.continue"
     traits = traits_def(IsTerminator(), LeavesLoop())
@@ -613,7 +735,15 @@ class ContinueOp(PlainOperation):
 
 @irdl_op_definition
 class ReturnOp(PlainOperation):
-    """`return e;` Value form: only as the last op of a function's body."""
+    """`return e;` Value form: only as the last op of a function's body.
+
+    ```mlir
+    stan.func @one() -> (!stan.int) {
+      %one = stan.constant 1 : i32
+      stan.return %one : !stan.int
+    }
+    ```
+    """
 
     name = "stan.return"
     value = opt_operand_def()

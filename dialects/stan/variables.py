@@ -158,6 +158,11 @@ class DeclareOp(_Declaration):
     Bounds are operands in the data block only; elsewhere those of the variable's `stan.check` count.
     `data_only`: found to need no gradient (set by the AD-level optimization, printed as `data`).
     `source_name`: its name in the source, which messages say, where a pass has given it another.
+
+    ```mlir
+    %z = stan.declare z[%n] : !stan.var<!stan.vector>
+    stan.assign %z = %v : !stan.var<!stan.vector>, !stan.vector
+    ```
     """
 
     name = "stan.declare"
@@ -174,7 +179,15 @@ class DeclareOp(_Declaration):
 
 @irdl_op_definition
 class ParameterOp(_Declaration):
-    """Declares a parameter: a slice of the unconstrained vector, constrained."""
+    """Declares a parameter: a slice of the unconstrained vector, constrained.
+
+    ```mlir
+    stan.block parameters {
+      %zero = stan.constant 0.0 : f64
+      %sigma = stan.parameter sigma bounds lower(%zero : !stan.real) : !stan.var<!stan.real>
+    }
+    ```
+    """
 
     name = "stan.parameter"
 
@@ -191,7 +204,17 @@ class ParameterOp(_Declaration):
 
 @irdl_op_definition
 class GlobalOp(PlainOperation):
-    """The variable `var_name` that another block declares at its top level."""
+    """The variable `var_name` that another block declares at its top level.
+
+    ```mlir
+    stan.block data {
+      %N = stan.declare N : !stan.var<!stan.int>
+    }
+    stan.block model {
+      %N = stan.global N : !stan.var<!stan.int>
+    }
+    ```
+    """
 
     name = "stan.global"
     var_name = prop_def(StringAttr)
@@ -206,6 +229,10 @@ class CheckOp(PlainOperation):
 
     The frontend puts one after each constrained variable of data (after its declaration), and at the end of
     transformed data, transformed parameters and generated quantities. Operands as in declarations.
+
+    ```mlir
+    stan.check sigma %x : !stan.real bounds lower(%y : !stan.real)
+    ```
     """
 
     name = "stan.check"
@@ -231,7 +258,12 @@ class CheckOp(PlainOperation):
 
 @irdl_op_definition
 class ReadOp(PlainOperation):
-    """The whole value of a variable at this point of the program."""
+    """The whole value of a variable at this point of the program.
+
+    ```mlir
+    %r = stan.read %var : !stan.vector
+    ```
+    """
 
     name = "stan.read"
     T: ClassVar = VarConstraint("type", AnyAttr())
@@ -250,6 +282,10 @@ class AssignOp(PlainOperation):
     """`var[indices] = value`; without indices the whole variable. Throws if sizes differ or an index is out of range.
 
     `kinds` has an entry for each index (see INDEX_OPERANDS); their operands are `indices`, in order.
+
+    ```mlir
+    stan.assign %var[%n] = %x : !stan.var<!stan.vector>, !stan.real
+    ```
     """
 
     name = "stan.assign"
@@ -276,7 +312,12 @@ class AssignOp(PlainOperation):
 
 @irdl_op_definition
 class IndexOp(PlainOperation):
-    """`value[indices]`, fewer indices than dimensions allowed. Throws if an index is out of range."""
+    """`value[indices]`, fewer indices than dimensions allowed. Throws if an index is out of range.
+
+    ```mlir
+    %row = stan.index %m[%n, %n to %k] : !stan.matrix -> !stan.row_vector
+    ```
+    """
 
     name = "stan.index"
     kinds = prop_def(ArrayAttr[StringAttr])
@@ -304,6 +345,10 @@ class UninitializedOp(PlainOperation):
     """The value of a variable that is declared but not yet assigned: NaN, or the smallest int. Value form only.
 
     `var_name`: of the declaration that this is left of; then it throws unless the sizes are such.
+
+    ```mlir
+    %z = stan.uninitialized of "z"[%n] : !stan.vector
+    ```
     """
 
     name = "stan.uninitialized"
@@ -320,6 +365,10 @@ class AssertShapeOp(PlainOperation):
 
     Throws if they differ. What is left of a whole assignment to a sized variable when the variable becomes a value.
     Value form only.
+
+    ```mlir
+    %z = stan.assert_shape z %v[%n] : !stan.vector
+    ```
     """
 
     name = "stan.assert_shape"
@@ -341,6 +390,10 @@ class DefineOp(PlainOperation):
     """The final value of the global variable `var_name`, at the end of the block that declares it.
 
     What other blocks read through `stan.global`. Value form only; a variable that is assigned in part has none.
+
+    ```mlir
+    stan.define z = %v : !stan.vector
+    ```
     """
 
     name = "stan.define"
