@@ -1,4 +1,7 @@
-"""Replacing and discarding ops, without the checks that make xDSL's own methods slow."""
+"""Replacing and discarding ops, without the checks that make xDSL's own methods slow.
+
+Why passes are single walks of our own with these, and not patterns: docs/architecture.md, "Our own passes".
+"""
 
 from __future__ import annotations
 
