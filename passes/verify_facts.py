@@ -10,6 +10,7 @@ from ulam.dialects.facts import Fact
 from ulam.dialects.rt import RT
 from ulam.dialects.stan import STAN
 from ulam.dialects.trace import TRACE
+from ulam.dialects.walk import ops_within
 
 _DIALECTS = (STAN, RT, AD, TRACE)
 FACTS: dict[str, type[Fact]] = {
@@ -22,7 +23,7 @@ _PREFIXES = {dialect.name for dialect in _DIALECTS}
 
 def run_on(op: Operation) -> None:
     """Raises VerifyException if an op at or below `op` has a fact that it cannot have, or what only looks like one."""
-    for inner in op.walk():
+    for inner in ops_within(op):
         if inner.attributes:
             verify_op(inner)
 

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from ulam.dialects import rt, stan
 from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.walk import ops_within
 from ulam.passes import verify_dominance, verify_facts
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ def verify(module: ModuleOp) -> None:
     for op in _inner_first(module):
         _verify_op(op)
     _told(verify_dominance.run_on, module)
-    for op in module.walk():
+    for op in ops_within(module):
         _told(verify_facts.verify_op, op)
-    for op in module.walk():
+    for op in ops_within(module):
         if (rule := _RULES.get(type(op))) is not None:
             _told(rule, op)
 
@@ -98,11 +99,11 @@ def _verify_program(op: Operation) -> None:
     declared: dict[str, set[Attribute]] = {}
     for block in op.body.block.ops:
         if isinstance(block, stan.BlockOp):
-            for inner in block.walk():
+            for inner in ops_within(block):
                 if isinstance(inner, stan.GlobalOp):
                     _told(lambda inner: _verify_global(inner, declared), inner)
             _declare(block, declared)
-        for inner in block.walk():
+        for inner in ops_within(block):
             if isinstance(inner, stan.CallOp):
                 _told(lambda inner: _verify_call(inner, functions), inner)
 
@@ -119,7 +120,7 @@ def _declare(block: stan.BlockOp, declared: dict[str, set[Attribute]]) -> None:
                 raise InvalidModuleError(f"a second variable '{name}' is declared", op)
             assert isinstance(type_, stan.VarType)
             own[name] = {type_.element}
-    for op in block.walk():
+    for op in ops_within(block):
         if isinstance(op, stan.DefineOp):
             own.setdefault(op.var_name.data, set()).add(op.value.type)
     declared.update(own)

@@ -5,6 +5,7 @@ own. `docs/list_structure.py` finds all of it; its options show what makes an ar
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -95,6 +96,14 @@ def test_circles_only_shrink(structure: ModuleType) -> None:
     for name, modules in CIRCLES.items():
         stale = set(modules.split()).difference(*found)
         assert not stale, f"no more in the circle {name!r}, take them out of CIRCLES: {sorted(stale)}"
+
+
+def test_one_walker() -> None:
+    """xDSL's own walk takes time in proportion to the depth, for every op: `dialects/walk.py`."""
+    code = [path for folder in {name.split("/")[0] for name in ALLOWED} for path in (ROOT / folder).rglob("*.py")]
+    assert len(code) > 300
+    walks = re.compile(r"(?<!self)\.walk\(\)")
+    assert [str(path) for path in code if walks.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_names_of_classes(structure: ModuleType) -> None:
