@@ -7,7 +7,6 @@ node = StanModel("geom.stan").track("geom_rng", 1, 0.5, rng=Scripted([0.7, 0.8, 
 print_levels(node, 2)
 """
 
-from ulam.tracing.choices import ContextError, HookError
 from ulam.tracing.contexts import (
     Compose,
     Default,
@@ -28,9 +27,12 @@ from ulam.tracing.export.read_json import from_json
 from ulam.tracing.functions import Functions, StanFunction, functions, traced_ir, track
 from ulam.tracing.gradients.gradient_check import GradientCheck
 from ulam.tracing.gradients.op_library import NoDerivative, OpLibrary
+from ulam.tracing.hooks import ContextError, HookError
 from ulam.tracing.listing import format_levels, print_levels
+from ulam.tracing.node_kinds import ConstrainNode, NestedTildeNode, TargetNode, TargetTerm, TildeNode
 from ulam.tracing.nodes import (
     ArgumentNode,
+    Const,
     ConstantNode,
     ControlFlowNode,
     DataFlowNode,
@@ -39,18 +41,17 @@ from ulam.tracing.nodes import (
     NestedCallNode,
     Node,
     PrimitiveCallNode,
+    Ref,
     ReturnNode,
     SpecialCallNode,
 )
-from ulam.tracing.operands import Const, Ref
 from ulam.tracing.program_text import Location, Span
 from ulam.tracing.queries import Axis, backward, dependents, forward, query, referenced
-from ulam.tracing.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
 from ulam.tracing.saved import DamagedTrace, load
-from ulam.tracing.target_nodes import ConstrainNode, NestedTildeNode, TargetNode, TargetTerm, TildeNode
+from ulam.tracing.tape.recorder import DrawsExhausted, OtherDraws, Replay, Scripted, Seeded
+from ulam.tracing.tape.values import MISSING, Digest
 from ulam.tracing.trace import Trace, TraceError
 from ulam.tracing.update.update import Reused, Update
-from ulam.tracing.values import MISSING, Digest
 
 __all__ = [
     "MISSING", "ArgumentNode", "Axis", "Compose", "Const", "ConstantNode", "ConstrainNode", "ContextError",

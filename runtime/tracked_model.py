@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ulam.tracing.explain.explanation import Explanation
     from ulam.tracing.gradients.gradient_check import GradientCheck
     from ulam.tracing.nodes import ItemNode, NestedCallNode
-    from ulam.tracing.recorder import Source
     from ulam.tracing.session import ModelRoot, TracedProgram
+    from ulam.tracing.tape.recorder import Source
 
 Point = npt.ArrayLike | Mapping[str, Any]
 """A vector of unconstrained values, or constrained ones by name."""

@@ -28,8 +28,8 @@ from ulam.tracing.contexts import TraceContext
 from ulam.tracing.functions import functions, track
 from ulam.tracing.listing import lines_of
 from ulam.tracing.nodes import ItemNode
-from ulam.tracing.recorder import Scripted, Seeded, Source
 from ulam.tracing.saved import is_saved
+from ulam.tracing.tape.recorder import Scripted, Seeded, Source
 
 FORMATS = OPTIONS["format"].choices
 """What `--format` may be; the first is the default."""

@@ -1,6 +1,6 @@
-"""Traces: what one call of a function of the program did, op by op, as nodes that are made when they are asked for.
+"""Traces: what one run of a function did, recorded by emitted code and read when it is asked for.
 
-`session` tracks a call; `recorder` is the C recorder in Python (runtime/c/trace.h); `tape` finds records, `frames`
-reads them as positions and values, `nodes` are what users see (`target_nodes`: those of log densities; `node_kinds`
-chooses), `listing` prints, `queries` follow data. Public names are in `ulam.trace`.
+`session` compiles the instrumented clone (`instrument`) and runs it, `tape` has the records as frames, steps and
+values, `nodes` and `node_kinds` are what users see, `trace` is all of a run. Readers are functions over nodes; `face`
+has them as methods. Public names are in `ulam.trace`.
 """

@@ -14,7 +14,7 @@ from typing import Any
 from ulam.frontend.functions.higher_order import REDUCE_SUM
 from ulam.runtime.errors import ArgumentError
 from ulam.tracing.instrument.choices import KINDS
-from ulam.tracing.recorder import MODES
+from ulam.tracing.tape.recorder import MODES
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ulam.tracing.gradients.gradient_check import GradientCheck
     from ulam.tracing.program_text import Span
-    from ulam.tracing.recorder import Source
+    from ulam.tracing.tape.recorder import Source
     from ulam.tracing.update.update import Update
 
 FilePath = str | os.PathLike[str]

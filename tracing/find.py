@@ -16,14 +16,14 @@ import numpy as np
 from ulam.emit.trace_ops import record_bytes
 from ulam.runtime.errors import ArgumentError
 from ulam.tracing.copying import flat
-from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import Graph, Item
-from ulam.tracing.layout import Layout
 from ulam.tracing.nodes import ItemNode, Node
 from ulam.tracing.program_text import Location, Span
 from ulam.tracing.queries import Axis, query
-from ulam.tracing.recorder import ANY_VALUE, CONTAINER, INT, PROBE, REAL, Level
-from ulam.tracing.values import MISSING, Digest
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import Layout
+from ulam.tracing.tape.recorder import ANY_VALUE, CONTAINER, INT, PROBE, REAL, Level
+from ulam.tracing.tape.values import MISSING, Digest
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

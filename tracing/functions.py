@@ -11,8 +11,8 @@ from ulam.runtime.program import compile_errors
 from ulam.tracing import face as _face  # noqa: F401 - the methods of nodes and traces
 from ulam.tracing.contexts import TraceContext
 from ulam.tracing.nodes import ItemNode
-from ulam.tracing.recorder import Source
 from ulam.tracing.session import TracedProgram
+from ulam.tracing.tape.recorder import Source
 
 if TYPE_CHECKING:
     from ulam.runtime.named_text import NamedText

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
+from ulam.tracing.node_kinds import TargetNode, TildeNode
 from ulam.tracing.nodes import (
     ArgumentNode,
     ConstantNode,
@@ -22,8 +23,7 @@ from ulam.tracing.nodes import (
     ReturnNode,
     SpecialCallNode,
 )
-from ulam.tracing.target_nodes import TargetNode, TildeNode
-from ulam.tracing.values import MISSING, value_text
+from ulam.tracing.tape.values import MISSING, value_text
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

@@ -6,21 +6,103 @@ What is read of several nodes, printed or worked out, is in modules that import 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from ulam.tracing.children import Children
-from ulam.tracing.frames import Frame
+import numpy as np
+
 from ulam.tracing.instrument.graph import FUNCTION, VOID, Argument, Edge, Item, Operand, ValueType
-from ulam.tracing.layout import Spot
-from ulam.tracing.operands import Const, Ref
 from ulam.tracing.program_text import FunctionText, Location, Span
-from ulam.tracing.values import converted
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import Spot
+from ulam.tracing.tape.values import converted, same, value_text
 
 if TYPE_CHECKING:
     from ulam.tracing.face import ItemMethods, NodeMethods
     from ulam.tracing.trace import Trace
 else:  # `face` puts them in
     ItemMethods = NodeMethods = object
+
+
+# ---------------------------------------------------------------- what a node uses
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An operand that is another node of the same frame: `@position`."""
+
+    node: Node
+
+    @property
+    def position(self) -> int:
+        return self.node.position or 0
+
+    @property
+    def value(self) -> Any:
+        return self.node.value
+
+    def __str__(self) -> str:
+        return f"@{self.position}"
+
+
+@dataclass(frozen=True, eq=False)
+class Const:
+    """An operand that is a literal, or that was given from outside: `⟨value⟩`."""
+
+    value: Any
+    type: ValueType = VOID
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self.type == other.type and same(self.value, other.value)
+
+    def __hash__(self) -> int:
+        value = self.value
+        return hash((value.tobytes() if isinstance(value, np.ndarray) else value, self.type))
+
+    def __str__(self) -> str:
+        return f"⟨{value_text(self.value, self.type)}⟩"
+
+
+# ---------------------------------------------------------------- the nodes of a call
+
+
+class Children(Sequence["Node"]):
+    """The nodes of a call, made when they are asked for; counted from 0."""
+
+    def __init__(self, trace: Trace, frame: Frame) -> None:
+        self._trace, self._frame = trace, frame
+
+    def __len__(self) -> int:
+        return self._frame.length
+
+    @overload
+    def __getitem__(self, index: int) -> Node: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Node]: ...
+    def __getitem__(self, index: int | slice) -> Node | list[Node]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        position = index + 1 if index >= 0 else len(self) + index + 1
+        if position < 1:
+            raise IndexError(f"there are {len(self)} nodes; {index} is not one of them")
+        try:
+            return self._trace.node(self._frame, position)
+        except IndexError:
+            raise IndexError(f"there are {len(self)} nodes; {index} is not one of them") from None
+
+    def __iter__(self) -> Iterator[Node]:
+        position = 1
+        while True:
+            try:
+                node = self._trace.node(self._frame, position)
+            except IndexError:
+                gap = self._frame.gap
+                if gap is None or not gap[0] <= position <= gap[1]:
+                    return
+                position = gap[1] + 1
+                continue
+            yield node
+            position += 1
 
 
 class Node(NodeMethods):

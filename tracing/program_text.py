@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
-from ulam.tracing.damage import DamagedTrace
 from ulam.tracing.instrument.graph import ADDING, Graph, Item, Operand, Place
-from ulam.tracing.values import value_text
+from ulam.tracing.tape.recorder import DamagedTrace
+from ulam.tracing.tape.values import value_text
 
 
 @dataclass(frozen=True)

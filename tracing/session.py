@@ -16,13 +16,13 @@ from ulam.runtime.interrupts import checkpoint, held
 from ulam.runtime.native import BoundData, ContextPool
 from ulam.runtime.program import compile_errors, load_object
 from ulam.tracing.argument_values import argument_value, count_of, store_arguments
-from ulam.tracing.choices import Choices, Hooks, HookSite, add_metadata
 from ulam.tracing.contexts import TraceContext, is_builtin, takes_function
 from ulam.tracing.gradients.op_library import OpLibrary
+from ulam.tracing.hooks import Choices, Hooks, HookSite, add_metadata
 from ulam.tracing.instrument.graph import ROOT, ValueType
 from ulam.tracing.nodes import ItemNode
 from ulam.tracing.program_text import SourceText
-from ulam.tracing.recorder import (
+from ulam.tracing.tape.recorder import (
     CHUNK_BYTES,
     NO_CONTINUATION,
     NO_DRAWS,
@@ -36,9 +36,9 @@ from ulam.tracing.recorder import (
     Source,
     generator,
 )
-from ulam.tracing.tape import Tables, Tape
+from ulam.tracing.tape.tape import Tables, Tape
 from ulam.tracing.trace import Trace, TraceError, origin
-from ulam.tracing.update.rerun import Run
+from ulam.tracing.versions import Run
 
 if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import ProgramParts

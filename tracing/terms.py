@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ulam.tracing.columns import Call, batches, calls_in
-from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import ADDING
-from ulam.tracing.layout import Batch
-from ulam.tracing.target_nodes import TargetTerm
+from ulam.tracing.node_kinds import TargetTerm
+from ulam.tracing.tape.columns import Call, batches, calls_in
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import Batch
 from ulam.tracing.trace import Trace
 
 Path = tuple[tuple[str, int], ...]

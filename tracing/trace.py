@@ -9,27 +9,27 @@ from weakref import WeakValueDictionary
 
 from ulam.runtime.errors import ArgumentError, ProgramError, UlamError
 from ulam.tracing.contexts import TraceContext
-from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import ROOT, Graph
 from ulam.tracing.node_kinds import make_node
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
 from ulam.tracing.program_text import FunctionText, SourceText, Span
-from ulam.tracing.recorder import (
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.recorder import (
     NO_CONTINUATION,
     NO_DRAWS,
     Continuation,
     Draws,
 )
-from ulam.tracing.tape import Tape
-from ulam.tracing.target import Terms
+from ulam.tracing.tape.tape import Tape
+from ulam.tracing.tape.target import Terms
 
 if TYPE_CHECKING:
     from ulam.tracing.face import TraceMethods
     from ulam.tracing.gradients.adjoint import Adjoints
     from ulam.tracing.gradients.gradient_check import Density
     from ulam.tracing.gradients.op_library import OpLibrary
-    from ulam.tracing.update.rerun import Run
     from ulam.tracing.update.update import Update
+    from ulam.tracing.versions import Run
 else:  # `face` puts them in
     TraceMethods = object
 

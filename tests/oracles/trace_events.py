@@ -8,7 +8,7 @@ import numpy as np
 
 from ulam.trace import JumpNode, NestedCallNode
 from ulam.tracing.nodes import ItemNode
-from ulam.tracing.values import same
+from ulam.tracing.tape.values import same
 
 
 def events(node: NestedCallNode) -> list[tuple[Any, ...]]:

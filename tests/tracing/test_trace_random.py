@@ -22,7 +22,7 @@ from ulam.trace import (
     load,
     track,
 )
-from ulam.tracing.values import same
+from ulam.tracing.tape.values import same
 
 QUICK = 60
 ALL = 500

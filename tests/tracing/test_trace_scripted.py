@@ -13,7 +13,7 @@ from ulam.frontend.functions.signatures import overloads
 from ulam.library.kernels import KERNELS
 from ulam.runtime.errors import ProgramError
 from ulam.trace import DrawsExhausted, NestedCallNode, Replay, Scripted, Seeded, load
-from ulam.tracing.recorder import OtherDraws
+from ulam.tracing.tape.recorder import OtherDraws
 
 UNIFORMS = [0.0025, 0.1, 0.5, 0.7595635877474407, 0.9, 0.9921875]
 

@@ -26,7 +26,7 @@ from ulam.trace import (
     track,
 )
 from ulam.tracing.nodes import ItemNode
-from ulam.tracing.values import MISSING, same
+from ulam.tracing.tape.values import MISSING, same
 
 VARIETY = """functions {
   vector filled(int n) {

@@ -23,15 +23,14 @@ from ulam.tracing.diff.alignment import Alignment
 from ulam.tracing.diff.frames import Comparison, Found, Parted
 from ulam.tracing.export.graph import check_whole, source_line, top_of
 from ulam.tracing.export.json import plain
-from ulam.tracing.export.svg_labels import shortened
-from ulam.tracing.frames import Frame
+from ulam.tracing.export.svg_layout import shortened
 from ulam.tracing.listing import line_of
-from ulam.tracing.nodes import ArgumentNode, ItemNode, JumpNode, NestedCallNode, Node
-from ulam.tracing.operands import Const, Ref
-from ulam.tracing.target_nodes import TargetNode
+from ulam.tracing.node_kinds import TargetNode
+from ulam.tracing.nodes import ArgumentNode, Const, ItemNode, JumpNode, NestedCallNode, Node, Ref
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.values import value_text
 from ulam.tracing.terms import terms_of
 from ulam.tracing.trace import Trace
-from ulam.tracing.values import value_text
 
 LIMIT = 100
 """Values that differ, of which a difference has the nodes."""

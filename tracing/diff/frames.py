@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -10,13 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.tracing.columns import CONTAINER, REAL, VALUE, Rows, Slot, batches, call_places, rows_of
 from ulam.tracing.diff.alignment import Alignment
-from ulam.tracing.diff.leaves import compare_leaves
-from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import Edge, Item
-from ulam.tracing.layout import Batch, Spot
-from ulam.tracing.values import MISSING, same
+from ulam.tracing.tape.columns import (
+    CONTAINER,
+    REAL,
+    VALUE,
+    CallPlace,
+    Rows,
+    Slot,
+    batches,
+    call_places,
+    rows_of,
+    scalar_column,
+    slots_of,
+)
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import Batch, Layout, Spot
+from ulam.tracing.tape.overlay import SEGMENT
+from ulam.tracing.tape.tape import Tape
+from ulam.tracing.tape.values import MISSING, same
 
 
 @dataclass(frozen=True)
@@ -246,3 +259,62 @@ def _cut(batch: Batch, count: int) -> Batch:
     if count == len(batch.blocks):
         return batch
     return Batch(batch.first, batch.blocks[:count], batch.places[:count], batch.positions[:count], batch.end)
+
+
+# ---------------------------------------------------------------- many calls without branches at once
+
+
+Unequal = Callable[[npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """By position of the call: how many values differ; and how many were compared in each."""
+
+    differing: dict[int, int]
+    values: dict[int, int]
+
+
+def compare_leaves(
+    a: Frame, b: Frame, calls: Sequence[CallPlace], others: Sequence[CallPlace], same: Callable[[Item, Item], bool],
+    unequal: Unequal,
+) -> Leaves:  # fmt: skip
+    """The calls of two frames that can be compared so. `same`: whether two calls enter functions that are alike."""
+    found = Leaves({}, {})
+    if not (_is_plain(a.tape) and _is_plain(b.tape)):
+        return found
+    groups: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+    theirs = {other.position: other for other in others}
+    for call in calls:
+        other = theirs.get(call.position)
+        if other is not None and max(call.place, other.place) < SEGMENT:
+            key = (call.item.child, other.item.child)
+            if key in groups or same(call.item, other.item):
+                groups.setdefault(key, []).append((call.position, call.place, other.place))
+    for (first, _), members in groups.items():
+        slots = _scalars(a.tape.layout(first))
+        if slots is None:
+            continue
+        positions, *places = np.array(members, np.int64).T
+        width = len(slots) and 1 + max(slot.slot for slot in slots)
+        words = [tape.recorder.words(p, width) for tape, p in zip((a.tape, b.tape), places, strict=True)]
+        count = np.zeros(len(members), np.int64)
+        for slot in slots:
+            count += unequal(*(scalar_column(w, slot) for w in words))
+        found.differing.update(zip(positions.tolist(), count.tolist(), strict=True))
+        found.values.update(dict.fromkeys(positions.tolist(), len(slots)))
+    return found
+
+
+def _is_plain(tape: Tape) -> bool:
+    """Whether its records are all there is to know."""
+    return not tape.failed and not tape.changes and tape.terms is None
+
+
+def _scalars(layout: Layout) -> list[Slot] | None:
+    """What a call keeps that has one block and no calls; None for other functions."""
+    (block, *more) = layout.graph.blocks
+    if more or any(layout.children.values()):
+        return None
+    slots = [slot for slot in slots_of(layout, block) if slot.role == VALUE]
+    return None if any(slot.kind == CONTAINER for slot in slots) else slots

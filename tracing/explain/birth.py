@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from ulam.tracing.gradients.moves import is_move, moved
-from ulam.tracing.loop_fills import fill_before
-from ulam.tracing.nodes import ArgumentNode, ItemNode, NestedCallNode, Node, ReturnNode
-from ulam.tracing.operands import Const, Ref
-from ulam.tracing.target_nodes import ConstrainNode
-from ulam.tracing.values import MISSING, Digest
+from ulam.tracing.node_kinds import ConstrainNode
+from ulam.tracing.nodes import ArgumentNode, Const, ItemNode, NestedCallNode, Node, Ref, ReturnNode
+from ulam.tracing.tape.loop_fills import fill_before
+from ulam.tracing.tape.values import MISSING, Digest
 
 Element = tuple[int, ...] | None
 """Which element of a container is meant, from 0; None: the scalar, or any."""

@@ -36,11 +36,10 @@ from ulam.tracing.explain.parts import (
 from ulam.tracing.explain.parts import Element as ShownElement
 from ulam.tracing.explain.terms import calls_of, kind_of_term, loop_values
 from ulam.tracing.instrument.graph import ValueType
-from ulam.tracing.nodes import ArgumentNode, ItemNode, JumpNode, Node
-from ulam.tracing.operands import Const, Ref
-from ulam.tracing.target_nodes import ConstrainNode, TargetTerm, TildeNode
+from ulam.tracing.node_kinds import ConstrainNode, TargetTerm, TildeNode
+from ulam.tracing.nodes import ArgumentNode, Const, ItemNode, JumpNode, Node, Ref
+from ulam.tracing.tape.values import MISSING, Digest
 from ulam.tracing.trace import TraceError
-from ulam.tracing.values import MISSING, Digest
 
 SHOWN_ELEMENTS = 5
 """Of the guilty ones, and of the others."""

@@ -24,7 +24,7 @@ from ulam.tracing.explain.supports import Interval, support
 from ulam.tracing.functions import traced_program
 from ulam.tracing.instrument.graph import ValueType
 from ulam.tracing.session import TracedProgram
-from ulam.tracing.values import SHOWN, Digest, value_text
+from ulam.tracing.tape.values import SHOWN, Digest, value_text
 
 ROW_WISE = {"x": "matrix", "y": "array", "n": "array", "N": "array", "alpha": "vector"}
 """Arguments of the densities of linear models (`*_glm`) that have a part for each observation, if they are of this

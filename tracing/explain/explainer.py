@@ -39,10 +39,10 @@ from ulam.tracing.explain.parts import (
 from ulam.tracing.explain.source import ProgramText
 from ulam.tracing.explain.terms import Additions, terms_of
 from ulam.tracing.gradients.adjoint import find_adjoints
+from ulam.tracing.node_kinds import ConstrainNode, TargetTerm
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
 from ulam.tracing.program_text import SourceText
 from ulam.tracing.session import PRINTED
-from ulam.tracing.target_nodes import ConstrainNode, TargetTerm
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel

@@ -20,10 +20,9 @@ from ulam.tracing.explain.birth import (
 from ulam.tracing.explain.parts import Statement, Step, short_text
 from ulam.tracing.explain.source import ProgramText, Written
 from ulam.tracing.instrument.graph import Place, ValueType
-from ulam.tracing.nodes import ArgumentNode, ItemNode, NestedCallNode, Node
-from ulam.tracing.operands import Const, Ref
-from ulam.tracing.target_nodes import ConstrainNode
-from ulam.tracing.values import value_text
+from ulam.tracing.node_kinds import ConstrainNode
+from ulam.tracing.nodes import ArgumentNode, Const, ItemNode, NestedCallNode, Node, Ref
+from ulam.tracing.tape.values import value_text
 
 OPERATORS = frozenset((
     "+", "-", "*", "/", "%", ".*", "./", "%/%", "\\", "^", ".^", "==", "!=", "<", "<=", ">", ">=",

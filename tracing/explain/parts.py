@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from ulam.tracing.values import scalar_text
+from ulam.tracing.tape.values import scalar_text
 
 DIGITS = 8
 """Significant digits of reals in text."""

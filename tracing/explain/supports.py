@@ -12,7 +12,7 @@ from typing import Any
 
 from ulam.library.functions import DENSITIES, function
 from ulam.tracing.explain.parts import short_text
-from ulam.tracing.values import scalar_text
+from ulam.tracing.tape.values import scalar_text
 
 
 @dataclass(frozen=True)

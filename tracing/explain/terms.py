@@ -12,10 +12,10 @@ import numpy.typing as npt
 from ulam.tracing.copying import flat
 from ulam.tracing.explain.names import Names, loop_counter
 from ulam.tracing.explain.parts import Statement, Term
-from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import ADDING, Block, Graph, Item, Place, ValueType
+from ulam.tracing.node_kinds import TargetTerm
 from ulam.tracing.nodes import NestedCallNode, Node
-from ulam.tracing.target_nodes import TargetTerm
+from ulam.tracing.tape.frames import Frame
 
 REAL = ValueType("real")
 

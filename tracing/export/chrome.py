@@ -16,13 +16,13 @@ from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import writing
 from ulam.runtime.profiling.views import metadata_event
 from ulam.runtime.versions import ulam_version
-from ulam.tracing.columns import Call
 from ulam.tracing.export.graph import Spans, top_of
-from ulam.tracing.frames import Frame
+from ulam.tracing.node_kinds import TargetTerm
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
-from ulam.tracing.target_nodes import TargetTerm
+from ulam.tracing.tape.columns import Call
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.values import MISSING, value_text
 from ulam.tracing.terms import frame_events
-from ulam.tracing.values import MISSING, value_text
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

@@ -16,11 +16,10 @@ import numpy as np
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import write_text
-from ulam.tracing.nodes import ArgumentNode, ControlFlowNode, ItemNode, JumpNode, NestedCallNode, Node
-from ulam.tracing.operands import Const, Ref
+from ulam.tracing.nodes import ArgumentNode, Const, ControlFlowNode, ItemNode, JumpNode, NestedCallNode, Node, Ref
 from ulam.tracing.program_text import Location, Span
+from ulam.tracing.tape.values import Digest
 from ulam.tracing.trace import Trace
-from ulam.tracing.values import Digest
 
 if TYPE_CHECKING:
     from ulam.tracing.instrument.graph import Graph

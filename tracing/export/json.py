@@ -20,16 +20,16 @@ import numpy as np
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import writing
-from ulam.tracing.columns import CONTAINER, REAL, Rows, Slot, batches, calls_of, rows_of, too_deep
 from ulam.tracing.copying import flat
 from ulam.tracing.export.graph import check_whole, top_of
-from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import Graph, ValueType
 from ulam.tracing.instrument.graph_json import decoded
 from ulam.tracing.instrument.graph_json import plain as plain_graph
-from ulam.tracing.recorder import DRAW_KINDS, UNIFORM, Draws
+from ulam.tracing.tape.columns import CONTAINER, REAL, Rows, Slot, batches, calls_of, rows_of, too_deep
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.recorder import DRAW_KINDS, UNIFORM, Draws
+from ulam.tracing.tape.values import MISSING, Digest
 from ulam.tracing.trace import Trace
-from ulam.tracing.values import MISSING, Digest
 
 if TYPE_CHECKING:
     from ulam.tracing.nodes import Node

@@ -13,19 +13,18 @@ from typing import Any
 import numpy as np
 
 from ulam.emit.trace_ops import record_bytes
-from ulam.tracing.columns import CONTAINER, COUNT, INT, REAL, slots_of
 from ulam.tracing.contexts import TraceContext
-from ulam.tracing.damage import DamagedTrace
 from ulam.tracing.export.json import ERROR, VERSION, drawn, graph_of, valued
 from ulam.tracing.instrument.graph import ROOT, Block, ValueType
 from ulam.tracing.instrument.graph_json import check_graphs
-from ulam.tracing.layout import Layout
-from ulam.tracing.overlay import Changes, FrameChanges
 from ulam.tracing.program_text import SourceText
-from ulam.tracing.recorder import CHUNK_BYTES, Recorder
-from ulam.tracing.tape import Tables, Tape
+from ulam.tracing.tape.columns import CONTAINER, COUNT, INT, REAL, slots_of
+from ulam.tracing.tape.layout import Layout
+from ulam.tracing.tape.overlay import Changes, FrameChanges
+from ulam.tracing.tape.recorder import CHUNK_BYTES, DamagedTrace, Recorder
+from ulam.tracing.tape.tape import Tables, Tape
+from ulam.tracing.tape.values import MISSING, Digest
 from ulam.tracing.trace import SavedError, Trace, TraceError, origin
-from ulam.tracing.values import MISSING, Digest
 
 _FORMATS = {REAL: "<d", INT: "<i", COUNT: "<q"}
 

@@ -31,19 +31,20 @@ from ulam.tracing.export.stan_expressions import (
 )
 from ulam.tracing.instrument.graph import OPAQUE, ValueType
 from ulam.tracing.listing import line_of
+from ulam.tracing.node_kinds import ConstrainNode, TargetNode, TargetTerm, TildeNode
 from ulam.tracing.nodes import (
     ArgumentNode,
+    Const,
     ConstantNode,
     ItemNode,
     JumpNode,
     NestedCallNode,
     Node,
+    Ref,
     ReturnNode,
     SpecialCallNode,
 )
-from ulam.tracing.operands import Const, Ref
-from ulam.tracing.target_nodes import ConstrainNode, TargetNode, TargetTerm, TildeNode
-from ulam.tracing.values import MISSING
+from ulam.tracing.tape.values import MISSING
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

@@ -11,7 +11,7 @@ from ulam.library.functions import kind_of
 from ulam.runtime.errors import ArgumentError
 from ulam.tracing.instrument.graph import Item, ValueType
 from ulam.tracing.nodes import Node
-from ulam.tracing.values import INT_UNASSIGNED, MISSING, Digest
+from ulam.tracing.tape.values import INT_UNASSIGNED, MISSING, Digest
 
 INFIX = frozenset("+ - * / % ^ \\ .* ./ .^ < <= > >= == != %/%".split())
 PREFIX = frozenset("+ - !".split())

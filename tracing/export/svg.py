@@ -14,11 +14,22 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ulam.tracing.export.graph import MAX_NODES, Gap, Picture, is_bad, source_line, written
-from ulam.tracing.export.svg_labels import label_of, shortened
-from ulam.tracing.export.svg_layout import CHARACTER, FONT, LABEL, LINE, PAD, Box, Frame, Line, laid_out
+from ulam.tracing.export.svg_layout import (
+    CHARACTER,
+    FONT,
+    LABEL,
+    LINE,
+    PAD,
+    Box,
+    Frame,
+    Line,
+    label_of,
+    laid_out,
+    shortened,
+)
 from ulam.tracing.listing import line_of
+from ulam.tracing.node_kinds import TargetTerm
 from ulam.tracing.nodes import ArgumentNode, ControlFlowNode, ItemNode, Node
-from ulam.tracing.target_nodes import TargetTerm
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

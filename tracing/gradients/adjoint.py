@@ -19,15 +19,14 @@ import numpy as np
 
 from ulam.library.functions import kind_of
 from ulam.runtime.errors import ArgumentError
-from ulam.tracing.frame_values import FrameValues
-from ulam.tracing.frames import Frame
 from ulam.tracing.gradients.moves import move_back, place_of_element
 from ulam.tracing.gradients.op_library import NoDerivative
 from ulam.tracing.instrument.graph import SKIPPED, Graph, Item, Operand, ValueType
-from ulam.tracing.layout import Spot
 from ulam.tracing.nodes import JumpNode, NestedCallNode, Node
-from ulam.tracing.values import MISSING, converted, is_mesh, selector
-from ulam.tracing.versions import Versions
+from ulam.tracing.tape.frame_values import FrameValues, Versions
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import Spot
+from ulam.tracing.tape.values import MISSING, converted, is_mesh, selector
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

@@ -18,7 +18,7 @@ from ulam.tracing.gradients.adjoint import find_adjoints, has_adjoint
 from ulam.tracing.gradients.moves import is_move
 from ulam.tracing.gradients.op_library import NoDerivative
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
-from ulam.tracing.values import MISSING, Digest
+from ulam.tracing.tape.values import MISSING, Digest
 
 if TYPE_CHECKING:
     from ulam.runtime.tracked_model import TrackedModel

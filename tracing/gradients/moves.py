@@ -13,7 +13,7 @@ import numpy as np
 from ulam.dialects.integers import wrapped
 from ulam.library.size_messages import ASSIGNED_SIZES, EQUAL_SIZES, LITERAL, OUT_OF_RANGE
 from ulam.tracing.instrument.graph import Item, ValueType
-from ulam.tracing.values import replaced, selected, unassigned
+from ulam.tracing.tape.values import replaced, selected, unassigned
 
 
 def _plain(value: Any) -> Any:

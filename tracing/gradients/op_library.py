@@ -24,11 +24,11 @@ from ulam.runtime.errors import ArgumentError, ErrorSite, FatalError, UlamError
 from ulam.runtime.interrupts import held
 from ulam.runtime.native import Context, running
 from ulam.runtime.program import compile_errors, load_object
-from ulam.tracing.frame_values import not_kept
 from ulam.tracing.gradients.moves import derived, is_move, move_back, moved, violation
 from ulam.tracing.instrument.graph import ROOT, Graph, Item, Place, ValueType
 from ulam.tracing.nodes import ItemNode
-from ulam.tracing.values import MISSING, Digest, from_elements
+from ulam.tracing.tape.frame_values import not_kept
+from ulam.tracing.tape.values import MISSING, Digest, from_elements
 
 if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import ProgramParts

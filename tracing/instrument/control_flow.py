@@ -22,6 +22,7 @@ from ulam.tracing.instrument.flow import (
     Event,
     FlowBlock,
     FlowEdge,
+    assign_slots,
     live_before,
     live_variables,
     place_arguments,
@@ -38,9 +39,7 @@ from ulam.tracing.instrument.graph import (
     Operand,
     ValueType,
 )
-from ulam.tracing.instrument.literals import real_positions
-from ulam.tracing.instrument.names import name_of, part_of_record, place_of, value_type
-from ulam.tracing.instrument.slots import assign_slots
+from ulam.tracing.instrument.names import name_of, part_of_record, place_of, real_positions, value_type
 
 Hooked = tuple[FlowBlock, Operation, SSAValue | None, int]
 """An op, its value if it has one, and the number of the hook."""

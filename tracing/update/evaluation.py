@@ -9,7 +9,7 @@ import numpy as np
 
 from ulam.runtime.errors import ArgumentError, FatalError, ProgramError, UlamError
 from ulam.tracing.instrument.graph import Item, Place
-from ulam.tracing.recorder import (
+from ulam.tracing.tape.recorder import (
     NO_DRAWS,
     Continuation,
     Draws,
@@ -19,7 +19,7 @@ from ulam.tracing.recorder import (
     Source,
     generator,
 )
-from ulam.tracing.values import converted
+from ulam.tracing.tape.values import converted
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

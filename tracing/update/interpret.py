@@ -13,20 +13,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.errors import FatalError, Rejection, UlamError, value_text
-from ulam.tracing.copying import NO_CALLER, FrameCopier, Stream, no_draws
-from ulam.tracing.frames import Frame
+from ulam.tracing.copying import NO_CALLER, FrameCopier, Record, RecordWriter, Stream, no_draws
 from ulam.tracing.instrument.graph import ADDING, Block, Edge, Item, Operand, ValueType
-from ulam.tracing.layout import Layout, Spot, spot_of
-from ulam.tracing.overlay import FrameChanges, Key
-from ulam.tracing.recorder import NO_DRAWS, Draws, Recorder
-from ulam.tracing.tape import Tape
-from ulam.tracing.target import is_read
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import Layout, Spot, spot_of
+from ulam.tracing.tape.overlay import FrameChanges, Key
+from ulam.tracing.tape.recorder import NO_DRAWS, Draws, Recorder
+from ulam.tracing.tape.tape import Tape
+from ulam.tracing.tape.target import is_read
+from ulam.tracing.tape.values import converted, unassigned
 from ulam.tracing.update.evaluation import Evaluator, Threw
-from ulam.tracing.values import converted, unassigned
-from ulam.tracing.written import Record, RecordWriter
 
 if TYPE_CHECKING:
-    from ulam.tracing.update.full_values import FullValues
+    from ulam.tracing.update.values import FullValues
 
 
 RunLibrary = Callable[[str, Sequence[Any], Sequence[ValueType]], tuple[Recorder, UlamError | None]]

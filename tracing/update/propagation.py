@@ -11,23 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ulam.runtime.errors import ArgumentError, UlamError
-from ulam.tracing.copying import Stream
-from ulam.tracing.frames import Frame
+from ulam.tracing.copying import RecordWriter, Stream
 from ulam.tracing.instrument.graph import ADDING, FUNCTION, OPAQUE, SKIPPED, Item, ValueType
-from ulam.tracing.layout import Spot, spot_of
 from ulam.tracing.nodes import Node
-from ulam.tracing.overlay import SEGMENT, Key, Taken, collected, key_of, parameter_key
-from ulam.tracing.recorder import NO_DRAWS, Draws, Recorder, Source
-from ulam.tracing.target import Terms, is_hidden, is_read, path_of, touching
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import CONDITION, RESULT, Spot, spot_of
+from ulam.tracing.tape.overlay import SEGMENT, Key, Taken, collected, key_of, parameter_key
+from ulam.tracing.tape.recorder import NO_DRAWS, Draws, Recorder, Source
+from ulam.tracing.tape.target import Terms, is_hidden, is_read, path_of, touching
+from ulam.tracing.tape.values import converted, same
 from ulam.tracing.update.evaluation import Evaluator, Threw
-from ulam.tracing.update.full_values import FullValues
 from ulam.tracing.update.interpret import Interpreter
-from ulam.tracing.update.rerun import Run
-from ulam.tracing.update.values import Setting
-from ulam.tracing.uses import CONDITION, RESULT
-from ulam.tracing.values import converted, same
-from ulam.tracing.version import draws_of, drop_segments, set_error
-from ulam.tracing.written import RecordWriter
+from ulam.tracing.update.values import FullValues, Setting
+from ulam.tracing.versions import Run, draws_of, drop_segments, set_error
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

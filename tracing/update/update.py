@@ -14,14 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.errors import ArgumentError
-from ulam.tracing.frames import Frame
-from ulam.tracing.layout import spot_of
 from ulam.tracing.nodes import ItemNode, JumpNode, NestedCallNode, Node
-from ulam.tracing.overlay import Key
-from ulam.tracing.recorder import Source
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import spot_of
+from ulam.tracing.tape.overlay import Key
+from ulam.tracing.tape.recorder import Source
 from ulam.tracing.update.propagation import Propagation
 from ulam.tracing.update.values import settings
-from ulam.tracing.version import State, new_version, require_updatable, restore, take_over
+from ulam.tracing.versions import State, new_version, require_updatable, restore, take_over
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.tracing.instrument.graph import Block, Item, Operand
-from ulam.tracing.values import MISSING
+from ulam.tracing.tape.values import MISSING
 
 if TYPE_CHECKING:
-    from ulam.tracing.frames import Frame
-    from ulam.tracing.layout import Spot
+    from ulam.tracing.tape.frames import Frame
+    from ulam.tracing.tape.layout import Spot
 
 LEAST = 8
 """Fewer assignments in a row are replayed one by one."""

@@ -18,7 +18,11 @@ import numpy.typing as npt
 from ulam.runtime.c_library import library
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.native import Context, Rng, array_of
-from ulam.tracing.damage import DamagedTrace
+
+
+class DamagedTrace(UlamError):
+    """A file that is no saved trace, or that does not have the contents that it was written with."""
+
 
 MODES = {"stop": 0, "ring": 1, "spill": 2, "edges": 3}
 CHUNK_BYTES = 1 << 20

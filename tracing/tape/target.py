@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from ulam.library.functions import kind_of
 from ulam.tracing.instrument.graph import ADDING, Block, Item
-from ulam.tracing.overlay import Key, key_of
+from ulam.tracing.tape.overlay import Key, key_of
 
 if TYPE_CHECKING:
-    from ulam.tracing.frames import Frame
-    from ulam.tracing.tape import Tables
+    from ulam.tracing.tape.frames import Frame
+    from ulam.tracing.tape.tape import Tables
 
 Floats = npt.NDArray[np.float64]
 _OFFSETS = 20
@@ -269,7 +269,7 @@ class Terms:
 
 
 def _spot(key: Key) -> Any:
-    from ulam.tracing.layout import spot_of
+    from ulam.tracing.tape.layout import spot_of
 
     return spot_of(key)
 

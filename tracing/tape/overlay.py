@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ulam.tracing.layout import Spot, spot_of
-from ulam.tracing.recorder import Draws
+from ulam.tracing.tape.layout import Spot, spot_of
+from ulam.tracing.tape.recorder import Draws
 
 if TYPE_CHECKING:
-    from ulam.tracing.frames import Frame
+    from ulam.tracing.tape.frames import Frame
 
 SEGMENT = 1 << 48
 """Places of one segment; records of one run are fewer bytes."""

@@ -11,15 +11,14 @@ import numpy as np
 from ulam.emit.trace_ops import record_bytes
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.native import array_of
-from ulam.tracing.frame_steps import FrameSteps
-from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import ROOT, Graph, ValueType
-from ulam.tracing.layout import Layout, Scan
-from ulam.tracing.overlay import SEGMENT, Changes
-from ulam.tracing.recorder import BlockRow, Recorder
-from ulam.tracing.target import Terms
-from ulam.tracing.uses import Runs
-from ulam.tracing.values import digest
+from ulam.tracing.tape.frame_steps import FrameSteps
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import Layout, Runs, Scan
+from ulam.tracing.tape.overlay import SEGMENT, Changes
+from ulam.tracing.tape.recorder import BlockRow, Recorder
+from ulam.tracing.tape.target import Terms
+from ulam.tracing.tape.values import digest
 
 
 class Tables:

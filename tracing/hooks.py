@@ -15,7 +15,7 @@ from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.tracing.contexts import Enter, Hook, HookFunction, Site, Skip, TraceContext
 from ulam.tracing.instrument.choices import Choice, Form, Plan, Question
 from ulam.tracing.instrument.graph import OPAQUE, ROOT, Graph, Place, ValueType
-from ulam.tracing.values import from_elements
+from ulam.tracing.tape.values import from_elements
 
 _DERIVED_SPECIAL = ("declare", "index_assign", "element", "next", OPAQUE)
 """Special forms that are always nodes, so that they can have metadata only."""

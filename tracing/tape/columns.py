@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.tracing.frames import Frame
 from ulam.tracing.instrument.graph import Block, Item, ValueType
-from ulam.tracing.layout import Batch, Layout, Spot
+from ulam.tracing.tape.frames import Frame
+from ulam.tracing.tape.layout import Batch, Layout, Spot
 
 _REAL = ValueType("real")
 INT, REAL, CONTAINER, COUNT = "int", "real", "container", "count"

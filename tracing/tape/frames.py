@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ulam.dialects.integers import wrapped
-from ulam.tracing.frame_steps import FrameSteps
 from ulam.tracing.instrument.graph import SKIPPED, Edge, Item, Operand, ValueType
-from ulam.tracing.layout import Spot, spot_of
-from ulam.tracing.loop_fills import Fill, fill_before
-from ulam.tracing.overlay import SEGMENT, Key, Taken, key_of, parameter_key
-from ulam.tracing.values import (
+from ulam.tracing.tape.frame_steps import FrameSteps
+from ulam.tracing.tape.layout import Spot, spot_of
+from ulam.tracing.tape.loop_fills import Fill, fill_before
+from ulam.tracing.tape.overlay import SEGMENT, Key, Taken, key_of, parameter_key
+from ulam.tracing.tape.values import (
     MISSING,
     Digest,
     converted,
@@ -30,7 +30,7 @@ from ulam.tracing.values import (
 )
 
 if TYPE_CHECKING:
-    from ulam.tracing.tape import Tape
+    from ulam.tracing.tape.tape import Tape
 
 _HEADER = 8
 _REAL = ValueType("real")

@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ulam.tracing.damage import DamagedTrace
 from ulam.tracing.instrument.graph import Block, Item
-from ulam.tracing.layout import Batch, Scan, Spot, spot_of
-from ulam.tracing.overlay import SEGMENT, Key
-from ulam.tracing.recorder import CUT, Recorder
-from ulam.tracing.uses import Runs
+from ulam.tracing.tape.layout import Batch, Runs, Scan, Spot, spot_of
+from ulam.tracing.tape.overlay import SEGMENT, Key
+from ulam.tracing.tape.recorder import CUT, DamagedTrace, Recorder
 
 if TYPE_CHECKING:
-    from ulam.tracing.frames import Frame
-    from ulam.tracing.tape import Tape
+    from ulam.tracing.tape.frames import Frame
+    from ulam.tracing.tape.tape import Tape
 
 _PROGRESS = 4
 _BATCHES_KEPT = 8
