@@ -17,12 +17,14 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property, lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ulam.library.catalog import definitions
 from ulam.library.derivatives import has_primitive
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS
-from ulam.library.supports import Support, support_of
+
+if TYPE_CHECKING:
+    from ulam.library.supports import Support
 
 
 class FunctionKind(Enum):
@@ -157,6 +159,8 @@ class Function:
     @cached_property
     def support(self) -> Support | None:
         """Of a density of scalars, where the distribution has its mass; None for the whole line."""
+        from ulam.library.supports import support_of
+
         return support_of(self.name) if self.kind.is_density else None
 
 
