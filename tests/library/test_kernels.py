@@ -178,6 +178,23 @@ def test_sorting() -> None:
     assert list(run("sort_indices_desc_int", [ints], {"n": 101})[1]) == list(np.argsort(-ints, kind="stable") + 1)
 
 
+@pytest.mark.parametrize("lower", [False, True])
+def test_matrix_exp_far_from_normal(lower: bool) -> None:
+    """[[1, c], [0, -1]] has no digit to lose: powers stay small, whatever c is."""
+    c = 1e6
+    a, expected = np.array([[1.0, c], [0.0, -1.0]]), np.array([[np.e, c * np.sinh(1)], [0.0, np.exp(-1)]])
+    weights = np.array([[0.0, 1.0], [0.0, 0.0]])
+    if lower:
+        a, expected, weights = a.T, expected.T, weights.T
+    *_, found = run("matrix_exp", [a], {"n": 2})
+    np.testing.assert_allclose(matrix(found, 2, 2), expected, rtol=1e-14, atol=1e-14)
+    (adjoint,) = pull_back("matrix_exp", [a], {"n": 2}, [column_major(weights)], [True])
+    slopes = matrix(adjoint, 2, 2).T if lower else matrix(adjoint, 2, 2)
+    by_diagonal = [c * (np.e - np.sinh(1)) / 2, c * (np.sinh(1) - np.exp(-1)) / 2]
+    np.testing.assert_allclose(np.diag(slopes), by_diagonal, rtol=1e-13)
+    assert slopes[0, 1] == pytest.approx(np.sinh(1), rel=1e-13)
+
+
 # ------------------------------------------------------------------------------------------------ errors
 
 
