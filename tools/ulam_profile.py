@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from ulam.runtime.comparison import Timing, Vector, first_points, gradient_timer, interleaved
 from ulam.runtime.crew import Crew
 from ulam.runtime.errors import ArgumentError, Rejection
-from ulam.runtime.interrupts import current_limit, raise_interrupted
+from ulam.runtime.interrupts import current_limit, held, listen, raise_interrupted
 from ulam.runtime.model import StanModel
-from ulam.runtime.optimizers.multi_start import start_seed
+from ulam.runtime.optimizers.multi_start import LISTEN_SECONDS, start_seed
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.profiling.check import RecordedGradient, recorded_gradient
 from ulam.runtime.profiling.profiler import Profiler
@@ -148,17 +148,23 @@ class ProfileCommand(PointCommand):
                 begin.abort()
 
         threads = [Thread(target=run, args=(point, k)) for k, point in enumerate(points, 1)]
-        for thread in threads:
-            thread.start()
-        try:
+
+        def attend() -> None:
             for thread in threads:
-                thread.join()
-        except BaseException:
-            crew.stop()
-            begin.abort()
-            for thread in threads:
-                thread.join()
-            raise
+                thread.start()
+            try:
+                for thread in threads:
+                    while thread.is_alive():
+                        thread.join(LISTEN_SECONDS)
+                        listen()
+            except BaseException:
+                crew.stop()
+                begin.abort()
+                for thread in threads:
+                    thread.join()
+                raise
+
+        held(attend)  # an interrupt amid the start or the wait may leave the locks of a thread broken
         if errors:
             raise errors[0]
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ulam.runtime.data import parse_json, read_data
 from ulam.runtime.errors import DataError, Interrupted, Rejection, TimeLimit
-from ulam.runtime.interrupts import forget_stop, raise_interrupted, stoppable
+from ulam.runtime.interrupts import forget_stop, held, raise_interrupted, stoppable
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
@@ -283,6 +283,14 @@ def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) ->
         mode = model.optimize(jacobian=jacobian, seed=seed)
         if mode.termination is Termination.INTERRUPTED:
             raise_interrupted()  # the point is no mode
+    given = mode
+    # An interrupt amid the reading of a file may come where Python can raise nothing, as in the end of a generator.
+    return held(lambda: _given_mode(model, given))
+
+
+def _given_mode(
+    model: StanModel, mode: OptimizationResult | Mapping[str, Any] | str | os.PathLike[str] | NamedText
+) -> ModePoint:
     if isinstance(mode, OptimizationResult):
         return ModePoint(mode.unconstrained, mode.jacobian, "optimized", tuple(mode.notes))
     if isinstance(mode, Mapping):
@@ -301,6 +309,10 @@ def mode_point(model: StanModel, mode: ModeSource, jacobian: bool, seed: int) ->
 
 def check_mode(mode: str) -> None:
     """Raises what `mode_point` would raise for a file that is not there, or that cannot be read."""
+    held(lambda: _check_mode(mode))
+
+
+def _check_mode(mode: str) -> None:
     if not mode.lstrip().startswith("{") and mode.lower().endswith(".csv"):
         from ulam.runtime.cmdstan_csv import read
 
