@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from emission import Compiled
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, UnitAttr, f64, i1, i32, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
@@ -113,7 +113,7 @@ class Program:
         inputs: list[Attribute] = [rt.BufferType(memory_type(self.operand))] * n_operands
         outputs = [rt.BufferType(memory_type(case.result)) for case in cases]
         self.function = func.FuncOp("f", ([*inputs, *outputs, i64], []), visibility=None)
-        self.function.attributes["entry"] = UnitAttr()
+        rt.EntryAttr().put(self.function)
         self.block = self.function.body.block
         self.inputs, self.outputs = self.block.args[:n_operands], self.block.args[n_operands:-1]
         self.module = ModuleOp([self.function])
