@@ -38,7 +38,7 @@ from ulam.tracing.tape.recorder import (
 )
 from ulam.tracing.tape.tape import Tables, Tape
 from ulam.tracing.trace import Trace, TraceError, origin
-from ulam.tracing.versions import Run
+from ulam.tracing.versions import RecordedRun
 
 if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import ProgramParts
@@ -198,7 +198,7 @@ class TracedProgram:
     def run_again(
         self, symbol: str | ModelRoot, context: TraceContext, entry: str, values: Sequence[Any],
         types: Sequence[ValueType], rng: Source | None, recorder: Recorder | None = None, target: float = 0.0,
-    ) -> Run:  # fmt: skip
+    ) -> RecordedRun:  # fmt: skip
         """Runs what was tracked, or, of what that calls, the traced function `entry`; prints nothing."""
         compiled = self.compiled(symbol, context, entry or ROOT)
         if recorder is None:
@@ -206,7 +206,7 @@ class TracedProgram:
         before, kinds = ([target], [_REAL]) if entry else ([], [])
         error, draws, continuation, _ = self._record(compiled, recorder, [*before, *values], [*kinds, *types], rng)
         again = partial(self.run_again, symbol)
-        return Run(recorder, values, types, draws, continuation, error, entry, again, target)
+        return RecordedRun(recorder, values, types, draws, continuation, error, entry, again, target)
 
     def compiled(self, symbol: str | ModelRoot, context: TraceContext, entry: str = ROOT) -> _Compiled:
         """The traced clone of a function, or of a block of the model, made when it is first asked for.
@@ -292,7 +292,7 @@ class TracedProgram:
         trace.again = lambda other: self._run(symbol, other, values, types, replay, "keep")
         parts = not (isinstance(symbol, ModelRoot) and symbol.propto)
         again = partial(self.run_again, symbol)
-        trace.runs[0] = Run(recorder, values, types, draws, continuation, error, "", again, parts=parts)
+        trace.runs[0] = RecordedRun(recorder, values, types, draws, continuation, error, "", again, parts=parts)
         if context.overflow == "edges":
             recorder.replay = partial(self._replay, compiled, recorder.chunk_bytes, values, types, draws)
         if error is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ulam.tracing.instrument.graph import ADDING
 from ulam.tracing.node_kinds import TargetTerm
-from ulam.tracing.tape.columns import Call, batches, calls_in
+from ulam.tracing.tape.columns import InnerCall, batches, calls_in
 from ulam.tracing.tape.frames import Frame
 from ulam.tracing.tape.layout import Batch
 from ulam.tracing.trace import Trace
@@ -19,30 +19,30 @@ Path = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
-class Term:
+class TracedTerm:
     """A node that adds to the target, and the calls that lead to it."""
 
     node: TargetTerm
     path: Path
 
 
-def terms_of(trace: Trace) -> Iterator[Term]:
+def terms_of(trace: Trace) -> Iterator[TracedTerm]:
     """Each `~`, `target +=` and Jacobian term."""
     reached = _symbols_with_terms(trace)
     root = trace.root.frame
-    stack: list[tuple[Path, Iterator[int | Call], Frame]] = [((), _events(root, reached), root)]
+    stack: list[tuple[Path, Iterator[int | InnerCall], Frame]] = [((), _events(root, reached), root)]
     while stack:
         path, events, frame = stack[-1]
         event = next(events, None)
         if event is None:
             stack.pop()
-        elif isinstance(event, Call):
+        elif isinstance(event, InnerCall):
             inside = (*path, (frame.graph.symbol, event.item.index))
             stack.append((inside, _events(event.frame, reached), event.frame))
         else:
             node = trace.node(frame, event)
             assert isinstance(node, TargetTerm)
-            yield Term(node, path)
+            yield TracedTerm(node, path)
 
 
 def _symbols_with_terms(trace: Trace) -> set[str]:
@@ -57,12 +57,12 @@ def _symbols_with_terms(trace: Trace) -> set[str]:
         found |= callers
 
 
-def _events(frame: Frame, reached: set[str]) -> Iterator[int | Call]:
+def _events(frame: Frame, reached: set[str]) -> Iterator[int | InnerCall]:
     """Positions of terms, and calls that may have some, in order."""
     return frame_events(frame, reached) if frame.graph.symbol in reached else iter(())
 
 
-def frame_events(frame: Frame, symbols: Collection[str]) -> Iterator[int | Call]:
+def frame_events(frame: Frame, symbols: Collection[str]) -> Iterator[int | InnerCall]:
     """Positions of the terms of a frame, and its calls of the functions with these symbols, in order."""
     offsets = {
         record: [n for n, item in enumerate(block.items, len(block.arguments)) if item.kind in ADDING]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ulam.tracing.gradients.gradient_check import Density
     from ulam.tracing.gradients.op_library import OpLibrary
     from ulam.tracing.update.update import Update
-    from ulam.tracing.versions import Run
+    from ulam.tracing.versions import RecordedRun
 else:  # `face` puts them in
     TraceMethods = object
 
@@ -115,7 +115,7 @@ class Trace(TraceMethods):
         self.decided: dict[int, dict[int, list[int]]] = {}
         """What `queries` found: by frame, position → positions of its users, and of what it decided on."""
         self._root_frame = tape.frame(ROOT, 0)
-        self.runs: dict[int, Run] = {}
+        self.runs: dict[int, RecordedRun] = {}
         """Of each segment of the tape the run that has recorded it. Empty: it cannot run again."""
         self.other_draws: dict[int, Draws] = {}
         """Of a version: what ops drew that were evaluated anew."""

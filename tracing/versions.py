@@ -141,7 +141,7 @@ EVERYTHING = 1 << 62
 
 
 @dataclass(eq=False)
-class Run:
+class RecordedRun:
     """What one run has recorded, and how it goes once more. `entry`: the traced function; empty: the tracked one."""
 
     recorder: Recorder
@@ -151,7 +151,7 @@ class Run:
     continuation: Continuation
     error: UlamError | None
     entry: str
-    again: Callable[..., Run]
+    again: Callable[..., RecordedRun]
     """`again(context, entry, values, types, rng, recorder=None, target=0.0)`."""
     target: float = 0.0
     """Before a single call."""
@@ -164,7 +164,7 @@ class Run:
     def call(
         self, context: TraceContext, entry: str, values: Sequence[Any], types: Sequence[ValueType], rng: Source | None,
         target: float,
-    ) -> Run:  # fmt: skip
+    ) -> RecordedRun:  # fmt: skip
         """Runs a traced function of the program, with the target so far. Raises ArgumentError if records do not fit."""
         made = self.again(context, entry, values, types, rng, target=target)
         if made.recorder.info().dropped:

@@ -22,7 +22,7 @@ from ulam.tracing.explain.birth import (
     slice_of,
     sources,
 )
-from ulam.tracing.explain.elements import Density, density, increments, reason, stan_type
+from ulam.tracing.explain.elements import ElementDensity, density, increments, reason, stan_type
 from ulam.tracing.explain.names import Names, operand_text
 from ulam.tracing.explain.parts import (
     WORDS,
@@ -183,7 +183,7 @@ class Causes:
         return list(found) if len(found) == count else [None] * count
 
     def _elements(
-        self, operands: Sequence[Ref | Const], found: Density, distribution: str, values: list[Any],
+        self, operands: Sequence[Ref | Const], found: ElementDensity, distribution: str, values: list[Any],
         written: list[ast.Expression | None], at_birth: bool,
     ) -> Elements | None:  # fmt: skip
         each = increments(found, values)
@@ -201,7 +201,7 @@ class Causes:
         return Elements(len(each), len(wrong), shown, each[:MOST_ELEMENTS])
 
     def _arguments(
-        self, operands: Sequence[Ref | Const], found: Density, written: list[ast.Expression | None]
+        self, operands: Sequence[Ref | Const], found: ElementDensity, written: list[ast.Expression | None]
     ) -> list[str]:
         """The scalar arguments that are not literals: `alpha = mu - sigma = -1.0`."""
         texts: list[str] = []

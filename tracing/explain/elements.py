@@ -34,7 +34,7 @@ VECTOR = ValueType("vector")
 
 
 @dataclass(frozen=True)
-class Density:
+class ElementDensity:
     """A density for arguments of given types: which arguments have a part for each element, and their names."""
 
     function: str
@@ -49,7 +49,7 @@ class Density:
 
 
 @lru_cache(maxsize=256)
-def density(distribution: str, types: tuple[ValueType, ...]) -> Density | None:
+def density(distribution: str, types: tuple[ValueType, ...]) -> ElementDensity | None:
     """The library's density that a `~` statement means; None if there is none, or a type has no text."""
     from ulam.frontend.functions.definitions import resolve
 
@@ -65,7 +65,7 @@ def density(distribution: str, types: tuple[ValueType, ...]) -> Density | None:
                 parts = tuple(_is_row_wise(n, t) for n, t in zip(names, types, strict=True))
             else:
                 parts = tuple(_has_parts(f.type, a) for f, a in zip(formals, actual, strict=True))
-            return Density(kind.of(distribution), types, names, parts)
+            return ElementDensity(kind.of(distribution), types, names, parts)
     return None
 
 
@@ -96,7 +96,7 @@ def _is_row_wise(name: str, type_: ValueType) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _program(density: Density) -> TracedProgram:
+def _program(density: ElementDensity) -> TracedProgram:
     """A program whose function `elements` gives the log density of each element."""
     parameters = ", ".join(f"{stan_type(t)} a{n}" for n, t in enumerate(density.types))
     used = [f"a{n}[i:i]" if part else f"a{n}" for n, part in enumerate(density.by_element)]
@@ -109,7 +109,7 @@ def _program(density: Density) -> TracedProgram:
     return traced_program(text, "elements.stan", CompileOptions(0))
 
 
-def increments(density: Density, values: list[Any]) -> list[float] | None:
+def increments(density: ElementDensity, values: list[Any]) -> list[float] | None:
     """The log density of each element, with constants; None if it cannot be had."""
     if not density.vectorised or any(isinstance(value, Digest) for value in values):
         return None
@@ -131,7 +131,9 @@ def argument_of(value: Any, by_element: bool, element: int) -> Any:
 # ---------------------------------------------------------------- what is wrong with an element
 
 
-def reason(density: Density, distribution: str, values: list[Any], element: int, name: str, increment: float) -> str:
+def reason(
+    density: ElementDensity, distribution: str, values: list[Any], element: int, name: str, increment: float
+) -> str:
     """Why an element's log density is not finite: outside of the support, or else what went in."""
     parts = [argument_of(v, by, element) for v, by in zip(values, density.by_element, strict=True)]
     numbers = {n: _number(p) for n, p in zip(density.names[1:], parts[1:], strict=True) if np.ndim(p) == 0}

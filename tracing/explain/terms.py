@@ -21,7 +21,7 @@ REAL = ValueType("real")
 
 
 @dataclass
-class Run:
+class TermRun:
     """Additions of one op in one frame: their positions, what they added, and the target behind them."""
 
     frame: Frame
@@ -45,7 +45,7 @@ class Additions:
         root = _in_one_piece(root)
         self._trace = root.trace
         self._adding = adding_symbols(root.trace.tape.tables.graphs)
-        self.runs: list[Run] = []
+        self.runs: list[TermRun] = []
         if root.body is not None:
             self._collect(root.body)
 
@@ -57,7 +57,7 @@ class Additions:
         run, number = min(wrong, key=lambda found: found[0].order(found[1]))
         return self.node(run, number)
 
-    def node(self, run: Run, number: int) -> TargetTerm:
+    def node(self, run: TermRun, number: int) -> TargetTerm:
         """The node of an addition."""
         found = self._trace.node(run.frame, int(run.positions[number]))
         assert isinstance(found, TargetTerm)
@@ -99,7 +99,7 @@ class Additions:
         values = self._values(frame, block, item, places)
         if values is None:
             values = np.array([float(self._trace.node(frame, int(p)).value) for p in positions])
-        self.runs.append(Run(frame, item, positions, values, after))
+        self.runs.append(TermRun(frame, item, positions, values, after))
 
     @staticmethod
     def _values(
@@ -204,28 +204,28 @@ class _Gathered:
     place: Place | None
     parameter: str
     order: int
-    runs: list[Run] = field(default_factory=list[Run])
-    truncations: list[Run] = field(default_factory=list[Run])
+    runs: list[TermRun] = field(default_factory=list[TermRun])
+    truncations: list[TermRun] = field(default_factory=list[TermRun])
 
-    def first_wrong(self) -> tuple[Run, int] | None:
+    def first_wrong(self) -> tuple[TermRun, int] | None:
         """The first addition that is not finite."""
         runs = [*self.runs, *self.truncations]
         wrong = [(r, int(np.argmin(np.isfinite(r.values)))) for r in runs if not np.isfinite(r.values).all()]
         return min(wrong, key=lambda found: found[0].order(found[1]), default=None)
 
-    def last(self) -> tuple[Run, int]:
+    def last(self) -> tuple[TermRun, int]:
         """The last addition."""
         runs = [*self.runs, *self.truncations]
         return max(((run, len(run.values) - 1) for run in runs), key=lambda found: found[0].order(found[1]))
 
     @cached_property
-    def executions(self) -> list[tuple[Run, npt.NDArray[np.float64]]]:
+    def executions(self) -> list[tuple[TermRun, npt.NDArray[np.float64]]]:
         """What each execution of the statement has added, with its truncation."""
         if not self.truncations:
             return [(run, run.values) for run in self.runs]
         return [(run, run.values + self._truncation_of(run)) for run in self.runs]
 
-    def _truncation_of(self, run: Run) -> npt.NDArray[np.float64]:
+    def _truncation_of(self, run: TermRun) -> npt.NDArray[np.float64]:
         """What the truncation has added after each addition of a run, in the same call."""
         found = np.zeros(len(run.values))
         for other in self.truncations:
@@ -238,7 +238,7 @@ class _Gathered:
         """Of all executions, in the order of the tape as far as they are of one frame."""
         return np.concatenate([values for _, values in self.executions])
 
-    def least(self) -> tuple[Run, int, float]:
+    def least(self) -> tuple[TermRun, int, float]:
         """The execution that added least, of finite ones."""
         each = [(run, int(np.argmin(values)), float(values.min())) for run, values in self.executions]
         return min(each, key=lambda found: found[2])

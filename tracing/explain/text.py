@@ -37,7 +37,7 @@ OK, BAD, PLACE, SOURCE, CARET, FACT, PLAIN, QUIET, CUT = (
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """A line of text; `kind` is one of the names above. Of a PLACE, `lead` is what stands before the message."""
 
     text: str
@@ -95,30 +95,30 @@ def fitted(source: str, carets: str, width: int) -> tuple[str, str]:
     return f"{source[:gutter]}{before}{shown}{after}", f"{carets[:gutter]}{' ' * len(before)}{marks}"
 
 
-def document(e: Explanation) -> Iterator[Line | Table]:
+def document(e: Explanation) -> Iterator[TextLine | Table]:
     """The lines and tables, in their order."""
     if e.tries is not None:
         yield from _tries(e.tries)
         if e.tries.failed:
-            yield Line("")
-            yield Line(f"Point {e.tries.first}, the first that fails:", QUIET)
-    yield Line(headline(e), OK if e.outcome == "finite" else BAD, f"{e.model}: ")
+            yield TextLine("")
+            yield TextLine(f"Point {e.tries.first}, the first that fails:", QUIET)
+    yield TextLine(headline(e), OK if e.outcome == "finite" else BAD, f"{e.model}: ")
     for cause in e.causes:
-        yield Line("")
+        yield TextLine("")
         yield from _cause(cause)
     if e.terms:
-        yield Line("")
+        yield TextLine("")
         yield terms_table(e)
     if e.parameters:
-        yield Line("")
+        yield TextLine("")
         yield from _parameters(e)
     if e.printed:
-        yield Line("")
-        yield Line("The program printed:", QUIET)
-        yield from (Line(INDENT + line) for line in e.printed.splitlines())
+        yield TextLine("")
+        yield TextLine("The program printed:", QUIET)
+        yield from (TextLine(INDENT + line) for line in e.printed.splitlines())
     for note in e.notes:
-        yield Line("")
-        yield Line(f"note: {note}")
+        yield TextLine("")
+        yield TextLine(f"note: {note}")
 
 
 def headline(e: Explanation) -> str:
@@ -150,55 +150,55 @@ def value_text(value: float) -> str:
 # ---------------------------------------------------------------- several points
 
 
-def _tries(tries: Tries) -> Iterator[Line]:
+def _tries(tries: Tries) -> Iterator[TextLine]:
     if not tries.failed:
-        yield Line(f"None of {tries.total} points fails ({tries.where}).", OK)
+        yield TextLine(f"None of {tries.total} points fails ({tries.where}).", OK)
         return
     verb = "fails" if tries.failed == 1 else "fail"
-    yield Line(f"{tries.failed} of {tries.total} points {verb} ({tries.where}):", BAD)
+    yield TextLine(f"{tries.failed} of {tries.total} points {verb} ({tries.where}):", BAD)
     width = len(str(tries.total))
     for failure in tries.failures[:SHOWN_FAILURES]:
         at = failure.statement
         where = "" if at is None else f" at line {at.line}: {at.text.removesuffix(';')}"
-        yield Line(f"{INDENT}{failure.count:>{width}} of {tries.total} fail{where}", CUT)
-        yield Line(f"{INDENT}{' ' * width}        {failure.text}", FACT)
+        yield TextLine(f"{INDENT}{failure.count:>{width}} of {tries.total} fail{where}", CUT)
+        yield TextLine(f"{INDENT}{' ' * width}        {failure.text}", FACT)
     if len(tries.failures) > SHOWN_FAILURES:
-        yield Line(f"{INDENT}and for {len(tries.failures) - SHOWN_FAILURES} more reasons")
+        yield TextLine(f"{INDENT}and for {len(tries.failures) - SHOWN_FAILURES} more reasons")
 
 
 # ---------------------------------------------------------------- causes
 
 
-def _cause(cause: Cause) -> Iterator[Line]:
+def _cause(cause: Cause) -> Iterator[TextLine]:
     loop = ", ".join(f"{name} = {value}" for name, value in cause.loop.items())
     message = f"{cause.message}, at {loop}" if loop else cause.message
     lead = "error: " if cause.statement is None else f"{cause.statement.where}: error: "
-    yield Line(message, PLACE, lead)
+    yield TextLine(message, PLACE, lead)
     if cause.statement is not None:
         yield from _excerpt(cause.statement)
     for call in cause.calls:
-        yield Line(f"{INDENT}called at {call.where}: {call.text}")
+        yield TextLine(f"{INDENT}called at {call.where}: {call.text}")
     if cause.elements is not None:
         yield from _elements(cause.elements)
     for text in cause.notes:
-        yield Line(INDENT + text, FACT)
+        yield TextLine(INDENT + text, FACT)
     for text in cause.arguments:
-        yield Line(INDENT + text)
+        yield TextLine(INDENT + text)
     for number, birth in enumerate(cause.births):
         yield from _birth(birth, cause.statement, number)
     for step in cause.slice:
-        yield Line(f"{INDENT}{_line_of(step)}{step.text}")
+        yield TextLine(f"{INDENT}{_line_of(step)}{step.text}")
 
 
-def _excerpt(at: Statement) -> Iterator[Line]:
+def _excerpt(at: Statement) -> Iterator[TextLine]:
     for number, text in enumerate(at.excerpt):
-        yield Line(text, CARET if number % 2 else SOURCE)
+        yield TextLine(text, CARET if number % 2 else SOURCE)
 
 
-def _birth(birth: Step, statement: Statement | None, number: int) -> Iterator[Line]:
+def _birth(birth: Step, statement: Statement | None, number: int) -> Iterator[TextLine]:
     what = WORDS.get(kind_of(birth.value), "not finite") if isinstance(birth.value, float) else "not finite"
     first = "first" if number == 0 else "then" if what == WORDS["nan"] else "also"
-    yield Line(f"{INDENT}{first} {what}{_at(birth, statement)}: {birth.text}", FACT)
+    yield TextLine(f"{INDENT}{first} {what}{_at(birth, statement)}: {birth.text}", FACT)
     if birth.at is not None and birth.at != statement:
         yield from _excerpt(birth.at)
 
@@ -215,10 +215,10 @@ def _line_of(step: Step) -> str:
     return "" if step.at is None or step.at.line <= 0 else f"line {step.at.line}: "
 
 
-def _elements(elements: Elements) -> Iterator[Line]:
+def _elements(elements: Elements) -> Iterator[TextLine]:
     guilty = [element for element in elements.shown if element.reason]
     for element in guilty:
-        yield Line(INDENT + element.reason, FACT)
+        yield TextLine(INDENT + element.reason, FACT)
     verb = "is" if elements.guilty == 1 else "are"
     count = f"{elements.guilty} of {elements.count} elements {verb} not finite" if elements.guilty else ""
     others = [element for element in elements.shown if not element.reason]
@@ -226,9 +226,9 @@ def _elements(elements: Elements) -> Iterator[Line]:
         listed = "; ".join(map(_element, others))
         rest = elements.count - elements.guilty - len(others)
         listed += f"; {rest} more" if rest else ""
-        yield Line(f"{INDENT}{count}; others: {listed}")
+        yield TextLine(f"{INDENT}{count}; others: {listed}")
     elif elements.guilty > len(guilty):
-        yield Line(INDENT + count)
+        yield TextLine(INDENT + count)
 
 
 def _element(element: Element) -> str:
@@ -268,7 +268,7 @@ def _worst(term: Term) -> str:
     return f"{at}: {value}" if at else value
 
 
-def _parameters(e: Explanation) -> Iterator[Line | Table]:
+def _parameters(e: Explanation) -> Iterator[TextLine | Table]:
     shown = e.parameters[:SHOWN_PARAMETERS]
     differs = any(p.constrained is not None and p.constrained != p.value for p in shown)
     rows = [

@@ -19,7 +19,7 @@ from ulam.runtime.versions import ulam_version
 from ulam.tracing.export.graph import Spans, top_of
 from ulam.tracing.node_kinds import TargetTerm
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
-from ulam.tracing.tape.columns import Call
+from ulam.tracing.tape.columns import InnerCall
 from ulam.tracing.tape.frames import Frame
 from ulam.tracing.tape.values import MISSING, value_text
 from ulam.tracing.terms import frame_events
@@ -104,7 +104,7 @@ def _ends(node: ItemNode) -> Iterator[tuple[str, int, ItemNode]]:
     """Beginning and end of each call, and terms of the target between: the kind of event, its time, its node."""
     yield "B", 0, node
     symbols = node.trace.tape.tables.graphs
-    stack: list[tuple[ItemNode, Frame, Iterator[int | Call]]] = []
+    stack: list[tuple[ItemNode, Frame, Iterator[int | InnerCall]]] = []
     body = node.body if isinstance(node, NestedCallNode) else None
     if body is None:
         yield "E", 1, node
@@ -114,7 +114,7 @@ def _ends(node: ItemNode) -> Iterator[tuple[str, int, ItemNode]]:
     while stack:
         call, frame, events = stack[-1]
         event = next(events, None)
-        at = frame.length if event is None else event.position if isinstance(event, Call) else event
+        at = frame.length if event is None else event.position if isinstance(event, InnerCall) else event
         clock += at - last[-1]
         last[-1] = at
         if event is None:
@@ -124,7 +124,7 @@ def _ends(node: ItemNode) -> Iterator[tuple[str, int, ItemNode]]:
             continue
         inner = node.trace.node(frame, at)
         assert isinstance(inner, ItemNode)
-        if isinstance(event, Call):
+        if isinstance(event, InnerCall):
             yield "B", clock, inner
             stack.append((inner, event.frame, frame_events(event.frame, symbols)))
             last.append(0)

@@ -21,7 +21,7 @@ from ulam.runtime.errors import ArgumentError
 from ulam.tracing.export.graph import Spans, check_whole, top_of, written
 from ulam.tracing.export.stan_expressions import (
     Expression,
-    Variable,
+    NamedValue,
     call_text,
     literal,
     size_text,
@@ -94,9 +94,9 @@ class _Statement:
 
     parts: Expression
     comment: str = ""
-    new: Variable | None = None
-    old: Variable | None = None
-    reads: set[Variable] = field(default_factory=set[Variable])
+    new: NamedValue | None = None
+    old: NamedValue | None = None
+    reads: set[NamedValue] = field(default_factory=set[NamedValue])
 
 
 class _Writer:
@@ -106,8 +106,8 @@ class _Writer:
         self.statements: list[_Statement] = []
         self.values: dict[tuple[int, int], Expression] = {}
         """What stands for a node: by place of the frame and position."""
-        self.promoted: dict[Variable, Variable] = {}
-        self.formals: list[Variable] = []
+        self.promoted: dict[NamedValue, NamedValue] = {}
+        self.formals: list[NamedValue] = []
         self.calls_functions: set[str] = set()
         self.target: Expression = ["0.0"]
         self.path: list[str] = []
@@ -119,7 +119,7 @@ class _Writer:
         self.taken = {p.name for p in graph.parameters} | {name}
         formals: list[str] = []
         for parameter, node in zip(graph.parameters, self.call.call_arguments, strict=True):
-            variable = Variable(parameter.name, parameter.type, sizes_of(node.value))
+            variable = NamedValue(parameter.name, parameter.type, sizes_of(node.value))
             self.formals.append(variable)
             formals.append(f"{'data ' if parameter.data else ''}{unsized_text(parameter.type, node)} {parameter.name}")
         result = "void" if graph.result.base == "void" else unsized_text(graph.result, self.call)
@@ -266,8 +266,8 @@ class _Writer:
         container, *indices, value = operands
         new = self.variable(node)
         part = call_text(node.item, [[new], *indices], name="index")
-        old = container[0] if len(container) == 1 and isinstance(container[0], Variable) else None
-        reads = {part for found in operands for part in found if isinstance(part, Variable)}
+        old = container[0] if len(container) == 1 and isinstance(container[0], NamedValue) else None
+        reads = {part for found in operands for part in found if isinstance(part, NamedValue)}
         if old is None:
             raise ArgumentError(f"{node} cannot be written as Stan: it assigns to a container that is not kept")
         self.statements.append(_Statement([*part, " = ", *value], self.place(node), new, old, reads))
@@ -349,7 +349,7 @@ class _Writer:
         self.write(variable, None if text is None else [text], node, why)
         self.values[node.frame.place, node.at] = [variable]
 
-    def variable(self, node: ItemNode) -> Variable:
+    def variable(self, node: ItemNode) -> NamedValue:
         unsized_text(node.type, node)  # refuses what has no type
         value = node.value
         if node.type.rank and value is MISSING:
@@ -358,7 +358,7 @@ class _Writer:
         name = f"v{depth.replace('@', '')}_{node.at}" if self.path else f"v{node.at}"
         return self.fresh(name, node.type, sizes_of(value))
 
-    def fresh(self, name: str, type_: ValueType, sizes: tuple[int, ...]) -> Variable:
+    def fresh(self, name: str, type_: ValueType, sizes: tuple[int, ...]) -> NamedValue:
         """A variable of a new name that begins with `name`."""
         count = 1
         made = name
@@ -366,7 +366,7 @@ class _Writer:
             count += 1
             made = f"{name}_{count}"
         self.taken.add(made)
-        return Variable(made, type_, sizes)
+        return NamedValue(made, type_, sizes)
 
     # ------------------------------------------------------------ lines
 
@@ -379,7 +379,7 @@ class _Writer:
         where = "/".join(self.path[:-1] if text.startswith("".join(self.path[-1:])) else self.path)
         self.statements.append(_Statement([], f"{where + '/' if where else ''}{text}"))
 
-    def write(self, variable: Variable | None, value: Expression | None, node: Node | None, why: str = "") -> None:
+    def write(self, variable: NamedValue | None, value: Expression | None, node: Node | None, why: str = "") -> None:
         parts: Expression = []
         if variable is not None:
             parts = [f"{size_text(variable.type, variable.sizes)} ", variable]
@@ -391,9 +391,9 @@ class _Writer:
 
     def lines(self) -> Iterator[str]:
         """The statements as text. A container whose old value nobody reads is changed in place."""
-        last: dict[Variable, int] = {}
+        last: dict[NamedValue, int] = {}
         for n, statement in enumerate(self.statements):
-            last.update((part, n) for part in statement.parts if isinstance(part, Variable))
+            last.update((part, n) for part in statement.parts if isinstance(part, NamedValue))
             last.update((part, n) for part in statement.reads)
         for n, statement in enumerate(self.statements):
             new, old = statement.new, statement.old

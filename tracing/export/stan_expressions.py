@@ -18,12 +18,12 @@ PREFIX = frozenset("+ - !".split())
 _SPECIAL_REALS = {math.inf: "positive_infinity()", -math.inf: "negative_infinity()"}
 
 
-class Variable:
+class NamedValue:
     """A variable of the program that is written. `stands_for`: it has the storage of another one."""
 
     def __init__(self, name: str, type_: ValueType, sizes: tuple[int, ...]) -> None:
         self.name, self.type, self.sizes = name, type_, sizes
-        self.stands_for: Variable | None = None
+        self.stands_for: NamedValue | None = None
 
     def __str__(self) -> str:
         found = self
@@ -32,7 +32,7 @@ class Variable:
         return found.name
 
 
-Expression = list[str | Variable]
+Expression = list[str | NamedValue]
 
 
 def sizes_of(value: Any) -> tuple[int, ...]:

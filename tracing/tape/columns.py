@@ -162,7 +162,7 @@ def too_deep(frame: Frame) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class Call:
+class InnerCall:
     """A recorded call of a frame: the op, its position, and its frame."""
 
     item: Item
@@ -170,17 +170,17 @@ class Call:
     frame: Frame
 
 
-def calls_of(frame: Frame) -> Iterator[Call]:
+def calls_of(frame: Frame) -> Iterator[InnerCall]:
     """The calls of a frame that were entered, in order."""
     if any(frame.layout.children.values()):
         for batch in batches(frame):
             yield from calls_in(frame, batch)
 
 
-def calls_in(frame: Frame, batch: Batch) -> Iterator[Call]:
+def calls_in(frame: Frame, batch: Batch) -> Iterator[InnerCall]:
     """Those of some steps."""
     for call in call_places(frame, batch):
-        yield Call(call.item, call.position, call.frame_in(frame))
+        yield InnerCall(call.item, call.position, call.frame_in(frame))
 
 
 @dataclass(frozen=True)

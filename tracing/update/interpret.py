@@ -48,7 +48,7 @@ class _Active:
 
 
 @dataclass
-class Written:
+class WrittenFrame:
     """What a run has left: records as shown and whole, what was drawn, how it ended."""
 
     writer: RecordWriter
@@ -82,9 +82,9 @@ class Interpreter:
             self._open(frame, key, record)
             caller = (place, key)
 
-    def run(self) -> Written:
+    def run(self) -> WrittenFrame:
         """To the end of the first call."""
-        done = Written(self.writer, self.stream, self.fixed)
+        done = WrittenFrame(self.writer, self.stream, self.fixed)
         try:
             done.result = self._run()
         except Threw as threw:

@@ -22,8 +22,8 @@ from ulam.tracing.tape.target import Terms, is_hidden, is_read, path_of, touchin
 from ulam.tracing.tape.values import converted, same
 from ulam.tracing.update.evaluation import Evaluator, Threw
 from ulam.tracing.update.interpret import Interpreter
-from ulam.tracing.update.values import FullValues, Setting
-from ulam.tracing.versions import Run, draws_of, drop_segments, set_error
+from ulam.tracing.update.values import FullValues, ValueSetting
+from ulam.tracing.versions import RecordedRun, draws_of, drop_segments, set_error
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace
@@ -55,7 +55,7 @@ class _Call:
 
     def __init__(self, frame: Frame, old: Frame) -> None:
         self.frame, self.old = frame, old
-        self.settings: dict[Key, Setting] = {}
+        self.settings: dict[Key, ValueSetting] = {}
         self.result_changed = False
         self.why: dict[Key, set[tuple[int, int]]] = {}
         self._queue: list[Key] = []
@@ -90,12 +90,12 @@ class Propagation:
         self.flips: list[tuple[Frame, Key]] = []
         self.rerun: list[tuple[Frame, Key]] = []
         self.unused: list[Node] = []
-        self._settings: Sequence[Setting] = ()
+        self._settings: Sequence[ValueSetting] = ()
         self._marked = 1 << 62  # `target()` behind this addition is to be looked at
         self._waiting: dict[int, list[tuple[Key, tuple[int, int]]]] = {}  # of calls that are not looked at yet
         self._stack: list[tuple[_Call, Key]] = []
 
-    def run(self, arguments: Mapping[int, Any], inside: Sequence[Setting]) -> None:
+    def run(self, arguments: Mapping[int, Any], inside: Sequence[ValueSetting]) -> None:
         """`arguments`: of the traced function, by number; `inside`: other values."""
         tape = self.version.tape
         outer = _Call(self.version.root.frame, self.base.root.frame)
@@ -238,7 +238,7 @@ class Propagation:
             raise _Whole(frame, key)
         return throwing is not None and ordinal > throwing
 
-    def _set(self, call: _Call, key: Key, setting: Setting) -> None:
+    def _set(self, call: _Call, key: Key, setting: ValueSetting) -> None:
         changes = self.version.tape.changes.of(call.frame)
         changes.values[key] = setting.value
         changes.fixed.add(key)
@@ -429,7 +429,7 @@ class Propagation:
                 self._mark_reads(begin)
         return found
 
-    def _natively(self, caller: Frame, spot: Spot, frame: Frame, target: float) -> Run | None:
+    def _natively(self, caller: Frame, spot: Spot, frame: Frame, target: float) -> RecordedRun | None:
         """By machine code; None if it must be the whole function."""
         is_root = caller.parent is None
         graph = frame.graph
@@ -449,7 +449,7 @@ class Propagation:
             self.evaluator.went_on(run.continuation)
         return run
 
-    def _interpreted(self, caller: Frame, frames: Sequence[Frame], keys: Sequence[Key]) -> Run:
+    def _interpreted(self, caller: Frame, frames: Sequence[Frame], keys: Sequence[Key]) -> RecordedRun:
         """Op by op. `caller`: of the first of the calls, which are open."""
         first = frames[0]
         spot = caller.spot(first.call)
@@ -475,7 +475,9 @@ class Propagation:
         self._fixed = written.changes
         shown, whole = written.writer.finish()
         origin = self.version.runs[0]
-        run = Run(shown, (), (), written.stream.drawn, self.version.continuation, written.error, "", origin.again)
+        run = RecordedRun(
+            shown, (), (), written.stream.drawn, self.version.continuation, written.error, "", origin.again
+        )
         run.keep_whole(whole)
         return run
 
@@ -491,7 +493,7 @@ class Propagation:
         run = origin.call(context, symbol, values, types, None, 0.0)
         return run.whole(context), run.error
 
-    def _splice(self, caller: Frame, spot: Spot, frame: Frame, run: Run) -> Frame:
+    def _splice(self, caller: Frame, spot: Spot, frame: Frame, run: RecordedRun) -> Frame:
         """Puts what has run again in the place of a call."""
         tape, key = self.version.tape, key_of(spot)
         number = next(_segments)

@@ -84,7 +84,7 @@ class FullValues:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ValueSetting:
     """A value to be set: of value number `index` at `key` of a frame of the old version."""
 
     node: Node
@@ -98,10 +98,10 @@ class Setting:
 
 def settings(
     trace: Trace, changes: Mapping[Node, Any], arguments: Mapping[str, Any]
-) -> tuple[dict[int, Any], list[Setting]]:
+) -> tuple[dict[int, Any], list[ValueSetting]]:
     """Arguments of the traced function, by number, and other values. Raises ArgumentError."""
     given: dict[int, Any] = {}
-    inside: list[Setting] = []
+    inside: list[ValueSetting] = []
     for name, value in arguments.items():
         number = _parameter(trace, name)
         what = argument_name(trace.root.function, name)
@@ -137,7 +137,7 @@ def _parameter(trace: Trace, name: str) -> int:
     return names.index(name)
 
 
-def _setting(node: Node, value: Any) -> Setting:
+def _setting(node: Node, value: Any) -> ValueSetting:
     if node.is_root:
         raise ArgumentError("the call that was tracked cannot be set: nothing is made of its value")
     if isinstance(node, ControlFlowNode):
@@ -160,12 +160,14 @@ def _setting(node: Node, value: Any) -> Setting:
     value = _value(f"'{node}'", type_, old, value)
     if isinstance(node, ArgumentNode):
         if node.is_parameter:
-            return Setting(node, node.frame, parameter_key(node.at - 2), node.at, old, value)
+            return ValueSetting(node, node.frame, parameter_key(node.at - 2), node.at, old, value)
         index = node.number
     else:
         assert isinstance(node, ItemNode)
         index = node.item.index
-    return Setting(node, node.frame, key_of(node.frame.spot(node.at)), index, old, value, isinstance(node, ItemNode))
+    return ValueSetting(
+        node, node.frame, key_of(node.frame.spot(node.at)), index, old, value, isinstance(node, ItemNode)
+    )
 
 
 def _value(what: str, type_: ValueType, old: Any, value: Any) -> Any:
