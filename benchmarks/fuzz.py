@@ -1,8 +1,9 @@
-"""Fuzzes the type checker, the whole compiler and the reading of data: nothing may come out but our own errors.
+"""Fuzzes the type checker, the whole compiler, the reading of data, and of IR: nothing may come out but our own errors.
 
     python benchmarks/fuzz.py checker --count 50000 [--seed 0] [--corpus DIR ...] [--state FILE]
     python benchmarks/fuzz.py compile --count 2000  [the same]
     python benchmarks/fuzz.py data    --count 5000  [--seed 0] [--state FILE]
+    python benchmarks/fuzz.py modules --count 10000 [the same]: IR through stan-opt
 
 The programs that are mutated are those of this project and of the folders of --corpus, as checkouts of stan-dev/stanc3
 and stan-dev/posteriordb. Cases run in processes of their own, some at a time: a crash is one failure. --state is a file
@@ -26,8 +27,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parent.parent / "tests" / "oracles"))
 
-IN_A_PROCESS = {"checker": 1000, "compile": 20, "data": 500}
-SECONDS_A_CASE = {"checker": 5, "compile": 120, "data": 10}
+IN_A_PROCESS = {"checker": 1000, "compile": 20, "data": 500, "modules": 1000}
+SECONDS_A_CASE = {"checker": 5, "compile": 120, "data": 10, "modules": 10}
 HARD_LIMIT = 600
 """Seconds after which a case ends its process: its own limits have not ended it."""
 
@@ -88,18 +89,21 @@ def batch(arguments: argparse.Namespace, first: int, count: int) -> tuple[int, l
 def work(arguments: argparse.Namespace) -> int:
     """The cases themselves."""
     from fuzzing import SLOW, check_mutant, compile_mutant, data_case
+    from mutated_modules import module_case, seeds
     from program_mutations import corpus_of, mutant, own_corpus
 
     corpus = corpus_of([*own_corpus(), *arguments.corpus])
     folder = Path(tempfile.mkdtemp(prefix="fuzz"))
+    modules = seeds(HERE.parent.parent) if arguments.what == "modules" else []
     cases: dict[str, Callable[[int], str | None]] = {
         "checker": lambda number: check_mutant(corpus, arguments.seed, number),
         "compile": lambda number: compile_mutant(corpus, arguments.seed, number),
         "data": lambda number: data_case(arguments.seed, number, folder),
+        "modules": lambda number: module_case(modules, arguments.seed, number, folder),
     }
     memory: list[int] = []
     for number in range(arguments.first, arguments.first + arguments.count):
-        if arguments.show and arguments.what != "data":
+        if arguments.show and arguments.what not in ("data", "modules"):
             print(mutant(corpus, arguments.seed, number))
         print(f"case {number}", flush=True)
         faulthandler.dump_traceback_later(HARD_LIMIT, exit=True)  # whatever holds it, native code too

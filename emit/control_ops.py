@@ -65,7 +65,7 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     starts = [e.names[lower], *(e.names[v] for v in carried)]
     limit, increment = e.names[upper], e.names[step]
     first, last, each = (known_integer(name) for name in (starts[0], limit, increment))
-    if first is not None and last is not None and each is not None:
+    if first is not None and last is not None and each:
         trips = len(range(first, last, each))
         if trips <= 1:
             _straight(e, op, starts, trips)

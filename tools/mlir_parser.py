@@ -6,6 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnknownLoc
 from xdsl.ir import Operation
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 
 class LocatingParser(Parser):
@@ -19,8 +20,14 @@ class LocatingParser(Parser):
         self._start = 0  # of the line
 
     def parse_operation(self) -> Operation:
-        location = self._location(self._current_token.span.start)
-        op = super().parse_operation()
+        span = self._current_token.span
+        location = self._location(span.start)
+        try:
+            op = super().parse_operation()
+        except (DiagnosticException, ParseError):
+            raise
+        except Exception as error:  # formats that xDSL reads trust that counts and classes fit
+            raise ParseError(span, f"no such operation: {error}") from error
         if isinstance(op.location, UnknownLoc):
             op.location = location
         return op

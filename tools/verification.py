@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
-from ulam.dialects import rt, stan
+from ulam.dialects import ad, rt, stan
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.walk import ops_within
 from ulam.passes import verify_dominance, verify_facts
@@ -217,11 +217,8 @@ def _verify_math(op: Operation) -> None:
 def _verify_low_call(op: Operation) -> None:
     """A call of a function of the module has its types."""
     assert isinstance(op, func.CallOp)
-    top = op
-    while (parent := top.parent_op()) is not None:
-        top = parent
     name = op.callee.string_value()
-    for function in top.regions[0].block.ops:
+    for function in _top(op):
         if isinstance(function, func.FuncOp) and function.sym_name.data == name:
             wanted = function.function_type
             if [o.type for o in op.operands] != list(wanted.inputs) or [r.type for r in op.results] != list(
@@ -232,10 +229,52 @@ def _verify_low_call(op: Operation) -> None:
     raise VerifyException(f"the module has no function '{name}'")
 
 
+def _verify_asked(op: Operation) -> None:
+    """What reverse and forward mode are asked of is a function of the module, with a body."""
+    assert isinstance(op, ad.GradientOp | ad.HessianVectorOp)
+    name = op.function.string_value()
+    if not any(isinstance(f, func.FuncOp) and f.sym_name.data == name and f.body.blocks for f in _top(op)):
+        raise VerifyException(f"the module has no function '{name}'")
+
+
+def _top(op: Operation) -> list[Operation]:
+    """The ops of the module."""
+    while (parent := op.parent_op()) is not None:
+        op = parent
+    return list(op.regions[0].block.ops)
+
+
+def _verify_yields(op: Operation) -> None:
+    """The regions of an `scf` op give what its results are."""
+    results = [r.type for r in op.results]
+    for region in op.regions:
+        if not region.blocks:
+            if results:
+                raise VerifyException(f"{op.name} has results, but not both regions")
+            continue
+        last = region.block.last_op
+        if isinstance(last, scf.YieldOp) and [o.type for o in last.operands] != results and op.name != "scf.while":
+            raise VerifyException(
+                f"{op.name} gives ({_texts(results)}), its region ({_texts(o.type for o in last.operands)})"
+            )
+
+
+def _verify_for(op: Operation) -> None:
+    assert isinstance(op, scf.ForOp)
+    _verify_yields(op)
+    step = op.step.owner
+    if isinstance(step, arith.ConstantOp) and isinstance(step.value, IntegerAttr) and step.value.value.data < 1:
+        raise VerifyException("the step of a loop is positive")
+
+
 _RULES: dict[type[Operation], Callable[[Operation], None]] = {
     stan.ProgramOp: _verify_program,
     rt.MathOp: _verify_math,
     func.CallOp: _verify_low_call,
+    scf.IfOp: _verify_yields,
+    scf.ForOp: _verify_for,
+    ad.GradientOp: _verify_asked,
+    ad.HessianVectorOp: _verify_asked,
     **dict.fromkeys([*stan.BINARY_OPERATORS.values(), *stan.UNARY_OPERATORS.values()], _verify_operator),
 }
 """What is verified besides each op's own rules."""

@@ -91,7 +91,7 @@ def kind_of_block(op: Operation) -> str | None:
     parent = op.parent_op()
     while parent is not None and parent.name != "stan.block":
         parent = parent.parent_op()
-    kind = None if parent is None else parent.properties["kind"]
+    kind = None if parent is None else parent.properties.get("kind")
     return kind.data if isinstance(kind, StringAttr) else None
 
 

@@ -1,10 +1,10 @@
 // Every op of the `ad` dialect: parsed, printed, parsed again.
 // RUN: stan-opt %s | stan-opt | filecheck %s
 
-// CHECK: ad.gradient @log_density
-ad.gradient @log_density
-// CHECK: ad.hessian_vector @log_density
-ad.hessian_vector @log_density
+// CHECK: ad.gradient @sweeps
+ad.gradient @sweeps
+// CHECK: ad.hessian_vector @sweeps
+ad.hessian_vector @sweeps
 
 // CHECK-LABEL: func.func @sweeps
 func.func @sweeps(%theta: !rt.buf<f64>, %n: i64, %x: f64) {
