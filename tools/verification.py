@@ -177,6 +177,8 @@ def _verify_library_call(op: stan.CallOp) -> None:
         is_made = has_primitive(name) or name in INTRINSICS or definitions(name)
         if not is_made and kind_of(name) is not FunctionKind.REQUIREMENT:
             raise VerifyException(f"the library has no function '{name}'")
+        if op.results and kind_of(name) is FunctionKind.REQUIREMENT:
+            raise VerifyException(f"'{name}' gives nothing")
         return
     types = call_types(name, tuple(o.type for o in op.operands))
     if types is not None and [r.type for r in op.results] not in ([types[1]], []):
