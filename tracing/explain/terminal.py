@@ -43,7 +43,7 @@ def _lines(explanation: Explanation, width: int) -> Iterator[list[tuple[str, str
         shown = part.text
         if part.kind in (text.SOURCE, text.CARET):
             first = number if part.kind == text.SOURCE else number - 1
-            pair = [other.text for other in parts[first : first + 2] if isinstance(other, text.Line)]
+            pair = [other.text for other in parts[first : first + 2] if isinstance(other, text.TextLine)]
             shown = text.fitted(pair[0], pair[1], width)[number - first]
         if part.kind == text.CUT:
             shown = text.cut(shown, width)
