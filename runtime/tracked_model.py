@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from ulam.runtime.interrupts import scoped, stoppable
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
+    from ulam.runtime.model import StanModel
     from ulam.runtime.names import GlobalVariable
     from ulam.runtime.optimizers.failed_evaluations import FailureTally
     from ulam.tracing.contexts import TraceContext
@@ -201,7 +202,8 @@ class TrackedModel:
         from ulam.tracing.explain.explainer import explain
 
         return stoppable(
-            lambda: explain(self, theta, propto=propto, jacobian=jacobian, tries=tries, seed=seed), time_limit
+            lambda: explain(cast("StanModel", self), theta, propto=propto, jacobian=jacobian, tries=tries, seed=seed),
+            time_limit,
         )
 
     def count_statements(self, points: Sequence[tuple[FloatArray, float]], tally: FailureTally) -> None:
@@ -211,7 +213,7 @@ class TrackedModel:
         """
         from ulam.tracing.explain.explainer import count_statements
 
-        count_statements(self, points, tally)
+        count_statements(cast("StanModel", self), points, tally)
 
     def _track_root(
         self, root: ModelRoot, theta: Point | None, context: TraceContext | None, rng: Source | None, on_error: str,
