@@ -143,8 +143,12 @@ def _time_limit() -> TimeLimit:
 
 
 def checkpoint() -> None:
-    """Ends the call here if it was asked to end: between steps that are not to be left in the middle."""
-    if library().ulam_deliver():
+    """Ends the call here if it was asked to end: between steps that are not to be left in the middle.
+
+    Outside of calls Python's own handlers interrupt, and what is noted was meant for a call that is over.
+    """
+    native = library()
+    if native.ulam_deliver() and native.ulam_scope_depth() > 0:
         raise_stopped()
 
 

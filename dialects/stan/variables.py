@@ -141,7 +141,7 @@ class _Declaration(PlainOperation):
         else:
             sizes, matches = {dimensions(inner)}, True
         if not self.sizes and constraint == "none":
-            if dimensions(type_) and not any(_assigns_whole(use.operation) for use in self.res.uses):
+            if dimensions(type_) and self.res.first_use and not any(_assigns_whole(u.operation) for u in self.res.uses):
                 raise VerifyException(f"a {type_} without sizes takes those of what is assigned, but nothing is")
             return  # takes the sizes of what is assigned: the result of a function, until it is promoted
         if not matches or len(self.sizes) - rank not in sizes:

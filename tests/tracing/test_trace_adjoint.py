@@ -17,7 +17,8 @@ from work import lines_executed
 
 from ulam import StanModel, trace
 from ulam.library import derivatives
-from ulam.passes.autodiff import rules, sweeps
+from ulam.library.terms import Application
+from ulam.passes.autodiff import partials, sweeps
 from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.trace import (
     Axis,
@@ -405,9 +406,10 @@ def test_a_wrong_rule_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         rule = derivatives.rule(name)
         if name != "sin":
             return rule
-        return derivatives.Rule(rule.arguments, (derivatives.Apply("negate", rule.partials),))
+        return derivatives.Rule(rule.arguments, (Application("neg", rule.partials),))
 
-    monkeypatch.setattr(rules, "rule", planted)
+    monkeypatch.setattr(partials, "rule", planted)
+    monkeypatch.setattr(partials, "_partials", partials._partials.__wrapped__)
     model = StanModel(FUNCTIONS + MODEL, DATA, cache=False)
     node = model.track("phi", 1.1)
     check = node.trace.check_gradient()

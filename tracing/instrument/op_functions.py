@@ -409,7 +409,9 @@ def _pullback(lowering: _Lowering, function: OpFunction) -> ModuleOp:
         else:
             arguments.append(builder.load(point, offsets[n]))
     result = lowering.call(writer, function, arguments)
-    entry = writer.finish([_weighted(writer, function, result), builder.f64(0.0)], target_result=IntegerAttr(1, i64))
+    entry = writer.finish(
+        [_weighted(writer, function, result), builder.f64(0.0)], **ad.TargetPositionAttr.at(result=1).as_attributes()
+    )
     _as_target(entry, function)
     request = ad.GradientOp.create(properties={"function": SymbolRefAttr(pullback_name(function.name))})
     return lowering.finished(entry, program, request)
