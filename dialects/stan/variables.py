@@ -141,7 +141,8 @@ class _Declaration(PlainOperation):
         else:
             sizes, matches = {dimensions(inner)}, True
         if not self.sizes and constraint == "none":
-            if dimensions(type_) and self.res.first_use and not any(_assigns_whole(u.operation) for u in self.res.uses):
+            uses = [use.operation for use in self.res.uses]  # what only unreachable code reads may have lost the rest
+            if dimensions(type_) and not any(_assigns_whole(op) or isinstance(op, ReadOp) for op in uses):
                 raise VerifyException(f"a {type_} without sizes takes those of what is assigned, but nothing is")
             return  # takes the sizes of what is assigned: the result of a function, until it is promoted
         if not matches or len(self.sizes) - rank not in sizes:
@@ -169,6 +170,11 @@ class DeclareOp(_Declaration):
     local = opt_prop_def(UnitAttr)
     data_only = opt_prop_def(UnitAttr)
     source_name = opt_prop_def(StringAttr)
+
+    @property
+    def takes_assigned_sizes(self) -> bool:
+        """Whether it is a container without sizes of its own, as the result of a function, until it is promoted."""
+        return not self.sizes and dimensions(cast(VarType, self.res.type).element) > 0
 
     @property
     def told_name(self) -> str:

@@ -131,7 +131,8 @@ def _remove(graph: FlowGraph, variables: Variables, needed: set[Operation]) -> N
             if op in needed or op.parent is None or op.has_trait(IsTerminator):
                 continue
             if isinstance(op, Variable):
-                if op.results[0].first_use is None and op.var_name.data.endswith("__"):
+                unsized = isinstance(op, stan.DeclareOp) and op.takes_assigned_sizes
+                if op.results[0].first_use is None and (unsized or op.var_name.data.endswith("__")):
                     discard(op)
                 continue
             if isinstance(op, stan.GlobalOp) and op.res.first_use is not None:
