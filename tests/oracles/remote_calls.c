@@ -5,7 +5,7 @@
  *   ALLOCATE count               -> address of `count` bytes, all 0
  *   WRITE address count bytes    -> nothing
  *   READ address count           -> the bytes
- *   CALL address real, 16 integers or pointers, 8 reals   -> the result: of type double if `real`, else an integer
+ *   CALL address real, 32 integers or pointers, 8 reals   -> the result: of type double if `real`, else an integer
  *   GENERATOR seed               -> address of a random bit generator, as NumPy's bitgen_t
  *
  * A function may have fewer arguments than are given here, in the conventions for calls of x86-64 and of AArch64 on Linux.
@@ -52,15 +52,15 @@ static char *text(void) {
 }
 static void answer(int64_t value) { fwrite(&value, sizeof value, 1, stdout); }
 
-#define INTEGERS(i) i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13], i[14], i[15]
+#define EIGHT(i, n) i[n], i[n + 1], i[n + 2], i[n + 3], i[n + 4], i[n + 5], i[n + 6], i[n + 7]
+#define INTEGERS(i) EIGHT(i, 0), EIGHT(i, 8), EIGHT(i, 16), EIGHT(i, 24)
 #define REALS(r) r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7]
-#define ARGUMENTS                                                                                                     \
-  int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,         \
-      int64_t, int64_t, int64_t, int64_t, double, double, double, double, double, double, double, double
+#define EIGHT_OF(type) type, type, type, type, type, type, type, type
+#define ARGUMENTS EIGHT_OF(int64_t), EIGHT_OF(int64_t), EIGHT_OF(int64_t), EIGHT_OF(int64_t), EIGHT_OF(double)
 
 static int64_t call(void) {
   void *address = pointer();
-  int64_t real = number(), i[16];
+  int64_t real = number(), i[32];
   double r[8];
   take(i, sizeof i), take(r, sizeof r);
   if (!real) return ((int64_t(*)(ARGUMENTS))address)(INTEGERS(i), REALS(r));

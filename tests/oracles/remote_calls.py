@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 DRIVER = Path(__file__).with_suffix(".c")
 
 _OPEN, _SYMBOL, _ALLOCATE, _WRITE, _READ, _CALL, _GENERATOR = range(7)
-_INTEGERS, _REALS = 16, 8
+_INTEGERS, _REALS = 32, 8
 
 
 def build_driver(compiler: str, folder: Path) -> Path:
