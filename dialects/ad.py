@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import IntAttr, SymbolRefAttr, UnitAttr, f64, i1, i64
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.dialects.builtin import IntAttr, LocationAttr, SymbolRefAttr, UnitAttr, f64, i1, i64
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
@@ -30,10 +30,11 @@ from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.attributes import Number, number, units
+from ulam.dialects.buffers import NUMBER, BufferType, buffer_of, element, element_of
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
 from ulam.dialects.plain_operation import PlainOperation
-from ulam.dialects.rt import NUMBER, BufferType, buffer_of, element
 
 
 @irdl_op_definition
@@ -51,6 +52,9 @@ class GradientOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$function attr-dict"
 
+    def __init__(self, function: str, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, properties={"function": SymbolRefAttr(function)}, location=location)
+
 
 @irdl_op_definition
 class HessianVectorOp(PlainOperation):
@@ -67,6 +71,9 @@ class HessianVectorOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$function attr-dict"
 
+    def __init__(self, function: str, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, properties={"function": SymbolRefAttr(function)}, location=location)
+
 
 @irdl_op_definition
 class IndependentOp(PlainOperation):
@@ -82,6 +89,9 @@ class IndependentOp(PlainOperation):
     count = operand_def(i64)
     traits = traits_def(LowEffects(ANYTHING))
     assembly_format = "$buffer `,` $count attr-dict"
+
+    def __init__(self, buffer: SSAValue, count: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(buffer, count), location=location)
 
 
 @irdl_op_definition
@@ -100,6 +110,9 @@ class TargetAddOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$value attr-dict"
 
+    def __init__(self, value: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(value,), location=location)
+
 
 @irdl_op_definition
 class TargetOp(PlainOperation):
@@ -114,6 +127,9 @@ class TargetOp(PlainOperation):
     res = result_def(f64)
     traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "attr-dict"
+
+    def __init__(self, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, result_types=(f64,), location=location)
 
 
 @irdl_op_definition
@@ -132,6 +148,11 @@ class AccumulateOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.READ | Effect.WRITE))
     assembly_format = "$buffer `[` $index `]` `,` $value attr-dict"
 
+    def __init__(
+        self, buffer: SSAValue, index: SSAValue, value: SSAValue, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(self, operands=(buffer, index, value), location=location)
+
 
 @irdl_op_definition
 class TakeOp(PlainOperation):
@@ -148,6 +169,9 @@ class TakeOp(PlainOperation):
     res = result_def(f64)
     traits = traits_def(LowEffects(Effect.READ | Effect.WRITE))
     assembly_format = "$buffer `[` $index `]` attr-dict"
+
+    def __init__(self, buffer: SSAValue, index: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(buffer, index), result_types=(f64,), location=location)
 
 
 @irdl_op_definition
@@ -167,6 +191,11 @@ class KeepOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.WRITE))
     assembly_format = "$array `[` $index `]` `,` $value attr-dict `:` type($value)"
 
+    def __init__(
+        self, array: SSAValue, index: SSAValue, value: SSAValue, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(self, operands=(array, index, value), location=location)
+
 
 @irdl_op_definition
 class KeptOp(PlainOperation):
@@ -184,6 +213,9 @@ class KeptOp(PlainOperation):
     res = result_def(T)
     traits = traits_def(LowEffects(Effect.READ))
     assembly_format = "$array `[` $index `]` attr-dict `:` type($res)"
+
+    def __init__(self, array: SSAValue, index: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(array, index), result_types=(element_of(array),), location=location)
 
 
 @irdl_op_definition
@@ -204,6 +236,9 @@ class PushOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.ALLOCATE))
     assembly_format = "$previous (`,` $values^ `:` type($values))? attr-dict"
 
+    def __init__(self, previous: SSAValue, values: Sequence[SSAValue], *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(previous, *values), result_types=(previous.type,), location=location)
+
 
 @irdl_op_definition
 class PopOp(PlainOperation):
@@ -219,6 +254,15 @@ class PopOp(PlainOperation):
     res = var_result_def()
     traits = traits_def(NoMemoryEffect())
     assembly_format = "$record attr-dict `:` type($res)"
+
+    def __init__(
+        self, record: SSAValue, result_types: Sequence[Attribute], *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(self, operands=(record,), result_types=result_types, location=location)
+
+
+def _profile(region: Number, named: Number, gradient: bool, reverse: bool) -> dict[str, Attribute]:
+    return {"region": number(region), "named": number(named), **units(gradient=gradient, reverse=reverse)}
 
 
 @irdl_op_definition
@@ -244,6 +288,19 @@ class ProfileBeginOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$region `named` $named (`gradient` $gradient^)? (`reverse` $reverse^)? attr-dict"
 
+    def __init__(
+        self,
+        region: Number,
+        named: Number,
+        *,
+        gradient: bool,
+        reverse: bool = False,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self, result_types=(i1,), properties=_profile(region, named, gradient, reverse), location=location
+        )
+
 
 @irdl_op_definition
 class ProfileEndOp(PlainOperation):
@@ -263,6 +320,20 @@ class ProfileEndOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$begin `,` $region `named` $named (`gradient` $gradient^)? (`reverse` $reverse^)? attr-dict"
 
+    def __init__(
+        self,
+        begin: SSAValue,
+        region: Number,
+        named: Number,
+        *,
+        gradient: bool,
+        reverse: bool = False,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self, operands=(begin,), properties=_profile(region, named, gradient, reverse), location=location
+        )
+
 
 @irdl_op_definition
 class ProfileEntriesOp(PlainOperation):
@@ -278,6 +349,9 @@ class ProfileEntriesOp(PlainOperation):
     others = operand_def(i64)
     traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$kept `,` $others attr-dict"
+
+    def __init__(self, kept: SSAValue, others: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(kept, others), location=location)
 
 
 @irdl_attr_definition

@@ -11,25 +11,9 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import ClassVar, cast
 
-from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    IntAttr,
-    IntegerAttr,
-    IntegerType,
-    ModuleOp,
-    StringAttr,
-    UnitAttr,
-    i1,
-    i8,
-    i64,
-)
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, LocationAttr, StringAttr, UnitAttr, f64, i1, i8, i64
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
-    AnyAttr,
-    ParamAttrConstraint,
-    VarConstraint,
-    eq,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -40,52 +24,27 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.attributes import UNIT, Number, Text, number, string, units
+from ulam.dialects.buffers import (
+    NUMBER,
+    BufferType,
+    MarkType,
+    buffer_of,
+    element,
+    element_of,
+    expect_element,
+)
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
 from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.unit_facts import EntryAttr, LoopAttr, SlotsAttr
 
-
-@irdl_attr_definition
-class BufferType(ParametrizedAttribute, TypeAttribute):
-    """`!rt.buf<f64>`: a pointer to elements of type f64, i32, i64, i8 or again a buffer."""
-
-    name = "rt.buf"
-    element: Attribute
-
-
-@irdl_attr_definition
-class MarkType(ParametrizedAttribute, TypeAttribute):
-    """`!rt.mark`: a position of the arena."""
-
-    name = "rt.mark"
-
-
-NUMBER = IntegerAttr.constr(eq(i64))
-"""A number of a site, a slot, ...: written without its type."""
-
-
-def element() -> VarConstraint:
-    """The type of an element; with `buffer_of`, what says that two types of an op belong together."""
-    return VarConstraint("element type", AnyAttr())
-
-
-def buffer_of(element: VarConstraint) -> ParamAttrConstraint[BufferType]:
-    """The type of a buffer of such elements."""
-    return ParamAttrConstraint(BufferType, (element,))
-
-
-def expect_element(buffer: Attribute, value: Attribute) -> None:
-    """Raises unless `value` is the element type of `buffer`."""
-    assert isinstance(buffer, BufferType)
-    if buffer.element != value:
-        raise VerifyException(
-            f"the elements of the buffer are of type {buffer.element}, but the value is of type {value}"
-        )
+_MARK = MarkType()
+_TEXT = BufferType(i8)
+_INITIAL = {"initial": UNIT}
 
 
 @irdl_op_definition
@@ -114,6 +73,24 @@ class AllocOp(PlainOperation):
         "(`zero` $zero^)? (`variable` $variable^)? (`stack` $stack^)? $count (`site` $site^)? attr-dict `:` type($res)"
     )
 
+    def __init__(
+        self,
+        count: SSAValue,
+        result_type: Attribute,
+        *,
+        zero: bool = False,
+        variable: bool = False,
+        stack: bool = False,
+        site: Number | None = None,
+        location: LocationAttr | None = None,
+    ) -> None:
+        properties = units(zero=zero, variable=variable, stack=stack)
+        if site is not None:
+            properties["site"] = number(site)
+        Operation.__init__(
+            self, operands=(count,), result_types=(result_type,), properties=properties, location=location
+        )
+
 
 @irdl_op_definition
 class MarkOp(PlainOperation):
@@ -128,6 +105,9 @@ class MarkOp(PlainOperation):
     res = result_def(MarkType())
     traits = traits_def(LowEffects(Effect.ALLOCATE))
     assembly_format = "attr-dict"
+
+    def __init__(self, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, result_types=(_MARK,), location=location)
 
 
 @irdl_op_definition
@@ -144,6 +124,9 @@ class ReleaseOp(PlainOperation):
     mark = operand_def(MarkType())
     traits = traits_def(LowEffects(Effect.ORDERED | Effect.WRITE))
     assembly_format = "$mark attr-dict"
+
+    def __init__(self, mark: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(mark,), location=location)
 
 
 @irdl_op_definition
@@ -163,6 +146,9 @@ class BoundOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.READ_BOUND))
     assembly_format = "$slot attr-dict `:` type($res)"
 
+    def __init__(self, slot: Number, result_type: Attribute, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, result_types=(result_type,), properties={"slot": number(slot)}, location=location)
+
 
 @irdl_op_definition
 class SetBoundOp(PlainOperation):
@@ -181,6 +167,9 @@ class SetBoundOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.ORDERED))
     assembly_format = "$slot `,` $value attr-dict `:` type($value)"
 
+    def __init__(self, slot: Number, value: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(value,), properties={"slot": number(slot)}, location=location)
+
 
 @irdl_op_definition
 class AllocBoundOp(PlainOperation):
@@ -197,6 +186,22 @@ class AllocBoundOp(PlainOperation):
     site = opt_prop_def(NUMBER)
     traits = traits_def(LowEffects(Effect.ALLOCATE))
     assembly_format = "$count (`site` $site^)? attr-dict `:` type($res)"
+
+    def __init__(
+        self,
+        count: SSAValue,
+        result_type: Attribute,
+        site: Number | None = None,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=(count,),
+            result_types=(result_type,),
+            properties={} if site is None else {"site": number(site)},
+            location=location,
+        )
 
 
 @irdl_op_definition
@@ -215,6 +220,9 @@ class LoadOp(PlainOperation):
     res = result_def(T)
     traits = traits_def(LowEffects(Effect.READ))
     assembly_format = "$buffer `[` $index `]` attr-dict `:` type($res)"
+
+    def __init__(self, buffer: SSAValue, index: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(buffer, index), result_types=(element_of(buffer),), location=location)
 
 
 @irdl_op_definition
@@ -236,6 +244,19 @@ class StoreOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.WRITE))
     assembly_format = "$value `,` $buffer `[` $index `]` (`initial` $initial^)? attr-dict `:` type($value)"
 
+    def __init__(
+        self,
+        value: SSAValue,
+        buffer: SSAValue,
+        index: SSAValue,
+        *,
+        initial: bool = False,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self, operands=(value, buffer, index), properties=_INITIAL if initial else {}, location=location
+        )
+
 
 @irdl_op_definition
 class ViewOp(PlainOperation):
@@ -253,6 +274,9 @@ class ViewOp(PlainOperation):
     res = result_def(buffer_of(T))
     traits = traits_def(Pure())
     assembly_format = "$buffer `[` $offset `]` attr-dict `:` type($buffer)"
+
+    def __init__(self, buffer: SSAValue, offset: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(buffer, offset), result_types=(buffer.type,), location=location)
 
 
 @irdl_op_definition
@@ -274,6 +298,19 @@ class CopyOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.READ | Effect.WRITE))
     assembly_format = "$source `to` $destination `,` $count (`initial` $initial^)? attr-dict `:` type($source)"
 
+    def __init__(
+        self,
+        destination: SSAValue,
+        source: SSAValue,
+        count: SSAValue,
+        *,
+        initial: bool = False,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self, operands=(destination, source, count), properties=_INITIAL if initial else {}, location=location
+        )
+
 
 @irdl_op_definition
 class FillOp(PlainOperation):
@@ -293,6 +330,19 @@ class FillOp(PlainOperation):
     """As for `rt.store`."""
     traits = traits_def(LowEffects(Effect.WRITE))
     assembly_format = "$destination `,` $value `,` $count (`initial` $initial^)? attr-dict `:` type($value)"
+
+    def __init__(
+        self,
+        destination: SSAValue,
+        value: SSAValue,
+        count: SSAValue,
+        *,
+        initial: bool = False,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self, operands=(destination, value, count), properties=_INITIAL if initial else {}, location=location
+        )
 
 
 @irdl_op_definition
@@ -314,6 +364,22 @@ class MathOp(PlainOperation):
     traits = traits_def(Pure())
     assembly_format = "custom<Word>($function) `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
 
+    def __init__(
+        self,
+        function: Text,
+        arguments: Sequence[SSAValue],
+        result_type: Attribute = f64,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=arguments,
+            result_types=(result_type,),
+            properties={"function": string(function)},
+            location=location,
+        )
+
 
 @irdl_op_definition
 class CheckOp(PlainOperation):
@@ -334,6 +400,20 @@ class CheckOp(PlainOperation):
     traits = traits_def(LowEffects(Effect.LEAVE))
     assembly_format = "$ok `site` $site (`status` $status^)? (`with` $values^ `:` type($values))? attr-dict"
 
+    def __init__(
+        self,
+        ok: SSAValue,
+        site: Number,
+        values: Sequence[SSAValue] = (),
+        status: Number | None = None,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        properties: dict[str, Attribute] = {"site": number(site)}
+        if status is not None:
+            properties["status"] = number(status)
+        Operation.__init__(self, operands=(ok, *values), properties=properties, location=location)
+
     def verify_(self) -> None:
         if len(self.values) > 4:
             raise VerifyException("the message of a check has at most four values")
@@ -352,6 +432,9 @@ class StackGuardOp(PlainOperation):
     site = prop_def(NUMBER)
     traits = traits_def(LowEffects(Effect.LEAVE))
     assembly_format = "`site` $site attr-dict"
+
+    def __init__(self, site: Number, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, properties={"site": number(site)}, location=location)
 
 
 @irdl_op_definition
@@ -378,6 +461,27 @@ class KernelOp(PlainOperation):
         " attr-dict `:` functional-type($arguments, $res)"
     )
 
+    def __init__(
+        self,
+        function: Text,
+        arguments: Sequence[SSAValue],
+        result_type: Attribute | None = None,
+        *,
+        throws: bool = False,
+        site: Number | None = None,
+        location: LocationAttr | None = None,
+    ) -> None:
+        properties: dict[str, Attribute] = {"function": string(function), **units(throws=throws)}
+        if site is not None:
+            properties["site"] = number(site)
+        Operation.__init__(
+            self,
+            operands=arguments,
+            result_types=() if result_type is None else (result_type,),
+            properties=properties,
+            location=location,
+        )
+
     def verify_(self) -> None:
         if self.throws is not None and (self.site is None or self.res is not None):
             raise VerifyException("a kernel that throws has a site and no result")
@@ -398,6 +502,9 @@ class StringOp(PlainOperation):
     traits = traits_def(Pure())
     assembly_format = "$value attr-dict"
 
+    def __init__(self, value: Text, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, result_types=(_TEXT,), properties={"value": string(value)}, location=location)
+
 
 @irdl_op_definition
 class ConstantsOp(PlainOperation):
@@ -415,6 +522,11 @@ class ConstantsOp(PlainOperation):
     res = result_def(BufferType)
     traits = traits_def(Pure())
     assembly_format = "qualified($values) attr-dict `:` type($res)"
+
+    def __init__(self, values: DenseArrayBase, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(
+            self, result_types=(BufferType(values.elt_type),), properties={"values": values}, location=location
+        )
 
     def verify_(self) -> None:
         expect_element(self.res.type, self.values.elt_type)
@@ -436,6 +548,9 @@ class NullOp(PlainOperation):
     traits = traits_def(Pure())
     assembly_format = "attr-dict `:` type($res)"
 
+    def __init__(self, result_type: Attribute, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, result_types=(result_type,), location=location)
+
 
 @irdl_op_definition
 class IsNullOp(PlainOperation):
@@ -452,89 +567,8 @@ class IsNullOp(PlainOperation):
     traits = traits_def(Pure())
     assembly_format = "$buffer attr-dict `:` type($buffer)"
 
-
-@irdl_attr_definition
-class EntryAttr(Fact):
-    """The function is called from outside: its buffers do not overlap, and it begins with an empty arena.
-
-    func.func @evaluate(%theta: !rt.buf<f64>) attributes {rt.entry = #rt.entry}
-    """
-
-    name = "rt.entry"
-    ON = (func.FuncOp,)
-
-
-@irdl_attr_definition
-class SlotsAttr(Fact):
-    """How many slots of the bound table the functions of the module use: `#rt.slots<3>`."""
-
-    name = "rt.slots"
-    ON = (ModuleOp,)
-    count: IntAttr
-
-    def verify(self) -> None:
-        if self.count.data < 0:
-            raise VerifyException(f"a number of slots is not negative, found {self.count.data}")
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_int(self.count.data)
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            return (IntAttr(parser.parse_integer(allow_boolean=False)),)
-
-
-LOOP_KINDS = ("cold", "serial", "masked_tail", "interleave")
-
-
-@irdl_attr_definition
-class LoopAttr(Fact):
-    """How a loop is emitted: `#rt.loop<serial>`, `#rt.loop<interleave 4>`.
-
-    `cold` ones run rarely: small code. The others are told by `loop-hints`: iterations of `serial` ones depend on each
-    other; `masked_tail`: what is left over after the last full vector is one more, masked; `interleave`: so many sums
-    run side by side.
-    """
-
-    name = "rt.loop"
-    ON = (scf.ForOp, scf.WhileOp)
-    kind: StringAttr
-    count: IntAttr
-
-    def verify(self) -> None:
-        if self.kind.data not in LOOP_KINDS:
-            raise VerifyException(f"a loop is {', '.join(LOOP_KINDS)}, found {self.kind.data}")
-        if (self.kind.data == "interleave") != (self.count.data > 1):
-            raise VerifyException("two or more sums of a loop are interleaved, and of no other kind of loop")
-
-    @staticmethod
-    def of_kind(kind: str, count: int = 0) -> LoopAttr:
-        """The fact for a loop of this kind."""
-        return LoopAttr(StringAttr(kind), IntAttr(count))
-
-    @classmethod
-    def kind_of(cls, op: Operation) -> tuple[str, int]:
-        """What is noted on a loop, and how many sums run side by side; '' if nothing is."""
-        found = cls.of(op)
-        return ("", 0) if found is None else (found.kind.data, found.count.data)
-
-    @classmethod
-    def is_cold(cls, op: Operation) -> bool:
-        """Whether `op` is a loop that runs rarely."""
-        return cls.kind_of(op)[0] == "cold"
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(self.kind.data + (f" {self.count.data}" if self.count.data else ""))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            kind = parser.parse_identifier()
-            count = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
-            return StringAttr(kind), IntAttr(count or 0)
+    def __init__(self, buffer: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(buffer,), result_types=(i1,), location=location)
 
 
 @irdl_attr_definition

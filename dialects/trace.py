@@ -18,10 +18,11 @@ blocks and the program's `trace.sites`. A frame needs no record of its own: that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.dialects.builtin import LocationAttr, StringAttr
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_attr_definition,
@@ -36,11 +37,12 @@ from xdsl.irdl import (
 from xdsl.traits import EffectInstance, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.attributes import Number, Text, number, segments, string
+from ulam.dialects.buffers import NUMBER
 from ulam.dialects.plain_operation import PlainOperation
-from ulam.dialects.rt import NUMBER
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import Effect, HasEffects, Throws
-from ulam.dialects.stan.types import INT
+from ulam.dialects.stan.types import INT, REAL
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -93,6 +95,9 @@ class SitesOp(PlainOperation):
     traits = traits_def(Records())
     assembly_format = "custom<Word>($function) $table attr-dict"
 
+    def __init__(self, function: Text, table: Text, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, properties={"function": string(function), "table": string(table)}, location=location)
+
 
 @irdl_op_definition
 class BlockOp(PlainOperation):
@@ -112,6 +117,17 @@ class BlockOp(PlainOperation):
     res = result_def(RECORD)
     traits = traits_def(Records())
     assembly_format = "$number `slots` $slots (`recorder` $recorder^ `:` type($recorder))? attr-dict"
+
+    def __init__(
+        self, block: Number, slots: Number, recorder: SSAValue | None = None, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=() if recorder is None else (recorder,),
+            result_types=(RECORD,),
+            properties={"number": number(block), "slots": number(slots)},
+            location=location,
+        )
 
     def verify_(self) -> None:
         if self.number.value.data < 1 or self.slots.value.data < 0:
@@ -133,6 +149,11 @@ class ValueOp(PlainOperation):
     value = operand_def()
     traits = traits_def(Records())
     assembly_format = "$record `[` $slot `]` `=` $value attr-dict `:` type($value)"
+
+    def __init__(
+        self, record: SSAValue, slot: Number, value: SSAValue, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(self, operands=(record, value), properties={"slot": number(slot)}, location=location)
 
 
 @irdl_op_definition
@@ -159,6 +180,23 @@ class ContainerOp(PlainOperation):
         " attr-dict `:` type($value) (`with` $lowered^ `:` type($lowered))?"
     )
 
+    def __init__(
+        self,
+        record: SSAValue,
+        slot: Number,
+        value: SSAValue,
+        most: Number,
+        lowered: Sequence[SSAValue] = (),
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=(record, value, *lowered),
+            properties={"slot": number(slot), "most": number(most)},
+            location=location,
+        )
+
 
 @irdl_op_definition
 class GuardOp(PlainOperation):
@@ -174,6 +212,9 @@ class GuardOp(PlainOperation):
     record = operand_def(RECORD)
     traits = traits_def(Records())
     assembly_format = "$record `progress` $progress attr-dict"
+
+    def __init__(self, record: SSAValue, progress: Number, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(record,), properties={"progress": number(progress)}, location=location)
 
 
 @irdl_op_definition
@@ -194,6 +235,16 @@ class DrawsOp(PlainOperation):
     traits = traits_def(Records())
     assembly_format = "$record `[` $slot `]` (`recorder` $recorder^ `:` type($recorder))? attr-dict"
 
+    def __init__(
+        self, record: SSAValue, slot: Number, recorder: SSAValue | None = None, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=(record,) if recorder is None else (record, recorder),
+            properties={"slot": number(slot)},
+            location=location,
+        )
+
 
 @irdl_op_definition
 class HookOp(PlainOperation):
@@ -212,6 +263,9 @@ class HookOp(PlainOperation):
     traits = traits_def(Records())
     assembly_format = "$number `(` ($values^ `:` type($values))? `)` attr-dict"
 
+    def __init__(self, hook: Number, values: Sequence[SSAValue], *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=values, properties={"number": number(hook)}, location=location)
+
 
 @irdl_op_definition
 class TimeOp(PlainOperation):
@@ -227,6 +281,9 @@ class TimeOp(PlainOperation):
     record = operand_def(RECORD)
     traits = traits_def(Records())
     assembly_format = "$record `[` $slot `]` attr-dict"
+
+    def __init__(self, record: SSAValue, slot: Number, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(record,), properties={"slot": number(slot)}, location=location)
 
 
 @irdl_op_definition
@@ -245,6 +302,22 @@ class DescendOp(PlainOperation):
     traits = traits_def(Records())
     assembly_format = "$most (`recorder` $recorder^ `:` type($recorder))? attr-dict `:` type($res)"
 
+    def __init__(
+        self,
+        most: Number,
+        result_type: Attribute = INT,
+        recorder: SSAValue | None = None,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=() if recorder is None else (recorder,),
+            result_types=(result_type,),
+            properties={"most": number(most)},
+            location=location,
+        )
+
 
 @irdl_op_definition
 class AscendOp(PlainOperation):
@@ -259,6 +332,9 @@ class AscendOp(PlainOperation):
     recorder = opt_operand_def()
     traits = traits_def(Records())
     assembly_format = "(`recorder` $recorder^ `:` type($recorder))? attr-dict"
+
+    def __init__(self, recorder: SSAValue | None = None, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=() if recorder is None else (recorder,), location=location)
 
 
 class _TransformOp(PlainOperation):
@@ -278,6 +354,33 @@ class _TransformOp(PlainOperation):
     sizes = var_operand_def(INT)
     res = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        unconstrained: SSAValue,
+        name: Text,
+        constraint: Text,
+        declared: Attribute,
+        bounds: Sequence[SSAValue | None],
+        sizes: Sequence[SSAValue],
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        given = [bound for bound in bounds if bound is not None]
+        properties: dict[str, Attribute] = {
+            "var_name": string(name),
+            "constraint": string(constraint),
+            "declared": declared,
+            "operandSegmentSizes": segments(1, *(bound is not None for bound in bounds), len(sizes)),
+        }
+        result = declared if type(self) is ConstrainOp else REAL
+        Operation.__init__(
+            self,
+            operands=(unconstrained, *given, *sizes),
+            result_types=(result,),
+            properties=properties,
+            location=location,
+        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -357,6 +460,9 @@ class SumOp(PlainOperation):
     res = result_def()
     traits = traits_def(Pure())
     assembly_format = "$container attr-dict `:` functional-type($container, $res)"
+
+    def __init__(self, container: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(container,), result_types=(REAL,), location=location)
 
 
 TRACE = Dialect(

@@ -1,11 +1,22 @@
 """The `stan` dialect: reads like the program, strict enough for every pass to trust.
 
-Begin with `program.py` (blocks, functions, control flow), then `variables.py`, then `expressions.py`.
+Begin with `program.py` (blocks, functions), then `control_flow.py`, `variables.py`, `statements.py`, `expressions.py`.
 """
 
 from xdsl.ir import Dialect
 
 from ulam.dialects.stan import effects, expressions, program, types, variables
+from ulam.dialects.stan.control_flow import (
+    AndOp,
+    ForEachOp,
+    ForOp,
+    IfOp,
+    OrOp,
+    ProfileOp,
+    ScopeOp,
+    SelectOp,
+    WhileOp,
+)
 from ulam.dialects.stan.effects import CallEffects, Effect, conflict, effects_of, effects_within
 from ulam.dialects.stan.expressions import (
     BINARY_OPERATORS,
@@ -15,35 +26,15 @@ from ulam.dialects.stan.expressions import (
     CallOp,
     ConstantOp,
     FieldOp,
-    JacobianAddOp,
     LiteralOp,
-    PrintOp,
     PromoteOp,
     RowVectorOp,
-    TargetAddOp,
-    TargetOp,
     TupleOp,
 )
 from ulam.dialects.stan.facts import CallNumberAttr, PeeledAttr, ProfiledBlocksAttr, UntracedAttr
-from ulam.dialects.stan.program import (
-    AndOp,
-    BlockOp,
-    BreakOp,
-    ConditionOp,
-    ContinueOp,
-    ForEachOp,
-    ForOp,
-    FuncOp,
-    IfOp,
-    OrOp,
-    ProfileOp,
-    ProgramOp,
-    ReturnOp,
-    ScopeOp,
-    SelectOp,
-    WhileOp,
-    YieldOp,
-)
+from ulam.dialects.stan.program import BlockOp, FuncOp, ProgramOp
+from ulam.dialects.stan.statements import JacobianAddOp, PrintOp, TargetAddOp, TargetOp
+from ulam.dialects.stan.terminators import BreakOp, ConditionOp, ContinueOp, ReturnOp, YieldOp
 from ulam.dialects.stan.types import (
     COMPLEX,
     COMPLEX_MATRIX,
@@ -73,6 +64,7 @@ from ulam.dialects.stan.types import (
     element_of,
     indexed,
     scalar_of,
+    var_of,
 )
 from ulam.dialects.stan.variables import (
     AssertShapeOp,
@@ -115,5 +107,5 @@ __all__ = [
     "RowVectorType", "ScopeOp", "SelectOp", "StringType", "TargetAddOp", "TargetOp", "TupleOp", "TupleType",
     "UninitializedOp", "UntracedAttr", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of", "conflict",
     "dimensions", "effects", "effects_of", "effects_within", "element_of", "expressions", "indexed", "program",
-    "scalar_of", "types", "variables",
+    "scalar_of", "types", "var_of", "variables",
 ]  # fmt: skip

@@ -1,9 +1,11 @@
-"""Expressions and effects of the `stan` dialect."""
+"""Expressions of the `stan` dialect."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -11,6 +13,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
     StringAttr,
     UnitAttr,
     f64,
@@ -18,7 +21,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     eq,
     irdl_op_definition,
@@ -33,17 +36,10 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.attributes import UNIT, Flags, Text, flags, number, string
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan import syntax
-from ulam.dialects.stan.effects import (
-    AddsJacobian,
-    AddsTarget,
-    HasCallEffects,
-    PrintsOrThrows,
-    ReadsTarget,
-    Throws,
-    ThrowsOnMismatch,
-)
+from ulam.dialects.stan.effects import HasCallEffects, Throws, ThrowsOnMismatch
 from ulam.dialects.stan.types import (
     COMPLEX,
     INT,
@@ -57,13 +53,18 @@ from ulam.dialects.stan.types import (
     dimensions,
     scalar_of,
 )
-from ulam.dialects.stan.variables import kind_of_block
+from ulam.library.functions import function
 
 if TYPE_CHECKING:
     from typing import Self
 
     from xdsl.parser import Parser
     from xdsl.printer import Printer
+
+
+@lru_cache(maxsize=1024)
+def _int(value: int) -> IntegerAttr[IntegerType]:
+    return IntegerAttr(value, i32)
 
 
 @irdl_op_definition
@@ -79,6 +80,15 @@ class ConstantOp(PlainOperation):
     value = prop_def(IntegerAttr | FloatAttr | StringAttr)
     res = result_def()
     traits = traits_def(Pure())
+
+    def __init__(self, value: int | float | str, *, location: LocationAttr | None = None) -> None:
+        if type(value) is int:
+            type_, attribute = INT, _int(value)
+        elif isinstance(value, str):
+            type_, attribute = STRING, string(value)
+        else:
+            type_, attribute = REAL, FloatAttr(value, f64)
+        Operation.__init__(self, result_types=(type_,), properties={"value": attribute}, location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -103,6 +113,9 @@ class _Unary(PlainOperation):
     operand = operand_def()
     res = result_def()
 
+    def __init__(self, operand: SSAValue, result_type: Attribute, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(operand,), result_types=(result_type,), location=location)
+
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         return syntax.parse_operator(cls, parser)
@@ -121,6 +134,11 @@ class _Binary(PlainOperation):
     left = operand_def()
     right = operand_def()
     res = result_def()
+
+    def __init__(
+        self, left: SSAValue, right: SSAValue, result_type: Attribute, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(self, operands=(left, right), result_types=(result_type,), location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -159,7 +177,10 @@ _EXAMPLES = {
 """What the examples of operators apply them to."""
 
 
-def _operator(base: type[PlainOperation], mnemonic: str, symbol: str, throws: bool) -> type[PlainOperation]:
+_OperatorT = TypeVar("_OperatorT", _Unary, _Binary)
+
+
+def _operator(base: type[_OperatorT], mnemonic: str, symbol: str, throws: bool) -> type[_OperatorT]:
     """An operator op: class `AddOp` of `stan.add`, with `SYMBOL` as written in Stan."""
     example = _EXAMPLES.get(mnemonic, _OF_REALS)
     class_name = "".join(part.capitalize() for part in mnemonic.split("_")) + "Op"
@@ -171,7 +192,7 @@ def _operator(base: type[PlainOperation], mnemonic: str, symbol: str, throws: bo
         "__module__": __name__,
         "traits": traits_def(ThrowsOnMismatch() if throws else Pure()),
     }
-    return irdl_op_definition(cast("type[PlainOperation]", type(class_name, (base,), namespace)))
+    return irdl_op_definition(cast("type[_OperatorT]", type(class_name, (base,), namespace)))
 
 
 BINARY_OPERATORS = {
@@ -263,6 +284,45 @@ class CallOp(PlainOperation):
         "`autodiff` $autodiff attr-dict `:` functional-type($arguments, $res)"
     )
 
+    def __init__(
+        self,
+        callee: Text,
+        arguments: Sequence[SSAValue],
+        result_type: Attribute | None,
+        autodiff: Flags,
+        *,
+        user: bool = False,
+        unnormalized: bool = False,
+        unchecked: bool = False,
+        callback: Text | None = None,
+        captured: Flags | None = None,
+        definition: Text | None = None,
+        location: LocationAttr | None = None,
+    ) -> None:
+        name = string(callee)
+        properties: dict[str, Attribute] = {"callee": name, "autodiff": flags(autodiff)}
+        if user:
+            properties["user"] = UNIT
+        elif function(name.data).is_total:
+            properties["total"] = UNIT
+        if unnormalized:
+            properties["unnormalized"] = UNIT
+        if unchecked:
+            properties["unchecked"] = UNIT
+        if callback is not None:
+            properties["callback"] = string(callback)
+        if captured is not None:
+            properties["captured"] = flags(captured)
+        if definition is not None:
+            properties["definition"] = string(definition)
+        Operation.__init__(
+            self,
+            operands=arguments,
+            result_types=() if result_type is None else (result_type,),
+            properties=properties,
+            location=location,
+        )
+
     def verify_(self) -> None:
         autodiff = cast("DenseArrayBase[IntegerType]", self.properties["autodiff"])
         if len(autodiff) != len(self.operands):
@@ -292,6 +352,11 @@ class ArrayOp(PlainOperation):
     traits = traits_def(Throws())
     assembly_format = "$elements attr-dict `:` functional-type($elements, $res)"
 
+    def __init__(
+        self, elements: Sequence[SSAValue], result_type: Attribute, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(self, operands=elements, result_types=(result_type,), location=location)
+
     def verify_(self) -> None:
         result = self.results[0].type
         if any(array_of(o.type, 1) != result for o in self.operands):
@@ -312,6 +377,11 @@ class RowVectorOp(PlainOperation):
     res = result_def()
     traits = traits_def(Throws())
     assembly_format = "$elements attr-dict `:` functional-type($elements, $res)"
+
+    def __init__(
+        self, elements: Sequence[SSAValue], result_type: Attribute, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(self, operands=elements, result_types=(result_type,), location=location)
 
     def verify_(self) -> None:
         result = self.results[0].type
@@ -337,6 +407,21 @@ class LiteralOp(PlainOperation):
     res = result_def()
     traits = traits_def(Pure())
     assembly_format = "qualified($values) `sizes` qualified($sizes) attr-dict `:` type($res)"
+
+    def __init__(
+        self,
+        values: DenseArrayBase,
+        sizes: Sequence[int],
+        result_type: Attribute,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self,
+            result_types=(result_type,),
+            properties={"values": values, "sizes": DenseArrayBase.from_list(i64, sizes)},
+            location=location,
+        )
 
     def verify_(self) -> None:
         result = self.results[0].type
@@ -379,6 +464,11 @@ class TupleOp(PlainOperation):
     traits = traits_def(Pure())
     assembly_format = "$elements attr-dict `:` functional-type($elements, $res)"
 
+    def __init__(
+        self, elements: Sequence[SSAValue], result_type: Attribute, *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(self, operands=elements, result_types=(result_type,), location=location)
+
     def verify_(self) -> None:
         result = cast(TupleType, self.results[0].type)
         if [o.type for o in self.operands] != list(result.elements):
@@ -401,6 +491,16 @@ class FieldOp(PlainOperation):
     traits = traits_def(Pure())
     assembly_format = "$field `of` $value attr-dict `:` functional-type($value, $res)"
 
+    def __init__(self, value: SSAValue, field: int, *, location: LocationAttr | None = None) -> None:
+        assert isinstance(value.type, TupleType)
+        Operation.__init__(
+            self,
+            operands=(value,),
+            result_types=(value.type.elements.data[field - 1],),
+            properties={"field": number(field)},
+            location=location,
+        )
+
     def verify_(self) -> None:
         elements = cast(TupleType, self.operands[0].type).elements
         number = cast(IntegerAttr, self.properties["field"]).value.data
@@ -408,86 +508,3 @@ class FieldOp(PlainOperation):
             raise VerifyException(f"a tuple of {len(elements)} has no field {number}")
         if self.results[0].type != elements.data[number - 1]:
             raise VerifyException(f"field {number} has type {elements.data[number - 1]}")
-
-
-# ---------------------------------------------------------------- effects
-
-
-@irdl_op_definition
-class TargetAddOp(PlainOperation):
-    """`target += value`, the sum of the entries if `value` is a container. `tilde`: written as `y ~ d(...)`.
-
-    ```mlir
-    stan.target_add tilde %x : !stan.real
-    ```
-    """
-
-    name = "stan.target_add"
-    value = operand_def()
-    tilde = opt_prop_def(UnitAttr)
-    traits = traits_def(AddsTarget())
-    assembly_format = "(`tilde` $tilde^)? $value attr-dict `:` type($value)"
-
-    def verify_(self) -> None:
-        _verify_increment(self, self.operands[0].type)
-
-
-@irdl_op_definition
-class JacobianAddOp(PlainOperation):
-    """`jacobian += value`: added to the target only where the Jacobian adjustment is asked for.
-
-    ```mlir
-    stan.jacobian_add %x : !stan.real
-    ```
-    """
-
-    name = "stan.jacobian_add"
-    value = operand_def()
-    traits = traits_def(AddsJacobian())
-    assembly_format = "$value attr-dict `:` type($value)"
-
-    def verify_(self) -> None:
-        _verify_increment(self, self.operands[0].type)
-
-
-def _verify_increment(op: Operation, type_: Attribute) -> None:
-    if kind_of_block(op) in ("data", "transformed_data", "parameters", "generated_quantities"):
-        raise VerifyException(f"the target is not there in the block {kind_of_block(op)}")
-    if scalar_of(type_) != REAL:
-        raise VerifyException(f"only reals and containers of reals are added to the target, not {type_}")
-
-
-@irdl_op_definition
-class TargetOp(PlainOperation):
-    """`target()`: the log density accumulated so far.
-
-    ```mlir
-    %sum = stan.target
-    ```
-    """
-
-    name = "stan.target"
-    res = result_def(REAL)
-    traits = traits_def(ReadsTarget())
-    assembly_format = "attr-dict"
-
-
-@irdl_op_definition
-class PrintOp(PlainOperation):
-    """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`).
-
-    ```mlir
-    stan.print reject(%n, %x : !stan.int, !stan.real)
-    ```
-    """
-
-    name = "stan.print"
-    kind = prop_def(StringAttr)
-    arguments = var_operand_def()
-    traits = traits_def(PrintsOrThrows())
-    assembly_format = "custom<Word>($kind) `(` ($arguments^ `:` type($arguments))? `)` attr-dict"
-
-    def verify_(self) -> None:
-        kind = cast(StringAttr, self.properties["kind"]).data
-        if kind not in ("print", "reject", "fatal_error"):
-            raise VerifyException(f"kind is print, reject or fatal_error, not {kind}")

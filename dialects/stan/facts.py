@@ -7,8 +7,9 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.facts import Fact
+from ulam.dialects.stan.control_flow import ForOp, WhileOp
 from ulam.dialects.stan.expressions import CallOp
-from ulam.dialects.stan.program import BLOCK_KINDS, ForOp, FuncOp, ProgramOp, WhileOp
+from ulam.dialects.stan.program import BLOCK_KINDS, FuncOp, ProgramOp
 
 
 @irdl_attr_definition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
@@ -144,6 +145,12 @@ MATRICES = {MATRIX: ROW_VECTOR, COMPLEX_MATRIX: COMPLEX_ROW_VECTOR}
 """Matrix types → type of their rows."""
 
 _COLUMN = {MATRIX: VECTOR, COMPLEX_MATRIX: COMPLEX_VECTOR}
+
+
+@cache
+def var_of(element: Attribute) -> VarType:
+    """The type of a variable whose values have the type `element`."""
+    return VarType(element)
 
 
 def array_of(element: Attribute, rank: int) -> Attribute:

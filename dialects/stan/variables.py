@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -24,6 +24,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.attributes import Text, segments, string, strings, units
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import (
@@ -34,7 +35,7 @@ from ulam.dialects.stan.effects import (
     Throws,
     WritesVariable,
 )
-from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed
+from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed, var_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -55,6 +56,16 @@ CONSTRAINED_TYPES = {
 MEMORY_PATTERNS = ("static", "dynamic")
 
 CONSTRAINTS = ("none", "bounds", "offset_multiplier", *CONSTRAINED_TYPES)
+
+
+NO_BOUNDS = (None, None, None, None)
+
+Kinds = ArrayAttr[StringAttr] | tuple[str, ...]
+"""The kinds of indices (INDEX_OPERANDS)."""
+
+
+def _kinds(kinds: Kinds) -> ArrayAttr[StringAttr]:
+    return strings(kinds) if isinstance(kinds, tuple) else kinds
 
 
 def _verify_constraint(op: PlainOperation) -> str:
@@ -118,6 +129,31 @@ class _Declaration(PlainOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(DeclaresVariable())
 
+    def __init__(
+        self,
+        name: Text,
+        element: Attribute,
+        sizes: Sequence[SSAValue] = (),
+        constraint: Text = "none",
+        bounds: Sequence[SSAValue | None] = NO_BOUNDS,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        var_name = string(name)
+        properties: dict[str, Attribute] = {
+            "var_name": var_name,
+            "constraint": string(constraint),
+            "operandSegmentSizes": segments(len(sizes), *(bound is not None for bound in bounds)),
+        }
+        Operation.__init__(
+            self,
+            operands=[*sizes, *(bound for bound in bounds if bound is not None)],
+            result_types=(var_of(element),),
+            properties=properties,
+            location=location,
+        )
+        self.results[0].name_hint = var_name.data
+
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         return syntax.parse_declaration(cls, parser)
@@ -170,6 +206,20 @@ class DeclareOp(_Declaration):
     local = opt_prop_def(UnitAttr)
     data_only = opt_prop_def(UnitAttr)
     source_name = opt_prop_def(StringAttr)
+
+    def __init__(
+        self,
+        name: Text,
+        element: Attribute,
+        sizes: Sequence[SSAValue] = (),
+        constraint: Text = "none",
+        bounds: Sequence[SSAValue | None] = NO_BOUNDS,
+        *,
+        local: bool = False,
+        location: LocationAttr | None = None,
+    ) -> None:
+        super().__init__(name, element, sizes, constraint, bounds, location=location)
+        self.properties |= units(local=local)
 
     @property
     def takes_assigned_sizes(self) -> bool:
@@ -228,6 +278,9 @@ class GlobalOp(PlainOperation):
     traits = traits_def(Pure())
     assembly_format = "custom<Word>($var_name) attr-dict `:` type($res)"
 
+    def __init__(self, name: Text, type_: Attribute, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, result_types=(type_,), properties={"var_name": string(name)}, location=location)
+
 
 @irdl_op_definition
 class CheckOp(PlainOperation):
@@ -249,6 +302,25 @@ class CheckOp(PlainOperation):
     upper = opt_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Throws())
+
+    def __init__(
+        self,
+        name: Text,
+        constraint: Text,
+        value: SSAValue,
+        lower: SSAValue | None = None,
+        upper: SSAValue | None = None,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        properties: dict[str, Attribute] = {
+            "var_name": string(name),
+            "constraint": string(constraint),
+            "operandSegmentSizes": segments(1, lower is not None, upper is not None),
+        }
+        Operation.__init__(
+            self, operands=[v for v in (value, lower, upper) if v is not None], properties=properties, location=location
+        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -278,6 +350,10 @@ class ReadOp(PlainOperation):
     traits = traits_def(ReadsVariable())
     assembly_format = "$var attr-dict `:` type($res)"
 
+    def __init__(self, variable: SSAValue, *, location: LocationAttr | None = None) -> None:
+        assert isinstance(variable.type, VarType)
+        Operation.__init__(self, operands=(variable,), result_types=(variable.type.element,), location=location)
+
     def verify_(self) -> None:
         if cast(VarType, self.operands[0].type).element != self.results[0].type:
             raise VerifyException(f"reading {self.operands[0].type} does not give {self.results[0].type}")
@@ -300,6 +376,19 @@ class AssignOp(PlainOperation):
     value = operand_def()
     indices = var_operand_def()
     traits = traits_def(WritesVariable())
+
+    def __init__(
+        self,
+        variable: SSAValue,
+        value: SSAValue,
+        kinds: Kinds = (),
+        indices: Sequence[SSAValue] = (),
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self, operands=(variable, value, *indices), properties={"kinds": _kinds(kinds)}, location=location
+        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -331,6 +420,23 @@ class IndexOp(PlainOperation):
     indices = var_operand_def()
     res = result_def()
     traits = traits_def(Throws())
+
+    def __init__(
+        self,
+        value: SSAValue,
+        kinds: Kinds,
+        indices: Sequence[SSAValue],
+        result_type: Attribute,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=(value, *indices),
+            result_types=(result_type,),
+            properties={"kinds": _kinds(kinds)},
+            location=location,
+        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -364,6 +470,22 @@ class UninitializedOp(PlainOperation):
     traits = traits_def(ChecksSizes())
     assembly_format = "(`of` $var_name^)? (`[` $sizes^ `]`)? attr-dict `:` type($res)"
 
+    def __init__(
+        self,
+        result_type: Attribute,
+        sizes: Sequence[SSAValue] = (),
+        name: Text | None = None,
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=sizes,
+            result_types=(result_type,),
+            properties={} if name is None else {"var_name": string(name)},
+            location=location,
+        )
+
 
 @irdl_op_definition
 class AssertShapeOp(PlainOperation):
@@ -386,6 +508,17 @@ class AssertShapeOp(PlainOperation):
     traits = traits_def(Throws())
     assembly_format = "custom<Word>($var_name) $value (`[` $sizes^ `]`)? attr-dict `:` type($value)"
 
+    def __init__(
+        self, name: Text, value: SSAValue, sizes: Sequence[SSAValue], *, location: LocationAttr | None = None
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=(value, *sizes),
+            result_types=(value.type,),
+            properties={"var_name": string(name)},
+            location=location,
+        )
+
     def verify_(self) -> None:
         if self.operands[0].type != self.results[0].type:
             raise VerifyException("the value passes through unchanged")
@@ -407,3 +540,6 @@ class DefineOp(PlainOperation):
     value = operand_def()
     traits = traits_def(DefinesVariable())
     assembly_format = "custom<Word>($var_name) `=` $value attr-dict `:` type($value)"
+
+    def __init__(self, name: Text, value: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(value,), properties={"var_name": string(name)}, location=location)

@@ -1,0 +1,70 @@
+"""Attributes that ops are built with. Those that come again and again are made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    UnitAttr,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute
+
+UNIT = UnitAttr()
+
+Number = IntegerAttr[IntegerType] | int
+Text = StringAttr | str
+Flags = DenseArrayBase | Sequence[int]
+
+
+@lru_cache(maxsize=4096)
+def _number(value: int) -> IntegerAttr[IntegerType]:
+    return IntegerAttr(value, i64)
+
+
+def number(value: Number) -> IntegerAttr[IntegerType]:
+    """A number of a site, a slot, ...."""
+    return _number(value) if type(value) is int else IntegerAttr(value, i64) if isinstance(value, int) else value
+
+
+@lru_cache(maxsize=4096)
+def _string(text: str) -> StringAttr:
+    return StringAttr(text)
+
+
+def string(text: Text) -> StringAttr:
+    return _string(text) if isinstance(text, str) else text
+
+
+@lru_cache(maxsize=1024)
+def strings(texts: tuple[str, ...]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([_string(text) for text in texts])
+
+
+@lru_cache(maxsize=1024)
+def _flags(values: tuple[int, ...]) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i8, values)
+
+
+def flags(values: Flags) -> DenseArrayBase:
+    """A 1 or a 0 for each argument, formal, ...."""
+    return values if isinstance(values, DenseArrayBase) else _flags(tuple(values))
+
+
+@cache
+def segments(*sizes: int) -> DenseArrayBase:
+    """`operandSegmentSizes`: how many operands each group of them has."""
+    return DenseArrayBase.from_list(i32, sizes)
+
+
+def units(**marks: bool) -> dict[str, Attribute]:
+    """The properties without a value that are there."""
+    return {name: UNIT for name, is_there in marks.items() if is_there}

@@ -1,0 +1,109 @@
+"""Statements of the `stan` dialect that assign nothing: what is added to the target, and what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import LocationAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.utils.exceptions import VerifyException
+
+from ulam.dialects.attributes import Text, string, units
+from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.stan.effects import AddsJacobian, AddsTarget, PrintsOrThrows, ReadsTarget
+from ulam.dialects.stan.types import REAL, scalar_of
+from ulam.dialects.stan.variables import kind_of_block
+
+
+@irdl_op_definition
+class TargetAddOp(PlainOperation):
+    """`target += value`, the sum of the entries if `value` is a container. `tilde`: written as `y ~ d(...)`.
+
+    ```mlir
+    stan.target_add tilde %x : !stan.real
+    ```
+    """
+
+    name = "stan.target_add"
+    value = operand_def()
+    tilde = opt_prop_def(UnitAttr)
+    traits = traits_def(AddsTarget())
+    assembly_format = "(`tilde` $tilde^)? $value attr-dict `:` type($value)"
+
+    def __init__(self, value: SSAValue, *, tilde: bool = False, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(value,), properties=units(tilde=tilde), location=location)
+
+    def verify_(self) -> None:
+        _verify_increment(self, self.operands[0].type)
+
+
+@irdl_op_definition
+class JacobianAddOp(PlainOperation):
+    """`jacobian += value`: added to the target only where the Jacobian adjustment is asked for.
+
+    ```mlir
+    stan.jacobian_add %x : !stan.real
+    ```
+    """
+
+    name = "stan.jacobian_add"
+    value = operand_def()
+    traits = traits_def(AddsJacobian())
+    assembly_format = "$value attr-dict `:` type($value)"
+
+    def __init__(self, value: SSAValue, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=(value,), location=location)
+
+    def verify_(self) -> None:
+        _verify_increment(self, self.operands[0].type)
+
+
+def _verify_increment(op: Operation, type_: Attribute) -> None:
+    if kind_of_block(op) in ("data", "transformed_data", "parameters", "generated_quantities"):
+        raise VerifyException(f"the target is not there in the block {kind_of_block(op)}")
+    if scalar_of(type_) != REAL:
+        raise VerifyException(f"only reals and containers of reals are added to the target, not {type_}")
+
+
+@irdl_op_definition
+class TargetOp(PlainOperation):
+    """`target()`: the log density accumulated so far.
+
+    ```mlir
+    %sum = stan.target
+    ```
+    """
+
+    name = "stan.target"
+    res = result_def(REAL)
+    traits = traits_def(ReadsTarget())
+    assembly_format = "attr-dict"
+
+    def __init__(self, *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, result_types=(REAL,), location=location)
+
+
+@irdl_op_definition
+class PrintOp(PlainOperation):
+    """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`).
+
+    ```mlir
+    stan.print reject(%n, %x : !stan.int, !stan.real)
+    ```
+    """
+
+    name = "stan.print"
+    kind = prop_def(StringAttr)
+    arguments = var_operand_def()
+    traits = traits_def(PrintsOrThrows())
+    assembly_format = "custom<Word>($kind) `(` ($arguments^ `:` type($arguments))? `)` attr-dict"
+
+    def __init__(self, kind: Text, arguments: Sequence[SSAValue], *, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, operands=arguments, properties={"kind": string(kind)}, location=location)
+
+    def verify_(self) -> None:
+        kind = cast(StringAttr, self.properties["kind"]).data
+        if kind not in ("print", "reject", "fatal_error"):
+            raise VerifyException(f"kind is print, reject or fatal_error, not {kind}")
