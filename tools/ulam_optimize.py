@@ -80,7 +80,7 @@ class OptimizeCommand(PointCommand):
             return model.optimize(self.algorithm, **arguments)
         from concurrent.futures import ThreadPoolExecutor
 
-        from ulam.runtime.optimizers.multi_start import default_workers
+        from ulam.runtime.parallel_jobs import default_workers
 
         with ThreadPoolExecutor(self.jobs or default_workers(self.starts)) as executor:
             return model.optimize(self.algorithm, n_starts=self.starts, executor=executor, **arguments)

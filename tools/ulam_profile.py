@@ -19,8 +19,8 @@ from ulam.runtime.crew import Crew
 from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.runtime.interrupts import current_limit, held, listen, raise_interrupted
 from ulam.runtime.model import StanModel
-from ulam.runtime.optimizers.multi_start import LISTEN_SECONDS, start_seed
 from ulam.runtime.optimizers.termination import Termination
+from ulam.runtime.parallel_jobs import LISTEN_SECONDS, job_seed
 from ulam.runtime.profiling.check import RecordedGradient, recorded_gradient
 from ulam.runtime.profiling.profiler import Profiler
 from ulam.runtime.profiling.records import Overhead
@@ -124,7 +124,7 @@ class ProfileCommand(PointCommand):
     def _points(self, plain: StanModel) -> list[Vector]:
         """Where each thread begins: as starts of `ulam optimize --starts`. The search is not part of the profile."""
         init = self.initial()
-        return [first_points([plain], init, start_seed(self.seed, k))[0] for k in range(1, self.threads + 1)]
+        return [first_points([plain], init, job_seed(self.seed, k))[0] for k in range(1, self.threads + 1)]
 
     # ------------------------------------------------------------ the run
 
@@ -173,7 +173,7 @@ class ProfileCommand(PointCommand):
         if begin is not None:
             begin.wait()
         if self.optimize:
-            result = model.optimize(self.algorithm, init=point, seed=start_seed(self.seed, number))
+            result = model.optimize(self.algorithm, init=point, seed=job_seed(self.seed, number))
             if result.termination is Termination.INTERRUPTED:
                 raise_interrupted()
             if not result.converged:
@@ -181,7 +181,7 @@ class ProfileCommand(PointCommand):
             point = result.unconstrained
         else:
             self.run_seconds.append(repeat_gradients(model, point, self.gradients, stop))
-        rng = model.new_rng(start_seed(self.seed, number))
+        rng = model.new_rng(job_seed(self.seed, number))
         for _ in range(self.quantities):
             try:
                 model.param_constrain(point, include_tp=True, include_gq=True, rng=rng)

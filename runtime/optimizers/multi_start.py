@@ -7,22 +7,14 @@ processes or machines. A start that fails is recorded; the run fails when all do
 
 from __future__ import annotations
 
-import math
 import os
-import pickle
 import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
-from concurrent.futures import Executor as PoolExecutor
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from numbers import Real
 from shutil import get_terminal_size
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -36,10 +28,11 @@ from ulam.runtime.errors import (
     TimeLimit,
     UlamError,
 )
-from ulam.runtime.interrupts import current_limit, forget_stop, held, listen, raise_interrupted
+from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupted
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
+from ulam.runtime.parallel_jobs import Executor, SharedModel, end_of_limit, job_seed, run_jobs, seconds_left
 from ulam.runtime.terminal import is_animated
 
 if TYPE_CHECKING:
@@ -49,26 +42,6 @@ SAME_LOG_DENSITY, SAME_LOG_DENSITY_RELATIVE = 1e-4, 1e-7
 SAME_POINT = 1e-2
 """Two starts reached the same mode if their log densities differ by at most 1e-4, or 1e-7 of the value if that is more,
 and each unconstrained parameter by at most 1e-2, or 1 % of its value if that is more."""
-
-LEAST_SECONDS = 1e-3
-"""What a start that begins late is given of a time limit that is over."""
-
-SECONDS_TO_END = 10.0
-"""How long an interrupted run waits for all starts that are under way to hand back their best points."""
-LISTEN_SECONDS = 0.05
-"""How often a thread that waits for a start looks whether SIGINT asked the call to end."""
-
-
-class Future(Protocol):
-    """What `submit` returns; `done` and `cancel` are used where they exist."""
-
-    def result(self, timeout: float | None = None) -> Any: ...
-
-
-class Executor(Protocol):
-    """Anything with `submit`: executors of `concurrent.futures`, loky, Dask (`Client.get_executor()`), MPI pools."""
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
 @dataclass
@@ -136,37 +109,6 @@ class MultiStartResult(OptimizationResult):
 # ---------------------------------------------------------------- jobs
 
 
-class SharedModel:
-    """A model on its way to where a start runs: itself in this process, its source and data in another one.
-
-    It is pickled once for all starts, and compiled once in each process: when a start asks for it, which can be
-    interrupted.
-    """
-
-    def __init__(self, model: StanModel | None, pickled: bytes | None = None) -> None:
-        self._model, self._pickled = model, pickled
-        self._lock = Lock()
-
-    @property
-    def model(self) -> StanModel:
-        """The model."""
-        with self._lock:
-            if self._model is None:
-                assert self._pickled is not None
-                self._model = cast("StanModel", pickle.loads(self._pickled))
-            return self._model
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self._pickled is None:
-            self._pickled = pickle.dumps(self._model)
-        return _shared_model, (self._pickled,)
-
-
-@lru_cache(maxsize=4)
-def _shared_model(pickled: bytes) -> SharedModel:
-    return SharedModel(None, pickled)
-
-
 @dataclass
 class Job:
     """What a start needs. `optimize`: what runs it."""
@@ -184,10 +126,9 @@ class Job:
 
 def run_job(job: Job) -> Start:
     """Runs one start, here or in a worker. Mistakes that all starts share are raised, other errors recorded."""
-    limit = None if job.ends is None else max(job.ends - time.time(), LEAST_SECONDS)
     try:
         options = {"seed": job.seed, "init": job.init, **job.arguments}
-        result = job.crew.run(lambda: job.optimize(job.shared.model, **options), limit)
+        result = job.crew.run(lambda: job.optimize(job.shared.model, **options), seconds_left(job.ends))
     except (KeyboardInterrupt, Interrupted):  # before there was a point
         return Start(job.number, job.seed, None, Termination.INTERRUPTED.text)
     except TimeLimit as error:
@@ -203,13 +144,16 @@ def run_job(job: Job) -> Start:
     return Start(job.number, job.seed, result)
 
 
-def start_seed(seed: int, number: int) -> int:
-    """The seed of start `number`: the run's own for the first, 32 bits of SeedSequence((seed, number)) for others."""
-    return seed if number == 1 else int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
+def _lost(job: Job, error: str) -> Start:
+    return Start(job.number, job.seed, None, error)
 
 
-def default_workers(n_starts: int) -> int:
-    return min(n_starts, os.cpu_count() or 1)
+def _ended(starts: Sequence[Start]) -> Termination | None:
+    """Why the starts were ended from outside, if they were."""
+    for ended in (Termination.INTERRUPTED, Termination.TIME_LIMIT):
+        if any(start.status == ended.label or start.error == ended.text for start in starts):
+            return ended
+    return None
 
 
 def run(
@@ -237,30 +181,20 @@ def run(
         raise ValueError("progress is a callback of a single run; with n_starts, refresh shows each finished start")
     seed = model.seed if seed is None else seed
     inits = _inits(init, n_starts, model)
-    shared, crew, limit = SharedModel(model), Crew(), current_limit()
-    ends = None if limit is None else time.time() + limit.left
+    shared, crew, ends = SharedModel(model), Crew(), end_of_limit()
     jobs = [
-        Job(optimize, shared, number, start_seed(seed, number), inits[number - 1], arguments, crew, ends)
+        Job(optimize, shared, number, job_seed(seed, number), inits[number - 1], arguments, crew, ends)
         for number in range(1, n_starts + 1)
     ]
     report = _Report(n_starts, file or sys.stderr) if refresh else None
-    try:
-        if executor is None:
-            with ThreadPoolExecutor(default_workers(n_starts)) as own:
-                starts, ended = held(lambda: _run_all(own, jobs, crew, report))
-        elif isinstance(executor, PoolExecutor):
-            # Its locks, and those of its futures, are Python's own: an interrupt amid them may leave them broken.
-            starts, ended = held(lambda: _run_all(executor, jobs, crew, report))
-        else:
-            starts, ended = _run_all(executor, jobs, crew, report)
-    finally:
-        crew.close()
+    starts, rescued = run_jobs(jobs, run_job, _lost, crew, executor, report)
+    starts += [start for start in rescued or () if start.result is not None]
     for start in starts:
         if start.result is not None:
             start.result.model = model
         if start.failure is not None:
             start.failure.model = model
-    return _gathered(starts, n_starts, seed, ended)
+    return _gathered(starts, n_starts, seed, Termination.INTERRUPTED if rescued is not None else _ended(starts))
 
 
 def _inits(init: Any, n_starts: int, model: StanModel) -> list[Any]:
@@ -309,76 +243,6 @@ class _Report:
         else:
             self.file.write(f"{line}\n")
         self.file.flush()
-
-
-def _run_all(
-    executor: Executor, jobs: Sequence[Job], crew: Crew, report: _Report | None
-) -> tuple[list[Start], Termination | None]:
-    """The starts that ended, by number, and why the run was ended from outside, if it was."""
-    futures: list[tuple[Job, Any]] = []
-    starts: list[Start] = []
-    try:
-        for job in jobs:
-            futures.append((job, executor.submit(run_job, job)))
-            listen()
-        for job, future in futures:
-            _wait(future)
-            starts.append(_ended(job, future))
-            if report is not None:
-                report(starts[-1])
-    except (KeyboardInterrupt, Interrupted):
-        crew.stop()
-        forget_stop()
-        return [*starts, *_rescued(futures[len(starts) :])], Termination.INTERRUPTED
-    except BaseException:  # a mistake that all starts share
-        crew.stop()
-        _cancel(futures)
-        raise
-    for ended in (Termination.INTERRUPTED, Termination.TIME_LIMIT):
-        if any(start.status == ended.label or start.error == ended.text for start in starts):
-            return starts, ended
-    return starts, None
-
-
-def _wait(future: Future, end: float = math.inf) -> None:
-    """Until it has ended, SIGINT ends the call, or it is the time `end`."""
-    listen()
-    when_done = getattr(future, "add_done_callback", None)
-    if when_done is not None:
-        done = threading.Event()
-        when_done(lambda _: done.set())
-        while not done.wait(LISTEN_SECONDS) and time.monotonic() < end:
-            listen()
-
-
-def _ended(job: Job, future: Future, timeout: float | None = None) -> Start:
-    """What a future holds; a lost worker is an error of its start, not of the run."""
-    try:
-        return future.result() if timeout is None else future.result(timeout)
-    except (BrokenExecutor, CancelledError, TimeoutError, ConnectionError, EOFError) as error:
-        return Start(job.number, job.seed, None, f"its worker was lost: {type(error).__name__}: {error}".rstrip(": "))
-
-
-def _cancel(futures: Sequence[tuple[Job, Any]]) -> None:
-    for _, future in futures:
-        if hasattr(future, "cancel"):
-            future.cancel()
-
-
-def _rescued(futures: Sequence[tuple[Job, Any]]) -> list[Start]:
-    """After an interrupt: what has ended, and what ends soon. A second interrupt does not wait."""
-    _cancel(futures)
-    starts: list[Start] = []
-    end = time.monotonic() + SECONDS_TO_END
-    try:
-        for job, future in futures:
-            if hasattr(future, "cancelled") and future.cancelled():
-                continue
-            _wait(future, end)
-            starts.append(_ended(job, future, max(0.0, end - time.monotonic())))
-    except (KeyboardInterrupt, Interrupted):
-        pass  # what is there is kept
-    return [start for start in starts if start.result is not None]
 
 
 # ---------------------------------------------------------------- modes

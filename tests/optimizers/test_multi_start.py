@@ -20,10 +20,11 @@ from ulam import InitializationError, MultiStartResult, StanModel
 from ulam.runtime.crew import Crew
 from ulam.runtime.errors import FatalError
 from ulam.runtime.optimizers import multi_start
-from ulam.runtime.optimizers.multi_start import Job, SharedModel, Start, find_modes, run_job, start_seed
+from ulam.runtime.optimizers.multi_start import Job, Start, find_modes, run_job
 from ulam.runtime.optimizers.objective import ModelObjective
 from ulam.runtime.optimizers.optimize import optimize
 from ulam.runtime.optimizers.termination import Termination
+from ulam.runtime.parallel_jobs import SharedModel, default_workers, job_seed
 from ulam.tools import ulam
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -74,7 +75,7 @@ def test_a_start_can_be_repeated_alone(model: StanModel) -> None:
         np.testing.assert_array_equal(alone.constrained, start.result.constrained)
     more = found(model.optimize(n_starts=8, init=10, seed=4))
     assert [start.seed for start in more.starts[:5]] == [start.seed for start in fit.starts]
-    assert start_seed(5, 2) != start_seed(4, 2) < 2**32
+    assert job_seed(5, 2) != job_seed(4, 2) < 2**32
 
 
 class Done:
@@ -342,4 +343,4 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_default_workers() -> None:
-    assert multi_start.default_workers(1) == 1 and multi_start.default_workers(10**6) == (os.cpu_count() or 1)
+    assert default_workers(1) == 1 and default_workers(10**6) == (os.cpu_count() or 1)
