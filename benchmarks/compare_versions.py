@@ -1,9 +1,10 @@
 """Two versions of ulam by turns in one run: CPU time of gradients and of compiling, over the posteriors of posteriordb.
 
     python benchmarks/compare_versions.py --old OLD/bin/python --new NEW/bin/python --posteriordb DIR
-        [--only NAME ...] [--turns 9] [--compile-turns 3] [--repeats 3] [--opt-level 3] [--results FILE]
+        [--only NAME ...] [--turns 9] [--compile-turns 1] [--repeats 3] [--opt-level 3] [--results FILE]
 
-Each version runs in its own process, from the interpreter of an environment with it. For every posterior
+Each version runs in its own process, from the interpreter of an environment with it; each repeat has processes of its
+own, since where a process's memory happens to lie can change the time of a loop by a third. For every posterior
 both compile the gradient without the cache, and take turns at evaluating it; the best of the turns counts. What is
 judged is the geometric mean over all, and what is slower by more than `--single` in most of the repeats: the rule for
 time bars of docs/performance.md. Values are compared, too. With `--results` a run that was stopped goes on.
@@ -65,6 +66,10 @@ class Version:
         self._process.wait()
 
 
+Pair = tuple[Version, Version]
+"""The old and the new version."""
+
+
 @dataclass(frozen=True)
 class Row:
     """Seconds of the old and the new version: per gradient in each repeat, and to compile."""
@@ -83,34 +88,49 @@ class Row:
         return 3 * slower >= 2 * len(self.gradient)
 
 
-def measure(pair: Sequence[Version], posterior: Posterior, options: argparse.Namespace) -> Row | str:
-    """One posterior; a text if it cannot be measured."""
+def compile_by_turns(pair: Pair, posterior: Posterior, options: argparse.Namespace) -> tuple[float, float] | str:
+    """Seconds of both versions; a text if one of them cannot compile the posterior."""
     request = {
         "do": "compile", "program": str(posterior.model), "data": posterior.data, "opt_level": options.opt_level,
     }  # fmt: skip
-    compiled: list[list[float]] = [[], []]
-    values: list[float] = [0.0, 0.0]
+    best, values = [math.inf, math.inf], [0.0, 0.0]
     for turn in range(options.compile_turns):
         for which in (0, 1) if turn % 2 == 0 else (1, 0):
             answer = pair[which].ask(**request)
             if "error" in answer:
                 return f"{'old' if which == 0 else 'new'}: {answer['error']}"
-            compiled[which].append(answer["seconds"])
+            best[which] = min(best[which], answer["seconds"])
             values[which] = answer["value"]
     if not math.isclose(*values, rel_tol=1e-8, abs_tol=1e-8):
         print(f"{posterior.name}: the log density is {values[0]!r}, now {values[1]!r}", flush=True)
+    return best[0], best[1]
+
+
+def gradients_by_turns(pair: Pair, options: argparse.Namespace) -> tuple[float, float]:
+    """Seconds of both versions for one gradient of what they compiled last."""
     count = 1
     while (took := pair[0].ask(do="time", count=count)["seconds"]) < options.seconds / 4:
         count *= 4
     count = max(1, round(count * options.seconds / took))
+    best = [math.inf, math.inf]
+    for turn in range(options.turns):
+        for which in (0, 1) if turn % 2 == 0 else (1, 0):
+            best[which] = min(best[which], pair[which].ask(do="time", count=count)["seconds"] / count)
+    return best[0], best[1]
+
+
+def measure(pairs: Sequence[Pair], posterior: Posterior, options: argparse.Namespace) -> Row | str:
+    """One posterior; a text if it cannot be measured."""
+    compiled: list[tuple[float, float]] = []
     repeats: list[tuple[float, float]] = []
-    for _ in range(options.repeats):
-        best = [math.inf, math.inf]
-        for turn in range(options.turns):
-            for which in (0, 1) if turn % 2 == 0 else (1, 0):
-                best[which] = min(best[which], pair[which].ask(do="time", count=count)["seconds"] / count)
-        repeats.append((best[0], best[1]))
-    return Row(posterior.name, repeats, (min(compiled[0]), min(compiled[1])))
+    for pair in pairs:
+        seconds = compile_by_turns(pair, posterior, options)
+        if isinstance(seconds, str):
+            return seconds
+        compiled.append(seconds)
+        repeats.append(gradients_by_turns(pair, options))
+    old, new = zip(*compiled, strict=True)
+    return Row(posterior.name, repeats, (min(old), min(new)))
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
@@ -145,7 +165,7 @@ def main() -> int:
     parser.add_argument("--posteriordb", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=[], help="names of posteriors, or parts of them")
     parser.add_argument("--turns", type=int, default=9)
-    parser.add_argument("--compile-turns", type=int, default=3)
+    parser.add_argument("--compile-turns", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.01, help="of a turn")
     parser.add_argument("--single", type=float, default=0.1, help="from which ratio on a posterior is named")
@@ -153,13 +173,13 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="a file of rows, which is continued")
     options = parser.parse_args()
     rows = known(options.results)
-    pair = Version(options.old), Version(options.new)
+    pairs = [(Version(options.old), Version(options.new)) for _ in range(options.repeats)]
     try:
         for posterior in posteriors(options.posteriordb):
             wanted = not options.only or any(part in posterior.name for part in options.only)
             if not wanted or posterior.name in rows:
                 continue
-            row = measure(pair, posterior, options)
+            row = measure(pairs, posterior, options)
             if isinstance(row, str):
                 print(f"{posterior.name}: {row}", flush=True)
                 continue
@@ -170,7 +190,7 @@ def main() -> int:
                     file.write(json.dumps(entry) + "\n")
             print(f"{row.name:50} {row.ratio():.3f}  compiling {row.compile[1] / row.compile[0]:.3f}", flush=True)
     finally:
-        for version in pair:
+        for version in (version for pair in pairs for version in pair):
             version.close()
     if rows:
         report(list(rows.values()), options.single)
