@@ -22,12 +22,12 @@ config.excludes = [
     "library",
     "reference",
     "regressions",
-    ".package",
+    "editable",
     ".venv",
 ]
 
 # The tools of the Python that runs lit, whatever PATH says.
-for name, module in (("stan-opt", "ulam.tools.stan_opt"), ("ulam", "ulam.tools.ulam"), ("filecheck", "filecheck")):
+for name, module in (("stan-opt", "ulam.tools.stan_opt"), ("ulam", "ulam.tools.ulam_main"), ("filecheck", "filecheck")):
     script = os.path.join(os.path.dirname(sys.executable), name)
     command = script if os.path.exists(script) else f"{sys.executable} -m {module}"
     config.substitutions.append((rf"(?<![\w/.%-]){name}(?![\w/.-])", command))

@@ -4,7 +4,7 @@ Here because NumPy's headers and its library of random distributions must be ask
 level of the processor only: with `ULAM_RUNTIME_MARCH=x86-64-v2` (any `-march` of the C compiler) the runtime does not
 choose code by the processor that it runs on.
 
-An editable installation puts `.package` on Python's path, whose `ulam` has links to the folders of the checkout. The
+An editable installation puts `editable` on Python's path, whose `ulam` has links to the folders of the checkout. The
 hook of the import system that setuptools would make of the mapping in pyproject.toml is asked after the path: from the
 folder above a checkout named `ulam`, the checkout would be found first, as a namespace package with nothing in it.
 """
@@ -47,8 +47,8 @@ class EditableWheel(editable_wheel):
     """What `pip install -e` builds."""
 
     def finalize_options(self) -> None:
-        if Path(".package", "ulam").is_dir():  # source distributions have no links
-            self.distribution.package_dir = {"": ".package"}
+        if Path("editable", "ulam").is_dir():  # source distributions have no links
+            self.distribution.package_dir = {"": "editable"}
         super().finalize_options()
 
 

@@ -265,7 +265,7 @@ def command_run(name: str, number: int, folder: Path, rng: random.Random, within
     SIGINT is not sent before the first line of the script: what Python does then is its own.
     """
     begin = (
-        "from ulam.tools import entry; entry._end_at_once('ulam', True); print('begin', flush=True); "
+        "from ulam.tools import entry; entry._end_at_once('ulam_main', True); print('begin', flush=True); "
         "raise SystemExit(entry.ulam())"
     )
     before, run = inside(folder), Run(name, number, "", 0.0, 0.0)

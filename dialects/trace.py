@@ -42,7 +42,7 @@ from ulam.dialects.buffers import NUMBER
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import Effect, HasEffects, Throws
-from ulam.dialects.stan.types import INT, REAL
+from ulam.dialects.stan.type_attributes import INT, REAL
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

@@ -15,8 +15,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ulam.frontend.ast import Span
 from ulam.frontend.source import Source
+from ulam.frontend.syntax import Span
 
 _SHOWN_WORD = 60
 _LONG_WORD = re.compile(rf"[^\s/]{{{2 * _SHOWN_WORD}}}[^\s/]*?('?)(?=\s|/|\Z)")  # paths are longer than their parts

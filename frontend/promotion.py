@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ulam.frontend.ast import Expression, Promotion
-from ulam.frontend.types import (
+from ulam.frontend.stan_types import (
     COMPLEX,
     COMPLEX_MATRIX,
     COMPLEX_ROW_VECTOR,
@@ -23,6 +22,7 @@ from ulam.frontend.types import (
     TupleType,
     array_of,
 )
+from ulam.frontend.syntax import Expression, Promotion
 
 # (from, to) → cost; overload resolution sums the costs.
 _COSTS: dict[tuple[StanType, StanType], int] = {

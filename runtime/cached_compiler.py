@@ -20,7 +20,7 @@ from ulam.passes.units import UNITS
 from ulam.runtime.c_library import exact_blocks, library
 
 if TYPE_CHECKING:
-    from ulam.frontend import ast
+    from ulam.frontend import syntax
     from ulam.passes.known_data import KnownData
     from ulam.runtime.compiler import CompileOptions, Compiler
     from ulam.runtime.program import CompiledUnit
@@ -49,7 +49,7 @@ class CachedCompiler:
         self._metadata: Mapping[str, Any] | None = None
         self._units: dict[str, CompiledUnit] = {}
         self._known: KnownData | None = None
-        self.inspect: Callable[[ast.Program], None] | None = None
+        self.inspect: Callable[[syntax.Program], None] | None = None
 
     def specialize(self, known: KnownData) -> None:
         """Units that are asked for from now on are for these data only."""

@@ -18,7 +18,7 @@ from ulam.runtime.interrupts import checkpoint
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from ulam.frontend import ast
+    from ulam.frontend import syntax
     from ulam.frontend.source import Source
     from ulam.passes.known_data import KnownData
     from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts
@@ -72,7 +72,7 @@ class Compiler:
     source_text: str
     filename: str = "model.stan"
     options: CompileOptions = field(default_factory=CompileOptions)
-    inspect: Callable[[ast.Program], None] | None = None
+    inspect: Callable[[syntax.Program], None] | None = None
     """Called with the typed tree before anything is made of it; may raise."""
     _known: KnownData | None = None
     _units: dict[str, UnitObject] = field(default_factory=dict)

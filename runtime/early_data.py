@@ -13,7 +13,7 @@ from ulam.runtime.data import Array, Values, bind_values
 from ulam.runtime.names import INNER_RANK, Dims, GlobalVariable
 
 if TYPE_CHECKING:
-    from ulam.frontend import ast
+    from ulam.frontend import syntax
 
 ELEMENTS = {"int": ("int", "scalar"), "real": ("real", "scalar")} | {
     inner: ("real", inner) for inner, rank in INNER_RANK.items() if rank
@@ -21,12 +21,12 @@ ELEMENTS = {"int": ("int", "scalar"), "real": ("real", "scalar")} | {
 """Type of the elements and kind of container for each written type without parts."""
 
 
-def check_declared(program: ast.Program, values: Values) -> None:
+def check_declared(program: syntax.Program, values: Values) -> None:
     """Raises DataError for values that surely do not fit what a program declares."""
-    from ulam.frontend import ast
+    from ulam.frontend import syntax
 
     statements = program.data.statements if program.data is not None else ()
-    declared = [statement for statement in statements if isinstance(statement, ast.Declaration)]
+    declared = [statement for statement in statements if isinstance(statement, syntax.Declaration)]
     variables = [_variable(number, declaration) for number, declaration in enumerate(declared)]
     known = [variable for variable in variables if variable is not None]
     if len(known) < len(variables):  # tuples have other names in compiled code
@@ -47,9 +47,9 @@ def check_declared(program: ast.Program, values: Values) -> None:
     bind_values(known, values, dims_of, store)
 
 
-def _variable(number: int, declaration: ast.Declaration) -> GlobalVariable | None:
+def _variable(number: int, declaration: syntax.Declaration) -> GlobalVariable | None:
     """The variable as compiled code will declare it; None for what has parts."""
-    from ulam.frontend.types import ArrayType
+    from ulam.frontend.stan_types import ArrayType
 
     type_ = declaration.sized_type.type
     rank, inner = (type_.rank, type_.element) if isinstance(type_, ArrayType) else (0, type_)
@@ -59,7 +59,7 @@ def _variable(number: int, declaration: ast.Declaration) -> GlobalVariable | Non
     return GlobalVariable(number, declaration.name, "data", str(type_), element, rank, kind, "none", -1)
 
 
-def _written_sizes(declared: ast.SizedType) -> Sequence[ast.Expression]:
+def _written_sizes(declared: syntax.SizedType) -> Sequence[syntax.Expression]:
     """The sizes of all dimensions; a square matrix is declared with one for both of its."""
     inner = declared.sizes
     if len(inner) == 1 and "matrix" in str(declared.type):
@@ -67,9 +67,9 @@ def _written_sizes(declared: ast.SizedType) -> Sequence[ast.Expression]:
     return [*declared.array_sizes, *inner]
 
 
-def _size(size: ast.Expression, ints: dict[str, int]) -> int | None:
-    from ulam.frontend import ast
+def _size(size: syntax.Expression, ints: dict[str, int]) -> int | None:
+    from ulam.frontend import syntax
 
-    if isinstance(size, ast.IntLiteral):
+    if isinstance(size, syntax.IntLiteral):
         return int(size.text) if len(size.text) < 10 else None
-    return ints.get(size.name) if isinstance(size, ast.Variable) else None
+    return ints.get(size.name) if isinstance(size, syntax.Variable) else None

@@ -118,9 +118,9 @@ def as_compile_error(error: Exception) -> Exception:
 def _not_supported(error: Any) -> CompileError:
     """For a `NotSupportedError`: as the type checker would have said it, where the text of the program is known."""
     from ulam.dialects.places import place_of
-    from ulam.frontend.ast import Span
     from ulam.frontend.diagnostics import Diagnostic, Severity, render
     from ulam.frontend.functions.support import NOT_SUPPORTED
+    from ulam.frontend.syntax import Span
 
     place = place_of(error.location)
     start = None

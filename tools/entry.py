@@ -16,7 +16,7 @@ from ulam.tools.interrupted import EXIT_INTERRUPTED, interrupted
 def ulam() -> int:
     """The console script `ulam`."""
     _end_at_once("ulam", True)
-    from ulam.tools.ulam import main
+    from ulam.tools.ulam_main import main
 
     return _run("ulam", main)
 

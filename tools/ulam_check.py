@@ -20,10 +20,10 @@ from ulam.tools.files import is_standard_output
 from ulam.tools.messages import show
 
 if TYPE_CHECKING:
-    from ulam.frontend import ast
+    from ulam.frontend import syntax
 
 
-def checked(program: Path | NamedText, include_paths: Sequence[Path] | None) -> tuple[ast.Program, list[Diagnostic]]:
+def checked(program: Path | NamedText, include_paths: Sequence[Path] | None) -> tuple[syntax.Program, list[Diagnostic]]:
     """The typed tree of a program and warnings. Raises DiagnosticError or OSError."""
     from ulam.frontend.check.program import check_program
     from ulam.frontend.parse.program import parse_program
@@ -97,7 +97,7 @@ class InfoCommand:
         return EXIT_OK
 
 
-def declarations(program: ast.Program, name: str) -> dict[str, Any]:
+def declarations(program: syntax.Program, name: str) -> dict[str, Any]:
     """What a program declares, by blocks."""
     report: dict[str, Any] = {"name": name}
     for title, block in INFO_BLOCKS.items():
@@ -114,13 +114,13 @@ def declarations(program: ast.Program, name: str) -> dict[str, Any]:
     return report
 
 
-def _declared(block: ast.BlockStatement | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    from ulam.frontend import ast
+def _declared(block: syntax.BlockStatement | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    from ulam.frontend import syntax
 
     for statement in block.statements if block is not None else ():
-        if isinstance(statement, ast.Declaration):
+        if isinstance(statement, syntax.Declaration):
             kind = statement.sized_type.constraint.kind
             entry: dict[str, Any] = {"type": str(statement.sized_type.type)}
-            if kind is not ast.ConstraintKind.NONE:
+            if kind is not syntax.ConstraintKind.NONE:
                 entry["constraint"] = kind.value
             yield statement.name, entry

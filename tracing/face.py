@@ -73,7 +73,7 @@ class Exports:
         With a path it is written piece by piece, whatever its size, and the text returned is empty; else `max_nodes`
         (None: any number) is the limit. Raises ArgumentError beyond it, and for a trace whose beginning was not kept.
         """
-        from ulam.tracing.export.json import to_json
+        from ulam.tracing.export.write_json import to_json
 
         return to_json(cast("Node | Trace", self), path, max_nodes=max_nodes)
 
@@ -89,7 +89,7 @@ class Exports:
 
     def to_networkx(self, *, levels: int | None = None, max_nodes: int | None = None) -> MultiDiGraph[str]:
         """A `networkx.MultiDiGraph`, edges from what uses to what is used. Raises ArgumentError without networkx."""
-        from ulam.tracing.export.networkx import to_networkx
+        from ulam.tracing.export.networkx_graph import to_networkx
 
         return to_networkx(cast("Node | Trace", self), levels=levels, max_nodes=max_nodes)
 

@@ -127,7 +127,7 @@ class SourceText:
     @cached_property
     def _parsed(self) -> tuple[Any, list[Any]]:
         """The source as the parser has it, and all nodes of its tree."""
-        from ulam.frontend import ast
+        from ulam.frontend import syntax
         from ulam.frontend.diagnostics import DiagnosticError
         from ulam.frontend.parse.program import parse_program
         from ulam.frontend.source import Source
@@ -142,7 +142,7 @@ class SourceText:
             node = work.pop()
             if isinstance(node, list | tuple):
                 work.extend(node)
-            elif is_dataclass(node) and type(node).__module__ == ast.__name__:
+            elif is_dataclass(node) and type(node).__module__ == syntax.__name__:
                 found.append(node)
                 work.extend(getattr(node, part.name) for part in fields(node))
         return source, found
@@ -150,12 +150,12 @@ class SourceText:
     @cached_property
     def _operators(self) -> dict[tuple[int, int, str], list[tuple[int, int]]]:
         """Line, column and operator → where the operators of expressions that begin there stand, inner ones first."""
-        from ulam.frontend import ast
+        from ulam.frontend import syntax
 
         source, nodes = self._parsed
         found: dict[tuple[int, int, str], list[tuple[int, int, int]]] = {}
         for node in nodes:
-            if isinstance(node, ast.Binary):
+            if isinstance(node, syntax.Binary):
                 begin = source.location(node.span.start)
                 between = source.text[node.left.span.end : node.right.span.start]
                 offset = between.find(node.operator)
@@ -170,12 +170,12 @@ class SourceText:
         """File, line and column → the first line of the statement there, or with the truncation there, that adds to
         the target, without the semicolon.
         """
-        from ulam.frontend import ast
+        from ulam.frontend import syntax
 
         source, nodes = self._parsed
         found: dict[tuple[str, int, int], Span] = {}
         for node in nodes:
-            if isinstance(node, ast.Tilde | ast.TargetIncrement | ast.JacobianIncrement):
+            if isinstance(node, syntax.Tilde | syntax.TargetIncrement | syntax.JacobianIncrement):
                 text = source.text[node.span.start : node.span.end].split("\n")[0].split("//")[0]
                 truncation = getattr(node, "truncation", None)
                 begins = [source.location(part.span.start) for part in (node, truncation) if part is not None]

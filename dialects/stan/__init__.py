@@ -5,7 +5,7 @@ Begin with `program.py` (blocks, functions), then `control_flow.py`, `variables.
 
 from xdsl.ir import Dialect
 
-from ulam.dialects.stan import effects, expressions, program, types, variables
+from ulam.dialects.stan import effects, expressions, program, type_attributes, variables
 from ulam.dialects.stan.control_flow import (
     AndOp,
     ForEachOp,
@@ -35,7 +35,7 @@ from ulam.dialects.stan.facts import CallNumberAttr, PeeledAttr, ProfiledBlocksA
 from ulam.dialects.stan.program import BlockOp, FuncOp, ProgramOp
 from ulam.dialects.stan.statements import JacobianAddOp, PrintOp, TargetAddOp, TargetOp
 from ulam.dialects.stan.terminators import BreakOp, ConditionOp, ContinueOp, ReturnOp, YieldOp
-from ulam.dialects.stan.types import (
+from ulam.dialects.stan.type_attributes import (
     COMPLEX,
     COMPLEX_MATRIX,
     COMPLEX_ROW_VECTOR,
@@ -107,5 +107,5 @@ __all__ = [
     "RowVectorType", "ScopeOp", "SelectOp", "StringType", "TargetAddOp", "TargetOp", "TupleOp", "TupleType",
     "UninitializedOp", "UntracedAttr", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of", "conflict",
     "dimensions", "effects", "effects_of", "effects_within", "element_of", "expressions", "indexed", "program",
-    "scalar_of", "types", "var_of", "variables",
+    "scalar_of", "type_attributes", "var_of", "variables",
 ]  # fmt: skip

@@ -31,7 +31,7 @@ from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import IsLoop, Profiles
 from ulam.dialects.stan.terminators import ConditionOp, YieldOp, types_of, verify_arguments, verify_end
-from ulam.dialects.stan.types import INT, element_of
+from ulam.dialects.stan.type_attributes import INT, element_of
 
 if TYPE_CHECKING:
     from typing import Self

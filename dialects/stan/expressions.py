@@ -40,7 +40,7 @@ from ulam.dialects.attributes import UNIT, Flags, Text, flags, number, string
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import HasCallEffects, Throws, ThrowsOnMismatch
-from ulam.dialects.stan.types import (
+from ulam.dialects.stan.type_attributes import (
     COMPLEX,
     INT,
     MATRICES,

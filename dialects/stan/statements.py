@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ulam.dialects.attributes import Text, string, units
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan.effects import AddsJacobian, AddsTarget, PrintsOrThrows, ReadsTarget
-from ulam.dialects.stan.types import REAL, scalar_of
+from ulam.dialects.stan.type_attributes import REAL, scalar_of
 from ulam.dialects.stan.variables import kind_of_block
 
 

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.irdl import IRDLOperation
 
-from ulam.dialects.stan.types import INT, array_of
+from ulam.dialects.stan.type_attributes import INT, array_of
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, Region, SSAValue

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan.effects import IsLoop, LeavesLoop, Returns
-from ulam.dialects.stan.types import INT
+from ulam.dialects.stan.type_attributes import INT
 
 
 def types_of(values: Sequence[SSAValue]) -> list[Attribute]:

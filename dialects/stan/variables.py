@@ -35,7 +35,7 @@ from ulam.dialects.stan.effects import (
     Throws,
     WritesVariable,
 )
-from ulam.dialects.stan.types import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed, var_of
+from ulam.dialects.stan.type_attributes import INT, ArrayType, TupleType, VarType, array_of, dimensions, indexed, var_of
 
 if TYPE_CHECKING:
     from typing import Self

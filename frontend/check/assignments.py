@@ -5,7 +5,11 @@ Source: Stan Reference Manual, "Assignment statement", "Tuple assignment".
 
 from __future__ import annotations
 
-from ulam.frontend.ast import (
+from ulam.frontend.check.context import ERROR, Checker, variables_of
+from ulam.frontend.check.expressions import check_index, set_indexed, set_projection
+from ulam.frontend.diagnostics import Note
+from ulam.frontend.stan_types import TupleType
+from ulam.frontend.syntax import (
     Expression,
     Indexed,
     IndexKind,
@@ -13,10 +17,6 @@ from ulam.frontend.ast import (
     TupleProjection,
     Variable,
 )
-from ulam.frontend.check.context import ERROR, Checker, variables_of
-from ulam.frontend.check.expressions import check_index, set_indexed, set_projection
-from ulam.frontend.diagnostics import Note
-from ulam.frontend.types import TupleType
 from ulam.library.functions import normalized_name
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ulam.frontend.ast import AdLevel, Call
 from ulam.frontend.check.calls import (
     all_signatures,
     apply_candidate,
@@ -22,7 +21,8 @@ from ulam.frontend.diagnostics import Note
 from ulam.frontend.functions import definitions as lowering_library
 from ulam.frontend.functions import higher_order, renamed_functions
 from ulam.frontend.functions.support import unsupported_higher_order
-from ulam.frontend.types import REAL, VOID, StanType
+from ulam.frontend.stan_types import REAL, VOID, StanType
+from ulam.frontend.syntax import AdLevel, Call
 from ulam.library.catalog import KEPT_WITH
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import DENSITIES, FunctionKind, kind_of, named, normalized_name

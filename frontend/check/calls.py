@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ulam.frontend.ast import Call, CallKind, Expression, FunctionDefinition, Span
 from ulam.frontend.check.context import (
     Checker,
     Origin,
@@ -25,7 +24,8 @@ from ulam.frontend.functions.signatures import Signature
 from ulam.frontend.functions.support import unsupported_call, unsupported_type
 from ulam.frontend.functions.type_codes import arguments_of, types_of
 from ulam.frontend.promotion import promote, promotion_cost
-from ulam.frontend.types import INT, REAL, ArrayType, BasicType, StanType, array_of
+from ulam.frontend.stan_types import INT, REAL, ArrayType, BasicType, StanType, array_of
+from ulam.frontend.syntax import Call, CallKind, Expression, FunctionDefinition, Span
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import FunctionKind, kind_of, normalized_name
 from ulam.library.intrinsics import INTERNAL_FUNCTIONS

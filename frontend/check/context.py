@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import TracebackType
 
-from ulam.frontend.ast import AdLevel, Call, Expression, FunctionDefinition, Span, Variable
 from ulam.frontend.diagnostics import Diagnostic, Note, Severity
 from ulam.frontend.functions import higher_order, signatures
 from ulam.frontend.functions.renamed_functions import DISTRIBUTIONS_OF_OTHER_LANGUAGES, OF_OTHER_LANGUAGES
 from ulam.frontend.functions.support import NOT_SUPPORTED, supports_name, unsupported_type
 from ulam.frontend.source import Source
 from ulam.frontend.spelling import nearest
-from ulam.frontend.types import INT, ArrayType, BasicType, StanType, TupleType
+from ulam.frontend.stan_types import INT, ArrayType, BasicType, StanType, TupleType
+from ulam.frontend.syntax import AdLevel, Call, Expression, FunctionDefinition, Span, Variable
 from ulam.library.functions import FunctionKind, kind_of, named
 
 # The type of an expression that was reported already: fits everywhere, so that one mistake gives one message.

@@ -5,11 +5,11 @@ Source: Stan Reference Manual, "Data types and declarations", "Program blocks".
 
 from __future__ import annotations
 
-from ulam.frontend.ast import Constraint, ConstraintKind, Declaration, Expression, SizedType, Variable
 from ulam.frontend.check.context import ERROR, Checker, Origin, article, contains_int
 from ulam.frontend.check.expressions import REAL_TO_INT, check_expression, check_int
 from ulam.frontend.promotion import promote, promotion_cost
-from ulam.frontend.types import COMPLEX, INT, REAL, ArrayType, StanType, TupleType, scalar_of
+from ulam.frontend.stan_types import COMPLEX, INT, REAL, ArrayType, StanType, TupleType, scalar_of
+from ulam.frontend.syntax import Constraint, ConstraintKind, Declaration, Expression, SizedType, Variable
 
 _SIZE_NAMES = {
     "vector": ("the size of a vector",),

@@ -13,7 +13,37 @@ from math import isinf
 from sys import float_info
 from typing import Any
 
-from ulam.frontend.ast import (
+from ulam.frontend.check.call_kinds import resolve_call
+from ulam.frontend.check.calls import callback_positions
+from ulam.frontend.check.context import (
+    ERROR,
+    Checker,
+    Origin,
+    article,
+    is_data,
+    is_discrete,
+    set_type,
+)
+from ulam.frontend.check.operators import check_operators
+from ulam.frontend.diagnostics import shortened
+from ulam.frontend.promotion import common_type, promote
+from ulam.frontend.stan_types import (
+    COMPLEX,
+    COMPLEX_MATRIX,
+    COMPLEX_ROW_VECTOR,
+    COMPLEX_VECTOR,
+    INT,
+    MATRIX,
+    REAL,
+    ROW_VECTOR,
+    VECTOR,
+    VOID,
+    ArrayType,
+    StanType,
+    TupleType,
+    array_of,
+)
+from ulam.frontend.syntax import (
     AdLevel,
     ArrayLiteral,
     Binary,
@@ -35,36 +65,6 @@ from ulam.frontend.ast import (
     TupleProjection,
     Unary,
     Variable,
-)
-from ulam.frontend.check.call_kinds import resolve_call
-from ulam.frontend.check.calls import callback_positions
-from ulam.frontend.check.context import (
-    ERROR,
-    Checker,
-    Origin,
-    article,
-    is_data,
-    is_discrete,
-    set_type,
-)
-from ulam.frontend.check.operators import check_operators
-from ulam.frontend.diagnostics import shortened
-from ulam.frontend.promotion import common_type, promote
-from ulam.frontend.types import (
-    COMPLEX,
-    COMPLEX_MATRIX,
-    COMPLEX_ROW_VECTOR,
-    COMPLEX_VECTOR,
-    INT,
-    MATRIX,
-    REAL,
-    ROW_VECTOR,
-    VECTOR,
-    VOID,
-    ArrayType,
-    StanType,
-    TupleType,
-    array_of,
 )
 from ulam.library.functions import named, normalized_name
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ulam.frontend.ast import Call, Expression, FunctionDefinition, Variable
 from ulam.frontend.check.calls import check_unnormalized, report_ambiguous, signature_of
 from ulam.frontend.check.context import (
     ERROR,
@@ -20,7 +19,8 @@ from ulam.frontend.check.context import (
 from ulam.frontend.functions import higher_order, signatures
 from ulam.frontend.functions.type_codes import arguments_of, code_of, type_of
 from ulam.frontend.promotion import promote, promotion_cost
-from ulam.frontend.types import INT, REAL, ArrayType, FunctionType, StanType
+from ulam.frontend.stan_types import INT, REAL, ArrayType, FunctionType, StanType
+from ulam.frontend.syntax import Call, Expression, FunctionDefinition, Variable
 from ulam.library.functions import DENSITIES, FunctionKind, kind_of, normalized_name
 
 Formals = tuple[tuple[bool, StanType], ...]  # (data only, type)

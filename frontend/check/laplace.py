@@ -8,7 +8,6 @@ Source: Stan Functions Reference, "Embedded Laplace Approximation".
 
 from __future__ import annotations
 
-from ulam.frontend.ast import AdLevel, Call, Expression, FunctionDefinition, Parenthesized, TupleLiteral
 from ulam.frontend.check.context import ERROR, Checker, article, highest_ad_level
 from ulam.frontend.check.higher_order import (
     Formals,
@@ -22,7 +21,8 @@ from ulam.frontend.check.higher_order import (
 from ulam.frontend.functions import higher_order
 from ulam.frontend.functions.type_codes import arguments_of
 from ulam.frontend.promotion import promote
-from ulam.frontend.types import INT, MATRIX, REAL, VECTOR, StanType, TupleType
+from ulam.frontend.stan_types import INT, MATRIX, REAL, VECTOR, StanType, TupleType
+from ulam.frontend.syntax import AdLevel, Call, Expression, FunctionDefinition, Parenthesized, TupleLiteral
 from ulam.library.functions import FunctionKind, kind_of
 
 

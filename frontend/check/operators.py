@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ulam.frontend.ast import Binary, Expression, Unary
 from ulam.frontend.check.context import ERROR, Checker, article, set_type
 from ulam.frontend.functions import signatures
 from ulam.frontend.promotion import promote
-from ulam.frontend.types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, ArrayType, StanType
+from ulam.frontend.stan_types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, ArrayType, StanType
+from ulam.frontend.syntax import Binary, Expression, Unary
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 

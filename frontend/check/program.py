@@ -8,7 +8,6 @@ Source: Stan Reference Manual, "Program blocks", "User-defined functions".
 
 from __future__ import annotations
 
-from ulam.frontend.ast import BlockStatement, FunctionDefinition, Program, Span
 from ulam.frontend.check.calls import signature_of
 from ulam.frontend.check.context import (
     Checker,
@@ -21,7 +20,8 @@ from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Note, Severit
 from ulam.frontend.functions import higher_order, signatures
 from ulam.frontend.functions.definitions import DEFINITIONS_LOCK, LibraryFunction
 from ulam.frontend.source import Source
-from ulam.frontend.types import REAL, VOID
+from ulam.frontend.stan_types import REAL, VOID
+from ulam.frontend.syntax import BlockStatement, FunctionDefinition, Program, Span
 from ulam.library.functions import FunctionKind, kind_of, named
 
 

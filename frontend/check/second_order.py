@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from ulam.frontend.ast import Call, FunctionDefinition, SyntaxNode
 from ulam.frontend.check.context import Checker
 from ulam.frontend.functions import higher_order
+from ulam.frontend.syntax import Call, FunctionDefinition, SyntaxNode
 
 FIRST_ORDER_ONLY = frozenset(
     {"algebra_solver", "algebra_solver_newton", "integrate_1d", "integrate_ode", "integrate_ode_adams"}

@@ -9,7 +9,31 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from ulam.frontend.ast import (
+from ulam.frontend.check.assignments import check_target, check_tuple_targets, check_written_places
+from ulam.frontend.check.call_kinds import resolve_call
+from ulam.frontend.check.context import ERROR, Checker, Origin, article
+from ulam.frontend.check.declarations import check_declaration, conversion_help
+from ulam.frontend.check.expressions import (
+    check_arguments,
+    check_condition,
+    check_expression,
+    check_int,
+)
+from ulam.frontend.check.tilde import check_tilde
+from ulam.frontend.functions import signatures
+from ulam.frontend.promotion import promote, promotion_cost
+from ulam.frontend.stan_types import (
+    INT,
+    MATRIX,
+    REAL,
+    ROW_VECTOR,
+    VECTOR,
+    VOID,
+    ArrayType,
+    StanType,
+    array_of,
+)
+from ulam.frontend.syntax import (
     Assignment,
     BlockStatement,
     Break,
@@ -35,30 +59,6 @@ from ulam.frontend.ast import (
     TupleAssignment,
     Variable,
     While,
-)
-from ulam.frontend.check.assignments import check_target, check_tuple_targets, check_written_places
-from ulam.frontend.check.call_kinds import resolve_call
-from ulam.frontend.check.context import ERROR, Checker, Origin, article
-from ulam.frontend.check.declarations import check_declaration, conversion_help
-from ulam.frontend.check.expressions import (
-    check_arguments,
-    check_condition,
-    check_expression,
-    check_int,
-)
-from ulam.frontend.check.tilde import check_tilde
-from ulam.frontend.functions import signatures
-from ulam.frontend.promotion import promote, promotion_cost
-from ulam.frontend.types import (
-    INT,
-    MATRIX,
-    REAL,
-    ROW_VECTOR,
-    VECTOR,
-    VOID,
-    ArrayType,
-    StanType,
-    array_of,
 )
 from ulam.library.functions import FunctionKind
 

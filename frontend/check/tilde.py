@@ -5,7 +5,6 @@ Source: Stan Reference Manual, "Distribution statements", "Truncated distributio
 
 from __future__ import annotations
 
-from ulam.frontend.ast import Call, Expression, Tilde
 from ulam.frontend.check.call_kinds import resolve_call
 from ulam.frontend.check.calls import (
     Candidate,
@@ -22,7 +21,8 @@ from ulam.frontend.check.context import ERROR, Checker
 from ulam.frontend.check.expressions import check_expression, check_scalar
 from ulam.frontend.functions import higher_order
 from ulam.frontend.functions.signatures import Signature
-from ulam.frontend.types import INT, REAL, scalar_of
+from ulam.frontend.stan_types import INT, REAL, scalar_of
+from ulam.frontend.syntax import Call, Expression, Tilde
 from ulam.library.functions import DENSITIES, FunctionKind, ending_of_distribution
 
 

@@ -12,12 +12,12 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from ulam.frontend.source import Source
-from ulam.frontend.types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, ArrayType, BasicType, StanType
+from ulam.frontend.stan_types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, ArrayType, BasicType, StanType
 from ulam.library import catalog
 from ulam.library.functions import kind_of
 
 if TYPE_CHECKING:
-    from ulam.frontend.ast import FunctionDefinition
+    from ulam.frontend.syntax import FunctionDefinition
 
 DEFINITIONS_LOCK = RLock()
 """Definitions are parsed and checked once in a process, whatever the number of threads that compile."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from ulam.frontend.ast import FunctionDefinition
 from ulam.frontend.functions.definitions import overloads
 from ulam.frontend.functions.type_codes import code_of
-from ulam.frontend.types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, StanType, array_of
+from ulam.frontend.stan_types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, StanType, array_of
+from ulam.frontend.syntax import FunctionDefinition
 from ulam.library.functions import FunctionKind, kind_of
 
 _SCALARS = (INT, REAL)

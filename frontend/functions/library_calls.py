@@ -12,13 +12,13 @@ from functools import cache, lru_cache
 from xdsl.ir import Attribute, Operation
 
 from ulam.dialects import stan
-from ulam.frontend import ast
+from ulam.frontend import syntax
 from ulam.frontend.check.program import checked
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.definitions import LibraryFunction, overloads, resolve
 from ulam.frontend.lower.builder import dialect_type
 from ulam.frontend.lower.program import FunctionLowering
-from ulam.frontend.types import BASIC_TYPES, VOID, ArrayType, StanType, TupleType
+from ulam.frontend.stan_types import BASIC_TYPES, VOID, ArrayType, StanType, TupleType
 from ulam.library.derivatives import has_primitive
 
 Types = tuple[Attribute, ...]
@@ -122,8 +122,8 @@ class LibraryDefinitions:
             self._needed.append((function, symbol))
         return symbol
 
-    def user_symbol(self, function: ast.FunctionDefinition) -> str:
+    def user_symbol(self, function: syntax.FunctionDefinition) -> str:
         raise AssertionError(f"library functions do not call '{function.name}'")
 
-    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> ast.FunctionDefinition | None:
+    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> syntax.FunctionDefinition | None:
         return None

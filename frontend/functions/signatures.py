@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 
 from ulam.frontend.functions.type_codes import code_of, type_of, types_of
 from ulam.frontend.promotion import promotion_cost
-from ulam.frontend.types import INT, FunctionType, StanType
+from ulam.frontend.stan_types import INT, FunctionType, StanType
 from ulam.library import catalog, signature_table
 
 # The library functions behind the operators, in the order in which they are tried.

@@ -12,7 +12,7 @@ from functools import cache
 
 from ulam.frontend.functions import definitions as lowering_library
 from ulam.frontend.functions import higher_order, signatures
-from ulam.frontend.types import COMPLEX, ArrayType, StanType, TupleType, scalar_of
+from ulam.frontend.stan_types import COMPLEX, ArrayType, StanType, TupleType, scalar_of
 from ulam.library import catalog
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import FunctionKind, named

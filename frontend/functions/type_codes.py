@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from ulam.frontend.types import (
+from ulam.frontend.stan_types import (
     BASIC_TYPES,
     ArrayType,
     BasicType,

@@ -24,10 +24,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
-from ulam.frontend.ast import Span
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Severity
 from ulam.frontend.source import Source
-from ulam.frontend.types import ArrayType, BasicType, StanType, TupleType
+from ulam.frontend.stan_types import ArrayType, BasicType, StanType, TupleType
+from ulam.frontend.syntax import Span
 
 UNIT = UnitAttr()
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
-from ulam.frontend import ast
+from ulam.frontend import syntax
 from ulam.frontend.functions import higher_order
 from ulam.frontend.lower.builder import (
     UNIT,
@@ -23,7 +23,7 @@ from ulam.frontend.lower.builder import (
 )
 from ulam.frontend.lower.literals import numbers_of
 from ulam.frontend.source import Source
-from ulam.frontend.types import REAL, FunctionType, StanType
+from ulam.frontend.stan_types import REAL, FunctionType, StanType
 from ulam.library.functions import function
 
 _COMPARISONS = stan.expressions.COMPARISONS
@@ -33,24 +33,26 @@ LAZY_OPERATORS = ("&&", "||")
 class Callees(Protocol):
     """Where calls find their callees; `ProgramLowering` is one."""
 
-    def user_symbol(self, function: ast.FunctionDefinition) -> str: ...
+    def user_symbol(self, function: syntax.FunctionDefinition) -> str: ...
 
     def library_symbol(self, name: str, arguments: tuple[StanType, ...]) -> str | None: ...
 
-    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> ast.FunctionDefinition | None: ...
+    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> syntax.FunctionDefinition | None: ...
 
 
-def unparenthesized(expression: ast.Expression) -> ast.Expression:
-    while isinstance(expression, ast.Parenthesized):
+def unparenthesized(expression: syntax.Expression) -> syntax.Expression:
+    while isinstance(expression, syntax.Parenthesized):
         expression = expression.inner
     return expression
 
 
-def _is_negative_literal(e: ast.Unary) -> bool:
+def _is_negative_literal(e: syntax.Unary) -> bool:
     literal = unparenthesized(e.operand)
     if e.operator != "-":
         return False
-    return isinstance(literal, ast.RealLiteral) or (isinstance(literal, ast.IntLiteral) and int(literal.text) != 0)
+    if isinstance(literal, syntax.IntLiteral):
+        return int(literal.text) != 0
+    return isinstance(literal, syntax.RealLiteral)
 
 
 def with_scalar(type_: Attribute, scalar: Attribute) -> Attribute:
@@ -70,84 +72,84 @@ class ExpressionLowering(StanBuilder):
         self.functions = functions
         self.names: dict[str, SSAValue] = {}
 
-    def lower(self, expression: ast.Expression) -> SSAValue:
+    def lower(self, expression: syntax.Expression) -> SSAValue:
         """Appends the ops of an expression that has a value."""
         return _LOWERINGS[type(expression)](self, expression)
 
-    def variable(self, name: str, span: ast.Span) -> SSAValue:
+    def variable(self, name: str, span: syntax.Span) -> SSAValue:
         """The variable or value in scope under `name`."""
         return self.names[name]
 
     # ------------------------------------------------------------ leaves
 
-    def _int(self, e: ast.IntLiteral) -> SSAValue:
+    def _int(self, e: syntax.IntLiteral) -> SSAValue:
         return self.value(stan.ConstantOp, e.span, (), stan.INT, constant_properties(e.text, False))
 
-    def _real(self, e: ast.RealLiteral) -> SSAValue:
+    def _real(self, e: syntax.RealLiteral) -> SSAValue:
         return self.value(stan.ConstantOp, e.span, (), stan.REAL, constant_properties(e.text, True))
 
-    def _imaginary(self, e: ast.ImaginaryLiteral) -> SSAValue:
+    def _imaginary(self, e: syntax.ImaginaryLiteral) -> SSAValue:
         parts = (self.real_constant(e.span, "0"), self.real_constant(e.span, e.text))
         return self.library_call(e.span, "to_complex", parts, (REAL, REAL), (False, False), stan.COMPLEX)
 
-    def _string(self, e: ast.StringLiteral) -> SSAValue:
+    def _string(self, e: syntax.StringLiteral) -> SSAValue:
         return self.value(stan.ConstantOp, e.span, (), stan.STRING, {"value": StringAttr(e.text)})
 
-    def _variable(self, e: ast.Variable) -> SSAValue:
+    def _variable(self, e: syntax.Variable) -> SSAValue:
         found = self.variable(e.name, e.span)
         type_ = found.type
         if isinstance(type_, stan.VarType):
             return self.value(stan.ReadOp, e.span, (found,), type_.element)
         return found
 
-    def _parenthesized(self, e: ast.Parenthesized) -> SSAValue:
+    def _parenthesized(self, e: syntax.Parenthesized) -> SSAValue:
         return self.lower(e.inner)
 
-    def _promotion(self, e: ast.Promotion) -> SSAValue:
+    def _promotion(self, e: syntax.Promotion) -> SSAValue:
         return self.coerce(e.span, self.lower(e.operand), dialect_type(e.type))
 
     # ------------------------------------------------------------ operators
 
-    def _operators(self, e: ast.Unary | ast.Binary) -> SSAValue:
+    def _operators(self, e: syntax.Unary | syntax.Binary) -> SSAValue:
         """Operators in a row, in a loop: the tree is as deep as the row is long."""
         # Each node before its right, and that before its left operand: backwards, that is the order of evaluation.
-        order: list[ast.Expression] = []
-        pending: list[ast.Expression] = [e]
+        order: list[syntax.Expression] = []
+        pending: list[syntax.Expression] = [e]
         while pending:
             found = pending.pop()
             order.append(found)
-            if isinstance(found, ast.Binary):
+            if isinstance(found, syntax.Binary):
                 pending.append(found.left)
                 if found.operator not in LAZY_OPERATORS:
                     pending.append(found.right)
-            elif isinstance(found, ast.Unary) and not _is_negative_literal(found):
+            elif isinstance(found, syntax.Unary) and not _is_negative_literal(found):
                 pending.append(found.operand)
         values: list[SSAValue] = []
         for found in reversed(order):
-            if isinstance(found, ast.Binary):
+            if isinstance(found, syntax.Binary):
                 right = None if found.operator in LAZY_OPERATORS else values.pop()
                 left = values.pop()
                 if right is None:
                     values.append(self._logical(found, left))
                 else:
                     values.append(self.binary(found.span, found.operator, left, right, dialect_type(found.type)))
-            elif isinstance(found, ast.Unary):
+            elif isinstance(found, syntax.Unary):
                 values.append(self._unary(found, values))
             else:
                 values.append(self.lower(found))
         return values[0]
 
-    def _unary(self, e: ast.Unary, values: list[SSAValue]) -> SSAValue:
+    def _unary(self, e: syntax.Unary, values: list[SSAValue]) -> SSAValue:
         """A prefix operator or `'` of the last value; of a negative literal none is there."""
         if _is_negative_literal(e):
             literal = unparenthesized(e.operand)
-            if isinstance(literal, ast.IntLiteral):
+            if isinstance(literal, syntax.IntLiteral):
                 return self.int_constant(e.span, -int(literal.text))
-            assert isinstance(literal, ast.RealLiteral)
+            assert isinstance(literal, syntax.RealLiteral)
             return self.real_constant(e.span, f"-{literal.text}")
         return self.value(stan.UNARY_OPERATORS[e.operator], e.span, (values.pop(),), dialect_type(e.type))
 
-    def binary(self, span: ast.Span, operator: str, left: SSAValue, right: SSAValue, result: Attribute) -> SSAValue:
+    def binary(self, span: syntax.Span, operator: str, left: SSAValue, right: SSAValue, result: Attribute) -> SSAValue:
         """An operator; what is int beside something that is not is promoted, so that no op mixes them.
 
         `^` of a matrix raises each of its elements to the power, as `.^` does.
@@ -164,18 +166,18 @@ class ExpressionLowering(StanBuilder):
             right = self.coerce(span, right, with_scalar(right.type, scalar))
         return self.value(stan.BINARY_OPERATORS[operator], span, (left, right), result)
 
-    def _logical(self, e: ast.Binary, left: SSAValue) -> SSAValue:
+    def _logical(self, e: syntax.Binary, left: SSAValue) -> SSAValue:
         def right() -> None:
             self.emit(stan.YieldOp, e.right.span, (self.lower(e.right),))
 
         op_class = stan.AndOp if e.operator == "&&" else stan.OrOp
         return self.value(op_class, e.span, (left,), stan.INT, regions=(self.region(right),))
 
-    def _conditional(self, e: ast.Conditional) -> SSAValue:
+    def _conditional(self, e: syntax.Conditional) -> SSAValue:
         condition = self.lower(e.condition)
         result = dialect_type(e.type)
 
-        def branch(chosen: ast.Expression) -> Callable[[], None]:
+        def branch(chosen: syntax.Expression) -> Callable[[], None]:
             def build() -> None:
                 value = self.coerce(chosen.span, self.lower(chosen), result)
                 self.emit(stan.YieldOp, chosen.span, (value,))
@@ -187,7 +189,7 @@ class ExpressionLowering(StanBuilder):
 
     # ------------------------------------------------------------ containers
 
-    def indices(self, written: list[ast.Index]) -> tuple[tuple[str, ...], list[SSAValue]]:
+    def indices(self, written: list[syntax.Index]) -> tuple[tuple[str, ...], list[SSAValue]]:
         """Kinds and operands of an index list."""
         kinds: list[str] = []
         operands: list[SSAValue] = []
@@ -196,10 +198,10 @@ class ExpressionLowering(StanBuilder):
             operands.extend(self.lower(e) for e in (index.lower, index.upper) if e is not None)
         return tuple(kinds), operands
 
-    def _indexed(self, e: ast.Indexed) -> SSAValue:
+    def _indexed(self, e: syntax.Indexed) -> SSAValue:
         base, written = unparenthesized(e.base), e.indices
         # x[i][j] is x[i, j]; x[a:b][j] is not.
-        while isinstance(base, ast.Indexed) and all(i.kind is ast.IndexKind.SINGLE for i in base.indices):
+        while isinstance(base, syntax.Indexed) and all(i.kind is syntax.IndexKind.SINGLE for i in base.indices):
             base, written = unparenthesized(base.base), base.indices + written
         value = self.lower(base)
         kinds, operands = self.indices(written)
@@ -207,11 +209,11 @@ class ExpressionLowering(StanBuilder):
             return value
         return self.value(stan.IndexOp, e.span, (value, *operands), dialect_type(e.type), {"kinds": kinds_attr(kinds)})
 
-    def _projection(self, e: ast.TupleProjection) -> SSAValue:
+    def _projection(self, e: syntax.TupleProjection) -> SSAValue:
         value = self.lower(e.base)
         return self.value(stan.FieldOp, e.span, (value,), dialect_type(e.type), field_properties(e.field))
 
-    def _array(self, e: ast.ArrayLiteral) -> SSAValue:
+    def _array(self, e: syntax.ArrayLiteral) -> SSAValue:
         if (numbers := self._numbers(e)) is not None:
             return numbers
         result = dialect_type(e.type)
@@ -220,16 +222,16 @@ class ExpressionLowering(StanBuilder):
         values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
         return self.value(stan.ArrayOp, e.span, values, result)
 
-    def _row_vector(self, e: ast.RowVectorLiteral) -> SSAValue:
+    def _row_vector(self, e: syntax.RowVectorLiteral) -> SSAValue:
         if (numbers := self._numbers(e)) is not None:
             return numbers
         result = dialect_type(e.type)
-        rows = stan.types.MATRICES.get(result)
+        rows = stan.type_attributes.MATRICES.get(result)
         element = rows if rows is not None else stan.scalar_of(result)
         values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
         return self.value(stan.RowVectorOp, e.span, values, result)
 
-    def _numbers(self, e: ast.ArrayLiteral | ast.RowVectorLiteral) -> SSAValue | None:
+    def _numbers(self, e: syntax.ArrayLiteral | syntax.RowVectorLiteral) -> SSAValue | None:
         """A long literal of numbers alone as one op; None if it is short, or has other elements."""
         result = dialect_type(e.type)
         scalar = stan.scalar_of(result)
@@ -239,7 +241,7 @@ class ExpressionLowering(StanBuilder):
             return None
         return self.value(stan.LiteralOp, e.span, (), result, properties)
 
-    def _tuple(self, e: ast.TupleLiteral) -> SSAValue:
+    def _tuple(self, e: syntax.TupleLiteral) -> SSAValue:
         result = dialect_type(e.type)
         assert isinstance(result, stan.TupleType)
         values = [self.coerce(x.span, self.lower(x), t) for x, t in zip(e.elements, result.elements, strict=True)]
@@ -247,12 +249,12 @@ class ExpressionLowering(StanBuilder):
 
     # ------------------------------------------------------------ calls
 
-    def _call(self, e: ast.Call) -> SSAValue:
+    def _call(self, e: syntax.Call) -> SSAValue:
         if e.name in ("target", "get_lp") and not e.arguments:
             return self.value(stan.TargetOp, e.span, (), stan.REAL)
         return self.call(e, dialect_type(e.type)).results[0]
 
-    def call(self, e: ast.Call, result: Attribute | None) -> Any:
+    def call(self, e: syntax.Call, result: Attribute | None) -> Any:
         """A call of any function; `result` is None if it returns nothing."""
         written = [a for a in e.arguments if not isinstance(a.type, FunctionType)]
         if e.callback is not None and len(written) == len(e.arguments):
@@ -260,9 +262,9 @@ class ExpressionLowering(StanBuilder):
         if any(isinstance(a.type, FunctionType) for a in e.arguments[1:]):
             self.unsupported(e.span, f"'{e.name}', which takes functions in other places than first, is")
         operands = [self.lower(a) for a in written]
-        autodiff = tuple(int(a.ad_level is ast.AdLevel.AUTODIFF) for a in written)
+        autodiff = tuple(int(a.ad_level is syntax.AdLevel.AUTODIFF) for a in written)
         properties: dict[str, Attribute] = {"autodiff": flags_attr(autodiff)}
-        if e.kind is ast.CallKind.USER:
+        if e.kind is syntax.CallKind.USER:
             properties["callee"] = string_attr(self._user_callee(e, written))
             properties["user"] = UNIT
         else:
@@ -282,7 +284,7 @@ class ExpressionLowering(StanBuilder):
             properties["unnormalized"] = UNIT
         return self.emit(stan.CallOp, e.span, operands, result, properties)
 
-    def _user_callee(self, e: ast.Call, arguments: list[ast.Expression]) -> str:
+    def _user_callee(self, e: syntax.Call, arguments: list[syntax.Expression]) -> str:
         function = e.function
         if function is None:  # a call that the lowering made
             function = self.functions.user_function(e.name, tuple(a.type for a in arguments))
@@ -292,7 +294,7 @@ class ExpressionLowering(StanBuilder):
 
     def library_call(
         self,
-        span: ast.Span,
+        span: syntax.Span,
         name: str,
         operands: Sequence[SSAValue],
         types: tuple[StanType, ...],
@@ -312,21 +314,21 @@ class ExpressionLowering(StanBuilder):
         return self.value(stan.CallOp, span, operands, result, properties)
 
 
-_LOWERINGS: dict[type[ast.Expression], Callable[[Any, Any], SSAValue]] = {
-    ast.IntLiteral: ExpressionLowering._int,
-    ast.RealLiteral: ExpressionLowering._real,
-    ast.ImaginaryLiteral: ExpressionLowering._imaginary,
-    ast.StringLiteral: ExpressionLowering._string,
-    ast.Variable: ExpressionLowering._variable,
-    ast.Parenthesized: ExpressionLowering._parenthesized,
-    ast.Promotion: ExpressionLowering._promotion,
-    ast.Unary: ExpressionLowering._operators,
-    ast.Binary: ExpressionLowering._operators,
-    ast.Conditional: ExpressionLowering._conditional,
-    ast.Indexed: ExpressionLowering._indexed,
-    ast.TupleProjection: ExpressionLowering._projection,
-    ast.ArrayLiteral: ExpressionLowering._array,
-    ast.RowVectorLiteral: ExpressionLowering._row_vector,
-    ast.TupleLiteral: ExpressionLowering._tuple,
-    ast.Call: ExpressionLowering._call,
+_LOWERINGS: dict[type[syntax.Expression], Callable[[Any, Any], SSAValue]] = {
+    syntax.IntLiteral: ExpressionLowering._int,
+    syntax.RealLiteral: ExpressionLowering._real,
+    syntax.ImaginaryLiteral: ExpressionLowering._imaginary,
+    syntax.StringLiteral: ExpressionLowering._string,
+    syntax.Variable: ExpressionLowering._variable,
+    syntax.Parenthesized: ExpressionLowering._parenthesized,
+    syntax.Promotion: ExpressionLowering._promotion,
+    syntax.Unary: ExpressionLowering._operators,
+    syntax.Binary: ExpressionLowering._operators,
+    syntax.Conditional: ExpressionLowering._conditional,
+    syntax.Indexed: ExpressionLowering._indexed,
+    syntax.TupleProjection: ExpressionLowering._projection,
+    syntax.ArrayLiteral: ExpressionLowering._array,
+    syntax.RowVectorLiteral: ExpressionLowering._row_vector,
+    syntax.TupleLiteral: ExpressionLowering._tuple,
+    syntax.Call: ExpressionLowering._call,
 }

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DenseArrayBase, f64, i32, i64
 from xdsl.ir import Attribute
 
 from ulam.dialects import stan
-from ulam.frontend import ast
+from ulam.frontend import syntax
 
 Number = int | float
 
@@ -36,10 +36,10 @@ class Numbers:
         return {"values": values, "sizes": DenseArrayBase.from_list(i64, self.sizes)}
 
 
-def numbers_of(e: ast.Expression) -> Numbers | None:
+def numbers_of(e: syntax.Expression) -> Numbers | None:
     """What a container literal is made of; None if an element is no number, or if rows are not equally long."""
     e = _plain(e)
-    if not isinstance(e, ast.ArrayLiteral | ast.RowVectorLiteral) or not e.elements:
+    if not isinstance(e, syntax.ArrayLiteral | syntax.RowVectorLiteral) or not e.elements:
         return None
     values: list[Number] = []
     inner: list[int] | None = None
@@ -60,25 +60,25 @@ def numbers_of(e: ast.Expression) -> Numbers | None:
     return Numbers(values, [len(e.elements), *inner])
 
 
-def _plain(e: ast.Expression) -> ast.Expression:
+def _plain(e: syntax.Expression) -> syntax.Expression:
     """An expression without parentheses and conversions around it."""
     while True:
-        if isinstance(e, ast.Parenthesized):
+        if isinstance(e, syntax.Parenthesized):
             e = e.inner
-        elif isinstance(e, ast.Promotion):
+        elif isinstance(e, syntax.Promotion):
             e = e.operand
         else:
             return e
 
 
-def _number(e: ast.Expression) -> Number | None:
+def _number(e: syntax.Expression) -> Number | None:
     """The number that is written, perhaps with a minus."""
     e = _plain(e)
     sign = 1
-    if isinstance(e, ast.Unary) and e.operator == "-":
+    if isinstance(e, syntax.Unary) and e.operator == "-":
         sign, e = -1, _plain(e.operand)
-    if isinstance(e, ast.IntLiteral):
+    if isinstance(e, syntax.IntLiteral):
         return sign * int(e.text)
-    if isinstance(e, ast.RealLiteral):
+    if isinstance(e, syntax.RealLiteral):
         return sign * float(e.text)
     return None

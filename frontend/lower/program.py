@@ -12,8 +12,7 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import stan
-from ulam.frontend import ast
-from ulam.frontend.ast import ConstraintKind
+from ulam.frontend import syntax
 from ulam.frontend.check.program import checked
 from ulam.frontend.functions.definitions import LibraryFunction, overloads, resolve
 from ulam.frontend.lower.builder import (
@@ -28,13 +27,14 @@ from ulam.frontend.lower.builder import (
 from ulam.frontend.lower.expressions import Callees
 from ulam.frontend.lower.statements import StatementLowering
 from ulam.frontend.source import Source
-from ulam.frontend.types import VOID, StanType
+from ulam.frontend.stan_types import VOID, StanType
+from ulam.frontend.syntax import ConstraintKind
 from ulam.library.constraints import CONTAINER_FAMILIES, parameter_functions, scalar_family
 
 _UNCHECKED = (ConstraintKind.NONE, ConstraintKind.OFFSET_MULTIPLIER)
 
 
-def lower_program(program: ast.Program, source: Source) -> ModuleOp:
+def lower_program(program: syntax.Program, source: Source) -> ModuleOp:
     """Lowers a type-checked program; raises DiagnosticError for what is not supported yet."""
     return ProgramLowering(program, source).lower()
 
@@ -42,7 +42,7 @@ def lower_program(program: ast.Program, source: Source) -> ModuleOp:
 class ProgramLowering:
     """One program: its symbols, and the library functions it turns out to need."""
 
-    def __init__(self, program: ast.Program, source: Source) -> None:
+    def __init__(self, program: syntax.Program, source: Source) -> None:
         self.program = program
         self.source = source
         self.definitions = [f for f in program.functions if f.body is not None]
@@ -85,7 +85,7 @@ class ProgramLowering:
             if block is None or kind == "model":
                 continue
             for declaration in block.statements:
-                if isinstance(declaration, ast.Declaration):
+                if isinstance(declaration, syntax.Declaration):
                     for name in _transform_functions(declaration.sized_type.constraint, kind == "parameters"):
                         self._need(overloads(name)[0], name)
 
@@ -100,10 +100,10 @@ class ProgramLowering:
         self._taken.add(symbol)
         return symbol
 
-    def user_symbol(self, function: ast.FunctionDefinition) -> str:
+    def user_symbol(self, function: syntax.FunctionDefinition) -> str:
         return self._user_symbols[_signature(function)]
 
-    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> ast.FunctionDefinition | None:
+    def user_function(self, name: str, arguments: tuple[StanType, ...]) -> syntax.FunctionDefinition | None:
         """The user's function of exactly these argument types."""
         for function in self.definitions:
             if _signature(function) == (name, arguments):
@@ -124,7 +124,7 @@ class ProgramLowering:
         return symbol
 
 
-def _transform_functions(constraint: ast.Constraint, is_parameter: bool) -> list[str]:
+def _transform_functions(constraint: syntax.Constraint, is_parameter: bool) -> list[str]:
     """Names of the library functions that a declared constraint needs; checks of bounds need none."""
     kind = constraint.kind.value
     if (family := CONTAINER_FAMILIES.get(kind)) is not None:
@@ -137,7 +137,7 @@ def _transform_functions(constraint: ast.Constraint, is_parameter: bool) -> list
         scalar_family(lower=constraint.lower is not None, upper=constraint.upper is not None))  # fmt: skip
 
 
-def _signature(function: ast.FunctionDefinition) -> tuple[str, tuple[StanType, ...]]:
+def _signature(function: syntax.FunctionDefinition) -> tuple[str, tuple[StanType, ...]]:
     return function.name, tuple(a.type for a in function.arguments)
 
 
@@ -152,7 +152,7 @@ class FunctionLowering(StatementLowering):
     def result_type(self) -> Attribute | None:
         return self._result
 
-    def lower_function(self, f: ast.FunctionDefinition, symbol: str, library: bool = False) -> Operation:
+    def lower_function(self, f: syntax.FunctionDefinition, symbol: str, library: bool = False) -> Operation:
         arguments = [dialect_type(a.type) for a in f.arguments]
         self._result = None if f.result == VOID else dialect_type(f.result)
 
@@ -178,13 +178,13 @@ class FunctionLowering(StatementLowering):
             properties["library"] = UNIT
         return stan.FuncOp.create(properties=properties, regions=[body], location=self.location(f.span))
 
-    def _end(self, f: ast.FunctionDefinition) -> None:
+    def _end(self, f: syntax.FunctionDefinition) -> None:
         """The end of a body that does not end in a return.
 
         Only a function without result gets there, unless the last statement is a `reject`, or a loop that Stan's rule
         takes to return but that may end without.
         """
-        span = ast.Span(max(f.span.start, f.span.end - 1), f.span.end)
+        span = syntax.Span(max(f.span.start, f.span.end - 1), f.span.end)
         if self._result is None:
             self.emit(stan.ReturnOp, span)
             return
@@ -213,7 +213,7 @@ class BlockLowering(StatementLowering):
         self.declared: dict[str, Attribute] = {}
         self._globals: dict[str, Operation] = {}
 
-    def variable(self, name: str, span: ast.Span) -> SSAValue:
+    def variable(self, name: str, span: syntax.Span) -> SSAValue:
         found = self.names.get(name)
         if found is not None:
             return found
@@ -231,9 +231,9 @@ class BlockLowering(StatementLowering):
     def is_local(self) -> bool:
         return self._depth > 0 and self.block is self._top and self.kind != "model"
 
-    def lower_block(self, block: ast.BlockStatement) -> Operation:
+    def lower_block(self, block: syntax.BlockStatement) -> Operation:
         self._top = self.block
-        declarations = [s for s in block.statements if isinstance(s, ast.Declaration)]
+        declarations = [s for s in block.statements if isinstance(s, syntax.Declaration)]
         if self.kind in ("data", "parameters"):
             for declaration in declarations:
                 self._external(declaration)
@@ -254,7 +254,7 @@ class BlockLowering(StatementLowering):
             properties={"kind": string_attr(self.kind)}, regions=[Region(self._top)], location=self.location(block.span)
         )
 
-    def _external(self, s: ast.Declaration) -> None:
+    def _external(self, s: syntax.Declaration) -> None:
         """A variable of the data block, with its check, or a parameter."""
         if self.kind == "parameters":
             if _constrained_fields(s.sized_type):
@@ -269,9 +269,9 @@ class BlockLowering(StatementLowering):
 
     def _check(
         self,
-        sized: ast.SizedType,
+        sized: syntax.SizedType,
         name: str,
-        span: ast.Span,
+        span: syntax.Span,
         bounds: tuple[SSAValue | None, SSAValue | None] | None = None,
     ) -> None:
         """The check of a constrained variable's value; bounds are evaluated here unless they are given."""
@@ -283,9 +283,9 @@ class BlockLowering(StatementLowering):
 
     def _check_value(
         self,
-        sized: ast.SizedType,
+        sized: syntax.SizedType,
         name: str,
-        span: ast.Span,
+        span: syntax.Span,
         value: SSAValue,
         bounds: tuple[SSAValue | None, SSAValue | None] | None = None,
     ) -> None:
@@ -305,7 +305,7 @@ class BlockLowering(StatementLowering):
         operands = [v for v in (value, lower, upper) if v is not None]
         self.emit(stan.CheckOp, span, operands, None, properties)
 
-    def _check_fields(self, sized: ast.SizedType, name: str, span: ast.Span, value: SSAValue) -> None:
+    def _check_fields(self, sized: syntax.SizedType, name: str, span: syntax.Span, value: SSAValue) -> None:
         """Checks of the constrained fields of a tuple, or of each tuple of an array."""
         if not _constrained_fields(sized):
             return
@@ -330,6 +330,6 @@ class BlockLowering(StatementLowering):
             self._check_value(field, f"{name}.{number}", span, part)
 
 
-def _constrained_fields(sized: ast.SizedType) -> bool:
+def _constrained_fields(sized: syntax.SizedType) -> bool:
     """Whether a tuple type has a field with a constraint."""
     return any(f.constraint.kind is not ConstraintKind.NONE or _constrained_fields(f) for f in sized.fields)

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Region, SSAValue
 
 from ulam.dialects import stan
-from ulam.frontend import ast
+from ulam.frontend import syntax
 from ulam.frontend.lower.builder import (
     UNIT,
     declaration_segments,
@@ -30,14 +30,14 @@ from ulam.frontend.lower.truncation import TruncatedDensity
 _NO_BOUNDS = (False, False, False, False)
 
 
-def _target_base(target: ast.Expression) -> tuple[ast.Variable, list[list[ast.Index] | int]]:
+def _target_base(target: syntax.Expression) -> tuple[syntax.Variable, list[list[syntax.Index] | int]]:
     """The assigned variable and the way into it: index lists and tuple fields, outermost first."""
-    path: list[list[ast.Index] | int] = []
+    path: list[list[syntax.Index] | int] = []
     target = unparenthesized(target)
-    while not isinstance(target, ast.Variable):
-        if isinstance(target, ast.Indexed):
+    while not isinstance(target, syntax.Variable):
+        if isinstance(target, syntax.Indexed):
             path.insert(0, target.indices)
-        elif isinstance(target, ast.TupleProjection):
+        elif isinstance(target, syntax.TupleProjection):
             path.insert(0, target.field)
         else:
             raise TypeError(f"a {type(target).__name__} cannot be assigned")
@@ -63,16 +63,16 @@ class StatementLowering(ExpressionLowering):
             # Globals that were first met inside stay known.
             self.names = outer
 
-    def sequence(self, statements: Iterable[ast.Statement]) -> bool:
+    def sequence(self, statements: Iterable[syntax.Statement]) -> bool:
         for statement in statements:
             if self.statement(statement):
                 return True
         return False
 
-    def statement(self, statement: ast.Statement) -> bool:
+    def statement(self, statement: syntax.Statement) -> bool:
         return _LOWERINGS[type(statement)](self, statement)
 
-    def _body(self, statement: ast.Statement) -> Callable[[], None]:
+    def _body(self, statement: syntax.Statement) -> Callable[[], None]:
         """Fills a region with a statement in a scope of its own."""
 
         def build() -> None:
@@ -83,7 +83,7 @@ class StatementLowering(ExpressionLowering):
 
         return build
 
-    def _block(self, s: ast.BlockStatement) -> bool:
+    def _block(self, s: syntax.BlockStatement) -> bool:
         self._depth += 1
         try:
             with self.scope():
@@ -91,12 +91,12 @@ class StatementLowering(ExpressionLowering):
         finally:
             self._depth -= 1
 
-    def _empty(self, s: ast.Empty) -> bool:
+    def _empty(self, s: syntax.Empty) -> bool:
         return False
 
     # ------------------------------------------------------------ declarations
 
-    def sizes(self, sized: ast.SizedType) -> list[SSAValue]:
+    def sizes(self, sized: syntax.SizedType) -> list[SSAValue]:
         """Sizes of the array dimensions, then of the type itself; those of tuples one field after the other.
 
         In a tuple each dimension has a size: of `corr_matrix[K]` there are two.
@@ -108,21 +108,21 @@ class StatementLowering(ExpressionLowering):
             values += [self.lower(e) for e in field.sizes * (missing - len(field.sizes))]
         return values
 
-    def bound(self, bound: ast.Expression | None, type_: Attribute) -> SSAValue | None:
+    def bound(self, bound: syntax.Expression | None, type_: Attribute) -> SSAValue | None:
         """A bound, offset or multiplier of a variable of `type_`: real if its entries are."""
         if bound is None:
             return None
         value = self.lower(bound)
         return self.coerce(bound.span, value, with_scalar(value.type, stan.scalar_of(type_)))
 
-    def declare(self, op_class: type[Any], s: ast.Declaration, with_bounds: bool, local: bool = False) -> SSAValue:
+    def declare(self, op_class: type[Any], s: syntax.Declaration, with_bounds: bool, local: bool = False) -> SSAValue:
         """Declares a variable and makes its name known."""
         sized, constraint = s.sized_type, s.sized_type.constraint
         type_ = dialect_type(sized.type)
         operands = self.sizes(sized)
         n_sizes, present = len(operands), _NO_BOUNDS
         kind = constraint.kind.value
-        if not with_bounds and constraint.kind is ast.ConstraintKind.OFFSET_MULTIPLIER:
+        if not with_bounds and constraint.kind is syntax.ConstraintKind.OFFSET_MULTIPLIER:
             kind = "none"  # only parameters have an offset
         if with_bounds:
             written = (constraint.lower, constraint.upper, constraint.offset, constraint.multiplier)
@@ -141,7 +141,7 @@ class StatementLowering(ExpressionLowering):
         self.names[s.name] = variable
         return variable
 
-    def _declaration(self, s: ast.Declaration) -> bool:
+    def _declaration(self, s: syntax.Declaration) -> bool:
         variable = self.declare(stan.DeclareOp, s, with_bounds=False, local=self.is_local())
         if s.initial is not None:
             value = self.coerce(s.initial.span, self.lower(s.initial), dialect_type(s.sized_type.type))
@@ -156,7 +156,7 @@ class StatementLowering(ExpressionLowering):
 
     def assign(
         self,
-        span: ast.Span,
+        span: syntax.Span,
         variable: SSAValue,
         value: SSAValue,
         kinds: tuple[str, ...] = (),
@@ -164,7 +164,7 @@ class StatementLowering(ExpressionLowering):
     ) -> None:
         self.emit(stan.AssignOp, span, (variable, value, *indices), None, {"kinds": kinds_attr(kinds)})
 
-    def _assignment(self, s: ast.Assignment) -> bool:
+    def _assignment(self, s: syntax.Assignment) -> bool:
         base, path = _target_base(s.target)
         variable = self.variable(base.name, base.span)
         assert isinstance(variable.type, stan.VarType), f"{base.name} is not a variable"
@@ -178,18 +178,18 @@ class StatementLowering(ExpressionLowering):
         return False
 
     def _assigned_indices(
-        self, s: ast.Assignment, path: list[list[ast.Index] | int]
+        self, s: syntax.Assignment, path: list[list[syntax.Index] | int]
     ) -> tuple[tuple[str, ...], list[SSAValue]]:
-        written: list[ast.Index] = []
+        written: list[syntax.Index] = []
         for step in path:
             assert not isinstance(step, int)
-            if any(i.kind is not ast.IndexKind.SINGLE for i in written):
+            if any(i.kind is not syntax.IndexKind.SINGLE for i in written):
                 self.unsupported(s.target.span, "indexing a multi-indexed assignment target again is")
             written = written + step
         return self.indices(written)
 
     def _current(
-        self, s: ast.Assignment, variable: SSAValue, kinds: tuple[str, ...], indices: list[SSAValue]
+        self, s: syntax.Assignment, variable: SSAValue, kinds: tuple[str, ...], indices: list[SSAValue]
     ) -> SSAValue:
         """The value of the target before the assignment."""
         assert isinstance(variable.type, stan.VarType)
@@ -199,7 +199,7 @@ class StatementLowering(ExpressionLowering):
             value = self.value(stan.IndexOp, s.target.span, (value, *indices), type_, {"kinds": kinds_attr(kinds)})
         return value
 
-    def _assigned_value(self, s: ast.Assignment, type_: Attribute, current: Callable[[], SSAValue]) -> SSAValue:
+    def _assigned_value(self, s: syntax.Assignment, type_: Attribute, current: Callable[[], SSAValue]) -> SSAValue:
         """The right-hand side; of `target op= e` that is `target op e`."""
         if s.operator == "=":
             return self.coerce(s.value.span, self.lower(s.value), type_)
@@ -207,7 +207,7 @@ class StatementLowering(ExpressionLowering):
         value = self.binary(s.span, s.operator[:-1], left, self.lower(s.value), type_)
         return self.coerce(s.span, value, type_)
 
-    def _assign_field(self, s: ast.Assignment, variable: SSAValue, path: list[list[ast.Index] | int]) -> None:
+    def _assign_field(self, s: syntax.Assignment, variable: SSAValue, path: list[list[syntax.Index] | int]) -> None:
         """`t.1 = e` and `t.2.1 = e`: the tuple is rebuilt with the field replaced."""
         if not all(isinstance(step, int) for step in path):
             self.unsupported(s.target.span, "assigning to elements inside of a tuple is")
@@ -227,19 +227,19 @@ class StatementLowering(ExpressionLowering):
             value = self.value(stan.TupleOp, s.target.span, parts, whole.type)
         self.assign(s.span, variable, value)
 
-    def _field(self, span: ast.Span, value: SSAValue, number: int) -> SSAValue:
+    def _field(self, span: syntax.Span, value: SSAValue, number: int) -> SSAValue:
         assert isinstance(value.type, stan.TupleType)
         return self.value(stan.FieldOp, span, (value,), value.type.elements.data[number - 1], field_properties(number))
 
-    def _tuple_assignment(self, s: ast.TupleAssignment) -> bool:
+    def _tuple_assignment(self, s: syntax.TupleAssignment) -> bool:
         self._unpack(s, s.targets, self.lower(s.value))
         return False
 
-    def _unpack(self, s: ast.TupleAssignment, targets: ast.TupleLiteral, value: SSAValue) -> None:
+    def _unpack(self, s: syntax.TupleAssignment, targets: syntax.TupleLiteral, value: SSAValue) -> None:
         for number, target in enumerate(targets.elements, 1):
             part = self._field(target.span, value, number)
             target = unparenthesized(target)
-            if isinstance(target, ast.TupleLiteral):
+            if isinstance(target, syntax.TupleLiteral):
                 self._unpack(s, target, part)
                 continue
             base, path = _target_base(target)
@@ -253,30 +253,30 @@ class StatementLowering(ExpressionLowering):
 
     # ------------------------------------------------------------ effects
 
-    def _as_increment(self, e: ast.Expression) -> SSAValue:
+    def _as_increment(self, e: syntax.Expression) -> SSAValue:
         value = self.lower(e)
         return self.coerce(e.span, value, with_scalar(value.type, stan.REAL))
 
-    def _target_increment(self, s: ast.TargetIncrement) -> bool:
+    def _target_increment(self, s: syntax.TargetIncrement) -> bool:
         self.emit(stan.TargetAddOp, s.span, (self._as_increment(s.value),))
         return False
 
-    def _jacobian_increment(self, s: ast.JacobianIncrement) -> bool:
+    def _jacobian_increment(self, s: syntax.JacobianIncrement) -> bool:
         self.emit(stan.JacobianAddOp, s.span, (self._as_increment(s.value),))
         return False
 
-    def _call_statement(self, s: ast.CallStatement) -> bool:
+    def _call_statement(self, s: syntax.CallStatement) -> bool:
         self.call(s.call, None)
         return False
 
-    def _print(self, s: ast.Print) -> bool:
+    def _print(self, s: syntax.Print) -> bool:
         values = [self.lower(a) for a in s.arguments]
         self.emit(stan.PrintOp, s.span, values, None, {"kind": string_attr(s.kind.value)})
         return False
 
     # ------------------------------------------------------------ `~`
 
-    def _tilde(self, s: ast.Tilde) -> bool:
+    def _tilde(self, s: syntax.Tilde) -> bool:
         call = s.call
         assert call is not None
         self.emit(stan.TargetAddOp, s.span, (self.lower(call),), None, {"tilde": UNIT})
@@ -286,13 +286,13 @@ class StatementLowering(ExpressionLowering):
 
     # ------------------------------------------------------------ control flow
 
-    def _nothing(self, span: ast.Span) -> Region:
+    def _nothing(self, span: syntax.Span) -> Region:
         def build() -> None:
             self.emit(stan.YieldOp, span)
 
         return self.region(build)
 
-    def _if(self, s: ast.If) -> bool:
+    def _if(self, s: syntax.If) -> bool:
         condition = self.lower(s.condition)
         then = self.region(self._body(s.then))
         leaves = not isinstance(then.block.last_op, stan.YieldOp)
@@ -310,7 +310,7 @@ class StatementLowering(ExpressionLowering):
         self.emit(stan.IfOp, s.span, (condition,), regions=(then, otherwise))
         return False
 
-    def _while(self, s: ast.While) -> bool:
+    def _while(self, s: syntax.While) -> bool:
         def condition() -> None:
             self.emit(stan.ConditionOp, s.condition.span, (self.lower(s.condition),))
 
@@ -318,7 +318,7 @@ class StatementLowering(ExpressionLowering):
         self.emit(stan.WhileOp, s.span, regions=regions)
         return False
 
-    def _loop_body(self, name: str, body: ast.Statement) -> Callable[[], None]:
+    def _loop_body(self, name: str, body: syntax.Statement) -> Callable[[], None]:
         def build() -> None:
             with self.scope():
                 argument = self.block.args[0]
@@ -330,13 +330,13 @@ class StatementLowering(ExpressionLowering):
 
         return build
 
-    def _for(self, s: ast.For) -> bool:
+    def _for(self, s: syntax.For) -> bool:
         bounds = (self.lower(s.lower), self.lower(s.upper))
         body = self.region(self._loop_body(s.variable, s.body), (stan.INT,))
         self.emit(stan.ForOp, s.span, bounds, None, {"variable": string_attr(s.variable)}, (body,))
         return False
 
-    def _foreach(self, s: ast.ForEach) -> bool:
+    def _foreach(self, s: syntax.ForEach) -> bool:
         container = self.lower(s.container)
         element = stan.element_of(container.type)
         assert element is not None
@@ -344,22 +344,22 @@ class StatementLowering(ExpressionLowering):
         self.emit(stan.ForEachOp, s.span, (container,), None, {"variable": string_attr(s.variable)}, (body,))
         return False
 
-    def _profile(self, s: ast.Profile) -> bool:
-        block = ast.BlockStatement(s.statements, span=s.span)
+    def _profile(self, s: syntax.Profile) -> bool:
+        block = syntax.BlockStatement(s.statements, span=s.span)
         body = self.region(self._body(block))
         leaves = not isinstance(body.block.last_op, stan.YieldOp)
         self.emit(stan.ProfileOp, s.span, (), None, {"profile_name": StringAttr(s.name)}, (body,))
         return leaves
 
-    def _break(self, s: ast.Break) -> bool:
+    def _break(self, s: syntax.Break) -> bool:
         self.emit(stan.BreakOp, s.span)
         return True
 
-    def _continue(self, s: ast.Continue) -> bool:
+    def _continue(self, s: syntax.Continue) -> bool:
         self.emit(stan.ContinueOp, s.span)
         return True
 
-    def _return(self, s: ast.Return) -> bool:
+    def _return(self, s: syntax.Return) -> bool:
         values: list[SSAValue] = []
         if s.value is not None:
             value = self.lower(s.value)
@@ -372,23 +372,23 @@ class StatementLowering(ExpressionLowering):
         return None
 
 
-_LOWERINGS: dict[type[ast.Statement], Callable[[Any, Any], bool]] = {
-    ast.Declaration: StatementLowering._declaration,
-    ast.Assignment: StatementLowering._assignment,
-    ast.TupleAssignment: StatementLowering._tuple_assignment,
-    ast.TargetIncrement: StatementLowering._target_increment,
-    ast.JacobianIncrement: StatementLowering._jacobian_increment,
-    ast.Tilde: StatementLowering._tilde,
-    ast.CallStatement: StatementLowering._call_statement,
-    ast.Print: StatementLowering._print,
-    ast.BlockStatement: StatementLowering._block,
-    ast.Profile: StatementLowering._profile,
-    ast.If: StatementLowering._if,
-    ast.While: StatementLowering._while,
-    ast.For: StatementLowering._for,
-    ast.ForEach: StatementLowering._foreach,
-    ast.Break: StatementLowering._break,
-    ast.Continue: StatementLowering._continue,
-    ast.Return: StatementLowering._return,
-    ast.Empty: StatementLowering._empty,
+_LOWERINGS: dict[type[syntax.Statement], Callable[[Any, Any], bool]] = {
+    syntax.Declaration: StatementLowering._declaration,
+    syntax.Assignment: StatementLowering._assignment,
+    syntax.TupleAssignment: StatementLowering._tuple_assignment,
+    syntax.TargetIncrement: StatementLowering._target_increment,
+    syntax.JacobianIncrement: StatementLowering._jacobian_increment,
+    syntax.Tilde: StatementLowering._tilde,
+    syntax.CallStatement: StatementLowering._call_statement,
+    syntax.Print: StatementLowering._print,
+    syntax.BlockStatement: StatementLowering._block,
+    syntax.Profile: StatementLowering._profile,
+    syntax.If: StatementLowering._if,
+    syntax.While: StatementLowering._while,
+    syntax.For: StatementLowering._for,
+    syntax.ForEach: StatementLowering._foreach,
+    syntax.Break: StatementLowering._break,
+    syntax.Continue: StatementLowering._continue,
+    syntax.Return: StatementLowering._return,
+    syntax.Empty: StatementLowering._empty,
 }

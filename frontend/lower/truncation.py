@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ulam.frontend import ast
-from ulam.frontend.ast import AdLevel, Expression
-from ulam.frontend.types import INT, REAL, ArrayType, BasicType, StanType, scalar_of
+from ulam.frontend import syntax
+from ulam.frontend.stan_types import INT, REAL, ArrayType, BasicType, StanType, scalar_of
+from ulam.frontend.syntax import AdLevel, Expression
 from ulam.library.functions import FunctionKind
 
 INDEX = "index__"
@@ -27,10 +27,10 @@ INDEX = "index__"
 class TruncatedDensity:
     """What the statements are made of."""
 
-    call: ast.Call
+    call: syntax.Call
     distribution: str
-    name_span: ast.Span
-    bounds: ast.Truncation
+    name_span: syntax.Span
+    bounds: syntax.Truncation
 
     @property
     def variate(self) -> Expression:
@@ -46,7 +46,7 @@ class TruncatedDensity:
 
     # ------------------------------------------------------------ statements
 
-    def normalization(self) -> ast.Statement:
+    def normalization(self) -> syntax.Statement:
         lower, upper = self.bounds.lower, self.bounds.upper
         statement = self._mass_statement(lower, upper)
         if upper is not None:
@@ -55,20 +55,21 @@ class TruncatedDensity:
             statement = self._outside("<", "min", lower, statement)
         return statement
 
-    def _outside(self, operator: str, extremum: str, bound: Expression, inside: ast.Statement) -> ast.Statement:
+    def _outside(self, operator: str, extremum: str, bound: Expression, inside: syntax.Statement) -> syntax.Statement:
         """`if (y operator bound) target += -infinity; else inside`."""
         span, variate = self.bounds.span, self.variate
         if _is_container(variate.type):
             variate = _library_call(extremum, [variate], variate.span, scalar_of(variate.type))
-        condition = ast.Binary(operator, variate, bound, span=span, type=INT)
-        infinity = ast.RealLiteral("inf", span=span, type=REAL)
-        return ast.If(condition, self._add_negative(infinity), inside, span=span)
+        condition = syntax.Binary(operator, variate, bound, span=span, type=INT)
+        infinity = syntax.RealLiteral("inf", span=span, type=REAL)
+        return syntax.If(condition, self._add_negative(infinity), inside, span=span)
 
-    def _add_negative(self, value: Expression) -> ast.Statement:
+    def _add_negative(self, value: Expression) -> syntax.Statement:
         span = self.bounds.span
-        return ast.TargetIncrement(ast.Unary("-", value, span=span, type=REAL, ad_level=value.ad_level), span=span)
+        negated = syntax.Unary("-", value, span=span, type=REAL, ad_level=value.ad_level)
+        return syntax.TargetIncrement(negated, span=span)
 
-    def _mass_statement(self, lower: Expression | None, upper: Expression | None) -> ast.Statement:
+    def _mass_statement(self, lower: Expression | None, upper: Expression | None) -> syntax.Statement:
         """Subtracts the log of the probability of the interval."""
         parameters = self.parameters
         if lower is None:
@@ -81,12 +82,12 @@ class TruncatedDensity:
         if not containers:
             return self._add_negative(self._sized(self._interval(lower, upper, parameters)))
         span = self.bounds.span
-        index = ast.Variable(INDEX, span=span, type=INT)
+        index = syntax.Variable(INDEX, span=span, type=INT)
         entries = [_entry(p, index) if _is_container(p.type) else p for p in parameters]
-        return ast.For(
+        return syntax.For(
             INDEX,
             span,
-            ast.IntLiteral("1", span=span, type=INT),
+            syntax.IntLiteral("1", span=span, type=INT),
             _library_call("size", [containers[0]], span, INT, AdLevel.DATA),
             self._add_negative(self._interval(lower, upper, entries)),
             span=span,
@@ -97,8 +98,8 @@ class TruncatedDensity:
     def _below(self, bound: Expression) -> Expression:
         if not self.discrete:
             return bound
-        one = ast.IntLiteral("1", span=bound.span, type=INT)
-        return ast.Binary("-", bound, one, span=bound.span, type=INT)
+        one = syntax.IntLiteral("1", span=bound.span, type=INT)
+        return syntax.Binary("-", bound, one, span=bound.span, type=INT)
 
     def _interval(self, lower: Expression, upper: Expression, parameters: list[Expression]) -> Expression:
         masses = [
@@ -111,7 +112,7 @@ class TruncatedDensity:
         """`d_lcdf(bound | parameters)`."""
         type_: StanType = INT if self.discrete else REAL
         if bound.type != type_:
-            bound = ast.Promotion(bound, span=bound.span, type=type_, ad_level=bound.ad_level)
+            bound = syntax.Promotion(bound, span=bound.span, type=type_, ad_level=bound.ad_level)
         call = _library_call(kind.of(self.distribution), [bound, *parameters], self.name_span, REAL)
         call.kind = self.call.kind
         return call
@@ -121,8 +122,8 @@ class TruncatedDensity:
         if not _is_container(self.variate.type) or any(_is_container(p.type) for p in self.parameters):
             return mass
         size = _library_call("size", [self.variate], mass.span, INT, AdLevel.DATA)
-        count = ast.Promotion(size, span=mass.span, type=REAL)
-        return ast.Binary("*", mass, count, span=mass.span, type=REAL, ad_level=mass.ad_level)
+        count = syntax.Promotion(size, span=mass.span, type=REAL)
+        return syntax.Binary("*", mass, count, span=mass.span, type=REAL, ad_level=mass.ad_level)
 
 
 def _is_container(type_: StanType) -> bool:
@@ -132,14 +133,14 @@ def _is_container(type_: StanType) -> bool:
 def _entry(container: Expression, index: Expression) -> Expression:
     scalar = scalar_of(container.type)
     assert not isinstance(container.type, ArrayType) or container.type.rank == 1
-    position = ast.Index(index.span, ast.IndexKind.SINGLE, index)
-    return ast.Indexed(container, [position], span=container.span, type=scalar, ad_level=container.ad_level)
+    position = syntax.Index(index.span, syntax.IndexKind.SINGLE, index)
+    return syntax.Indexed(container, [position], span=container.span, type=scalar, ad_level=container.ad_level)
 
 
 def _library_call(
-    name: str, arguments: list[Expression], span: ast.Span, type_: StanType, ad_level: AdLevel | None = None
-) -> ast.Call:
+    name: str, arguments: list[Expression], span: syntax.Span, type_: StanType, ad_level: AdLevel | None = None
+) -> syntax.Call:
     if ad_level is None:
         active = any(a.ad_level is AdLevel.AUTODIFF for a in arguments)
         ad_level = AdLevel.AUTODIFF if active and type_ != INT else AdLevel.DATA
-    return ast.Call(name, arguments, span, has_bar=True, span=span, type=type_, ad_level=ad_level)
+    return syntax.Call(name, arguments, span, has_bar=True, span=span, type=type_, ad_level=ad_level)

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from ulam.frontend.ast import Span
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticCollector, DiagnosticError, Note
 from ulam.frontend.parse.lexer import (
     BLOCK_KEYWORDS,
@@ -29,6 +28,7 @@ from ulam.frontend.parse.lexer import (
     tokenize,
 )
 from ulam.frontend.source import Source
+from ulam.frontend.syntax import Span
 
 MAX_NESTING = 200  # expressions and statements inside one another; keeps every recursive walk within Python's stack
 # Each `else if`, and each `?:` behind a `:`, stands inside of the one before: a tree as deep as the row is long, which

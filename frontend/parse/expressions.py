@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ulam.frontend.ast import (
+from ulam.frontend.diagnostics import shortened
+from ulam.frontend.parse.core import MAX_BRANCHES, MAX_NESTING, TokenCursor
+from ulam.frontend.parse.lexer import DOT_INT, IDENTIFIER, IMAGINARY, INT, KEYWORDS, REAL, STRING, TYPE_KEYWORDS
+from ulam.frontend.syntax import (
     ArrayLiteral,
     Binary,
     Call,
@@ -29,9 +32,6 @@ from ulam.frontend.ast import (
     Unary,
     Variable,
 )
-from ulam.frontend.diagnostics import shortened
-from ulam.frontend.parse.core import MAX_BRANCHES, MAX_NESTING, TokenCursor
-from ulam.frontend.parse.lexer import DOT_INT, IDENTIFIER, IMAGINARY, INT, KEYWORDS, REAL, STRING, TYPE_KEYWORDS
 
 # Operator → (its binding power, the least power of operators in its right operand; `^` collects those to the right).
 INFIX_POWERS: dict[str, tuple[int, int]] = {

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ulam.frontend.ast import Span
 from ulam.frontend.diagnostics import DiagnosticCollector
 from ulam.frontend.encoding import NOT_UTF8, REPLACEMENT, SAVE_AS_UTF8
 from ulam.frontend.source import INCLUDE_DIRECTIVE, Source
+from ulam.frontend.syntax import Span
 
 IDENTIFIER = "identifier"
 INT = "integer"

@@ -5,13 +5,13 @@ Source: Stan Reference Manual, "Program blocks", "User-defined functions".
 
 from __future__ import annotations
 
-from ulam.frontend.ast import BlockStatement, Empty, FormalArgument, FunctionDefinition, Program, Span, Statement
 from ulam.frontend.diagnostics import Note
 from ulam.frontend.parse.core import SyntaxProblem, parse_all
 from ulam.frontend.parse.lexer import BLOCK_KEYWORDS, END, IDENTIFIER, TYPE_KEYWORDS
 from ulam.frontend.parse.statements import StatementParser
 from ulam.frontend.source import Source
-from ulam.frontend.types import VOID
+from ulam.frontend.stan_types import VOID
+from ulam.frontend.syntax import BlockStatement, Empty, FormalArgument, FunctionDefinition, Program, Span, Statement
 
 _TYPES = frozenset(TYPE_KEYWORDS)
 _BLOCK_ORDER = {keyword: place for place, keyword in enumerate(BLOCK_KEYWORDS)}

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ulam.frontend.ast import (
+from ulam.frontend.diagnostics import Note, shortened
+from ulam.frontend.parse.core import MAX_BRANCHES, MAX_NESTING, SyntaxProblem
+from ulam.frontend.parse.declared_types import TypeParser
+from ulam.frontend.parse.expressions import INFIX_POWERS
+from ulam.frontend.parse.lexer import BLOCK_KEYWORDS, END, IDENTIFIER, STRING, TYPE_KEYWORDS
+from ulam.frontend.syntax import (
     Assignment,
     BlockStatement,
     Break,
@@ -37,11 +42,6 @@ from ulam.frontend.ast import (
     Variable,
     While,
 )
-from ulam.frontend.diagnostics import Note, shortened
-from ulam.frontend.parse.core import MAX_BRANCHES, MAX_NESTING, SyntaxProblem
-from ulam.frontend.parse.expressions import INFIX_POWERS
-from ulam.frontend.parse.lexer import BLOCK_KEYWORDS, END, IDENTIFIER, STRING, TYPE_KEYWORDS
-from ulam.frontend.parse.types import TypeParser
 
 ASSIGNMENT_OPERATORS = frozenset(("=", "+=", "-=", "*=", "/=", ".*=", "./="))
 

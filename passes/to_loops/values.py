@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntAttr, f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import rt
-from ulam.dialects.stan import types as stan_types
+from ulam.dialects.stan import type_attributes
 from ulam.passes.builder import BUFFER_INT, BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
 
@@ -62,12 +62,12 @@ class Container:
 
     @property
     def array_rank(self) -> int:
-        return self.type.rank.data if isinstance(self.type, stan_types.ArrayType) else 0
+        return self.type.rank.data if isinstance(self.type, type_attributes.ArrayType) else 0
 
     @property
     def inner(self) -> Attribute:
         """The type below the array dimensions."""
-        return self.type.element if isinstance(self.type, stan_types.ArrayType) else self.type
+        return self.type.element if isinstance(self.type, type_attributes.ArrayType) else self.type
 
     @property
     def element_type(self) -> Attribute:
@@ -76,7 +76,7 @@ class Container:
 
     @property
     def is_matrix_shaped(self) -> bool:
-        return isinstance(self.inner, stan_types.MatrixType)
+        return isinstance(self.inner, type_attributes.MatrixType)
 
 
 @dataclass(eq=False)
@@ -92,51 +92,51 @@ Value = SSAValue | Container | Tuple
 
 def inner_rank(type_: Attribute) -> int:
     """Dimensions of a type that is not an array: matrix 2, vectors 1, scalars 0."""
-    if isinstance(type_, stan_types.MatrixType):
+    if isinstance(type_, type_attributes.MatrixType):
         return 2
-    return 1 if isinstance(type_, stan_types.VectorType | stan_types.RowVectorType) else 0
+    return 1 if isinstance(type_, type_attributes.VectorType | type_attributes.RowVectorType) else 0
 
 
 def rank_of(type_: Attribute) -> int:
     """Dimensions of a type, array dimensions included."""
-    if isinstance(type_, stan_types.ArrayType):
+    if isinstance(type_, type_attributes.ArrayType):
         return type_.rank.data + inner_rank(type_.element)
     return inner_rank(type_)
 
 
 _COMPLEX_TYPES = (
-    stan_types.ComplexType,
-    stan_types.ComplexVectorType,
-    stan_types.ComplexRowVectorType,
-    stan_types.ComplexMatrixType,
+    type_attributes.ComplexType,
+    type_attributes.ComplexVectorType,
+    type_attributes.ComplexRowVectorType,
+    type_attributes.ComplexMatrixType,
 )
 
 
 def element_type(type_: Attribute) -> Attribute:
     """Low-level type of the elements: i32 for arrays of int, else f64."""
-    base = type_.element if isinstance(type_, stan_types.ArrayType) else type_
+    base = type_.element if isinstance(type_, type_attributes.ArrayType) else type_
     if isinstance(base, _COMPLEX_TYPES):
         raise NotSupportedError("complex numbers are not supported yet")
-    return i32 if isinstance(base, stan_types.IntType) else f64
+    return i32 if isinstance(base, type_attributes.IntType) else f64
 
 
 def peel(type_: Attribute, depth: int) -> Attribute:
     """The type of `x[i1, ..., i_depth]`, single indices all."""
     if depth == 0:
         return type_
-    if isinstance(type_, stan_types.ArrayType):
+    if isinstance(type_, type_attributes.ArrayType):
         rank = type_.rank.data
         if depth < rank:
             return array_type(rank - depth, type_.element)
         return peel(type_.element, depth - rank)
-    if isinstance(type_, stan_types.MatrixType):
-        return stan_types.ROW_VECTOR if depth == 1 else stan_types.REAL
-    return stan_types.REAL
+    if isinstance(type_, type_attributes.MatrixType):
+        return type_attributes.ROW_VECTOR if depth == 1 else type_attributes.REAL
+    return type_attributes.REAL
 
 
 def array_type(rank: int, element: Attribute) -> Attribute:
     """`array[...] element` of the given rank; `element` itself for rank 0."""
-    return stan_types.ArrayType(IntAttr(rank), element) if rank else element
+    return type_attributes.ArrayType(IntAttr(rank), element) if rank else element
 
 
 def buffer_type(type_: Attribute) -> rt.BufferType:
@@ -156,7 +156,7 @@ def total(builder: Builder, dims: Sequence[SSAValue]) -> SSAValue:
 
 def position(builder: Builder, type_: Attribute, dims: Sequence[SSAValue], indices: Sequence[SSAValue]) -> SSAValue:
     """Where element `indices` lies in element order."""
-    inner = inner_rank(type_.element if isinstance(type_, stan_types.ArrayType) else type_)
+    inner = inner_rank(type_.element if isinstance(type_, type_attributes.ArrayType) else type_)
     if inner == 2:
         order = [*range(len(dims) - 2), len(dims) - 1, len(dims) - 2]
     else:

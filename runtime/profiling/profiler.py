@@ -172,9 +172,9 @@ class Profiler:
 
         That is `path` with `_2`, `_3`, ... added to its stem if the file has appeared since the model was made and is
         not this profiler's own: it then is that of another chain. `columns`: `"design"`, or `"cmdstan"` for the names
-        and the order of CmdStan. Read it with `ulam.runtime.profiling.csv.read_profile_csv`.
+        and the order of CmdStan. Read it with `ulam.runtime.profiling.profile_csv.read_profile_csv`.
         """
-        from ulam.runtime.profiling.csv import write_profile_csv
+        from ulam.runtime.profiling.profile_csv import write_profile_csv
 
         return write_profile_csv(self, path, columns=columns)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ulam.frontend.ast import Span
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticCollector, DiagnosticError, Note, Severity, render
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
+from ulam.frontend.syntax import Span
 
 
 def test_positions_with_all_kinds_of_line_ends() -> None:

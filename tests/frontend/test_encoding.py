@@ -16,7 +16,7 @@ from ulam.frontend.diagnostics import DiagnosticError, render, shortened
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
 from ulam.runtime.errors import UnusedNameWarning
-from ulam.tools.ulam import main
+from ulam.tools.ulam_main import main
 
 PROGRAM = "data { int N; }\nparameters { real mu; }\nmodel { mu ~ normal(N, 1); }  // \u00e9\n"
 

@@ -16,7 +16,7 @@ from ulam.frontend.functions.definitions import resolve
 from ulam.frontend.lower.program import lower_program
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
-from ulam.frontend.types import INT, MATRIX, REAL, VECTOR, StanType, array_of
+from ulam.frontend.stan_types import INT, MATRIX, REAL, VECTOR, StanType, array_of
 from ulam.passes import verify_dominance
 
 ROOT = Path(__file__).resolve().parents[2]

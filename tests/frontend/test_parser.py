@@ -10,32 +10,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from work import lines_executed
 
-from ulam.frontend import ast
+from ulam.frontend import syntax
 from ulam.frontend.diagnostics import DiagnosticError
 from ulam.frontend.parse.core import MAX_ERRORS, MAX_NESTING
 from ulam.frontend.parse.program import parse_functions, parse_program
 from ulam.frontend.source import Source
-from ulam.frontend.types import StanType
+from ulam.frontend.stan_types import StanType
 
 
-def parse(text: str) -> ast.Program:
+def parse(text: str) -> syntax.Program:
     return parse_program(Source(text, "test.stan"))
 
 
-def statements(text: str) -> list[ast.Statement]:
+def statements(text: str) -> list[syntax.Statement]:
     model = parse(f"model {{ {text} }}").model
     assert model is not None
     return model.statements
 
 
-def statement(text: str) -> ast.Statement:
+def statement(text: str) -> syntax.Statement:
     (result,) = statements(text)
     return result
 
 
-def expression(text: str) -> ast.Expression:
+def expression(text: str) -> syntax.Expression:
     result = statement(f"x = {text};")
-    assert isinstance(result, ast.Assignment)
+    assert isinstance(result, syntax.Assignment)
     return result.value
 
 
@@ -52,49 +52,49 @@ def error_text(text: str) -> str:
     return str(caught.value)
 
 
-def show(e: ast.Expression) -> str:
+def show(e: syntax.Expression) -> str:
     """An expression with all its parentheses, and none of those written."""
     match e:
-        case ast.Parenthesized():
+        case syntax.Parenthesized():
             return show(e.inner)
-        case ast.Variable():
+        case syntax.Variable():
             return e.name
-        case ast.IntLiteral() | ast.RealLiteral():
+        case syntax.IntLiteral() | syntax.RealLiteral():
             return e.text
-        case ast.ImaginaryLiteral():
+        case syntax.ImaginaryLiteral():
             return e.text + "i"
-        case ast.Unary(operator="'"):
+        case syntax.Unary(operator="'"):
             return f"({show(e.operand)}')"
-        case ast.Unary():
+        case syntax.Unary():
             return f"({e.operator}{show(e.operand)})"
-        case ast.Binary():
+        case syntax.Binary():
             return f"({show(e.left)} {e.operator} {show(e.right)})"
-        case ast.Conditional():
+        case syntax.Conditional():
             return f"({show(e.condition)} ? {show(e.then)} : {show(e.otherwise)})"
-        case ast.Call():
+        case syntax.Call():
             return f"{e.name}({_arguments(e)})"
-        case ast.Indexed():
+        case syntax.Indexed():
             return f"{show(e.base)}[{', '.join(map(_show_index, e.indices))}]"
-        case ast.TupleProjection():
+        case syntax.TupleProjection():
             return f"{show(e.base)}.{e.field}"
-        case ast.ArrayLiteral():
+        case syntax.ArrayLiteral():
             return "{" + ", ".join(map(show, e.elements)) + "}"
-        case ast.RowVectorLiteral():
+        case syntax.RowVectorLiteral():
             return "[" + ", ".join(map(show, e.elements)) + "]"
-        case ast.TupleLiteral():
+        case syntax.TupleLiteral():
             return "(" + ", ".join(map(show, e.elements)) + ",)"
     raise AssertionError(type(e))
 
 
-def _arguments(call: ast.Call) -> str:
+def _arguments(call: syntax.Call) -> str:
     shown = list(map(show, call.arguments))
     return f"{shown[0]} | {', '.join(shown[1:])}" if call.has_bar else ", ".join(shown)
 
 
-def _show_index(index: ast.Index) -> str:
+def _show_index(index: syntax.Index) -> str:
     lower = "" if index.lower is None else show(index.lower)
     upper = "" if index.upper is None else show(index.upper)
-    return lower if index.kind is ast.IndexKind.SINGLE else f"{lower}:{upper}"
+    return lower if index.kind is syntax.IndexKind.SINGLE else f"{lower}:{upper}"
 
 
 # ---------------------------------------------------------------- expressions
@@ -214,15 +214,15 @@ def test_fewest_parentheses_are_read_back(written: tuple[str, str, int]) -> None
 def test_assignments() -> None:
     for operator in ("=", "+=", "-=", "*=", "/=", ".*=", "./="):
         s = statement(f"x[1].2 {operator} y;")
-        assert isinstance(s, ast.Assignment) and s.operator == operator and show(s.target) == "x[1].2"
+        assert isinstance(s, syntax.Assignment) and s.operator == operator and show(s.target) == "x[1].2"
     s = statement("(a, b[2], (c, d.1)) = e;")
-    assert isinstance(s, ast.TupleAssignment) and show(s.targets) == "(a, b[2], (c, d.1,),)"
+    assert isinstance(s, syntax.TupleAssignment) and show(s.targets) == "(a, b[2], (c, d.1,),)"
 
 
 def test_increments() -> None:
-    assert isinstance(statement("target += x;"), ast.TargetIncrement)
+    assert isinstance(statement("target += x;"), syntax.TargetIncrement)
     s = parse("transformed parameters { jacobian += x; }").transformed_parameters
-    assert s is not None and isinstance(s.statements[0], ast.JacobianIncrement)
+    assert s is not None and isinstance(s.statements[0], syntax.JacobianIncrement)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_increments() -> None:
 )
 def test_tilde(truncation: str, limits: tuple[str | None, str | None] | None) -> None:
     s = statement(f"a + b[1] ~ normal(0, s){truncation};")
-    assert isinstance(s, ast.Tilde) and s.distribution == "normal" and show(s.variate) == "(a + b[1])"
+    assert isinstance(s, syntax.Tilde) and s.distribution == "normal" and show(s.variate) == "(a + b[1])"
     assert [show(a) for a in s.arguments] == ["0", "s"]
     if limits is None:
         assert s.truncation is None
@@ -241,41 +241,41 @@ def test_tilde(truncation: str, limits: tuple[str | None, str | None] | None) ->
 
 
 def test_array_literal_as_variate_is_not_a_block() -> None:
-    assert isinstance(statement("{a, b} ~ normal(0, 1);"), ast.Tilde)
-    assert isinstance(statement("{ a ~ normal(0, 1); }"), ast.BlockStatement)
-    assert isinstance(statement("{ }"), ast.BlockStatement)
-    assert isinstance(statement("{ { } }"), ast.BlockStatement)
+    assert isinstance(statement("{a, b} ~ normal(0, 1);"), syntax.Tilde)
+    assert isinstance(statement("{ a ~ normal(0, 1); }"), syntax.BlockStatement)
+    assert isinstance(statement("{ }"), syntax.BlockStatement)
+    assert isinstance(statement("{ { } }"), syntax.BlockStatement)
 
 
 def test_loops() -> None:
     loop = statement("for (i in 1:N) for (x in xs) while (a < b) { break; continue; }")
-    assert isinstance(loop, ast.For) and loop.variable == "i" and show(loop.upper) == "N"
+    assert isinstance(loop, syntax.For) and loop.variable == "i" and show(loop.upper) == "N"
     each = loop.body
-    assert isinstance(each, ast.ForEach) and each.variable == "x" and show(each.container) == "xs"
+    assert isinstance(each, syntax.ForEach) and each.variable == "x" and show(each.container) == "xs"
     inner = each.body
-    assert isinstance(inner, ast.While) and isinstance(inner.body, ast.BlockStatement)
-    assert [type(s) for s in inner.body.statements] == [ast.Break, ast.Continue]
+    assert isinstance(inner, syntax.While) and isinstance(inner.body, syntax.BlockStatement)
+    assert [type(s) for s in inner.body.statements] == [syntax.Break, syntax.Continue]
 
 
 def test_else_belongs_to_the_nearest_if() -> None:
     outer = statement("if (a) if (b) x = 1; else x = 2; else if (c) x = 3;")
-    assert isinstance(outer, ast.If) and isinstance(outer.then, ast.If) and outer.then.otherwise is not None
-    assert isinstance(outer.otherwise, ast.If) and outer.otherwise.otherwise is None
+    assert isinstance(outer, syntax.If) and isinstance(outer.then, syntax.If) and outer.then.otherwise is not None
+    assert isinstance(outer.otherwise, syntax.If) and outer.otherwise.otherwise is None
 
 
 def test_prints_and_profile() -> None:
     for keyword in ("print", "reject", "fatal_error"):
         s = statement(f'{keyword}("x // is", x, " ");')
-        assert isinstance(s, ast.Print) and s.kind.value == keyword
-        assert isinstance(s.arguments[0], ast.StringLiteral) and s.arguments[0].text == "x // is"
+        assert isinstance(s, syntax.Print) and s.kind.value == keyword
+        assert isinstance(s.arguments[0], syntax.StringLiteral) and s.arguments[0].text == "x // is"
     s = statement('profile("part") { x = 1; ; }')
-    assert isinstance(s, ast.Profile) and s.name == "part"
-    assert [type(x) for x in s.statements] == [ast.Assignment, ast.Empty]
+    assert isinstance(s, syntax.Profile) and s.name == "part"
+    assert [type(x) for x in s.statements] == [syntax.Assignment, syntax.Empty]
 
 
 def test_calls_as_statements() -> None:
     s = statement("f(x, 1);")
-    assert isinstance(s, ast.CallStatement) and s.call.name == "f"
+    assert isinstance(s, syntax.CallStatement) and s.call.name == "f"
 
 
 # ---------------------------------------------------------------- declarations
@@ -307,7 +307,7 @@ def test_declared_types(text: str, type_: str, base: str, sizes: int) -> None:
     data = parse(f"data {{ {text} }}").data
     assert data is not None
     (declaration,) = data.statements
-    assert isinstance(declaration, ast.Declaration)
+    assert isinstance(declaration, syntax.Declaration)
     written = declaration.sized_type
     assert (str(written.type), written.base, len(written.sizes)) == (type_, base, sizes)
 
@@ -327,7 +327,7 @@ def test_declared_types(text: str, type_: str, base: str, sizes: int) -> None:
 )
 def test_constraints(text: str, kind: str, values: dict[str, str]) -> None:
     block = parse(f"data {{ {text} x; }}").data
-    assert block is not None and isinstance(block.statements[0], ast.Declaration)
+    assert block is not None and isinstance(block.statements[0], syntax.Declaration)
     constraint = block.statements[0].sized_type.constraint
     assert constraint.kind.value == kind
     present = {n: getattr(constraint, n) for n in ("lower", "upper", "offset", "multiplier")}
@@ -339,8 +339,8 @@ def test_several_names_share_their_type() -> None:
     block = parse(text).transformed_data
     assert block is not None
     first, second, third = block.statements
-    assert isinstance(first, ast.Declaration) and isinstance(second, ast.Declaration)
-    assert isinstance(third, ast.Declaration)
+    assert isinstance(first, syntax.Declaration) and isinstance(second, syntax.Declaration)
+    assert isinstance(third, syntax.Declaration)
     assert first.sized_type is second.sized_type is third.sized_type
     assert (first.name, second.name, third.name) == ("a", "b", "c")
     assert first.initial is None and second.initial is not None
@@ -349,7 +349,7 @@ def test_several_names_share_their_type() -> None:
 
 def test_declarations_stand_anywhere() -> None:
     found = [type(s) for s in statements("x = 1; real y = 2; if (x) real z; { int i; }")]
-    assert found == [ast.Assignment, ast.Declaration, ast.If, ast.BlockStatement]
+    assert found == [syntax.Assignment, syntax.Declaration, syntax.If, syntax.BlockStatement]
 
 
 # ---------------------------------------------------------------- functions and programs
@@ -388,10 +388,10 @@ generated quantities { tuple(real, int) t = (1.5, {2, 3}[1]); print("t", t.1); }
 """
 
 
-def _nodes(value: object) -> list[ast.SyntaxNode]:
+def _nodes(value: object) -> list[syntax.SyntaxNode]:
     if isinstance(value, list):
         return [n for v in value for n in _nodes(v)]  # pyright: ignore[reportUnknownVariableType]
-    if not isinstance(value, ast.SyntaxNode):
+    if not isinstance(value, syntax.SyntaxNode):
         return []
     assert is_dataclass(value)
     return [value, *(n for f in fields(value) for n in _nodes(getattr(value, f.name)))]
@@ -403,19 +403,19 @@ def test_every_node_has_its_text() -> None:
     assert len(nodes) > 60
     for node in nodes:
         text = PROGRAM[node.span.start : node.span.end]
-        if isinstance(node, ast.Program):
+        if isinstance(node, syntax.Program):
             continue
         assert text == text.strip(), (node, text)
-        if isinstance(node, ast.Variable):
+        if isinstance(node, syntax.Variable):
             assert text == node.name
-        elif isinstance(node, ast.Binary):
+        elif isinstance(node, syntax.Binary):
             assert text.startswith(PROGRAM[node.left.span.start : node.left.span.end]) and node.operator in text
-        elif isinstance(node, ast.Statement) and not isinstance(
-            node, (ast.BlockStatement, ast.If, ast.For, ast.Declaration)
+        elif isinstance(node, syntax.Statement) and not isinstance(
+            node, (syntax.BlockStatement, syntax.If, syntax.For, syntax.Declaration)
         ):
             assert text.endswith(";")
     assert not any(isinstance(getattr(n, "type", None), Enum) for n in nodes)
-    assert all(isinstance(n.type, StanType) for n in nodes if isinstance(n, ast.SizedType))
+    assert all(isinstance(n.type, StanType) for n in nodes if isinstance(n, syntax.SizedType))
 
 
 # ---------------------------------------------------------------- errors

@@ -9,7 +9,7 @@ import pytest
 from ulam.frontend.functions import generate_signature_table, signatures
 from ulam.frontend.functions.type_codes import arguments_of, code_of, type_of
 from ulam.frontend.promotion import common_type, promotion_cost
-from ulam.frontend.types import (
+from ulam.frontend.stan_types import (
     COMPLEX,
     COMPLEX_VECTOR,
     INT,

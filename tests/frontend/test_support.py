@@ -24,7 +24,7 @@ from ulam.frontend.source import Source
 from ulam.library.intrinsics import INTRINSICS
 from ulam.passes.to_loops import kernels, units  # noqa: F401  (registers intrinsics)
 from ulam.runtime.compiler import CompileOptions, Compiler, compiling
-from ulam.tools.ulam import main
+from ulam.tools.ulam_main import main
 
 UNITS = ("setup", "gradient_full", "constrain")
 

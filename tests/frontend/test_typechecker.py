@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from work import lines_executed
 
-from ulam.frontend import ast
-from ulam.frontend.ast import AdLevel
+from ulam.frontend import syntax
 from ulam.frontend.check.program import check_library_function, check_program
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError
 from ulam.frontend.functions.support import NOT_SUPPORTED
@@ -14,10 +13,11 @@ from ulam.frontend.lower.program import lower_program
 from ulam.frontend.parse.program import parse_functions, parse_program
 from ulam.frontend.source import Source
 from ulam.frontend.spelling import edit_distance, nearest
-from ulam.frontend.types import INT, REAL, array_of
+from ulam.frontend.stan_types import INT, REAL, array_of
+from ulam.frontend.syntax import AdLevel
 
 
-def check(text: str) -> ast.Program:
+def check(text: str) -> syntax.Program:
     """The typed tree. What is only not supported yet is typed all the same."""
     source = Source(text, "test.stan")
     program = parse_program(source)
@@ -54,12 +54,12 @@ parameters { real p; vector[N] q; matrix[N, K] pm; }
 """
 
 
-def expression(text: str) -> ast.Expression:
+def expression(text: str) -> syntax.Expression:
     """The expression, checked in a model block after `DATA`."""
     program = check(DATA + f"model {{ print({text}); }}")
     assert program.model is not None
     statement = program.model.statements[0]
-    assert isinstance(statement, ast.Print)
+    assert isinstance(statement, syntax.Print)
     return statement.arguments[0]
 
 
@@ -141,34 +141,34 @@ def test_types_of_indexed(text: str, type_: str) -> None:
 
 def test_index_kinds() -> None:
     node = expression("ms[n, 1, 2:3]")
-    assert isinstance(node, ast.Indexed)
+    assert isinstance(node, syntax.Indexed)
     assert [index.kind for index in node.indices] == [
-        ast.IndexKind.MULTIPLE,
-        ast.IndexKind.SINGLE,
-        ast.IndexKind.BETWEEN,
+        syntax.IndexKind.MULTIPLE,
+        syntax.IndexKind.SINGLE,
+        syntax.IndexKind.BETWEEN,
     ]
 
 
 def test_promotions_are_written_into_the_tree() -> None:
     node = expression("N + x")
-    assert isinstance(node, ast.Binary)
-    assert isinstance(node.left, ast.Promotion)
+    assert isinstance(node, syntax.Binary)
+    assert isinstance(node.left, syntax.Promotion)
     assert node.left.type == REAL
     assert node.left.operand.type == INT
-    assert isinstance(node.right, ast.Variable)
+    assert isinstance(node.right, syntax.Variable)
 
     array = expression("{1, 2.5}")
-    assert isinstance(array, ast.ArrayLiteral)
-    assert [type(e) for e in array.elements] == [ast.Promotion, ast.RealLiteral]
+    assert isinstance(array, syntax.ArrayLiteral)
+    assert [type(e) for e in array.elements] == [syntax.Promotion, syntax.RealLiteral]
 
     call = expression("normal_lpdf(n | 0, x)")
-    assert isinstance(call, ast.Call)
+    assert isinstance(call, syntax.Call)
     assert call.formal_types == (array_of(REAL), REAL, REAL)
-    assert [type(a) for a in call.arguments] == [ast.Promotion, ast.Promotion, ast.Variable]
+    assert [type(a) for a in call.arguments] == [syntax.Promotion, syntax.Promotion, syntax.Variable]
 
     comparison = expression("N < x")  # the library compares ints with reals as they are
-    assert isinstance(comparison, ast.Binary)
-    assert isinstance(comparison.left, ast.Variable)
+    assert isinstance(comparison, syntax.Binary)
+    assert isinstance(comparison.left, syntax.Variable)
 
 
 def test_promotion_of_assigned_and_returned_values() -> None:
@@ -182,14 +182,14 @@ def test_promotion_of_assigned_and_returned_values() -> None:
     body = program.functions[0].body
     assert body is not None
     returned = body.statements[0]
-    assert isinstance(returned, ast.Return) and isinstance(returned.value, ast.Promotion)
+    assert isinstance(returned, syntax.Return) and isinstance(returned.value, syntax.Promotion)
     assert program.transformed_data is not None
     a, b, assigned, added, c = program.transformed_data.statements
-    assert isinstance(a, ast.Declaration) and isinstance(a.initial, ast.Promotion)
-    assert isinstance(b, ast.Declaration) and isinstance(b.sized_type.constraint.lower, ast.Promotion)
-    assert isinstance(assigned, ast.Assignment) and isinstance(assigned.value, ast.Promotion)
-    assert isinstance(added, ast.Assignment) and isinstance(added.value, ast.Promotion)
-    assert isinstance(c, ast.Declaration) and isinstance(c.initial, ast.Promotion)
+    assert isinstance(a, syntax.Declaration) and isinstance(a.initial, syntax.Promotion)
+    assert isinstance(b, syntax.Declaration) and isinstance(b.sized_type.constraint.lower, syntax.Promotion)
+    assert isinstance(assigned, syntax.Assignment) and isinstance(assigned.value, syntax.Promotion)
+    assert isinstance(added, syntax.Assignment) and isinstance(added.value, syntax.Promotion)
+    assert isinstance(c, syntax.Declaration) and isinstance(c.initial, syntax.Promotion)
     assert c.initial.type == array_of(REAL)
 
 
@@ -236,10 +236,10 @@ def test_autodiff_level_follows_the_block_and_the_qualifier() -> None:
         """
     )
 
-    def levels(block: ast.BlockStatement | None) -> list[bool]:
+    def levels(block: syntax.BlockStatement | None) -> list[bool]:
         assert block is not None
         printed = block.statements[-1]
-        assert isinstance(printed, ast.Print)
+        assert isinstance(printed, syntax.Print)
         return [argument.ad_level is AdLevel.AUTODIFF for argument in printed.arguments]
 
     assert levels(program.functions[0].body) == [True, False, False, True]
@@ -256,12 +256,12 @@ def test_tilde_makes_the_unnormalised_call() -> None:
     program = check(DATA + "model { n ~ poisson(p); q ~ normal(0, 1); }")
     assert program.model is not None
     first, second = program.model.statements
-    assert isinstance(first, ast.Tilde) and isinstance(second, ast.Tilde)
+    assert isinstance(first, syntax.Tilde) and isinstance(second, syntax.Tilde)
     assert first.call is not None and second.call is not None
     assert first.call.name == "poisson_lpmf"
     assert first.call.unnormalized
     assert second.call.name == "normal_lpdf"
-    assert [type(a) for a in second.call.arguments] == [ast.Variable, ast.Promotion, ast.Promotion]
+    assert [type(a) for a in second.call.arguments] == [syntax.Variable, syntax.Promotion, syntax.Promotion]
     assert second.call.ad_level is AdLevel.AUTODIFF
     assert second.arguments[0].type == INT  # as written
 
@@ -274,14 +274,14 @@ def test_tilde_prefers_the_mass_function_for_ints() -> None:
         """
     )
     assert program.model is not None
-    names = [s.call.name for s in program.model.statements if isinstance(s, ast.Tilde) and s.call is not None]
+    names = [s.call.name for s in program.model.statements if isinstance(s, syntax.Tilde) and s.call is not None]
     assert names == ["f_lpmf", "f_lpdf"]
 
 
 def test_unnormalised_name() -> None:
     call = expression("normal_lupdf(x | p, 1)")
-    assert isinstance(call, ast.Call)
-    assert (call.name, call.unnormalized, call.kind) == ("normal_lpdf", True, ast.CallKind.LIBRARY)
+    assert isinstance(call, syntax.Call)
+    assert (call.name, call.unnormalized, call.kind) == ("normal_lpdf", True, syntax.CallKind.LIBRARY)
 
 
 def test_overloads_of_users() -> None:
@@ -302,11 +302,11 @@ def test_overloads_of_users() -> None:
     )
     assert program.transformed_data is not None
     printed = program.transformed_data.statements[0]
-    assert isinstance(printed, ast.Print)
-    calls = [a for a in printed.arguments if isinstance(a, ast.Call)]
+    assert isinstance(printed, syntax.Print)
+    calls = [a for a in printed.arguments if isinstance(a, syntax.Call)]
     chosen = [None if c.function is None else program.functions.index(c.function) for c in calls]
     assert chosen == [0, 1, 2, 3, None, 4]
-    assert [c.kind for c in calls].count(ast.CallKind.LIBRARY) == 1
+    assert [c.kind for c in calls].count(syntax.CallKind.LIBRARY) == 1
 
 
 def test_forward_declaration_means_the_definition() -> None:
@@ -314,7 +314,7 @@ def test_forward_declaration_means_the_definition() -> None:
     body = program.functions[1].body
     assert body is not None
     returned = body.statements[0]
-    assert isinstance(returned, ast.Return) and isinstance(returned.value, ast.Call)
+    assert isinstance(returned, syntax.Return) and isinstance(returned.value, syntax.Call)
     assert returned.value.function is program.functions[2]
 
 
@@ -339,12 +339,12 @@ def test_higher_order_functions() -> None:
     )
     assert program.model is not None
     y, total, z = program.model.statements
-    assert isinstance(y, ast.Declaration) and isinstance(y.initial, ast.Call)
+    assert isinstance(y, syntax.Declaration) and isinstance(y.initial, syntax.Call)
     assert y.initial.callback is program.functions[0]
     assert y.initial.ad_level is AdLevel.AUTODIFF
-    assert isinstance(total, ast.TargetIncrement) and isinstance(total.value, ast.Call)
+    assert isinstance(total, syntax.TargetIncrement) and isinstance(total.value, syntax.Call)
     assert total.value.callback is program.functions[1]
-    assert isinstance(z, ast.Declaration) and isinstance(z.initial, ast.Call)
+    assert isinstance(z, syntax.Declaration) and isinstance(z.initial, syntax.Call)
     assert z.initial.callback is program.functions[2]
 
 
@@ -587,7 +587,7 @@ def test_warnings(text: str, codes: list[str]) -> None:
 # ---------------------------------------------------------------- library functions
 
 
-def check_library(text: str) -> ast.FunctionDefinition:
+def check_library(text: str) -> syntax.FunctionDefinition:
     source = Source(text, "library/test.stan")
     (definition,) = parse_functions(source)
     check_library_function(definition, source)
@@ -598,7 +598,7 @@ def test_library_functions_may_require_and_redefine() -> None:
     definition = check_library("real exp(real x) { require_positive(x); require_sizes(x, {1}); return exp(x); }")
     assert definition.body is not None
     required = definition.body.statements[0]
-    assert isinstance(required, ast.CallStatement)
+    assert isinstance(required, syntax.CallStatement)
     assert required.call.name == "require_positive"
 
 
@@ -606,7 +606,7 @@ def test_library_calls_prefer_the_catalogue() -> None:
     definition = check_library("real f_lpdf(real y, real mu) { return normal_lpdf(y | mu, 1); }")
     assert definition.body is not None
     returned = definition.body.statements[0]
-    assert isinstance(returned, ast.Return) and isinstance(returned.value, ast.Call)
+    assert isinstance(returned, syntax.Return) and isinstance(returned.value, syntax.Call)
     assert returned.value.formal_types == (REAL, REAL, REAL)
 
 

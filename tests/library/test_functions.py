@@ -11,7 +11,7 @@ import pytest
 from ulam import StanModel
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.support import supports_call, unsupported_type
-from ulam.frontend.types import INT, MATRIX, REAL, VECTOR, array_of
+from ulam.frontend.stan_types import INT, MATRIX, REAL, VECTOR, array_of
 from ulam.library.functions import (
     FunctionKind,
     ending_of_distribution,

@@ -14,7 +14,7 @@ import pytest
 from ulam import CurvatureError, DataError, LaplaceResult, StanModel
 from ulam.runtime import cmdstan_csv
 from ulam.runtime.optimizers.laplace import ModeWarning, laplace
-from ulam.tools import ulam
+from ulam.tools import ulam_main
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -269,20 +269,20 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "scale.stan"
     model.write_text(SCALE)
     mode, draws = tmp_path / "mode.csv", tmp_path / "draws.csv"
-    assert ulam.main(["optimize", str(model), "--jacobian", "--output", str(mode)]) == 0
+    assert ulam_main.main(["optimize", str(model), "--jacobian", "--output", str(mode)]) == 0
     capsys.readouterr()
     arguments = ["laplace", str(model), "--mode", str(mode), "--draws", "20", "--output", str(draws)]
-    assert ulam.main([*arguments, "--refresh", "10"]) == 0
+    assert ulam_main.main([*arguments, "--refresh", "10"]) == 0
     printed = capsys.readouterr()
     assert printed.err.splitlines() == ["Calculating Hessian", "Generating draws", "iteration: 0", "iteration: 10"]
     assert "sigma" in printed.out and "95%" in printed.out
     assert cmdstan_csv.read(draws).rows.shape == (20, 3)
-    assert ulam.main([*arguments, "--no-jacobian"]) == 0
+    assert ulam_main.main([*arguments, "--no-jacobian"]) == 0
     assert "ulam: warning: The mode was optimized with jacobian=True" in capsys.readouterr().err
-    assert ulam.main(["laplace", str(model), "--mode", "nowhere.csv"]) == 1
+    assert ulam_main.main(["laplace", str(model), "--mode", "nowhere.csv"]) == 1
     assert "nowhere.csv" in capsys.readouterr().err
-    assert ulam.main(["laplace", str(model), "--draws", "0"]) == 2
+    assert ulam_main.main(["laplace", str(model), "--draws", "0"]) == 2
     flat = tmp_path / "flat.stan"
     flat.write_text("parameters { real a; real b; } model { a + b ~ normal(0, 1); }")
-    assert ulam.main(["laplace", str(flat)]) == 1
+    assert ulam_main.main(["laplace", str(flat)]) == 1
     assert "not negative definite" in capsys.readouterr().err

@@ -25,7 +25,7 @@ from ulam.runtime.optimizers.objective import ModelObjective
 from ulam.runtime.optimizers.optimize import optimize
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.parallel_jobs import SharedModel, default_workers, job_seed
-from ulam.tools import ulam
+from ulam.tools import ulam_main
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -331,13 +331,13 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "two.stan"
     path.write_text(TWO_MODES)
     arguments = ["optimize", str(path), "--starts", "6", "--jobs", "2", "--init", "10", "--seed", "4"]
-    assert ulam.main([*arguments, "--refresh", "1", "--output", str(tmp_path / "fit.csv")]) == 0
+    assert ulam_main.main([*arguments, "--refresh", "1", "--output", str(tmp_path / "fit.csv")]) == 0
     printed = capsys.readouterr()
     assert "start 6 of 6: log density" in printed.err
     row = next(line for line in printed.out.splitlines() if line.startswith("2 "))
     assert row.split()[3] == "14.1"
     assert (tmp_path / "fit.csv").read_text().count("\nlp__,") == 1
-    assert ulam.main([*arguments, "--json", "-"]) == 0
+    assert ulam_main.main([*arguments, "--json", "-"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert len(record["modes"]) == 2 and record["values"]["x"] == pytest.approx(5, abs=1e-3)
 

@@ -24,7 +24,7 @@ from ulam.runtime.optimizers.progress import HEADER, Progress, progress_line
 from ulam.runtime.optimizers.quasi_newton import Iteration
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import SCHEMA_VERSION
-from ulam.tools import ulam
+from ulam.tools import ulam_main
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -403,7 +403,7 @@ def program(tmp_path: Path) -> str:
 def test_command_with_standard_errors(program: str, capsys: Capture) -> None:
     for algorithm in ("lbfgs", "bfgs", "newton"):
         arguments = ["optimize", program, "--data", DATA, "--algorithm", algorithm, "--standard-errors"]
-        assert ulam.main([*arguments, "--refresh", "10"]) == 0
+        assert ulam_main.main([*arguments, "--refresh", "10"]) == 0
         printed = capsys.readouterr()
         header, mu, *_ = printed.out.splitlines()
         assert header.split() == ["parameter", "estimate", "std.", "error"]
@@ -414,22 +414,22 @@ def test_command_with_standard_errors(program: str, capsys: Capture) -> None:
 def test_command_writes_json(program: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "fit.json"
     arguments = ["optimize", program, "--data", DATA, "--tol-obj", "0", "--iter", "50"]
-    assert ulam.main([*arguments, "--json", str(path), "--standard-errors"]) == 0
+    assert ulam_main.main([*arguments, "--json", str(path), "--standard-errors"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].split() == ["written", str(path)]
     record = json.loads(path.read_text())
     assert record["options"] == {"iter": 50, "tol_obj": 0} and set(record["standard_errors"]) == {"mu", "sigma"}
-    assert ulam.main([*arguments, "--json", "-", "--output", str(tmp_path / "fit.csv"), "--refresh", "1"]) == 0
+    assert ulam_main.main([*arguments, "--json", "-", "--output", str(tmp_path / "fit.csv"), "--refresh", "1"]) == 0
     printed = capsys.readouterr()
     again = json.loads(printed.out)
     assert again["values"] == record["values"] and again["standard_errors"] is None
     assert "fit.csv" in printed.err
-    assert ulam.main([*arguments, "--output", str(tmp_path / "none" / "fit.csv")]) == 1
+    assert ulam_main.main([*arguments, "--output", str(tmp_path / "none" / "fit.csv")]) == 1
     printed = capsys.readouterr()
     assert printed.out == "" and "none" in printed.err  # before the run
 
 
 def test_command_shows_no_progress_in_a_pipe(program: str, capsys: Capture) -> None:
-    assert ulam.main(["optimize", program, "--data", DATA]) == 0
+    assert ulam_main.main(["optimize", program, "--data", DATA]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -437,12 +437,12 @@ def test_command_that_fails(tmp_path: Path, capsys: Capture) -> None:
     """The estimate is shown, the exit status is 1."""
     flat, kink = tmp_path / "flat.stan", tmp_path / "kink.stan"
     flat.write_text("parameters { real a; real b; } model { a + b ~ normal(0, 1); }")
-    assert ulam.main(["optimize", str(flat), "--standard-errors"]) == 1
+    assert ulam_main.main(["optimize", str(flat), "--standard-errors"]) == 1
     printed = capsys.readouterr()
     assert "ulam: error: the Hessian of the log density is not negative definite" in printed.err
     assert printed.out.startswith("parameter") and "std. error" not in printed.out
     kink.write_text("parameters { real x; real y; } model { target += -abs(x) - abs(x + y); }")
-    assert ulam.main(["optimize", str(kink), "--output", str(tmp_path / "kink.csv")]) == 1
+    assert ulam_main.main(["optimize", str(kink), "--output", str(tmp_path / "kink.csv")]) == 1
     printed = capsys.readouterr()
     assert "ulam: error: Line search failed" in printed.err and "line_search_failed" in printed.out
     assert cmdstan_csv.read(tmp_path / "kink.csv").rows[-1, 1] == -1
@@ -455,7 +455,8 @@ def test_command_that_is_interrupted(tmp_path: Path) -> None:
         "  for (n in 1:49) target += -100 * square(x[n + 1] - square(x[n])) - square(1 - x[n]);\n"
         "  for (k in 1:1000000) target += 1e-9 * sin(x[1] * k);\n}\n"
     )
-    command = [sys.executable, "-m", "ulam.tools.ulam", "optimize", str(path), "--iter", "1000000", "--refresh", "1"]
+    command = [sys.executable, "-m", "ulam.tools.ulam_main", "optimize", str(path), "--iter", "1000000"]
+    command += ["--refresh", "1"]
     # Tests that run in the background inherit that SIGINT is ignored.
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)

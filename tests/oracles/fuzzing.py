@@ -22,7 +22,7 @@ import numpy as np
 from program_mutations import mutant
 
 import ulam
-from ulam.frontend import ast
+from ulam.frontend import syntax
 from ulam.frontend.check.program import check_program
 from ulam.frontend.diagnostics import DiagnosticError, render
 from ulam.frontend.lower.program import lower_program
@@ -110,12 +110,12 @@ def random_data(text: str, rng: random.Random) -> dict[str, Any]:
         check_program(program, source)
     data: dict[str, Any] = {}
     for declaration in program.data.statements if program.data is not None else ():
-        if isinstance(declaration, ast.Declaration):
+        if isinstance(declaration, syntax.Declaration):
             data[declaration.name] = _random_value(declaration.sized_type, data, rng)
     return data
 
 
-def _random_value(sized: ast.SizedType, data: dict[str, Any], rng: random.Random) -> Any:
+def _random_value(sized: syntax.SizedType, data: dict[str, Any], rng: random.Random) -> Any:
     if sized.fields and not sized.array_sizes:
         return {str(n): _random_value(field, data, rng) for n, field in enumerate(sized.fields, 1)}
     sizes = [_size(size, data, rng) for size in (*sized.array_sizes, *sized.sizes)]
@@ -132,12 +132,12 @@ def _random_value(sized: ast.SizedType, data: dict[str, Any], rng: random.Random
     return fill(sizes)
 
 
-def _size(size: ast.Expression | None, data: dict[str, Any], rng: random.Random) -> int:
-    if isinstance(size, ast.Promotion):
+def _size(size: syntax.Expression | None, data: dict[str, Any], rng: random.Random) -> int:
+    if isinstance(size, syntax.Promotion):
         return _size(size.operand, data, rng)
-    if isinstance(size, ast.IntLiteral):
+    if isinstance(size, syntax.IntLiteral):
         return min(int(size.text), 20)
-    value = data.get(size.name) if isinstance(size, ast.Variable) else None
+    value = data.get(size.name) if isinstance(size, syntax.Variable) else None
     return min(value, 20) if isinstance(value, int) else 3
 
 

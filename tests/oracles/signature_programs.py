@@ -17,7 +17,7 @@ from ulam.frontend.functions.signatures import Signature
 from ulam.frontend.functions.type_codes import code_of
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
-from ulam.frontend.types import (
+from ulam.frontend.stan_types import (
     COMPLEX,
     INT,
     REAL,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-COMMANDS = {"stan-opt": "ulam.tools.stan_opt", "ulam": "ulam.tools.ulam"}
+COMMANDS = {"stan-opt": "ulam.tools.stan_opt", "ulam": "ulam.tools.ulam_main"}
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 UNSTABLE = ("time", "iterations", "evaluations", "gradient norm", "y_new")
 AS_PRINTED = ("-t stan", "--debug-", "--explain")  # other output of stan-opt is IR

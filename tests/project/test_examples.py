@@ -15,7 +15,7 @@ import pytest
 
 from ulam.runtime.errors import InternalCompilerError
 from ulam.runtime.model import StanModel
-from ulam.tools import ulam
+from ulam.tools import ulam_main
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -89,7 +89,7 @@ def test_constrain_and_unconstrain(name: str) -> None:
 
 def test_optimize_command(capsys: pytest.CaptureFixture[str]) -> None:
     model = str(EXAMPLES / "eight_schools.stan")
-    assert ulam.main(["optimize", model, "--data", model.replace(".stan", ".json"), "--jacobian"]) == 0
+    assert ulam_main.main(["optimize", model, "--data", model.replace(".stan", ".json"), "--jacobian"]) == 0
     printed = capsys.readouterr().out
     assert "theta[8]" in printed and "gradient evaluations" in printed
 

@@ -26,7 +26,7 @@ from ulam.runtime.c_library import library
 from ulam.runtime.interrupts import Limit, checkpoint, held, stoppable
 from ulam.runtime.native import Context
 from ulam.runtime.optimizers.termination import Termination
-from ulam.tools import ulam as command
+from ulam.tools import ulam_main as command
 
 pytestmark = [
     pytest.mark.usefixtures("quick_code"),

@@ -21,7 +21,7 @@ import pytest
 from ulam.runtime.errors import ArgumentError, DataError
 from ulam.runtime.model import StanModel
 from ulam.runtime.profiling import flame_graph
-from ulam.runtime.profiling.csv import COLUMNS, profile_csv, read_profile_csv, write_profile_csv
+from ulam.runtime.profiling.profile_csv import COLUMNS, profile_csv, read_profile_csv, write_profile_csv
 from ulam.runtime.profiling.profiler import Profiler, in_phase
 from ulam.runtime.profiling.records import Overhead, ProfileNode, ProfileRow, Region, walk
 from ulam.runtime.profiling.report import fitted, merged, profile_record, region_table, time_text, tree_table

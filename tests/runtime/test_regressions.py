@@ -177,7 +177,7 @@ def test_the_command_line_reports_a_mistake_of_its_own(
 ) -> None:
     from ulam.emit import llvm_module
     from ulam.tools import exits
-    from ulam.tools import ulam as command
+    from ulam.tools import ulam_main as command
 
     monkeypatch.setattr(llvm_module, "emit_module", _fail)
     program = tmp_path / "model.stan"

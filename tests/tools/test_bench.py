@@ -20,7 +20,7 @@ from ulam.runtime.comparison import (
 )
 from ulam.runtime.errors import Rejection
 from ulam.runtime.model import StanModel
-from ulam.tools import ulam
+from ulam.tools import ulam_main
 from ulam.tools.ulam_bench import PLACEMENT, _verdict  # pyright: ignore[reportPrivateUsage]
 
 Capture = pytest.CaptureFixture[str]
@@ -171,7 +171,7 @@ def test_points_that_are_rejected() -> None:
 
 
 def bench(*arguments: str) -> int:
-    return ulam.main(["bench", *arguments, "--data", json.dumps(DATA), "--rounds", "4"])
+    return ulam_main.main(["bench", *arguments, "--data", json.dumps(DATA), "--rounds", "4"])
 
 
 @pytest.fixture

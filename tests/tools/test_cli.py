@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnknownLo
 from ulam.passes.remarks import Remark
 from ulam.runtime import model as model_module
 from ulam.runtime import program as program_module
-from ulam.tools import stan_opt, ulam
+from ulam.tools import stan_opt, ulam_main
 from ulam.tools.stan_opt_explain import explain
 from ulam.tools.verify_diagnostics import Message, differences, expected_messages
 from ulam.tracing import session as _session  # noqa: F401 - not for the first time while the loader is another
@@ -45,14 +45,15 @@ Capture = pytest.CaptureFixture[str]
 
 def test_help_is_quick() -> None:
     start = time.perf_counter()
-    code = "import sys; from ulam.tools.ulam import main; sys.exit(main(['--help']))"
+    code = "import sys; from ulam.tools.ulam_main import main; sys.exit(main(['--help']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0 and "optimize" in done.stdout
     assert time.perf_counter() - start < 2  # 0.08 s on a quiet machine
 
 
 def test_commands_are_imported_lazily() -> None:
-    code = "import sys, ulam.tools.ulam; print([m for m in ('numpy', 'xdsl', 'llvmlite', 'rich') if m in sys.modules])"
+    heavy = "('numpy', 'xdsl', 'llvmlite', 'rich')"
+    code = f"import sys, ulam.tools.ulam_main; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
 
@@ -60,7 +61,7 @@ def test_commands_are_imported_lazily() -> None:
 def test_optimize(model: str, data: str, tmp_path: Path, capsys: Capture) -> None:
     output = tmp_path / "fit.csv"
     arguments = ["optimize", model, "--data", data, "--jacobian", "--seed", "3", "--output", str(output)]
-    assert ulam.main([*arguments, "--refresh", "1"]) == 0
+    assert ulam_main.main([*arguments, "--refresh", "1"]) == 0
     printed = capsys.readouterr()
     for word in ("parameter", "sigma", "a[2,3]", "log density", "iterations", "gradient evaluations", "compile time"):
         assert word in printed.out
@@ -70,34 +71,34 @@ def test_optimize(model: str, data: str, tmp_path: Path, capsys: Capture) -> Non
 
 
 def test_optimize_limits_rows(model: str, data: str, capsys: Capture) -> None:
-    assert ulam.main(["optimize", model, "--data", data, "--jacobian", "--rows", "2"]) == 0
+    assert ulam_main.main(["optimize", model, "--data", data, "--jacobian", "--rows", "2"]) == 0
     assert "... and 12 more" in capsys.readouterr().out
 
 
 def test_optimize_failures(model: str, data: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     outside = '{"mu": 101, "sigma": 1, "a": [[0, 0, 0], [0, 0, 0]]}'
-    assert ulam.main(["optimize", model, "--data", data, "--init", outside]) == 1
+    assert ulam_main.main(["optimize", model, "--data", data, "--init", outside]) == 1
     assert "initialization failed" in capsys.readouterr().err
-    assert ulam.main(["optimize", model, "--data", data, "--init", "nowhere.json"]) == 1
+    assert ulam_main.main(["optimize", model, "--data", data, "--init", "nowhere.json"]) == 1
     assert "nowhere.json" in capsys.readouterr().err
-    assert ulam.main(["optimize", model, "--data", data, "--algorithm", "newton", "--tol-obj", "1"]) == 2
+    assert ulam_main.main(["optimize", model, "--data", data, "--algorithm", "newton", "--tol-obj", "1"]) == 2
     assert "tol_obj" in capsys.readouterr().err
-    assert ulam.main(["optimize", model, "--data", data, "--algorithm", "nonsense"]) == 2
-    assert ulam.main(["optimize", model, "--data", data, "--tol-obj", "-1"]) == 2
+    assert ulam_main.main(["optimize", model, "--data", data, "--algorithm", "nonsense"]) == 2
+    assert ulam_main.main(["optimize", model, "--data", data, "--tol-obj", "-1"]) == 2
     assert "tol_obj" in capsys.readouterr().err
     # Without the Jacobian this density has no mode: sigma runs to 0.
-    assert ulam.main(["optimize", model, "--data", data, "--jacobian", "--iter", "1"]) == 0
+    assert ulam_main.main(["optimize", model, "--data", data, "--jacobian", "--iter", "1"]) == 0
     assert "warning: Maximum number of iterations" in capsys.readouterr().err
 
 
 def test_data_problems(model: str, tmp_path: Path, capsys: Capture) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps({**in_c.DATA, "z": [0, 1], "x": [[1, 2], [3, 4]]}))
-    assert ulam.main(["optimize", model, "--data", str(bad)]) == 1
+    assert ulam_main.main(["optimize", model, "--data", str(bad)]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and all(word in lines[0] for word in ("bad.json", "'z'", "declared=(3)", "found=(2)"))
     bad.write_text("{")
-    assert ulam.main(["optimize", model, "--data", str(bad)]) == 1
+    assert ulam_main.main(["optimize", model, "--data", str(bad)]) == 1
     assert "not valid JSON" in capsys.readouterr().err
 
 
@@ -111,7 +112,7 @@ def test_interruption_reports_the_best_point(
 
     monkeypatch.setattr(progress.Progress, "__call__", interrupt)
     output = tmp_path / "fit.csv"
-    assert ulam.main(["optimize", model, "--data", data, "--refresh", "1", "--output", str(output)]) == 130
+    assert ulam_main.main(["optimize", model, "--data", data, "--refresh", "1", "--output", str(output)]) == 130
     printed = capsys.readouterr()
     assert "interrupted" in printed.err and "Interrupted" in printed.out
     assert output.read_text().endswith("# Interrupted\n")
@@ -120,42 +121,42 @@ def test_interruption_reports_the_best_point(
 def test_log_density(model: str, data: str, tmp_path: Path, capsys: Capture) -> None:
     params = tmp_path / "u.json"
     params.write_text(json.dumps(THETA))
-    assert ulam.main(["log-density", model, "--data", data, "--params", str(params), "--no-jacobian"]) == 0
+    assert ulam_main.main(["log-density", model, "--data", data, "--params", str(params), "--no-jacobian"]) == 0
     report = json.loads(capsys.readouterr().out)
     value = -0.5 * (1 - in_c.SUM) ** 2 - math.exp(0.3) - 0.5 * sum(x * x for x in THETA[2:])
     assert report["log_density"] == pytest.approx(value, rel=1e-14)
     assert report["gradient"][0] == in_c.SUM - 1
     plain = ", ".join(map(str, THETA))
-    assert ulam.main(["log-density", model, "--data", data, f"--params={plain}", "--no-jacobian"]) == 0
+    assert ulam_main.main(["log-density", model, "--data", data, f"--params={plain}", "--no-jacobian"]) == 0
     assert json.loads(capsys.readouterr().out) == report
     both = json.dumps({"params_r": [THETA, THETA]})
-    assert ulam.main(["log-density", model, "--data", data, "--params", both, "--no-propto"]) == 0
+    assert ulam_main.main(["log-density", model, "--data", data, "--params", both, "--no-propto"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert json.loads(lines[0])["log_density"] == pytest.approx(value + 0.3 + in_c.FULL_CONSTANT)
     for wrong in ("[1, 2]", "[", '{"a": 1}', '["x"]', str(tmp_path / "none.json")):
-        assert ulam.main(["log-density", model, "--data", data, "--params", wrong]) == 1
+        assert ulam_main.main(["log-density", model, "--data", data, "--params", wrong]) == 1
         assert capsys.readouterr().err.startswith("ulam: error: ")
     outside = json.dumps([200.0, *THETA[1:]])
-    assert ulam.main(["log-density", model, "--data", data, "--params", outside]) == 1
+    assert ulam_main.main(["log-density", model, "--data", data, "--params", outside]) == 1
     assert "(in 'c.stan', line 4, column 3)" in capsys.readouterr().err
 
 
 def test_usage_and_internal_errors(model: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ulam.main(["nonsense"]) == 2
-    assert ulam.main(["optimize"]) == 2
-    assert ulam.main(["optimize", model, "--seed", "x"]) == 2
+    assert ulam_main.main(["nonsense"]) == 2
+    assert ulam_main.main(["optimize"]) == 2
+    assert ulam_main.main(["optimize", model, "--seed", "x"]) == 2
     capsys.readouterr()
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError("a mistake of ours")
 
     monkeypatch.setattr(model_module, "_compiler", fail)
-    assert ulam.main(["optimize", model]) == 70
+    assert ulam_main.main(["optimize", model]) == 70
     printed = capsys.readouterr().err
     assert "internal error: ZeroDivisionError: a mistake of ours" in printed and "report" in printed
     assert "Traceback" not in printed
-    assert ulam.main(["optimize", "nowhere.stan"]) == 1
+    assert ulam_main.main(["optimize", "nowhere.stan"]) == 1
     assert capsys.readouterr().err == "ulam: error: Stan program 'nowhere.stan' does not exist\n"
 
 
@@ -163,20 +164,20 @@ def test_check(tmp_path: Path, capsys: Capture) -> None:
     good, bad = tmp_path / "good.stan", tmp_path / "bad.stan"
     good.write_text("parameters { real x; }\nmodel { x ~ normal(0, 1); }\n")
     bad.write_text("parameters { real x; }\nmodel {\n  y ~ normal(0, 1);\n}\n")
-    assert ulam.main(["check", str(good)]) == 0
+    assert ulam_main.main(["check", str(good)]) == 0
     assert capsys.readouterr() == ("", "")
-    assert ulam.main(["check", str(good), str(bad)]) == 1
+    assert ulam_main.main(["check", str(good), str(bad)]) == 1
     assert f"{bad}:3:3: error: " in capsys.readouterr().err
-    assert ulam.main(["check", "--json", str(bad)]) == 1
+    assert ulam_main.main(["check", "--json", str(bad)]) == 1
     message = json.loads(capsys.readouterr().out)
     assert (message["line"], message["column"], message["severity"]) == (3, 3, "error")
-    assert ulam.main(["check", str(tmp_path / "none.stan")]) == 1
+    assert ulam_main.main(["check", str(tmp_path / "none.stan")]) == 1
 
 
 def test_info(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "m.stan"
     path.write_text("data { int N; array[N] vector[2] y; }\nparameters { simplex[3] p; }\nmodel { }\n")
-    assert ulam.main(["info", str(path)]) == 0
+    assert ulam_main.main(["info", str(path)]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["inputs"] == {"N": {"type": "int"}, "y": {"type": "array[] vector"}}
     assert report["parameters"] == {"p": {"type": "vector", "constraint": "simplex"}}

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ulam.runtime.model import StanModel
-from ulam.tools import stan_opt, ulam
+from ulam.tools import stan_opt, ulam_main
 from ulam.tools.options import COMMANDS, OPTIONS, long_name, told_name
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -70,7 +70,7 @@ def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
-    status = ulam.main(words)
+    status = ulam_main.main(words)
     out, err = capsys.readouterr()
     return status, out, err
 
@@ -177,24 +177,24 @@ def test_standard_output_takes_one_thing(command: str, capsys: Capture) -> None:
 
 def test_a_profile_on_standard_output_is_alone(capfd: pytest.CaptureFixture[str]) -> None:
     words = ("profile", "m.stan", *MINIMAL["profile"])
-    assert ulam.main([*words, "-o", "-"]) == 0
+    assert ulam_main.main([*words, "-o", "-"]) == 0
     out, err = capfd.readouterr()
     assert {len(row) for row in csv.reader(out.splitlines())} == {9} and out.startswith("name,")
     assert "per pass" in err and "compile time" in err
-    assert ulam.main([*words, "--no-output", "--trace", "/dev/fd/1"]) == 0
+    assert ulam_main.main([*words, "--no-output", "--trace", "/dev/fd/1"]) == 0
     out, err = capfd.readouterr()
     assert "traceEvents" in json.loads(out) and "per pass" in err
 
 
 def test_standard_output_is_a_file_too(capfd: pytest.CaptureFixture[str]) -> None:
-    assert ulam.main(["optimize", "m.stan", *MINIMAL["optimize"], "-o", "-"]) == 0
+    assert ulam_main.main(["optimize", "m.stan", *MINIMAL["optimize"], "-o", "-"]) == 0
     out, err = capfd.readouterr()
     assert "lp__,converged__,mu,big,none.1,none.2" in out and "parameter" not in out and "parameter" in err
     assert run_quietly("optimize", "-o", "/dev/null") == 0 and os.listdir() == ["m.stan"]
 
 
 def run_quietly(command: str, *words: str) -> int:
-    return ulam.main([command, "m.stan", *MINIMAL[command], *words])
+    return ulam_main.main([command, "m.stan", *MINIMAL[command], *words])
 
 
 def test_a_full_disk_is_told(capsys: Capture) -> None:
@@ -203,7 +203,7 @@ def test_a_full_disk_is_told(capsys: Capture) -> None:
     for command, name in (("optimize", "output"), ("laplace", "output"), ("trace", "output"), ("optimize", "json")):
         status, _, err = run(capsys, command, "m.stan", *MINIMAL[command], f"{long_name(name)}=/dev/full")
         assert status == 1 and err.endswith("ulam: error: /dev/full: No space left on device\n")
-    code = "import sys; from ulam.tools.ulam import main; sys.exit(main(['info', 'm.stan']))"
+    code = "import sys; from ulam.tools.ulam_main import main; sys.exit(main(['info', 'm.stan']))"
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (1, "ulam: error: standard output: No space left on device\n")
@@ -217,7 +217,7 @@ def test_an_interrupt_leaves_no_file() -> None:
     )
     words = ["laplace", "slow.stan", "--draws", "100000", "-o", "o.csv", "-O", "0"]
     Path("o.csv").write_text("old")
-    code = f"import sys; from ulam.tools.ulam import main; sys.exit(main({words}))"
+    code = f"import sys; from ulam.tools.ulam_main import main; sys.exit(main({words}))"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.read(1)
         process.send_signal(signal.SIGINT)
@@ -231,7 +231,7 @@ def test_names_with_line_ends() -> None:
     """They would end a comment of CSV, or a message."""
     name = "a\nb\x1b[31m.stan"
     Path(name).write_text(PROGRAM)
-    assert ulam.main(["optimize", name, *MINIMAL["optimize"], "-o", "o.csv"]) == 0
+    assert ulam_main.main(["optimize", name, *MINIMAL["optimize"], "-o", "o.csv"]) == 0
     lines = Path("o.csv").read_text().splitlines()
     assert r"# model = a\nb\x1b[31m_model" in lines
     assert [line for line in lines if not line.startswith("#")][0].startswith("lp__,")
@@ -277,7 +277,7 @@ def test_standard_input_works(capsys: Capture, monkeypatch: pytest.MonkeyPatch) 
     ):
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
         assert run(capsys, "log-density", *words) == expected
-    ulam.main(["optimize", "m.stan", *MINIMAL["optimize"], "-o", "fit.csv"])
+    ulam_main.main(["optimize", "m.stan", *MINIMAL["optimize"], "-o", "fit.csv"])
     monkeypatch.setattr(sys, "stdin", io.StringIO(Path("fit.csv").read_text()))
     capsys.readouterr()
     assert run(capsys, "laplace", "m.stan", *MINIMAL["laplace"], "--mode", "-")[0] == 0
@@ -362,10 +362,10 @@ def test_json_is_json(words: str, capsys: Capture) -> None:
 
 def test_what_is_printed_can_be_read(capsys: Capture) -> None:
     Path("inf.stan").write_text("parameters { real x; } model { target += x / 0; }")
-    assert ulam.main(["log-density", "inf.stan", "--params", "1"]) == 0
+    assert ulam_main.main(["log-density", "inf.stan", "--params", "1"]) == 0
     printed = capsys.readouterr().out
     assert strictly(printed) == {"log_density": "Infinity", "gradient": ["Infinity"]}
     model = StanModel("data { vector[1] gradient; real log_density; } parameters { real x; }", printed)
     assert model.bound_values()["log_density"] == float("inf") == model.bound_values()["gradient"][0]
-    assert ulam.main(["log-density", "inf.stan", "--params", json.dumps(strictly(printed)["gradient"])]) == 0
+    assert ulam_main.main(["log-density", "inf.stan", "--params", json.dumps(strictly(printed)["gradient"])]) == 0
     assert strictly(capsys.readouterr().out)["log_density"] == "Infinity"

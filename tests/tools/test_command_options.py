@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from ulam.tools import options, stan_opt, ulam
+from ulam.tools import options, stan_opt, ulam_main
 from ulam.tools.options import COMMANDS, OPTIONS
 
 Capture = pytest.CaptureFixture[str]
-BUILT: dict[str, Any] = get_command(ulam.app).commands  # pyright: ignore[reportAttributeAccessIssue]
+BUILT: dict[str, Any] = get_command(ulam_main.app).commands  # pyright: ignore[reportAttributeAccessIssue]
 EACH_COMMAND = pytest.mark.parametrize("command", COMMANDS)
 
 
@@ -77,7 +77,7 @@ def test_the_class_takes_the_options(command: str) -> None:
 
 @EACH_COMMAND
 def test_help_has_each_option_and_nothing_unreadable(command: str, capsys: Capture) -> None:
-    assert ulam.main([command, "--help"]) == 0
+    assert ulam_main.main([command, "--help"]) == 0
     shown = capsys.readouterr().out
     for name in COMMANDS[command].names():
         option = OPTIONS[name]
@@ -90,7 +90,7 @@ def test_help_has_each_option_and_nothing_unreadable(command: str, capsys: Captu
 def test_choices_are_those_of_what_they_choose() -> None:
     from ulam.passes.pipelines import LEVELS, PROFILING
     from ulam.runtime.optimizers.algorithms import ALGORITHMS, algorithm_options
-    from ulam.runtime.profiling.csv import COLUMNS
+    from ulam.runtime.profiling.profile_csv import COLUMNS
     from ulam.tracing.listing import STYLES
 
     assert OPTIONS["algorithm"].choices == tuple(ALGORITHMS)
@@ -108,7 +108,7 @@ def test_choices_are_those_of_what_they_choose() -> None:
 def test_a_wrong_choice_is_told_at_once(command: str, name: str, tmp_path: Path, capsys: Capture) -> None:
     """Before anything is read: the program is not even there."""
     words = [command, str(tmp_path / "none.stan")][: 1 + len(COMMANDS[command].arguments)]
-    assert ulam.main([*words, options.long_name(name), "nuts"]) == 2
+    assert ulam_main.main([*words, options.long_name(name), "nuts"]) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"ulam: error: {options.long_name(name)} must be ") and "found 'nuts'" in told
     assert told.count("\n") == 1
@@ -117,9 +117,9 @@ def test_a_wrong_choice_is_told_at_once(command: str, name: str, tmp_path: Path,
 @EACH_COMMAND
 def test_wrong_usage(command: str, capsys: Capture) -> None:
     if COMMANDS[command].arguments:
-        assert ulam.main([command]) == 2
+        assert ulam_main.main([command]) == 2
         assert "MODEL" in capsys.readouterr().err
-    assert ulam.main([command, "x.stan", "--nonsense"]) == 2
+    assert ulam_main.main([command, "x.stan", "--nonsense"]) == 2
     assert "--nonsense" in capsys.readouterr().err
 
 
@@ -142,13 +142,13 @@ def test_json_alone(given: str, meant: str) -> None:
 def test_a_program_is_never_taken_for_an_output(tmp_path: Path, capsys: Capture) -> None:
     program = tmp_path / "m.stan"
     program.write_text("parameters { real x; }")
-    assert ulam.main(["check", "--json", str(program)]) == 0
+    assert ulam_main.main(["check", "--json", str(program)]) == 0
     assert program.read_text() == "parameters { real x; }"
     capsys.readouterr()
 
 
 def test_a_file_behind_json(capsys: Capture) -> None:
-    assert ulam.main(["optimize", "m.stan", "--json", "fit.txt"]) == 2
+    assert ulam_main.main(["optimize", "m.stan", "--json", "fit.txt"]) == 2
     assert "write --json=fit.txt if that is the file to be written" in capsys.readouterr().err
     for other in (["--json", "fit.json"], ["--json", "-"], ["--json", "--seed", "1"], ["--json=x", "y"]):
         assert options.hint(["optimize", "m.stan", *other]) == ""
@@ -167,7 +167,7 @@ def test_starting_is_quick(words: list[str], tmp_path: Path) -> None:
     """What is heavy is not imported where it is not needed."""
     (tmp_path / "m.stan").write_text("parameters { real x; } model { x ~ normal(0, 1); }")
     code = (
-        f"import sys; from ulam.tools.ulam import main; status = main({words}); "
+        f"import sys; from ulam.tools.ulam_main import main; status = main({words}); "
         "print(*(m for m in ('numpy', 'xdsl', 'llvmlite', 'rich.console') if m in sys.modules)); sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)

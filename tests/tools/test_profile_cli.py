@@ -15,8 +15,8 @@ import pytest
 
 from ulam.runtime.model import StanModel
 from ulam.runtime.native import Context
-from ulam.runtime.profiling.csv import read_profile_csv
-from ulam.tools import ulam
+from ulam.runtime.profiling.profile_csv import read_profile_csv
+from ulam.tools import ulam_main
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -66,7 +66,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(*arguments: str, data: str = DATA) -> int:
-    return ulam.main(["profile", *arguments, "--data", data])
+    return ulam_main.main(["profile", *arguments, "--data", data])
 
 
 def counts(path: Path | str = "profile.csv") -> dict[str, tuple[int, int]]:
@@ -100,7 +100,7 @@ def test_output(model: str, capsys: Capture) -> None:
 
 
 def test_parallel_processes_have_files_of_their_own(model: str) -> None:
-    command = [sys.executable, "-m", "ulam.tools.ulam", "profile", model, "--data", DATA, "--gradients"]
+    command = [sys.executable, "-m", "ulam.tools.ulam_main", "profile", model, "--data", DATA, "--gradients"]
     chains = [subprocess.Popen([*command, str(k)], stdout=subprocess.PIPE, text=True) for k in (10, 20, 30)]
     written: list[str] = []
     for chain in chains:
@@ -284,7 +284,7 @@ def without_numbers(line: str) -> str:
 
 @pytest.mark.parametrize(("command", "shown"), MEASURED, ids=[command.split()[0] for command, _ in MEASURED])
 def test_what_the_guide_shows(command: str, shown: str) -> None:
-    invocation = [sys.executable, "-m", "ulam.tools.ulam", *shlex.split(command)]
+    invocation = [sys.executable, "-m", "ulam.tools.ulam_main", *shlex.split(command)]
     finished = subprocess.run(invocation, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert finished.returncode == 0, finished.stdout
     verdict = re.compile(r"cannot be told apart in speed from|is faster than|is slower than")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ulam.runtime import compile_notice, terminal
-from ulam.tools import messages, ulam
+from ulam.tools import messages, ulam_main
 
 Capture = pytest.CaptureFixture[str]
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -48,10 +48,10 @@ def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("words", [["check"], ["info"], ["optimize"], ["optimize", "--algorithm", "x"]])
 def test_colours_add_nothing_to_the_text(bad: str, words: list[str], capsys: Capture) -> None:
     command, *rest = words
-    status = ulam.main([command, bad, *rest])
+    status = ulam_main.main([command, bad, *rest])
     plain = capsys.readouterr().err
     assert "\x1b" not in plain
-    assert ulam.main([command, bad, *rest, "--color", "always"]) == status
+    assert ulam_main.main([command, bad, *rest, "--color", "always"]) == status
     shown = capsys.readouterr().err
     assert (shown != plain) == (words[-1] != "x"), "a wrong command line is told before its option is known"
     assert ESCAPES.sub("", shown) == plain
@@ -94,14 +94,14 @@ def test_pieces_are_the_line(line: str) -> None:
 
 
 def test_control_characters_are_shown_escaped(capsys: Capture) -> None:
-    assert ulam.main(["optimize", "a\x1b[2Jb.stan"]) == 1
+    assert ulam_main.main(["optimize", "a\x1b[2Jb.stan"]) == 1
     assert capsys.readouterr().err == "ulam: error: Stan program 'a\\x1b[2Jb.stan' does not exist\n"
     assert terminal.escaped("µ a\n\udcff\t") == "µ a\\n\\udcff\\t"
 
 
 def test_output_without_the_characters() -> None:
     """In an old locale they are escaped, not an error."""
-    code = "from ulam.tools.ulam import main; import sys; status = main(['--version']); print('µ'); sys.exit(status)"
+    code = "from ulam.tools.ulam_main import main; status = main(['--version']); print('µ'); raise SystemExit(status)"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and done.stdout.endswith("\\xb5\n"), done.stderr
@@ -116,7 +116,7 @@ def test_warnings_are_messages(bad: str, capsys: Capture, monkeypatch: pytest.Mo
         warnings.warn("beware", RuntimeWarning, stacklevel=1)
 
     monkeypatch.setattr(ulam_check.CheckCommand, "run", warn)
-    assert ulam.main(["check", bad]) == 0
+    assert ulam_main.main(["check", bad]) == 0
     assert capsys.readouterr().err == "ulam: warning: beware\n"
 
 
@@ -162,7 +162,7 @@ def test_on_a_terminal(tmp_path: Path) -> None:
 
     code = (
         "import sys; from ulam.runtime import compile_notice as notice; notice.DELAY = 0; "
-        "from ulam.tools.ulam import main; "
+        "from ulam.tools.ulam_main import main; "
         "sys.exit(main(['log-density', '-', '--params', '1', '-O', '0', '--no-cache']))"
     )
     screen, side = pty.openpty()

@@ -19,7 +19,7 @@ from ulam import InitializationError, StanModel
 from ulam.library import catalog
 from ulam.library.functions import DENSITIES, function, named
 from ulam.runtime.errors import ArgumentError, DataError, Rejection
-from ulam.tools import ulam as command
+from ulam.tools import ulam_main as command
 from ulam.trace import MISSING, NestedCallNode
 from ulam.tracing.explain import explainer as explain_module
 from ulam.tracing.explain.birth import births

@@ -10,7 +10,7 @@ import pytest
 from trace_programs import GEOM_ONE_LEVEL, PROGRAM, UNIFORMS, H
 
 from ulam import StanModel
-from ulam.tools import ulam
+from ulam.tools import ulam_main
 from ulam.trace import format_levels, from_json, load
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    status = ulam.main(["trace", *arguments])
+    status = ulam_main.main(["trace", *arguments])
     out, err = capsys.readouterr()
     return status, out, err
 

@@ -211,7 +211,7 @@ def _is_elementwise(node: ItemNode) -> bool:
 def takes_scalars(function: str, arity: int) -> bool:
     """Whether a function of the library is one of reals; of containers it then goes element by element."""
     from ulam.frontend.functions import signatures
-    from ulam.frontend.types import REAL
+    from ulam.frontend.stan_types import REAL
 
     found = signatures.overloads(function)
     return found is not None and found.exact((REAL,) * arity) is not None

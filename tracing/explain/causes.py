@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ulam.frontend import ast
+from ulam.frontend import syntax
 from ulam.library.functions import named
 from ulam.runtime.errors import FatalError, ProgramError
 from ulam.tracing.explain.birth import (
@@ -135,7 +135,7 @@ class Causes:
         compared, bound = condition.node.operands
         side = {"<": "below the lower", ">": "above the upper"}.get(condition.node.function)
         written = self.names.written_at(node.item.place)
-        if side is None or written is None or not isinstance(written.node, ast.Tilde):
+        if side is None or written is None or not isinstance(written.node, syntax.Tilde):
             return ""
         element = None
         if isinstance(compared, Ref) and isinstance(compared.node, ItemNode):
@@ -171,20 +171,20 @@ class Causes:
         if at_birth:
             cause.arguments = self._arguments(operands, found, written)
 
-    def _arguments_written(self, node: ItemNode, count: int) -> list[ast.Expression | None]:
+    def _arguments_written(self, node: ItemNode, count: int) -> list[syntax.Expression | None]:
         """The expressions of the operands of a density, the variate first."""
-        found: list[ast.Expression] = []
+        found: list[syntax.Expression] = []
         if isinstance(node, TildeNode):
             statement = self.names.written_at(node.item.place)
-            if statement is not None and isinstance(statement.node, ast.Tilde):
+            if statement is not None and isinstance(statement.node, syntax.Tilde):
                 found = [statement.node.variate, *statement.node.arguments]
-        elif isinstance(expression := self.names.expression(node), ast.Call):
+        elif isinstance(expression := self.names.expression(node), syntax.Call):
             found = expression.arguments
         return list(found) if len(found) == count else [None] * count
 
     def _elements(
         self, operands: Sequence[Ref | Const], found: ElementDensity, distribution: str, values: list[Any],
-        written: list[ast.Expression | None], at_birth: bool,
+        written: list[syntax.Expression | None], at_birth: bool,
     ) -> Elements | None:  # fmt: skip
         each = increments(found, values)
         if each is None:
@@ -201,7 +201,7 @@ class Causes:
         return Elements(len(each), len(wrong), shown, each[:MOST_ELEMENTS])
 
     def _arguments(
-        self, operands: Sequence[Ref | Const], found: ElementDensity, written: list[ast.Expression | None]
+        self, operands: Sequence[Ref | Const], found: ElementDensity, written: list[syntax.Expression | None]
     ) -> list[str]:
         """The scalar arguments that are not literals: `alpha = mu - sigma = -1.0`."""
         texts: list[str] = []
@@ -286,10 +286,10 @@ class Causes:
 
     def _named(self, node: ItemNode, operand: Ref | Const, element: Element, formal: str) -> list[str]:
         """Which expression of the program is the argument, where its name is another one."""
-        written: ast.Expression | None = None
+        written: syntax.Expression | None = None
         found = self.names.written_at(node.item.place)
         number = next((n for n, other in enumerate(node.operands) if other == operand), 0)
-        if found is not None and isinstance(found.node, ast.Tilde):
+        if found is not None and isinstance(found.node, syntax.Tilde):
             tilde = found.node
             written = tilde.variate if number == 0 else tilde.arguments[number - 1]
         name = self.names.name(operand, element, written)

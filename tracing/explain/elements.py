@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ulam.frontend.types import BasicType, StanType, array_of
+from ulam.frontend.stan_types import BasicType, StanType, array_of
 from ulam.library.functions import DENSITIES
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.errors import UlamError

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ulam.frontend import ast
+from ulam.frontend import syntax
 from ulam.tracing.explain.birth import (
     RESHAPES,
     Element,
@@ -39,7 +39,9 @@ class Names:
 
     # ------------------------------------------------------------ names
 
-    def name(self, operand: Ref | Const | Node, element: Element = None, written: ast.Expression | None = None) -> str:
+    def name(
+        self, operand: Ref | Const | Node, element: Element = None, written: syntax.Expression | None = None
+    ) -> str:  # fmt: skip
         """The name of a value, or of an element of it.
 
         Without a name of its own it is called as it is `written`, or by its value.
@@ -80,30 +82,30 @@ class Names:
         """The variable that a node's value is assigned to directly; empty if there is none."""
         if node.function in ("index_assign", "declare"):
             found = self.text.statement(node.item.place)
-            if found is not None and isinstance(found.node, ast.Assignment):
+            if found is not None and isinstance(found.node, syntax.Assignment):
                 return self._base_name(found.node.target)
-            return found.node.name if found is not None and isinstance(found.node, ast.Declaration) else ""
+            return found.node.name if found is not None and isinstance(found.node, syntax.Declaration) else ""
         target = self.text.assigned_target(self.expression(node))
         return "" if target is None else target if isinstance(target, str) else self._target_text(target, node)
 
-    def _target_text(self, target: ast.Expression, node: ItemNode) -> str:
+    def _target_text(self, target: syntax.Expression, node: ItemNode) -> str:
         """The left side of an assignment, with the values of loop variables as indices."""
-        if not isinstance(target, ast.Indexed) or not isinstance(target.base, ast.Variable):
+        if not isinstance(target, syntax.Indexed) or not isinstance(target.base, syntax.Variable):
             return self.text.text(target.span)
         texts: list[str] = []
         for index in target.indices:
-            value = index.lower if index.kind is not ast.IndexKind.BETWEEN else None
-            count = loop_counter(node, value.name) if isinstance(value, ast.Variable) else None
+            value = index.lower if index.kind is not syntax.IndexKind.BETWEEN else None
+            count = loop_counter(node, value.name) if isinstance(value, syntax.Variable) else None
             texts.append(self.text.text(index.span) if count is None else str(count))
         return f"{target.base.name}[{', '.join(texts)}]"
 
     @staticmethod
-    def _base_name(target: ast.Expression) -> str:
-        while isinstance(target, ast.Indexed | ast.TupleProjection):
+    def _base_name(target: syntax.Expression) -> str:
+        while isinstance(target, syntax.Indexed | syntax.TupleProjection):
             target = target.base
-        return target.name if isinstance(target, ast.Variable) else ""
+        return target.name if isinstance(target, syntax.Variable) else ""
 
-    def expression(self, node: Node) -> ast.Expression | None:
+    def expression(self, node: Node) -> syntax.Expression | None:
         """The expression that a node has computed."""
         if not isinstance(node, ItemNode) or node.is_root:
             return None
@@ -117,13 +119,13 @@ class Names:
         number = next((n for n, other in enumerate(same) if other is item), 0)
         return self.text.expression(item.place, item.name, number)
 
-    def _written(self, expression: ast.Expression | None, element: Element) -> str:
+    def _written(self, expression: syntax.Expression | None, element: Element) -> str:
         if expression is None:
             return ""
         text = self.text.text(expression.span)
         if element is None:
             return text
-        if isinstance(expression, ast.Variable | ast.Call | ast.Parenthesized | ast.TupleProjection):
+        if isinstance(expression, syntax.Variable | syntax.Call | syntax.Parenthesized | syntax.TupleProjection):
             return indexed(text, element)
         return indexed(f"({text})", element)
 
@@ -190,16 +192,16 @@ class Names:
             return f"'{self.text.text(used.span)}'" if used is not None else "a variable"
         return ""
 
-    def _operand_expression(self, node: ItemNode, number: int) -> ast.Expression | None:
+    def _operand_expression(self, node: ItemNode, number: int) -> syntax.Expression | None:
         expression = self.expression(node)
-        if isinstance(expression, ast.Call) and number < len(expression.arguments):
+        if isinstance(expression, syntax.Call) and number < len(expression.arguments):
             return expression.arguments[number]
-        if isinstance(expression, ast.Binary):
+        if isinstance(expression, syntax.Binary):
             return expression.left if number == 0 else expression.right
-        if isinstance(expression, ast.Unary):
+        if isinstance(expression, syntax.Unary):
             return expression.operand
         written = self.text.statement(node.item.place)
-        if expression is None and written is not None and isinstance(written.node, ast.TargetIncrement):
+        if expression is None and written is not None and isinstance(written.node, syntax.TargetIncrement):
             return written.node.value
         return None
 

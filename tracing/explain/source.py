@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
-from ulam.frontend import ast
+from ulam.frontend import syntax
 from ulam.frontend.diagnostics import excerpt
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
@@ -29,7 +29,7 @@ _Spot = tuple[str, int, int]
 class Written:
     """A statement of the program: its node, the variables of the loops around it, innermost last."""
 
-    node: ast.Statement
+    node: syntax.Statement
     loops: tuple[str, ...]
 
 
@@ -41,8 +41,8 @@ class ProgramText:
         self._program = parse_program(self.source)
         self._statements: dict[_Spot, list[Written]] = {}
         self._truncations: dict[_Spot, Written] = {}
-        self._expressions: dict[_Spot, list[ast.Expression]] = {}
-        self._assigned: dict[int, ast.Expression | str] = {}
+        self._expressions: dict[_Spot, list[syntax.Expression]] = {}
+        self._assigned: dict[int, syntax.Expression | str] = {}
         self._walk(self._program, ())
 
     # ------------------------------------------------------------ reading the tree
@@ -52,32 +52,32 @@ class ProgramText:
             for part in node:
                 self._walk(part, loops)
             return
-        if not (is_dataclass(node) and type(node).__module__ == ast.__name__):
+        if not (is_dataclass(node) and type(node).__module__ == syntax.__name__):
             return
-        if isinstance(node, ast.Statement):
+        if isinstance(node, syntax.Statement):
             self._note_statement(Written(node, loops))
-        elif isinstance(node, ast.Expression):
+        elif isinstance(node, syntax.Expression):
             self._expressions.setdefault(self._spot(node.span.start), []).append(node)
-        inner = (*loops, node.variable) if isinstance(node, ast.For | ast.ForEach) else loops
+        inner = (*loops, node.variable) if isinstance(node, syntax.For | syntax.ForEach) else loops
         for part in fields(node):
             self._walk(getattr(node, part.name), inner if part.name == "body" else loops)
 
     def _note_statement(self, written: Written) -> None:
         node = written.node
-        if isinstance(node, ast.BlockStatement | ast.Profile):
+        if isinstance(node, syntax.BlockStatement | syntax.Profile):
             return
         spot = self._spot(node.span.start)
         self._statements.setdefault(spot, []).append(written)
-        if isinstance(node, ast.Tilde) and node.truncation is not None:
+        if isinstance(node, syntax.Tilde) and node.truncation is not None:
             self._truncations[self._spot(node.truncation.span.start)] = written
-        if isinstance(node, ast.Declaration):
+        if isinstance(node, syntax.Declaration):
             self._statements.setdefault(self._spot(node.name_span.start), []).append(written)
             self._assigned_by(node.initial, node.name)
-        if isinstance(node, ast.Assignment) and node.operator == "=":
+        if isinstance(node, syntax.Assignment) and node.operator == "=":
             self._assigned_by(node.value, node.target)
 
-    def _assigned_by(self, value: ast.Expression | None, target: ast.Expression | str) -> None:
-        while isinstance(value, ast.Parenthesized):
+    def _assigned_by(self, value: syntax.Expression | None, target: syntax.Expression | str) -> None:
+        while isinstance(value, syntax.Parenthesized):
             value = value.inner
         if value is not None:
             self._assigned[id(value)] = target
@@ -126,7 +126,7 @@ class ProgramText:
     def _written(self) -> list[Written]:
         return [written for group in self._statements.values() for written in group]
 
-    def expression(self, place: Place | None, name: str, number: int) -> ast.Expression | None:
+    def expression(self, place: Place | None, name: str, number: int) -> syntax.Expression | None:
         """The expression at a place that an op called `name` computes; `number`: which of several, inner ones first."""
         if place is None:
             return None
@@ -134,13 +134,13 @@ class ProgramText:
         found.sort(key=lambda e: e.span.end)
         return found[min(number, len(found) - 1)] if found else None
 
-    def assigned_target(self, expression: ast.Expression | None) -> ast.Expression | str | None:
+    def assigned_target(self, expression: syntax.Expression | None) -> syntax.Expression | str | None:
         """What gets the value of an expression: a declared variable, or the left side of an assignment."""
         return None if expression is None else self._assigned.get(id(expression))
 
     # ------------------------------------------------------------ quoting
 
-    def text(self, span: ast.Span) -> str:
+    def text(self, span: syntax.Span) -> str:
         """As written, in one line, without comments."""
         return " ".join(_COMMENT.sub(" ", self.source.text[span.start : span.end]).split())
 
@@ -148,7 +148,7 @@ class ProgramText:
         """A statement with its excerpt."""
         return self.quoted_span(written.node.span)
 
-    def quoted_span(self, span: ast.Span) -> Statement:
+    def quoted_span(self, span: syntax.Span) -> Statement:
         """A piece of the program with its excerpt."""
         location = self.source.location(span.start)
         return Statement(
@@ -162,18 +162,18 @@ def shortened(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
 
 
-_OP_NAMES: dict[type[ast.Expression], str] = {
-    ast.Indexed: "index", ast.ArrayLiteral: "array", ast.RowVectorLiteral: "row_vector", ast.TupleLiteral: "tuple",
-    ast.TupleProjection: "field",
+_OP_NAMES: dict[type[syntax.Expression], str] = {
+    syntax.Indexed: "index", syntax.ArrayLiteral: "array", syntax.RowVectorLiteral: "row_vector",
+    syntax.TupleLiteral: "tuple", syntax.TupleProjection: "field",
 }  # fmt: skip
 
 
-def _op_name(expression: ast.Expression) -> str:
+def _op_name(expression: syntax.Expression) -> str:
     """The name that the op of an expression has in a trace."""
     match expression:
-        case ast.Call():
+        case syntax.Call():
             return expression.name
-        case ast.Binary() | ast.Unary():
+        case syntax.Binary() | syntax.Unary():
             return expression.operator
         case _:
             return _OP_NAMES.get(type(expression), "")

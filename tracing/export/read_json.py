@@ -14,7 +14,7 @@ import numpy as np
 
 from ulam.emit.trace_ops import record_bytes
 from ulam.tracing.contexts import TraceContext
-from ulam.tracing.export.json import ERROR, VERSION, drawn, graph_of, valued
+from ulam.tracing.export.write_json import ERROR, VERSION, drawn, graph_of, valued
 from ulam.tracing.instrument.graph import ROOT, Block, ValueType
 from ulam.tracing.instrument.graph_json import check_graphs
 from ulam.tracing.program_text import SourceText

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ulam.frontend.ast import Constraint, ConstraintKind, Declaration, Expression, SizedType, Span
 from ulam.frontend.parse.expressions import ADDITIVE_POWER, ExpressionParser
 from ulam.frontend.parse.lexer import IDENTIFIER, TYPE_KEYWORDS
-from ulam.frontend.types import (
+from ulam.frontend.stan_types import (
     COMPLEX,
     COMPLEX_MATRIX,
     COMPLEX_ROW_VECTOR,
@@ -24,6 +23,7 @@ from ulam.frontend.types import (
     TupleType,
     array_of,
 )
+from ulam.frontend.syntax import Constraint, ConstraintKind, Declaration, Expression, SizedType, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ulam.frontend.types import VOID, StanType
+from ulam.frontend.stan_types import VOID, StanType
 
 
 @dataclass(slots=True, frozen=True)
