@@ -1,4 +1,4 @@
-/* Densities as a rewrite means them (passes/optimize/rewrite_rules.txt): the value of a density that the program could
+/* Functions as a rewrite means them (passes/optimize/rewrite_rules.txt): the value of a function that the program could
  * have called, with the requirements and the constants of the one that it did call. No program can call them. */
 
 
@@ -64,4 +64,9 @@ real neg_binomial_2_of_product_lpmf(array[] int y, matrix x, vector alpha, vecto
 real log_mix_of_fraction(real theta, real a, real b) {
   require_at_most(is_nan(theta) ? 0 : theta, 1);
   return log_sum_exp(log(theta) + a, log1m(theta) + b);
+}
+
+/* trace(D * B' * A * B), where D need not be square. */
+real trace_of_quad_form_times(matrix D, matrix A, matrix B) {
+  return rows(D) == cols(D) ? trace_gen_quad_form(D, A, B) : trace(D * quad_form(A, B));
 }

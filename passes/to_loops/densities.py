@@ -30,7 +30,7 @@ from ulam.passes.to_loops.inlining import (
     inline,
     is_unnormalized,
 )
-from ulam.passes.to_loops.lowering import CallFrame, Lowering, is_density, is_requirement
+from ulam.passes.to_loops.lowering import CallFrame, Lowering, all_scalar, is_density, is_requirement
 from ulam.passes.to_loops.requirements import check_requirement
 from ulam.passes.to_loops.values import (
     Container,
@@ -250,14 +250,16 @@ def _is_term_call(expansion: Expansion, value: SSAValue) -> bool:
 def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
     low, template = expansion.low, expansion.template
     builder = low.builder
-    summands = _kept_summands(expansion)
-    if not any(expansion.autodiff) and expansion.unnormalized:
-        summands = []
+    is_dropped = expansion.unnormalized and not any(expansion.autodiff)
+    summands = [] if is_dropped else _kept_summands(expansion)
     calls = [v for negative, v in summands if not negative and _is_term_call(expansion, v)]
     plain = [(negative, v) for negative, v in summands if v not in calls]
+    unkept = _unkept(expansion, {v for _, v in summands}, is_dropped)
+    unkept_calls = [v for v in unkept if _is_term_call(expansion, v)]
     roots = [v for _, v in plain]
     roots += [a for c in template.checks for a in c.arguments]
-    roots += [a for v in calls for a in v.owner.operands]  # type: ignore[union-attr]
+    roots += [a for v in (*calls, *unkept_calls) for a in v.owner.operands]  # type: ignore[union-attr]
+    roots += [v for v in unkept if v not in unkept_calls]
     roots += [g.condition for g in template.guards]
     _mark_used(expansion, roots)
     for guard in template.guards:
@@ -282,6 +284,10 @@ def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
     _scalar_part(expansion, plain, sink)
     if expansion.count is not None:
         _element_part(expansion, plain, sink, to_target)
+    for value in unkept_calls:
+        assert isinstance(value.owner, stan.CallOp)
+        density(low, value.owner)
+    _evaluate(expansion, [v for v in unkept if v not in unkept_calls])
     for value in calls:
         call = value.owner
         assert isinstance(call, stan.CallOp)
@@ -294,6 +300,38 @@ def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
     for n, value in enumerate(values):
         result = value if n == 0 else builder.addf(result, value)
     return result
+
+
+def _unkept(expansion: Expansion, kept: set[SSAValue], is_dropped: bool) -> list[SSAValue]:
+    """Summands that are dropped but must be evaluated, as that may throw.
+
+    Calls of densities have requirements of their own. Where all is dropped, nothing else may look at the arguments'
+    sizes; scalars have none.
+    """
+    every = is_dropped and not all_scalar(expansion.function)
+    return [v for _, v in expansion.template.summands if v not in kept and (every or _is_term_call(expansion, v))]
+
+
+def _evaluate(expansion: Expansion, values: Sequence[SSAValue]) -> None:
+    """Computes values, for each element where that matters, for the sake of their errors alone."""
+    low = expansion.low
+    ops = [value.owner for value in values if isinstance(value.owner, Operation)]
+    for op in ops:
+        if not expansion.is_elementwise(op):
+            low.value(op.results[0])
+    elementwise = [op.results[0] for op in ops if expansion.is_elementwise(op)]
+    if not elementwise:
+        return
+    computed = _element_ops(expansion, elementwise, [], [])
+
+    def body(k: SSAValue, elements: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        _bind_elements(expansion, k, elements)
+        low.block_ops(computed)
+        for value in elementwise:
+            low.value(value)
+        return ()
+
+    _loop(expansion, body, [])
 
 
 def _signed(expansion: Expansion, negative: bool, value: SSAValue) -> SSAValue:

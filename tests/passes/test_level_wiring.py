@@ -51,7 +51,8 @@ class Reword(ModulePass):
 
 @pytest.fixture
 def levels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pipelines, "pass_class", lambda _: Reword)
+    pass_class = pipelines.pass_class
+    monkeypatch.setattr(pipelines, "pass_class", lambda name: Reword if name == "reword" else pass_class(name))
     monkeypatch.setitem(pipelines.PASSES, "reword", ":Reword")
     monkeypatch.setitem(pipelines.LEVELS, 3, ("reword",))
     yield
