@@ -21,6 +21,7 @@ ABI = 3
 PrintSink = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 _POINTER, _I32, _I64, _U64, _NOTHING = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, None
+_F64 = ctypes.c_double
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_abi": (_I32, ()),
     "ulam_context_new": (_POINTER, (_I64,)),
@@ -61,7 +62,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_end_on_second": (_NOTHING, (_I32,)),
     "ulam_python": (_NOTHING, (_U64, *[_POINTER] * 4)),
     "ulam_ticks": (_I64, ()),
-    "ulam_seconds_per_tick": (ctypes.c_double, ()),
+    "ulam_seconds_per_tick": (_F64, ()),
     "ulam_sampler_add": (_I32, (_U64, _U64)),
     "ulam_sampler_remove": (_NOTHING, (_U64,)),
     "ulam_sampler_ranges": (_I32, ()),
@@ -70,6 +71,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_sampler_read": (_I64, (_POINTER, _I64, _POINTER)),
     "ulam_debugger_register": (_POINTER, (ctypes.c_char_p, _I64)),
     "ulam_debugger_unregister": (_NOTHING, (_POINTER,)),
+    "ulam_normal_quantiles": (_NOTHING, (_POINTER, _POINTER, _I64)),
+    "ulam_beta_quantile": (_F64, (_F64, _F64, _F64)),
     "ulam_set_print_sink": (_NOTHING, (_POINTER, PrintSink)),
     "ulam_output": (_POINTER, (_POINTER,)),
     "ulam_clear_output": (_NOTHING, (_POINTER,)),

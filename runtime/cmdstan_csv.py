@@ -46,23 +46,26 @@ def setting_text(value: Any) -> str:
     return csv_number(value) if isinstance(value, float) else str(value)
 
 
-def _comment(setting: Setting) -> str:
+def comment(setting: Setting) -> str:
+    """A setting as a line of the file."""
     depth, name, value, default = setting
     text = name if value is None else f"{name} = {escaped(setting_text(value))}"
     mark = " (Default)" if value is not None and value == default else ""
     return f"# {'  ' * depth}{text}{mark}\n"
 
 
-def _preamble(model: StanModel) -> Iterator[Setting]:
+def preamble(model_name: str) -> Iterator[Setting]:
+    """What all files begin with."""
     major, minor, *_ = STAN_VERSION.split(".")
     yield 0, "stan_version_major", major, None
     yield 0, "stan_version_minor", minor, None
     yield 0, "stan_version_patch", "0", None
-    yield 0, "model", model.name(), None
+    yield 0, "model", model_name, None
 
 
-def _ending(init: str, seed: int, path: Path) -> Iterator[Setting]:
-    yield 0, "id", 1, 1
+def ending(init: str, seed: int, path: Path, chain: int = 1) -> Iterator[Setting]:
+    """The settings that all methods have."""
+    yield 0, "id", chain, 1
     yield 0, "init", init, "2"
     yield 0, "random", None, None
     yield 1, "seed", seed, None
@@ -100,7 +103,7 @@ def _laplace_settings(result: LaplaceResult) -> Iterator[Setting]:
 
 def write_optimization(result: OptimizationResult, path: Path) -> None:
     """`iteration_columns` and `iterations` of the result: one row, or one for each iteration that was saved."""
-    settings = [*_preamble(result.model), *_optimize_settings(result), *_ending(result.init, result.seed, path)]
+    settings = [*preamble(result.model.name()), *_optimize_settings(result), *ending(result.init, result.seed, path)]
     rows = result.iterations  # first: computing the values may add a note
     remarks = [
         f"{result.n_iterations} iterations, {result.n_gradients} gradient evaluations",
@@ -113,7 +116,7 @@ def write_optimization(result: OptimizationResult, path: Path) -> None:
 
 def write_laplace(result: LaplaceResult, path: Path) -> None:
     """`log_p__,log_q__,<names>`, one row per draw."""
-    settings = [*_preamble(result.model), *_laplace_settings(result), *_ending("2", result.seed, path)]
+    settings = [*preamble(result.model.name()), *_laplace_settings(result), *ending("2", result.seed, path)]
     rows = ((p, q, *values) for p, q, values in zip(result.log_p, result.log_q, result.constrained_draws, strict=True))
     with writing(path) as file:
         _write(file, settings, ["log_p__", "log_q__", *result.names], rows, result.notes)
@@ -126,7 +129,7 @@ def _write(
     rows: Iterable[Iterable[float]],
     remarks: list[str],
 ) -> None:
-    file.writelines(_comment(setting) for setting in settings)
+    file.writelines(comment(setting) for setting in settings)
     file.write(",".join(header) + "\n")
     for row in rows:
         file.write(",".join(map(csv_number, row)) + "\n")

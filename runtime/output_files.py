@@ -54,6 +54,47 @@ def write_text(path: FilePath, text: str) -> None:
         file.write(text)
 
 
+class GrowingFile:
+    """A file that is in its place from the beginning and grows by whole blocks: what was appended is on the disk.
+
+    If a block cannot be written, nothing of it stays. Raises OSError, with the name of the file.
+    """
+
+    def __init__(self, path: FilePath) -> None:
+        self._name = os.fspath(path)
+        with _named(self._name):
+            place = _place(self._name)
+            if isinstance(place, str):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+                self._descriptor = os.open(place, flags, 0o666)
+            else:
+                self._descriptor = place.opened()
+        self._is_file = isinstance(place, str)
+        self._size = 0
+
+    def append(self, block: bytes) -> None:
+        """Adds a block; it is on the disk when this returns."""
+        with _named(self._name):
+            try:
+                left = memoryview(block)
+                while left:
+                    left = left[os.write(self._descriptor, left) :]
+                if self._is_file:
+                    os.fsync(self._descriptor)
+            except BaseException:
+                if self._is_file:
+                    with suppress(OSError):
+                        os.ftruncate(self._descriptor, self._size)
+                        os.lseek(self._descriptor, self._size, os.SEEK_SET)
+                raise
+        self._size += len(block)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
 def check_writable(path: FilePath) -> None:
     """Raises OSError, with the name of the file, if it could not be written. Changes nothing."""
     name = os.fspath(path)

@@ -43,6 +43,7 @@ ALLOWED = {
     ),
     "runtime/optimizers": "runtime",
     "runtime/profiling": "emit runtime",
+    "runtime/sampling": "frontend runtime",
     "tools": (
         "api dialects dialects/stan emit frontend frontend/check frontend/functions frontend/lower "
         "frontend/parse library passes passes/optimize passes/to_loops runtime runtime/optimizers "

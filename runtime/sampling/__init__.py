@@ -1,0 +1,1 @@
+"""Draws from a posterior: the sampler's chains, their result and what is told of it."""

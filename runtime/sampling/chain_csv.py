@@ -1,0 +1,259 @@
+"""CmdStan's CSV files of draws: one for each chain, written block by block while the chain runs, and read again.
+
+CmdStan guide, "Stan CSV file format": settings as comments, the header, rows of warmup if they are saved, what was
+adapted as comments, rows of draws, the times. A file whose writing was ended by force has all rows up to some one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.frontend.encoding import decoded
+from ulam.runtime.cmdstan_csv import Setting, comment, csv_number, ending, preamble
+from ulam.runtime.errors import DataError
+from ulam.runtime.output_files import GrowingFile
+from ulam.runtime.terminal import escaped
+
+Array = npt.NDArray[np.float64]
+
+STATISTICS = ("lp", "accept_stat", "stepsize", "int_time", "treedepth", "n_leapfrog", "divergent", "energy")
+"""Names of the sampler's statistics in the order of the columns, which have two underscores after them."""
+
+ADAPTED = "Adaptation terminated"
+_METRIC = {1: "Diagonal elements of inverse mass matrix:", 2: "Elements of inverse mass matrix:"}
+_NO_METRIC = "No free parameters for unit metric"
+
+
+def chain_path(path: str | os.PathLike[str], chain: int, chains: int) -> Path:
+    """The file of a chain, counted from 1: that of several has its number before the suffix, as CmdStan's."""
+    whole = Path(path)
+    return whole if chains == 1 else whole.with_name(f"{whole.stem}_{chain}{whole.suffix}")
+
+
+# ---------------------------------------------------------------- settings
+
+
+METRIC_NAMES = {"unit": "unit_e", "diag": "diag_e", "dense": "dense_e"}
+
+
+def comments(
+    settings: Any, model: str, path: str | os.PathLike[str], chain: int, is_fixed: bool = False
+) -> Iterator[Setting]:
+    """The settings of a chain's file, in CmdStan's nested form. `is_fixed`: the model has no parameters."""
+    yield from preamble(model)
+    yield 0, "method", "sample", "sample"
+    yield 1, "sample", None, None
+    yield 2, "num_samples", settings.draws, 1000
+    yield 2, "num_warmup", settings.warmup, 1000
+    yield 2, "save_warmup", settings.save_warmup, False
+    yield 2, "thin", settings.thin, 1
+    yield 2, "adapt", None, None
+    yield 3, "engaged", settings.warmup > 0 and not is_fixed, True
+    yield 3, "gamma", settings.adapt.gamma, 0.05
+    yield 3, "delta", settings.target_accept, 0.8
+    yield 3, "kappa", settings.adapt.kappa, 0.75
+    yield 3, "t0", settings.adapt.t0, 10.0
+    yield 3, "init_buffer", settings.adapt.init_buffer, 75
+    yield 3, "term_buffer", settings.adapt.term_buffer, 50
+    yield 3, "window", settings.adapt.window, 25
+    yield 3, "save_metric", False, False
+    if is_fixed:
+        yield 2, "algorithm", "fixed_param", "hmc"
+    else:
+        yield from _hamiltonian(settings)
+    yield 2, "num_chains", 1, 1
+    yield from ending(settings.init, settings.seed, path, chain)
+
+
+def _hamiltonian(settings: Any) -> Iterator[Setting]:
+    engine = "static" if settings.sampler == "hmc" else "nuts"
+    yield 2, "algorithm", "hmc", "hmc"
+    yield 3, "hmc", None, None
+    yield 4, "engine", engine, "nuts"
+    yield 5, engine, None, None
+    if engine == "static":
+        yield 6, "int_time", settings.integration_time, 2 * np.pi
+    yield 6, "max_depth", settings.max_depth, 10
+    yield 4, "metric", METRIC_NAMES.get(settings.metric, settings.metric), "diag_e"
+    yield 4, "metric_file", "", ""
+    yield 4, "stepsize", 1.0 if settings.step_size is None else settings.step_size, 1.0
+    yield 4, "stepsize_jitter", settings.step_size_jitter, 0.0
+
+
+# ---------------------------------------------------------------- writing
+
+
+def rows_text(table: Array, digits: int | None = None) -> bytes:
+    """Rows of numbers as text. All digits that a number needs to be read as the same one, or so many."""
+    if not len(table):
+        return b""
+    if digits is not None:
+        line = ",".join([f"%.{digits}g"] * table.shape[1]) + "\n"
+        return "".join(line % tuple(row) for row in table.tolist()).encode()
+    text = "\n".join(",".join(map(repr, row)) for row in table.tolist()) + "\n"
+    return text.replace(".0,", ",").replace(".0\n", "\n").encode()
+
+
+class CsvStream:
+    """The file of one chain. What was appended is on the disk."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        settings: Iterable[Setting],
+        names: Sequence[str],
+        statistics: Sequence[str] = STATISTICS,
+        digits: int | None = None,
+    ) -> None:
+        self._statistics, self._digits = tuple(statistics), digits
+        self._file = GrowingFile(path)
+        header = ",".join((*(f"{name}__" for name in self._statistics), *names))
+        self._file.append(("".join(map(comment, settings)) + header + "\n").encode("utf-8", "backslashreplace"))
+
+    def append(self, values: Array, statistics: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Rows of warmup or draws: values (rows, names), and an array of each statistic."""
+        columns = [np.asarray(statistics[name], dtype=np.float64)[:, None] for name in self._statistics]
+        self._file.append(rows_text(np.concatenate([*columns, values], axis=1), self._digits))
+
+    def adapted(self, step_size: float, metric: Array | None) -> None:
+        """Between warmup and draws: the step size, and the inverse metric; None for the unit metric."""
+        self._file.append(adaptation_text(step_size, metric).encode())
+
+    def finish(self, seconds: Sequence[float], remarks: Iterable[str] = ()) -> None:
+        """The times of warmup and draws, in seconds, and what else there is to say. Closes the file."""
+        self._file.append(ending_text(seconds, remarks).encode("utf-8", "backslashreplace"))
+        self._file.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def adaptation_text(step_size: float, metric: Array | None) -> str:
+    """Step size and inverse metric as comments."""
+    lines = [ADAPTED, f"Step size = {csv_number(step_size)}"]
+    if metric is None or not metric.size:
+        lines.append(_NO_METRIC)
+    else:
+        lines.append(_METRIC[metric.ndim])
+        lines += [", ".join(map(csv_number, row)) for row in np.atleast_2d(metric).tolist()]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def ending_text(seconds: Sequence[float], remarks: Iterable[str] = ()) -> str:
+    """The times and the remarks, as comments."""
+    warmup, sampling = seconds
+    times = ((" Elapsed Time: ", warmup, "Warm-up"), ("", sampling, "Sampling"), ("", warmup + sampling, "Total"))
+    lines = ["", *(f"{before:15}{time:.6f} seconds ({phase})" for before, time, phase in times), ""]
+    lines += [escaped(line) for remark in remarks for line in remark.splitlines()]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class ChainFile:
+    """What a chain's file has: settings by name (the last of a name counts), columns, rows of warmup and of draws.
+
+    `is_whole`: whether the chain had ended when the file did.
+    """
+
+    path: str
+    settings: dict[str, str]
+    names: list[str]
+    warmup: Array
+    draws: Array
+    step_size: float
+    metric: Array | None
+    seconds: tuple[float, float]
+    is_whole: bool
+
+    def columns(self, names: Sequence[str]) -> Array:
+        """The draws of these columns. Raises DataError for one that is not there."""
+        places = {name: k for k, name in enumerate(self.names)}
+        missing = [name for name in names if name not in places]
+        if missing:
+            raise DataError([f"{self.path}: no column {', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''}"])
+        return self.draws[:, [places[name] for name in names]]
+
+
+def read_chain(path: str | os.PathLike[str]) -> ChainFile:
+    """A file of CmdStan's method `sample`, or of ours, whole or not. Raises DataError if it is none, OSError."""
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        lines = file.read().split(b"\n")
+    lines.pop()  # what is not the end of a line was not written to its end
+    marks = [k for k, line in enumerate(lines) if line.startswith(b"#")]
+    texts = {k: decoded(lines[k]).lstrip("#").strip() for k in marks}
+    header = next((k for k, line in enumerate(lines) if line and not line.startswith(b"#")), None)
+    if header is None:
+        raise DataError([f"{name}: not a CSV file of CmdStan's form: there is no header"])
+    names = decoded(lines[header]).strip().split(",")
+    settings = dict(_settings(texts[k] for k in marks if k < header))
+    adapts = settings.get("save_warmup") in ("true", "1") and settings.get("algorithm") != "fixed_param"
+    unmarked = len(lines) if adapts else header
+    begin = next((k for k in marks if k > header and texts[k].startswith(ADAPTED)), unmarked)
+    adapted = _adapted([texts[k] for k in marks if k > begin])
+    times = [texts[k] for k in marks if "seconds (" in texts[k]]
+    return ChainFile(
+        name,
+        settings,
+        names,
+        _table(lines[header + 1 : begin], len(names), name),
+        _table(lines[begin + 1 :], len(names), name),
+        *adapted,
+        (_seconds(times, "Warm-up"), _seconds(times, "Sampling")),
+        is_whole=any("(Total)" in line for line in times),
+    )
+
+
+def _settings(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        key, equals, value = line.partition(" = ")
+        if equals:
+            yield key.strip(), value.replace("(Default)", "").strip()
+
+
+def _adapted(lines: Sequence[str]) -> tuple[float, Array | None]:
+    """Step size and inverse metric, of the comments that follow the end of the adaptation."""
+    step, rank, rows = np.nan, 0, []
+    for line in lines:
+        if line.startswith("Step size"):
+            step = float(line.partition("=")[2])
+        elif line in _METRIC.values():
+            rank = 1 if line == _METRIC[1] else 2
+        elif rank:
+            try:
+                rows.append([float(cell) for cell in line.split(",")])
+            except ValueError:
+                break
+    if not rows or len(rows) != (1 if rank == 1 else len(rows[0])) or any(len(row) != len(rows[0]) for row in rows):
+        return step, None
+    return step, np.array(rows[0] if rank == 1 else rows)
+
+
+def _seconds(lines: Iterable[str], phase: str) -> float:
+    for line in lines:
+        if f"({phase})" in line:
+            return float(line.replace("Elapsed Time:", "").split()[0])
+    return np.nan
+
+
+def _table(lines: Iterable[bytes], columns: int, name: str) -> Array:
+    rows = [line for line in lines if line.strip() and not line.startswith(b"#")]
+    if not rows:
+        return np.empty((0, columns))
+    try:
+        table = np.loadtxt(rows, delimiter=",", dtype=np.float64, ndmin=2, comments=None)
+    except ValueError:
+        table = np.empty((0, 0))
+    if table.shape[1:] != (columns,):
+        raise DataError([f"{name}: not a CSV file of CmdStan's form: a row is not {columns} numbers"])
+    return table
