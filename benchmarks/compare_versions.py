@@ -159,7 +159,7 @@ def report(rows: Sequence[Row], single: float) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--old", required=True, help="interpreter of the old version's environment")
     parser.add_argument("--new", required=True, help="that of the new one")
     parser.add_argument("--posteriordb", type=Path, required=True)

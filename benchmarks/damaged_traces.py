@@ -26,7 +26,7 @@ from trace_programs import PROGRAM, READING  # noqa: E402
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--traces", type=int, default=1000, help="how many")
     parser.add_argument("--seed-base", type=int, default=0, help="seed of the first")
     options = parser.parse_args()

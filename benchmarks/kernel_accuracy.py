@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import mpmath as mp
+import mpmath as mp  # pyright: ignore[reportMissingImports]
 import numpy as np
 
 import ulam

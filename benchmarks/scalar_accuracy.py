@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-import mpmath as mp
+import mpmath as mp  # pyright: ignore[reportMissingImports]
 import numpy as np
 from scalar_densities import ROWS
 from scalar_functions import Row

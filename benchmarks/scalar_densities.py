@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import mpmath as mp
+import mpmath as mp  # pyright: ignore[reportMissingImports]
 from scalar_functions import ROWS, add, log_of, logit1p, normal_tail
 
 __all__ = ["ROWS"]

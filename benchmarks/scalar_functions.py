@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import mpmath as mp
-from mpmath import mpf
+import mpmath as mp  # pyright: ignore[reportMissingImports]
+from mpmath import mpf  # pyright: ignore[reportMissingImports]
 
 from ulam.library.functions import kind_of
 

@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.support import unsupported_call, unsupported_type
@@ -57,13 +58,10 @@ def disagreements(group: Sequence[LibraryCall]) -> list[str]:
     ]
     from ulam.frontend.check.context import Checker
 
-    report, Checker.unsupported = Checker.unsupported, lambda *_: None  # the compiler with no checker before it
-    try:
+    with patch.object(Checker, "unsupported", lambda *_: None):  # the compiler with no checker before it
         return lines + [
             f"{call}: the checker refuses it, and it compiles" for call in refused if not list(at_fault([call]))
         ]
-    finally:
-        Checker.unsupported = report
 
 
 def _said(call: LibraryCall) -> tuple[str, str] | None:

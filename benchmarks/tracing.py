@@ -80,7 +80,8 @@ def main() -> int:
     parser.add_argument("--cold", nargs=2, metavar=("FUNCTION", "MODE"), help="the first run alone, in seconds")
     arguments = parser.parse_args()
     if arguments.cold:
-        print(first_run(*arguments.cold, arguments.nodes))
+        function, mode = arguments.cold
+        print(first_run(function, mode, arguments.nodes))
         return 0
     found: dict[str, Any] = {"compiling": compiling()}
     n = arguments.nodes // 8
@@ -306,7 +307,7 @@ def reading(n: int) -> dict[str, float]:
     """Milliseconds of reading a long trace."""
     node = track(functions(PROGRAM).h, 1.0, n)
     lines = seconds(lambda: list(itertools.islice(lines_of(node, 2), 100)))
-    last = seconds(lambda: str(node[-1]))
+    last = seconds(lambda: str(node.children[-1]))
     fresh = track(functions(PROGRAM).h, 1.0, n)
     middle = seconds(lambda: str(fresh.children[4 * n]))
     search = min(seconds(lambda: list(fresh.trace.find(nonfinite=True))) for _ in range(RUNS))

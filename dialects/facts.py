@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.ir import Operation, ParametrizedAttribute
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 
 if TYPE_CHECKING:
     from typing import Self
@@ -45,7 +45,7 @@ class Fact(ParametrizedAttribute):
         found = op.attributes.pop(cls.name, None)
         return found if isinstance(found, cls) else None
 
-    def as_attributes(self) -> dict[str, Fact]:
+    def as_attributes(self) -> dict[str, Attribute]:
         """The attributes of an op that is made with the fact."""
         return {self.name: self}
 

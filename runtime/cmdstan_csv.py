@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from io import StringIO
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -123,7 +123,7 @@ def write_laplace(result: LaplaceResult, path: Path) -> None:
 
 
 def _write(
-    file: TextIO,
+    file: IO[str],
     settings: Iterable[Setting],
     header: Sequence[str],
     rows: Iterable[Iterable[float]],

@@ -229,7 +229,7 @@ class StanModel(SecondOrderModel, TrackedModel):
     # ------------------------------------------------------------ log density
 
     def log_density(
-        self, theta_unc: FloatArray, *, propto: bool = True, jacobian: bool = True, time_limit: float | None = None
+        self, theta_unc: npt.ArrayLike, *, propto: bool = True, jacobian: bool = True, time_limit: float | None = None
     ) -> float:
         """The log density of an unconstrained point.
 
@@ -256,7 +256,7 @@ class StanModel(SecondOrderModel, TrackedModel):
 
     def log_density_gradient(
         self,
-        theta_unc: FloatArray,
+        theta_unc: npt.ArrayLike,
         *,
         propto: bool = True,
         jacobian: bool = True,
@@ -291,7 +291,9 @@ class StanModel(SecondOrderModel, TrackedModel):
         finally:
             self._idle.append(space)
 
-    def time_gradients(self, theta_unc: FloatArray, count: int, *, propto: bool = True, jacobian: bool = True) -> float:
+    def time_gradients(
+        self, theta_unc: npt.ArrayLike, count: int, *, propto: bool = True, jacobian: bool = True
+    ) -> float:
         """Seconds of the processor that `count` gradients at one point take, in a row, with no Python between them.
 
         Compiling is not part of it, nor is waiting for a processor. Raises what `log_density_gradient` raises.
@@ -350,7 +352,7 @@ class StanModel(SecondOrderModel, TrackedModel):
 
     def param_constrain(
         self,
-        theta_unc: FloatArray,
+        theta_unc: npt.ArrayLike,
         *,
         include_tp: bool = False,
         include_gq: bool = False,
@@ -409,7 +411,7 @@ class StanModel(SecondOrderModel, TrackedModel):
         return out  # pyright: ignore[reportReturnType]
 
     def param_unconstrain(
-        self, theta: FloatArray, *, out: FloatArray | None = None, time_limit: float | None = None
+        self, theta: npt.ArrayLike, *, out: FloatArray | None = None, time_limit: float | None = None
     ) -> FloatArray:
         """The unconstrained parameters of a constrained vector, in the order of `param_names`."""
         if time_limit is not None:
@@ -504,7 +506,7 @@ class StanModel(SecondOrderModel, TrackedModel):
 
     # ------------------------------------------------------------ calls
 
-    def _density_unit(self, order: int, propto: bool, theta: FloatArray, jacobian: bool) -> Unit:
+    def _density_unit(self, order: int, propto: bool, theta: npt.ArrayLike, jacobian: bool) -> Unit:
         """The unit with derivatives up to `order`, for this and all later calls; if its `bind` failed, raises what
         this evaluation would have.
         """
@@ -531,7 +533,7 @@ class StanModel(SecondOrderModel, TrackedModel):
             self._profiler.enter(space.context)
         return space
 
-    def _fill(self, space: Workspace, theta: FloatArray) -> None:
+    def _fill(self, space: Workspace, theta: npt.ArrayLike) -> None:
         if type(theta) is not np.ndarray or theta.shape != self._shape:
             theta = vector(theta, self._shape, "theta_unc")
         space.theta[:] = theta

@@ -126,7 +126,7 @@ def _not_supported(error: Any) -> CompileError:
     start = None
     if place is not None and error.source is not None:
         start = error.source.offset(place.filename.data, place.line.data, place.column.data)
-    if start is None:
+    if start is None or error.source is None:
         return CompileError(f"{_place(error.location)}error: {error} [{NOT_SUPPORTED}]")
     diagnostic = Diagnostic(Severity.ERROR, str(error), Span(start, start + 1), error.source, NOT_SUPPORTED)
     return CompileError(render(diagnostic), [diagnostic])

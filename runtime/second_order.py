@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ulam.runtime.arguments import FloatArray, vector, writable
 from ulam.runtime.interrupts import limited, stoppable
@@ -27,17 +28,17 @@ class SecondOrderModel:
         _idle: list[Workspace]
 
         def log_density_gradient(
-            self, theta_unc: FloatArray, *, propto: bool = ..., jacobian: bool = ..., out: FloatArray | None = ...
+            self, theta_unc: npt.ArrayLike, *, propto: bool = ..., jacobian: bool = ..., out: FloatArray | None = ...
         ) -> tuple[float, FloatArray]: ...
         def _take(self) -> Workspace: ...
-        def _fill(self, space: Workspace, theta: FloatArray) -> None: ...
+        def _fill(self, space: Workspace, theta: npt.ArrayLike) -> None: ...
         def _show(self, text: str) -> None: ...
-        def _density_unit(self, order: int, propto: bool, theta: FloatArray, jacobian: bool) -> Unit: ...
+        def _density_unit(self, order: int, propto: bool, theta: npt.ArrayLike, jacobian: bool) -> Unit: ...
         def _density_error(self, unit: Unit, failure: Failure, space: Workspace, jacobian: bool) -> ProgramError: ...
 
     def log_density_hessian(
         self,
-        theta_unc: FloatArray,
+        theta_unc: npt.ArrayLike,
         *,
         propto: bool = True,
         jacobian: bool = True,
@@ -69,8 +70,8 @@ class SecondOrderModel:
 
     def log_density_hessian_vector_product(
         self,
-        theta_unc: FloatArray,
-        v: FloatArray,
+        theta_unc: npt.ArrayLike,
+        v: npt.ArrayLike,
         *,
         propto: bool = True,
         jacobian: bool = True,
@@ -95,7 +96,7 @@ class SecondOrderModel:
 
     def _second_order(
         self,
-        theta_unc: FloatArray,
+        theta_unc: npt.ArrayLike,
         direction: FloatArray | None,
         result: FloatArray,
         propto: bool,

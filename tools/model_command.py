@@ -58,7 +58,7 @@ class PointCommand(ModelCommand):
             raise UsageError("give either --unconstrained or --init")
         if self.unconstrained is not None:
             self.points = read_points(self.unconstrained)
-        elif not isinstance(initial := initial_values(self.init), float | None):
+        elif isinstance(initial := initial_values(self.init), str | NamedText):
             read_data(initial, INITIAL_VALUES)
 
     def initial(self) -> Vector | Text | float | None:

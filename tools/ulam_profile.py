@@ -81,14 +81,15 @@ class ProfileCommand(PointCommand):
             # First, as it needs a package that may not be there.
             sampled = self._sampled_lines(points[0]) if self.lines else None
             record: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "method": "profile"}
+            measured = None
             if profiler is not None:
                 self._run_threads(model, points)
                 overhead = profiler.overhead()
                 record = profile_record(profiler, overhead)
-                written = self._write(profiler)
+                measured = profiler, overhead, self._write(profiler)
         with redirect_stdout(sys.stderr) if self._fills_standard_output() else nullcontext():
-            if profiler is not None:
-                record |= self._report(model, plain, points[0], profiler, overhead, written)
+            if measured is not None:
+                record |= self._report(model, plain, points[0], *measured)
             if sampled is not None:
                 record["lines"] = sampled.to_dict()
                 if not is_standard_output(self.json):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     FunctionType,
-    IntegerType,
     LocationAttr,
     StringAttr,
     UnitAttr,
+    i8,
 )
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, region_def, traits_def
@@ -144,7 +144,7 @@ class FuncOp(PlainOperation):
     stan_name = prop_def(StringAttr)
     function_type = prop_def(FunctionType)
     argument_names = prop_def(ArrayAttr[StringAttr])
-    data_only = prop_def(DenseArrayBase)
+    data_only = prop_def(DenseArrayBase.constr(i8))
     library = opt_prop_def(UnitAttr)
     inlined = opt_prop_def(UnitAttr)
     model = opt_prop_def(UnitAttr)
@@ -184,9 +184,9 @@ class FuncOp(PlainOperation):
 
     def verify_(self) -> None:
         inputs = self.function_type.inputs.data
-        data_only = cast("DenseArrayBase[IntegerType]", self.data_only)
-        if len(self.argument_names) != len(inputs) or len(data_only) != len(inputs):
-            raise VerifyException(f"{len(inputs)} arguments, {len(self.argument_names)} names, {len(data_only)} marks")
+        names, marks = len(self.argument_names), len(self.data_only)
+        if names != len(inputs) or marks != len(inputs):
+            raise VerifyException(f"{len(inputs)} arguments, {names} names, {marks} marks")
         if len(self.body.blocks) > 1:
             raise VerifyException("the body is one block")
         if self.body.blocks:

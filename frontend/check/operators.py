@@ -96,7 +96,7 @@ def _operator_help(checker: Checker, node: Binary, left: StanType, right: StanTy
 
 
 _SHOWN_OPERAND = 40
-_TRANSPOSED = {VECTOR: ROW_VECTOR, ROW_VECTOR: VECTOR}
+_TRANSPOSED: dict[StanType, StanType] = {VECTOR: ROW_VECTOR, ROW_VECTOR: VECTOR}
 
 
 def _transposition_help(checker: Checker, node: Binary, left: StanType, right: StanType) -> str | None:

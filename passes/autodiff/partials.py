@@ -147,7 +147,8 @@ class ScalarDerivative:
             case "?":
                 return builder.select(*operands)
             case "+":
-                return builder.addf(*operands)
+                left, right = operands
+                return builder.addf(left, right)
             case "-":
                 return builder.subf(*operands)
             case "*":

@@ -21,10 +21,9 @@ Source: optimization levels documentation, "Auto-differentiation level optimizat
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, IntegerType, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -96,7 +95,7 @@ class _Gradients:
     def start(self, body: Body) -> None:
         """The values that a gradient begins with."""
         if isinstance(body, stan.FuncOp):
-            is_data = cast("DenseArrayBase[IntegerType]", body.data_only).get_values()
+            is_data = body.data_only.get_values()
             names = body.argument_names.data
             for argument, data, name in zip(body.body.block.args, is_data, names, strict=True):
                 if not data:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
@@ -71,7 +70,7 @@ class StaticAutodiff:
 
 def is_autodiff_formal(function: stan.FuncOp, position: int) -> bool:
     """Whether a formal that is not int counts as autodiff: unless it is declared `data`."""
-    return not cast("DenseArrayBase[IntegerType]", function.data_only).get_values()[position]
+    return not function.data_only.get_values()[position]
 
 
 def is_autodiff_place(op: Operation) -> bool:

@@ -71,7 +71,7 @@ class NormalApproximation:
 
     @cached_property
     def inverse_root(self) -> Vector:
-        return np.linalg.solve(self.root, np.eye(self.mode.size))
+        return np.asarray(np.linalg.solve(self.root, np.eye(self.mode.size)), np.float64)
 
     @property
     def scales(self) -> Vector:
@@ -114,7 +114,8 @@ def normal_approximation(model: StanModel, theta: Vector, jacobian: bool) -> Nor
     values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
     if theta.size and not values[0] > FLAT:
         raise CurvatureError(_explanation(model, values, vectors, gradient))
-    return NormalApproximation(theta, gradient, curvature, np.linalg.cholesky(information))
+    root = np.asarray(np.linalg.cholesky(information), np.float64)
+    return NormalApproximation(theta, gradient, curvature, root)
 
 
 def _explanation(model: StanModel, values: Vector, vectors: Vector, gradient: Vector) -> str:

@@ -12,6 +12,7 @@ from ulam.dialects import stan
 from ulam.frontend.lower.literals import numbers_of
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
+from ulam.frontend.syntax import Print
 
 
 def _numbers(count: int, start: int = 0) -> str:
@@ -79,7 +80,9 @@ def test_values_and_derivatives_are_those_of_an_op_for_each_number(level: int, m
 def _literal(text: str) -> Any:
     program = parse_program(Source(f"model {{ print({text}); }}", "m.stan"))
     assert program.model is not None
-    return numbers_of(program.model.statements[0].arguments[0])
+    statement = program.model.statements[0]
+    assert isinstance(statement, Print)
+    return numbers_of(statement.arguments[0])
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,26 @@ def test_links_of_the_editable_installation() -> None:
     assert links == {**folders, **{path.name: path for path in (ROOT / FOLDERS["ulam"]).glob("*.py")}}
 
 
+def test_types_are_checked_in_every_folder() -> None:
+    """pyright leaves out folders whose names begin with a dot, whatever it is told, and follows no links below those
+    that it is told: each is named, by the name that the package has."""
+    included = set(PROJECT["tool"]["pyright"]["include"])
+    links = {path for path in (ROOT / "editable" / "ulam").iterdir() if path.is_dir() and path.is_symlink()}
+    assert {str(path.relative_to(ROOT)) for path in links} | {FOLDERS["ulam"], "tests"} <= included
+    for place in included:
+        assert not any(part.startswith(".") for part in Path(place).parts), place
+        assert (ROOT / place).exists(), place
+
+
+def test_modules_hide_nothing() -> None:
+    """The working folder comes first on Python's path: a module of ours must not be taken for one of the standard
+    library, or for the package itself. `trace` is for the library's command line only."""
+    hidden = sys.stdlib_module_names - {"trace"} | {"ulam"}
+    folders = [ROOT / folder for folder in set(FOLDERS.values())]
+    found = [path for folder in folders for path in folder.rglob("*.py") if path.stem in hidden]
+    assert found == [], "rename them: `import ulam` fails in their folders"
+
+
 IS_THE_PACKAGE = (
     "import ulam, ulam.runtime.c_library as n; print(ulam.StanModel.__name__, n.library().ulam_abi() == n.ABI)"
 )
@@ -105,7 +125,7 @@ def test_import_of_a_fresh_installation(options: tuple[str, ...], tmp_path: Path
     subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", *options, str(checkout)], check=True)
     (packages,) = environment.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    inner = (checkout, checkout / "tests" / "unit")
+    inner = (checkout, *sorted(checkout / folder for folder in FOLDERS.values()))
     for folder in (elsewhere, tmp_path, *inner):
         assert run_python(IS_THE_PACKAGE, folder, python) == "StanModel True", folder
         place = Path(run_python("import ulam; print(ulam.__file__)", folder, python))

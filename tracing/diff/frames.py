@@ -115,7 +115,9 @@ class Comparison:
         numbers = [_block_numbers(frame) for frame in (a, b)]
         for first, second in zip_longest(batches(a), batches(b)):
             if first is None or second is None:
-                yield self._parted(a, b, (first or second).first)
+                longer = first or second
+                assert longer is not None
+                yield self._parted(a, b, longer.first)
                 return
             count = min(len(first.blocks), len(second.blocks))
             unequal = np.flatnonzero(numbers[0][first.blocks[:count]] != numbers[1][second.blocks[:count]])

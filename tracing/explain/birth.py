@@ -145,8 +145,9 @@ def _of_move(node: ItemNode, element: Element) -> list[tuple[Ref | Const, Elemen
 
 def _is_single(node: Node) -> bool:
     """Whether a node assigns to `x[i]` or `x[i, j]`, with ints."""
-    is_assignment = isinstance(node, ItemNode) and node.function == "index_assign"
-    return is_assignment and set(node.item.symbol.split(",")) == {"single"}
+    if not isinstance(node, ItemNode) or node.function != "index_assign":
+        return False
+    return set(node.item.symbol.split(",")) == {"single"}
 
 
 def _before_assignments(node: ItemNode, element: tuple[int, ...]) -> tuple[Ref | Const, Element]:

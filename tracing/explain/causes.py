@@ -311,9 +311,11 @@ class Causes:
         kind = kind_of(float(gradient[wrong[0]]))
         more = f", and not finite for {wrong.size - 1} more" if wrong.size > 1 else ""
         message = f"the gradient is {WORDS[kind]} for unconstrained '{names[int(wrong[0])]}'{more}"
-        if broken is None or not isinstance(broken[0], ItemNode):
+        if broken is None:
             return Cause("gradient", message, None)
         node, number, passed = broken
+        if not isinstance(node, ItemNode):
+            return Cause("gradient", message, None)
         cause = self._begun("gradient", message, node)
         element = first_wrong(passed)
         operand = node.operands[number]

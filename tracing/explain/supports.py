@@ -45,5 +45,5 @@ def support(distribution: str, arguments: Mapping[str, Any]) -> Interval | None:
     known = next((found for kind in DENSITIES if (found := function(kind.of(distribution)).support) is not None), None)
     if known is None:
         return None
-    ends = [arguments.get(bound) if isinstance(bound, str) else bound for bound in (known.lower, known.upper)]
-    return None if any(end is None for end in ends) else Interval(ends[0], ends[1], known.has_lower, known.has_upper)
+    lower, upper = (arguments.get(bound) if isinstance(bound, str) else bound for bound in (known.lower, known.upper))
+    return None if lower is None or upper is None else Interval(lower, upper, known.has_lower, known.has_upper)

@@ -271,7 +271,7 @@ def _worst(term: Term) -> str:
 def _parameters(e: Explanation) -> Iterator[TextLine | Table]:
     shown = e.parameters[:SHOWN_PARAMETERS]
     differs = any(p.constrained is not None and p.constrained != p.value for p in shown)
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             p.name,
             value_text(p.value),

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterator
 from io import StringIO
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import writing
@@ -51,7 +51,7 @@ def to_chrome_trace(
     return ""
 
 
-def _write(node: Node, out: TextIO, max_calls: int | None) -> None:
+def _write(node: Node, out: IO[str], max_calls: int | None) -> None:
     clock = "positions of the tape, not time" if _begin(node) is None else "time of the run"
     other = {"clock": clock, "exporter": f"ulam {ulam_version()}"}
     out.write(f'{{"displayTimeUnit": "ns", "otherData": {json.dumps(other)}, "traceEvents": [')
@@ -135,7 +135,7 @@ def _ends(node: ItemNode) -> Iterator[tuple[str, int, ItemNode]]:
 def _target(node: ItemNode) -> float:
     """The target after a term; NaN where that is not known. Viewers draw finite counters only."""
     after = node.target_after if isinstance(node, TargetTerm) else MISSING
-    return math.nan if after is MISSING else float(after)
+    return float(after) if isinstance(after, (float, int)) else math.nan
 
 
 def _arguments(call: ItemNode, spans: Spans) -> dict[str, str]:

@@ -14,7 +14,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def to_json(
     return ""
 
 
-def _write(trace: Trace, out: TextIO, max_nodes: int | None) -> None:
+def _write(trace: Trace, out: IO[str], max_nodes: int | None) -> None:
     graphs = {symbol: _graph(plain_graph(graph)) for symbol, graph in trace.tape.tables.graphs.items()}
     error = None
     if trace.error is not None:
@@ -131,7 +131,7 @@ def frames_of(trace: Trace) -> Iterator[tuple[Frame, tuple[int, int] | None]]:
         count += 1
 
 
-def _write_frame(frame: Frame, caller: tuple[int, int] | None, out: TextIO) -> None:
+def _write_frame(frame: Frame, caller: tuple[int, int] | None, out: IO[str]) -> None:
     number_of = {record: block.number for record, block in frame.layout.by_record.items()}
     out.write(f'{{"function": {json.dumps(frame.graph.symbol)}, "caller": {json.dumps(caller)}, "blocks": [')
     for batch in batches(frame):

@@ -341,19 +341,19 @@ class _Sweep:
         value = self.adjoints.take(position, item.type)
         if isinstance(value, Versions):
             value = value.array.copy()
+        fields: Fields = value if isinstance(value, dict) else {(): value}
         if item.name == "field":
             operand, number = item.operands
-            fields = value if isinstance(value, dict) else {(): value}
             self._give(operand, step, in_header, {(number.constant, *way): part for way, part in fields.items()})
             return
         inner: dict[int, Fields] = {}
-        for (number, *way), part in value.items():
+        for (number, *way), part in fields.items():
             if way:
                 inner.setdefault(number, {})[tuple(way)] = part
             else:
                 self._give(item.operands[number - 1], step, in_header, part)
-        for number, fields in inner.items():
-            self._give(item.operands[number - 1], step, in_header, fields)
+        for number, parts in inner.items():
+            self._give(item.operands[number - 1], step, in_header, parts)
 
     def _addition(self, item: Item, position: int, step: int, in_header: bool) -> None:
         """`target += x`: of a container, the sum of its elements."""

@@ -14,7 +14,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,10 @@ from ulam.tracing.tape.values import MISSING, Digest, from_elements
 
 if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import ProgramParts
+    from ulam.runtime.native import Generator
     from ulam.tracing.instrument.op_functions import OpFunction, OpFunctions, OpModule
+
+_T = TypeVar("_T")
 
 
 class NoDerivative(UlamError):
@@ -122,11 +125,12 @@ class OpLibrary:
         self._functions: OpFunctions | None = None
         self._names: dict[int, str | None] = {}  # of an item, by identity
         self._variables = {
-            id(item): op.var.owner.told_name
+            id(item): variable.owner.told_name
             for symbol, graph in graphs.items()
             for block in graph.blocks
             for item in block.items
-            if item.name == "index_assign" and hasattr((op := ops.get(symbol, {}).get(item.index)), "var")
+            if item.name == "index_assign"
+            and (variable := getattr(ops.get(symbol, {}).get(item.index), "var", None)) is not None
         }
         self._program: ProgramParts | None = None
         self._loaded: dict[str, _Loaded] = {}
@@ -302,7 +306,7 @@ class OpLibrary:
     def _run_value(self, loaded: _Loaded, function: OpFunction, item: Item, operands: Sequence[Any], rng: Any) -> Any:
         ints, reals, _kept = self._table(function, operands)
         context = self._space()
-        context.rng = rng(context) if callable(rng) else rng
+        context.rng = cast("Generator | None", rng(context) if callable(rng) else rng)
         memory = self._memory.ulam_bound_memory_new() if function.result is not None and function.result.rank else None
         try:
             entry = loaded.entry(function.name)
@@ -366,10 +370,10 @@ class OpLibrary:
         return known.error(status, context.error_values, context.message)
 
 
-def _compiled(make: Callable[[], Any]) -> Any:
+def _compiled(make: Callable[[], _T]) -> _T:
     from ulam.runtime.compiler import compiling
 
-    def compiled() -> Any:
+    def compiled() -> _T:
         with compile_errors(), compiling():
             return make()
 

@@ -135,7 +135,7 @@ class _Tracer:
         self._resolve()
         assign_slots(self.graph.symbol, self.blocks, [block for block, _ in self.returns], self.form)
         self.graph.blocks = [block.made for block in self.blocks]
-        items = [
+        items: list[tuple[FlowBlock, int, Item, Operation | None, SSAValue | None]] = [
             (block, block.made.items.index(item), item, op, value)
             for block, item, op, value in self.items
             if op is not None and item in block.made.items
@@ -378,12 +378,12 @@ class _Tracer:
                 self.extra_guards.append((current, len(current.events), op))
             current.events.append(Event("assign", op, op.var, op.value))
             return
-        before = stan.ReadOp.create(operands=(op.var,), result_types=(op.var.type.element,))
+        before = stan.ReadOp(op.var)
         current.events.append(Event("read", before, op.var, before.results[0]))
         kinds = ",".join(kind.data for kind in op.kinds)
         item = self.item(
             current, "special", "index_assign", [before.results[0], *op.indices, op.value],
-            value_type(op.var.type.element), op, derived="assign",
+            value_type(before.res.type), op, derived="assign",
         )  # fmt: skip
         item.symbol = kinds
         current.events[-1] = Event("update", op, op.var, item=item)

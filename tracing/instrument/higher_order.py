@@ -129,6 +129,7 @@ class _HigherOrder:
     ) -> None:  # fmt: skip
         call = function.body.block.first_op
         assert isinstance(call, stan.CallOp) and call.callback is not None and call.captured is not None
+        assert call.res is not None
         self.function, self.call, self.form = function, call, form
         self.captured = [bool(bit) for bit in call.captured.get_values()]
         self.callback = functions[call.callback.data]
@@ -156,7 +157,7 @@ class _HigherOrder:
         self.traced.blocks = [begin, calls, end]
         self.graph.blocks = [block.made for block in self.traced.blocks]
         called = self._calls(calls)
-        result = self._given(end, "result", self.call.res) if self.graph.opaque else self._passed_on(called)
+        result = self._given(end, "result", self.call.results[0]) if self.graph.opaque else self._passed_on(called)
         end.made.edges = [Edge(1, 0, value=Operand(result.index, None, result.type), place=place)]
         assign_slots(self.graph.symbol, self.traced.blocks, [end], self.form)
         if self.form.timing:

@@ -255,7 +255,7 @@ class Recorder:
             first = (places[here] % self.chunk_bytes) // 8 + 1
             if not base or int(first.max()) + count > used // 8:
                 raise self.absent(f"no record at {int(places[here].max())}")
-            data = np.frombuffer((_I64 * (used // 8)).from_address(base), np.int64)
+            data = np.frombuffer(memoryview((_I64 * (used // 8)).from_address(base)), np.int64)
             found[here] = data[first[:, None] + slots]
         return found
 
@@ -270,7 +270,7 @@ class Recorder:
             offsets = places[here] % self.chunk_bytes
             if not base or int(offsets.max()) + 8 > used:
                 raise self.absent(f"no record at {int(places[here].max())}")
-            words = np.frombuffer((_I64 * (used // 8)).from_address(base), np.int64)
+            words = np.frombuffer(memoryview((_I64 * (used // 8)).from_address(base)), np.int64)
             found[here] = words[offsets // 8]
         return found
 
