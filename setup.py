@@ -19,7 +19,7 @@ from setuptools import Extension, setup
 from setuptools.command.editable_wheel import editable_wheel
 
 sources = sorted(str(path) for path in Path("runtime/c").rglob("*.c"))
-headers = sorted(str(path) for path in Path("runtime/c").glob("*.h"))
+headers = sorted(str(path) for path in Path("runtime/c").rglob("*.h"))
 numpy_random = Path(numpy.__file__).parent / "random" / "lib"
 
 flags = [

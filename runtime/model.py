@@ -36,6 +36,7 @@ from ulam.runtime.names import (
 )
 from ulam.runtime.native import Context, Rng
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
+from ulam.runtime.sampled_model import SampledModel
 from ulam.runtime.second_order import SecondOrderModel
 from ulam.runtime.tracked_model import TrackedModel
 from ulam.runtime.workspace import Workspace
@@ -62,7 +63,7 @@ class Recipe:
     profile_events: int = 0
 
 
-class StanModel(SecondOrderModel, TrackedModel):
+class StanModel(SecondOrderModel, SampledModel, TrackedModel):
     """A Stan program with data. Compiles what is used, when it is first used.
 
     `source` is the path of a `.stan` file, or the text of a program. `data` is a path, JSON text or a mapping.

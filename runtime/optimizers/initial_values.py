@@ -44,8 +44,12 @@ _OF_TRANSFORM = re.compile(r"^\w+_unconstrain: \w+(?= is )")
 JACOBIAN_PREFIX = "with the Jacobian adjustment, "
 
 
-def initial_point(objective: ModelObjective, init: Init, seed: int) -> Point:
+def initial_point(
+    objective: ModelObjective, init: Init, seed: int, stream: int = INIT_STREAM, *, as_sampled: bool = False
+) -> Point:
     """The first point that passes the checks, as evaluated by `objective`, whose counts then begin with it.
+
+    Points are drawn from this stream of the seed. `as_sampled`: only the density that `objective` has is looked at.
 
     Raises InitializationError if there is none, ArgumentError or DataError if `init` itself is wrong, and what the
     program raises other than rejections.
@@ -53,8 +57,9 @@ def initial_point(objective: ModelObjective, init: Init, seed: int) -> Point:
     source = read_init(objective.model, init)
     refused = _Refused()
     point: Point | None = None
+    source.stream = stream
     for _ in range(source.tries(objective.model)):
-        point = _checked(objective, source, seed, refused)
+        point = _checked(objective, source, seed, refused, as_sampled)
         if point is not None:
             break
     if point is None:
@@ -85,6 +90,7 @@ class InitSource:
     fixed: Vector | None = None
     given: GivenValues | None = None
     generator: np.random.Generator | None = None
+    stream: int = INIT_STREAM
 
     def tries(self, model: StanModel) -> int:
         everything = self.fixed is not None or (self.given is not None and self.given.complete)
@@ -103,7 +109,7 @@ class InitSource:
             return self.fixed
         size = model.param_unc_num()
         if self.radius:
-            self.generator = self.generator or np.random.Generator(Rng(seed, INIT_STREAM).generator)
+            self.generator = self.generator or np.random.Generator(Rng(seed, self.stream).generator)
             theta = self.generator.uniform(-self.radius, self.radius, size)
         else:
             theta = np.zeros(size)
@@ -158,19 +164,24 @@ class _Refused:
     first: Vector | None = None
 
 
-def _checked(objective: ModelObjective, source: InitSource, seed: int, refused: _Refused) -> Point | None:
+def _checked(
+    objective: ModelObjective, source: InitSource, seed: int, refused: _Refused, as_sampled: bool
+) -> Point | None:
     """The next point if it passes the checks; else it is noted in `refused`."""
     model, tally = objective.model, refused.tally
     try:
         theta = source.draw(model, seed)
         refused.first = theta if refused.first is None else refused.first
-        value = model.log_density(theta, propto=False, jacobian=False)
+        value = 0.0 if as_sampled else model.log_density(theta, propto=False, jacobian=False)
     except Rejection as rejection:
         tally.add_error(rejection)
         return None
     if not math.isfinite(value):
         refused.not_finite.append((theta, value))
         return None
+    if as_sampled:
+        objective.failures, objective.infinite_at = tally, None
+        return objective(theta)
     plain = objective if not objective.jacobian else ModelObjective(model, jacobian=False)
     plain.failures = tally
     point = plain(theta)

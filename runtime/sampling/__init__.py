@@ -1,1 +1,1 @@
-"""Draws from a posterior: the sampler's chains, their result and what is told of it."""
+"""Draws from a posterior: the sampler's chains, which run in C, their result and what is told of it."""

@@ -38,12 +38,12 @@ ALLOWED = {
     "passes/value_form": "dialects dialects/stan library passes passes/analysis",
     "runtime": (
         "api dialects emit frontend frontend/check frontend/functions frontend/lower frontend/parse library "
-        "passes passes/to_loops runtime/optimizers runtime/profiling tracing tracing/explain "
+        "passes passes/to_loops runtime/optimizers runtime/profiling runtime/sampling tracing tracing/explain "
         "tracing/gradients tracing/tape"
     ),
     "runtime/optimizers": "runtime",
     "runtime/profiling": "emit runtime",
-    "runtime/sampling": "frontend runtime",
+    "runtime/sampling": "frontend library runtime runtime/optimizers",
     "tools": (
         "api dialects dialects/stan emit frontend frontend/check frontend/functions frontend/lower "
         "frontend/parse library passes passes/optimize passes/to_loops runtime runtime/optimizers "
@@ -59,8 +59,7 @@ ALLOWED = {
         "tracing/gradients tracing/instrument tracing/tape"
     ),
     "tracing/export": (
-        "emit frontend frontend/parse library runtime runtime/profiling tracing tracing/instrument "
-        "tracing/tape"
+        "emit frontend frontend/parse library runtime runtime/profiling tracing tracing/instrument tracing/tape"
     ),
     "tracing/gradients": "dialects emit library passes/to_loops runtime tracing tracing/instrument tracing/tape",
     "tracing/instrument": (

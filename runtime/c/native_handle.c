@@ -1,0 +1,93 @@
+#include "native_handle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "interrupts.h"
+
+/* Idle contexts: as many as threads evaluated at once, up to this. */
+enum { KEPT = 64 };
+static const int64_t keep_bytes = (int64_t)256 << 20; /* of arena memory, by a context */
+
+struct ulam_native_handle {
+  int64_t n;
+  int32_t jacobian;
+  void *gradient, *gradient_bound, *locate, *locate_bound;
+  ulam_context *idle[KEPT]; /* taken and given back by exchanging one of them with NULL */
+};
+
+ulam_native_handle *ulam_native_handle_new(int64_t n, int32_t jacobian, void *gradient, void *gradient_bound,
+                                           void *locate, void *locate_bound) {
+  ulam_native_handle *handle = calloc(1, sizeof *handle);
+  if (handle == NULL) return NULL;
+  handle->n = n;
+  handle->jacobian = jacobian;
+  handle->gradient = gradient;
+  handle->gradient_bound = gradient_bound;
+  handle->locate = locate;
+  handle->locate_bound = locate_bound;
+  return handle;
+}
+
+void ulam_native_handle_free(ulam_native_handle *handle) {
+  if (handle == NULL) return;
+  for (int i = 0; i < KEPT; ++i) ulam_context_free(handle->idle[i]);
+  free(handle);
+}
+
+/* Where the calling thread begins to look, so that threads do not take turns at one place. */
+static int first_place(void) {
+  static ULAM_THREAD_LOCAL int own = -1;
+  static int threads = 0;
+  if (own < 0) own = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) & (KEPT - 1);
+  return own;
+}
+
+static void print(const char *text, int64_t length) {
+  fwrite(text, 1, (size_t)length, stdout);
+  fflush(stdout);
+}
+
+static ulam_context *take(ulam_native_handle *handle) {
+  for (int i = 0, place = first_place(); i < KEPT; ++i, place = (place + 1) & (KEPT - 1)) {
+    if (__atomic_load_n(&handle->idle[place], __ATOMIC_RELAXED) == NULL) continue;
+    ulam_context *found = __atomic_exchange_n(&handle->idle[place], NULL, __ATOMIC_ACQUIRE);
+    if (found) return found;
+  }
+  ulam_context *made = ulam_context_new(keep_bytes);
+  if (made) ulam_set_print_sink(made, print);
+  return made;
+}
+
+static void give(ulam_native_handle *handle, ulam_context *ctx) {
+  for (int i = 0, place = first_place(); i < KEPT; ++i, place = (place + 1) & (KEPT - 1)) {
+    ulam_context *expected = NULL;
+    if (__atomic_compare_exchange_n(&handle->idle[place], &expected, ctx, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+      return;
+  }
+  ulam_context_free(ctx);
+}
+
+static void print_nothing(const char *text, int64_t length) { (void)text, (void)length; }
+
+/* The status of an error that was noticed without its place. What the program prints it has printed. */
+static int located(ulam_native_handle *handle, ulam_context *ctx, const double *x) {
+  ulam_set_print_sink(ctx, print_nothing);
+  int status = ulam_run_value(ctx, handle->locate, handle->locate_bound, x, handle->jacobian);
+  ulam_set_print_sink(ctx, print);
+  return status == ULAM_FATAL ? ULAM_FATAL : ULAM_REJECT;
+}
+
+int ulam_native_gradient(size_t n, const double *x, double *grad, double *lp, void *user) {
+  ulam_native_handle *handle = user;
+  if ((int64_t)n != handle->n) return ULAM_WRONG_SIZE;
+  ulam_context *ctx = take(handle);
+  if (ctx == NULL) return ULAM_NO_MEMORY;
+  int status = ulam_run_gradient(ctx, handle->gradient, handle->gradient_bound, x, grad, handle->jacobian);
+  if (status == ULAM_OK)
+    *lp = ctx->value;
+  else if (status != ULAM_REJECT && status != ULAM_FATAL)
+    status = located(handle, ctx, x);
+  give(handle, ctx);
+  return status;
+}

@@ -1,0 +1,48 @@
+"""A model's log density and gradient as a C function (c/native_handle.h, docs/native-handle.md)."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from ulam.runtime.c_library import library
+from ulam.runtime.program import Unit
+
+REJECTED, FATAL_ERROR, WRONG_SIZE, NO_MEMORY = 1, 2, 5, 6
+"""What the function returns where it has no gradient."""
+
+
+class _Kept:
+    """Frees the handle in C with the last reference; keeps the code and the data that it uses."""
+
+    def __init__(self, address: int, units: tuple[Unit, ...]) -> None:
+        self.address = address
+        self.units = units
+
+    def __del__(self) -> None:
+        library().ulam_native_handle_free(self.address)
+
+
+class NativeHandle:
+    """`int f(size_t n, const double *x, double *grad, double *lp, void *user)` at `address`, with its `user_data`.
+
+    Both can be used as long as `keep_alive` (or this object) is referred to, by any number of threads at once. The
+    function returns 0 for a gradient, 1 for a rejection, 2 for an error that ends the run, 5 if `n` is not the number
+    of unconstrained parameters, 6 if there is no memory.
+    """
+
+    def __init__(self, unit: Unit, locate: Unit, n: int, jacobian: bool) -> None:
+        native = library()
+        handle = native.ulam_native_handle_new(n, jacobian, unit.entry, unit.bound, locate.entry, locate.bound)
+        if not handle:
+            raise MemoryError("no memory for a native handle")
+        self.n = n
+        """The number of unconstrained parameters."""
+        self.user_data: int = handle
+        """What the function wants as its last argument."""
+        self.keep_alive: Any = _Kept(handle, (unit, locate))
+        """What must be referred to while the function is in use."""
+        address = ctypes.cast(native.ulam_native_gradient, ctypes.c_void_p).value
+        assert address is not None
+        self.address: int = address
+        """The address of the function."""

@@ -1,0 +1,346 @@
+"""One chain as a job: from a record that can be pickled to its draws.
+
+The chain runs in C, without Python, and hands over blocks of draws; here they become values of the program's variables,
+again in C, and are kept, or written to a file. All random numbers follow from the run's seed, the number of the chain
+and, for generated quantities, the number of the draw.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.library.statuses import FATAL, STOPPED
+from ulam.runtime.c_library import STOP_INTERRUPT, library
+from ulam.runtime.crew import Crew
+from ulam.runtime.errors import FatalError, Interrupted, TimeLimit, UlamError
+from ulam.runtime.native import Rng
+from ulam.runtime.optimizers.failed_evaluations import FailureTally
+from ulam.runtime.optimizers.initial_values import Init, initial_point
+from ulam.runtime.optimizers.objective import ModelObjective
+from ulam.runtime.parallel_jobs import SharedModel, seconds_left
+from ulam.runtime.sampling.native_chain import STATISTICS, ChainBlock, NativeChain, draw_quantities, generator_words
+from ulam.runtime.sampling.settings import SamplingSettings
+
+if TYPE_CHECKING:
+    from ulam.runtime.model import StanModel
+
+Vector = npt.NDArray[np.float64]
+
+BLOCK_DRAWS = 1000
+BLOCK_SECONDS = 0.5
+"""A block of draws ends after so many, or after so long."""
+BLOCK_BYTES = 64 << 20
+"""And before its values would need more memory than this, if it has more than one draw."""
+LOCATED = 100
+"""Of so many failed evaluations of a chain the statement is looked for; those after them are only counted."""
+
+PROFILED_AS = {"warmup": "warm-up", "sampling": "sampling"}
+"""The phase of a profile, by the chain's."""
+
+INTERRUPT, TIME_LIMIT = "interrupt", "time limit"
+"""Why a chain ended before its last draw."""
+
+INIT_STREAM, TRAJECTORY_STREAM, QUANTITIES_STREAM, _STREAMS = 0, 1, 2, 8
+
+
+def chain_stream(chain: int, kind: int) -> int:
+    """The stream of the run's seed for random numbers of this kind, of a chain counted from 1."""
+    return _STREAMS * chain + kind
+
+
+def quantities_rng(seed: int, chain: int, draw: int) -> Rng:
+    """What generated quantities of a draw are drawn from: `draw` counts iterations after warmup, from 0."""
+    rng = Rng(seed, chain_stream(chain, QUANTITIES_STREAM))
+    rng.generator.advance(draw << 64)
+    return rng
+
+
+@dataclass(frozen=True)
+class ChainProgress:
+    """How far a chain is. `iteration` of `iterations` counts warmup, too; `divergences` are those after warmup.
+
+    `phase` is "warmup", "sampling" or "done". `draws_per_second`: iterations of this phase so far.
+    """
+
+    chain: int
+    phase: str
+    iteration: int
+    iterations: int
+    draws_per_second: float
+    step_size: float
+    depth: int
+    divergences: int
+    gradients: int
+    rejections: int
+    seconds: float
+
+
+Report = Callable[[ChainProgress], None]
+
+
+class DrawSink(Protocol):
+    """What is told of the draws of a chain: a file."""
+
+    def append(self, values: Vector, statistics: dict[str, npt.NDArray[Any]]) -> None: ...
+    def adapted(self, step_size: float, metric: Vector | None) -> None: ...
+    def finish(self, seconds: tuple[float, float]) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class PhaseDraws:
+    """Room for the draws of one phase of one chain; the first `count` rows are there."""
+
+    unconstrained: Vector
+    values: Vector
+    statistics: Vector
+    count: int = 0
+
+    @staticmethod
+    def room(draws: int, unconstrained: int, values: int) -> PhaseDraws:
+        """For so many draws."""
+        return PhaseDraws(
+            np.empty((draws, unconstrained)), np.empty((draws, values)), np.empty((draws, len(STATISTICS)))
+        )
+
+    def append(self, points: Vector, values: Vector, statistics: Vector) -> None:
+        rows = slice(self.count, self.count + len(points))
+        self.unconstrained[rows], self.values[rows], self.statistics[rows] = points, values, statistics
+        self.count += len(points)
+
+
+@dataclass
+class ChainJob:
+    """What a chain needs. `warmup` and `draws`: where its draws go, if not to arrays of its own; not pickled."""
+
+    shared: SharedModel
+    settings: SamplingSettings
+    chain: int
+    init: Init
+    step_size: float | None
+    inverse_metric: Vector | None
+    crew: Crew
+    ends: float | None = None
+    open_file: Callable[[StanModel, SamplingSettings, int], DrawSink] | None = None
+    report: Report | None = None
+    warmup: PhaseDraws | None = None
+    draws: PhaseDraws | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"report": None, "warmup": None, "draws": None}
+
+
+@dataclass
+class ChainRecord:
+    """What a chain has done. `ended`: why it ended before its last draw, if it did; `lost`: why nothing is known."""
+
+    chain: int
+    warmup: PhaseDraws | None = None
+    draws: PhaseDraws | None = None
+    drawn: int = 0
+    step_size: float = float("nan")
+    metric: Vector | None = None
+    seconds: tuple[float, float] = (0.0, 0.0)
+    gradients: int = 0
+    divergences: int = 0
+    at_max_depth: int = 0
+    rejections: FailureTally = field(default_factory=FailureTally)
+    nan_draws: int = 0
+    nan_reason: str = ""
+    ended: str = ""
+    lost: str = ""
+
+
+def run_chain(job: ChainJob) -> ChainRecord:
+    """Runs one chain, here or in a worker. An error of one chain ends all of them."""
+    record = ChainRecord(job.chain)
+    try:
+        return job.crew.run(lambda: _Run(job, record).go(), seconds_left(job.ends))
+    except (KeyboardInterrupt, Interrupted):  # before there was a chain
+        record.ended = INTERRUPT
+    except TimeLimit:
+        record.ended = TIME_LIMIT
+    except BaseException:
+        job.crew.stop()
+        raise
+    return record
+
+
+def lost_chain(job: ChainJob, reason: str) -> ChainRecord:
+    """The record of a chain whose worker was lost."""
+    return ChainRecord(job.chain, lost=reason)
+
+
+class _Run:
+    """One chain at work."""
+
+    def __init__(self, job: ChainJob, record: ChainRecord) -> None:
+        self.job, self.settings, self.record = job, job.settings, record
+        self.model: StanModel = job.shared.model
+        self.context = self.model.new_context()
+        self.file: DrawSink | None = None
+        self.generator = generator_words(self.settings.seed, chain_stream(job.chain, QUANTITIES_STREAM))
+
+    def go(self) -> ChainRecord:
+        """To the last draw, or until it is stopped."""
+        job, settings, model = self.job, self.settings, self.model
+        self.unit = model.density_gradient_unit() if model.param_unc_num() else None
+        self.constrain = model.constrain_unit()
+        width, self.order = model.output_layout()
+        if settings.keep:
+            self.record.warmup = job.warmup or PhaseDraws.room(settings.kept_warmup, model.param_unc_num(), width)
+            self.record.draws = job.draws or PhaseDraws.room(settings.kept_draws, model.param_unc_num(), width)
+        capacity = max(1, min(BLOCK_DRAWS, BLOCK_BYTES // (8 * max(width, model.param_unc_num(), 1))))
+        self.values = np.empty((capacity, width))
+        self.chain = NativeChain(
+            settings, self.unit, self.context, self._start(), job.inverse_metric, job.step_size,
+            chain_stream(job.chain, TRAJECTORY_STREAM), capacity,
+        )  # fmt: skip
+        self.began = self.phase_began = time.perf_counter()
+        try:
+            if job.open_file is not None:
+                self.file = job.open_file(model, settings, job.chain)
+            self._iterate()
+        finally:
+            self._finish()
+        return self.record
+
+    def _start(self) -> Vector:
+        """The first point."""
+        objective = ModelObjective(self.model, jacobian=True)
+        if self.unit is None:
+            return np.empty(0)
+        stream = chain_stream(self.job.chain, INIT_STREAM)
+        point = initial_point(objective, self.job.init, self.settings.seed, stream, as_sampled=True)
+        return point.x
+
+    def _iterate(self) -> None:
+        chain, record = self.chain, self.record
+        if chain.phase != "warmup":
+            self._adapted()
+        while chain.phase != "done" and not record.ended:
+            self.model.enter_phase(self.context, PROFILED_AS[chain.phase])
+            block = chain.run(BLOCK_SECONDS)
+            self.model.show_output(self.context)
+            self._take(block)
+            self._count_failures(block)
+            if (error := chain.error(block.status)) is not None:
+                raise error
+            if block.status == STOPPED:
+                self._stopped()
+            if block.phase != chain.phase:
+                self._time(block.phase)
+                if block.phase == "warmup":
+                    self._adapted()
+            self._report()
+
+    def _adapted(self) -> None:
+        """Warmup is over."""
+        record, unit_metric = self.record, self.settings.metric == "unit" or self.unit is None
+        record.step_size = self.chain.state.step_size
+        record.metric = None if unit_metric else self.chain.metric()
+        if self.file is not None:
+            self.file.adapted(record.step_size, record.metric)
+
+    def _take(self, block: ChainBlock) -> None:
+        """Computes what the draws of the block stand for, and keeps it."""
+        if not len(block.points):
+            return
+        done, failed = self._quantities(block)
+        points, statistics, values = block.points[:done], block.statistics[:done], self.values[:done]
+        values = values if self.order is None else values[:, self.order]
+        room = self.record.warmup if block.phase == "warmup" else self.record.draws
+        if self.file is not None:
+            self.file.append(values, statistics_by_name(statistics))
+        if room is not None:
+            room.append(points, values, statistics)
+        if block.phase != "warmup":
+            self.record.drawn += done
+        if failed:
+            self.record.nan_draws += len(failed)
+            if not self.record.nan_reason:
+                row = min(failed)
+                self.record.nan_reason = self._reason(points[row], int(block.numbers[row]))
+
+    def _quantities(self, block: ChainBlock) -> tuple[int, dict[int, int]]:
+        self.model.enter_phase(self.context, "generated quantities")
+        done, failed = draw_quantities(self.context, self.constrain, self.generator, block, self.values)
+        self.model.show_output(self.context)
+        if done < len(block.points):
+            self._stopped()
+        return done, failed
+
+    def _reason(self, point: Vector, number: int) -> str:
+        """Why the values of a draw are NaN."""
+        try:
+            rng = quantities_rng(self.settings.seed, self.job.chain, number)
+            self.model.param_constrain(point, include_tp=True, include_gq=True, rng=rng)
+        except UlamError as error:
+            return str(error)
+        return "an error that did not come again"
+
+    def _count_failures(self, block: ChainBlock) -> None:
+        tally = self.record.rejections
+        for status, point in block.failed:
+            if tally.count >= LOCATED and status != FATAL:
+                tally.add("further rejections")
+                continue
+            error = self.model.density_error(point, status)
+            if isinstance(error, FatalError):
+                raise error
+            tally.add_error(error)
+
+    def _stopped(self) -> None:
+        """The chain ends with the draws it has."""
+        if not self.record.ended:
+            self.record.ended = INTERRUPT if library().ulam_stop_take() & STOP_INTERRUPT else TIME_LIMIT
+
+    def _report(self) -> None:
+        record, state, settings = self.record, self.chain.state, self.settings
+        record.gradients, record.divergences, record.at_max_depth = (
+            state.gradients, state.divergences, state.at_max_depth,
+        )  # fmt: skip
+        if self.job.report is None:
+            return
+        phase = self.chain.phase
+        before = settings.warmup if phase == "sampling" and self.unit is not None else 0
+        elapsed = max(time.perf_counter() - self.phase_began, 1e-9)
+        iterations = settings.draws + (settings.warmup if self.unit is not None else 0)
+        if phase == "done":
+            before, elapsed = iterations - settings.draws, max(record.seconds[1], 1e-9)
+        self.job.report(
+            ChainProgress(
+                self.job.chain, phase, state.iteration, iterations, (state.iteration - before) / elapsed,
+                state.step_size, state.depth, state.divergences, state.gradients, state.failed,
+                time.perf_counter() - self.began,
+            )
+        )  # fmt: skip
+
+    def _time(self, phase: str) -> None:
+        """The phase is over."""
+        now = time.perf_counter()
+        seconds = now - self.phase_began
+        self.record.seconds = (seconds, 0.0) if phase == "warmup" else (self.record.seconds[0], seconds)
+        self.phase_began = now
+
+    def _finish(self) -> None:
+        record = self.record
+        if record.ended and self.chain.phase != "done":
+            self._time(self.chain.phase)
+        if self.file is not None:
+            self.file.finish(record.seconds)
+
+
+def statistics_by_name(table: Vector) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a table of statistics, of the last axis: counts as ints, `divergent` as bools."""
+    found: dict[str, npt.NDArray[Any]] = {name: table[..., k] for k, name in enumerate(STATISTICS)}
+    for name in ("treedepth", "n_leapfrog"):
+        found[name] = found[name].astype(np.int64)
+    found["divergent"] = found["divergent"] != 0
+    return found

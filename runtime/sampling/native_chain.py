@@ -1,0 +1,216 @@
+"""A chain of the C runtime (c/sampling/chain.h): its settings, its blocks of draws, its state."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.library.statuses import OK, STOPPED
+from ulam.runtime.c_library import library
+from ulam.runtime.errors import ArgumentError, UlamError
+from ulam.runtime.native import Context, Rng
+from ulam.runtime.sampling.settings import MAX_ENERGY_ERROR, METRICS, SamplingSettings
+
+if TYPE_CHECKING:
+    from ulam.runtime.program import Unit
+
+Vector = npt.NDArray[np.float64]
+
+PHASES = ("warmup", "sampling", "done")
+"""Phases by their numbers in c/sampling/chain.h."""
+STATISTICS = ("lp", "accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy")
+"""Columns of a block's statistics."""
+
+_SAMPLERS = ("nuts", "hmc", "fixed")
+_NO_MEMORY, _METRIC = 6, 10
+_ERRORS = {
+    _NO_MEMORY: "out of memory",
+    8: "the posterior is improper: steps of any size are accepted. Has every parameter a density, or bounds?",
+    9: "no step size is small enough to be accepted. Is the log density continuous, and its gradient right?",
+    _METRIC: "the metric that warmup has found is not finite and positive definite",
+}
+
+
+class SamplingError(UlamError):
+    """A chain cannot go on."""
+
+
+class _Settings(ctypes.Structure):
+    _fields_: ClassVar[Any] = [
+        *[(name, ctypes.c_int64) for name in (
+            "n", "sampler", "metric", "warmup", "draws", "thin", "save_warmup", "max_depth", "init_buffer",
+            "term_buffer", "window", "find_step_size",
+        )],
+        *[(name, ctypes.c_double) for name in (
+            "delta", "gamma", "kappa", "t0", "step_size", "step_size_jitter", "integration_time", "max_energy_error",
+        )],
+        ("generator", ctypes.c_uint64 * 4),
+    ]  # fmt: skip
+
+
+class ChainState(ctypes.Structure):
+    """What a chain tells between its blocks; `iteration` counts warmup, too."""
+
+    phase: int
+    iteration: int
+    depth: int
+    divergences: int
+    at_max_depth: int
+    gradients: int
+    failed: int
+    step_size: float
+    lp: float
+
+    _fields_: ClassVar[Any] = [
+        *[(name, ctypes.c_int64) for name in (
+            "phase", "iteration", "depth", "divergences", "at_max_depth", "gradients", "failed",
+        )],
+        ("step_size", ctypes.c_double),
+        ("lp", ctypes.c_double),
+    ]  # fmt: skip
+
+
+class _Block(ctypes.Structure):
+    _fields_: ClassVar[Any] = [
+        ("capacity", ctypes.c_int64), ("seconds", ctypes.c_double), ("points", ctypes.c_void_p),
+        ("statistics", ctypes.c_void_p), ("numbers", ctypes.c_void_p), ("count", ctypes.c_int64),
+        ("failed_kept", ctypes.c_int64), ("failed_statuses", ctypes.c_void_p), ("failed_points", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def generator_words(seed: int, stream: int) -> Any:
+    """The state of `Rng(seed, stream)` as c/pcg64dxsm.h wants it."""
+    state = Rng(seed, stream).generator.state["state"]
+    mask = (1 << 64) - 1
+    words = [part for number in (state["state"], state["inc"]) for part in (number >> 64, number & mask)]
+    return (ctypes.c_uint64 * 4)(*words)
+
+
+@dataclass
+class ChainBlock:
+    """Draws of one phase. `status` is that of the run that made them; `failed` has statuses and points of evaluations
+    that failed meanwhile.
+    """
+
+    status: int
+    phase: str
+    points: Vector
+    statistics: Vector
+    numbers: npt.NDArray[np.uint64]
+    failed: list[tuple[int, Vector]]
+
+
+class NativeChain:
+    """A chain from `point`, with a context of its own. Arrays of a block are those of the next one, too."""
+
+    def __init__(
+        self,
+        settings: SamplingSettings,
+        unit: Unit | None,
+        context: Context,
+        point: Vector,
+        inverse_metric: Vector | None,
+        step_size: float | None,
+        stream: int,
+        capacity: int,
+    ) -> None:
+        self._library = library()
+        self.context = context  # and the unit: what the chain in C uses
+        self._unit = unit
+        self.n = point.size
+        native = _Settings(n=self.n, sampler=_SAMPLERS.index(settings.sampler if unit is not None else "fixed"))
+        native.metric = METRICS.index(settings.metric)
+        for name in ("warmup", "draws", "thin", "save_warmup", "max_depth", "step_size_jitter", "integration_time"):
+            setattr(native, name, getattr(settings, name))
+        for entry in fields(settings.adapt):
+            setattr(native, entry.name, getattr(settings.adapt, entry.name))
+        native.warmup = settings.warmup if unit is not None else 0
+        native.delta = settings.target_accept
+        native.step_size = 1.0 if step_size is None else step_size
+        native.find_step_size = unit is not None and (step_size is None or settings.warmup > 0)
+        native.max_energy_error = MAX_ENERGY_ERROR
+        native.generator = generator_words(settings.seed, stream)
+        self._metric_shape = (self.n, self.n) if settings.metric == "dense" else (self.n,)
+        self._points = np.empty((capacity, self.n))
+        self._statistics = np.empty((capacity, len(STATISTICS)))
+        self._numbers = np.empty(capacity, np.uint64)
+        self._block = _Block(
+            capacity, 0.0, self._points.ctypes.data, self._statistics.ctypes.data, self._numbers.ctypes.data
+        )
+        start = np.ascontiguousarray(point)
+        metric = None if inverse_metric is None else np.ascontiguousarray(inverse_metric, np.float64)
+        status = ctypes.c_int32()
+        self.address: int = 0
+        self.address = self._library.ulam_chain_new(
+            ctypes.addressof(native), context.address, 0 if unit is None else unit.entry,
+            0 if unit is None else unit.bound, start.ctypes.data, None if metric is None else metric.ctypes.data,
+            ctypes.addressof(status),
+        )  # fmt: skip
+        if not self.address:
+            if status.value == _METRIC:
+                raise ArgumentError("metric must be finite and positive definite")
+            raise MemoryError("no memory for a chain")
+        self.state = ChainState.from_address(self._library.ulam_chain_look(self.address))
+
+    def __del__(self) -> None:
+        if address := getattr(self, "address", 0):
+            self.address = 0
+            self._library.ulam_chain_free(address)
+
+    @property
+    def phase(self) -> str:
+        """One of PHASES."""
+        return PHASES[self.state.phase]
+
+    def run(self, seconds: float) -> ChainBlock:
+        """The next block."""
+        block, phase = self._block, self.phase
+        block.seconds = seconds
+        status = self._library.ulam_chain_run(self.address, ctypes.addressof(block))
+        count = block.count
+        return ChainBlock(
+            status, phase, self._points[:count], self._statistics[:count], self._numbers[:count], list(self._failed())
+        )
+
+    def _failed(self) -> Iterator[tuple[int, Vector]]:
+        count, n = self._block.failed_kept, self.n
+        if not count:
+            return
+        statuses = (ctypes.c_int32 * count).from_address(self._block.failed_statuses)
+        points = np.ctypeslib.as_array((ctypes.c_double * (count * n)).from_address(self._block.failed_points))
+        for k in range(count):
+            yield statuses[k], points[k * n : (k + 1) * n].copy()
+
+    def metric(self) -> Vector:
+        """The inverse metric now."""
+        found = np.empty(self._metric_shape)
+        self._library.ulam_chain_metric(self.address, found.ctypes.data)
+        return found
+
+    @staticmethod
+    def error(status: int) -> SamplingError | None:
+        """What the status of a block says, other than of an evaluation that was fatal, or of a stop."""
+        return SamplingError(_ERRORS[status]) if status in _ERRORS else None
+
+
+def draw_quantities(
+    context: Context, unit: Unit, generator: Any, block: ChainBlock, values: Vector
+) -> tuple[int, dict[int, int]]:
+    """Writes all values of a block's draws, in the compiled order, to the rows of `values`.
+
+    How many of the draws were done (all, unless it was stopped), and the statuses of those that failed, by their rows.
+    """
+    count, n = block.points.shape
+    statuses = np.full(count, STOPPED, np.int32)
+    library().ulam_draw_quantities(
+        context.address, unit.entry, unit.bound, ctypes.addressof(generator), n, values.shape[1], count,
+        block.points.ctypes.data, block.numbers.ctypes.data, values.ctypes.data, statuses.ctypes.data,
+    )  # fmt: skip
+    stopped = np.flatnonzero(statuses == STOPPED)
+    done = int(stopped[0]) if stopped.size else count
+    return done, {int(row): int(statuses[row]) for row in np.flatnonzero(statuses[:done] != OK)}

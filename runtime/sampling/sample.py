@@ -1,0 +1,348 @@
+"""`StanModel.sample`: chains as jobs, on threads or any executor, and the fit that their draws make."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.runtime.crew import Crew
+from ulam.runtime.errors import ArgumentError, DataError, TimeLimit, UlamError
+from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupted, stoppable
+from ulam.runtime.memory import room_for
+from ulam.runtime.optimizers.failed_evaluations import FailureTally
+from ulam.runtime.optimizers.initial_values import init_text
+from ulam.runtime.parallel_jobs import Executor, SharedModel, default_workers, end_of_limit, run_jobs
+from ulam.runtime.sampling.chain import (
+    INTERRUPT,
+    STATISTICS,
+    ChainJob,
+    ChainProgress,
+    ChainRecord,
+    PhaseDraws,
+    lost_chain,
+    run_chain,
+    statistics_by_name,
+)
+from ulam.runtime.sampling.fit import SampleFit
+from ulam.runtime.sampling.settings import METRICS, SamplingSettings, checked_settings
+
+if TYPE_CHECKING:
+    from ulam.runtime.model import StanModel
+
+Vector = npt.NDArray[np.float64]
+Progress = Callable[[ChainProgress], None]
+
+
+def sample(
+    model: StanModel,
+    *,
+    chains: int = 4,
+    warmup: int = 1000,
+    draws: int = 1000,
+    seed: int = 1,
+    init: Any = 2,
+    thin: int = 1,
+    target_accept: float = 0.8,
+    max_depth: int = 10,
+    metric: Any = "diag",
+    step_size: Any = None,
+    step_size_jitter: float = 0,
+    integration_time: float | None = None,
+    adapt: Mapping[str, Any] | None = None,
+    save_warmup: bool = False,
+    keep: bool = True,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: bool | Progress = True,
+    output: str | os.PathLike[str] | None = None,
+    time_limit: float | None = None,
+    sampler: str = "nuts",
+) -> SampleFit:
+    """Draws from the posterior. See `StanModel.sample`."""
+    options = {
+        "chains": chains, "warmup": warmup, "draws": draws, "seed": seed, "thin": thin, "max_depth": max_depth,
+        "target_accept": target_accept, "step_size_jitter": step_size_jitter, "integration_time": integration_time,
+        "save_warmup": save_warmup, "keep": keep,
+    }  # fmt: skip
+    kind, metrics = _metric(model, metric, chains)
+    steps = _step_sizes(step_size, chains)
+    settings = checked_settings(
+        sampler=sampler, metric=kind, adapt=adapt, init=_init_text(init), step_size=steps[0], **options
+    )
+    if not keep and output is None:
+        raise ArgumentError("keep=False keeps no draws: give output, a file for them")
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
+        raise ArgumentError(f"jobs must be a positive int, found {jobs!r}")
+    if jobs is not None and executor is not None:
+        raise ArgumentError("jobs is for threads of sample's own: with executor, that has its own number of workers")
+
+    def work() -> SampleFit:
+        inits = _inits(model, init, settings)
+        return _Sampling(model, settings, inits, metrics, steps, progress, output).run(jobs, executor)
+
+    return stoppable(work, time_limit, kept=True)
+
+
+class _Sampling:
+    """One call of `sample`."""
+
+    def __init__(
+        self,
+        model: StanModel,
+        settings: SamplingSettings,
+        inits: list[Any],
+        metrics: list[Vector | None],
+        steps: list[float | None],
+        progress: bool | Progress,
+        output: str | os.PathLike[str] | None,
+    ) -> None:
+        self.model, self.settings = model, settings
+        self.callback = progress if callable(progress) else None
+        self.lock = Lock()
+        self.n = model.param_unc_num()
+        self.width = model.output_layout()[0]
+        self.rooms = self._rooms()
+        crew, shared, ends = Crew(), SharedModel(model), end_of_limit()
+        self.crew = crew
+        self.jobs = [
+            ChainJob(
+                shared, settings, k + 1, inits[k], steps[k], metrics[k], crew, ends,
+                report=self._report if self.callback is not None else None,
+                warmup=self.rooms[0][k] if settings.keep else None,
+                draws=self.rooms[1][k] if settings.keep else None,
+            )
+            for k in range(settings.chains)
+        ]  # fmt: skip
+
+    def _rooms(self) -> tuple[list[PhaseDraws], list[PhaseDraws]]:
+        """For the draws of all chains: parts of arrays that the fit will have whole."""
+        settings = self.settings
+        if not settings.keep:
+            return [], []
+        draws = settings.chains * (settings.kept_warmup + settings.kept_draws)
+        with room_for(self.model.written_variables(), draws * (self.n + self.width + len(STATISTICS))):
+            self.whole = [
+                PhaseDraws.room(settings.chains * kept, self.n, self.width)
+                for kept in (settings.kept_warmup, settings.kept_draws)
+            ]
+        kept = (settings.kept_warmup, settings.kept_draws)
+        return tuple(  # pyright: ignore[reportReturnType]
+            [_part(whole, k * count, count) for k in range(settings.chains)]
+            for whole, count in zip(self.whole, kept, strict=True)
+        )
+
+    def _report(self, progress: ChainProgress) -> None:
+        assert self.callback is not None
+        with self.lock:
+            self.callback(progress)
+
+    def run(self, jobs: int | None, executor: Executor | None) -> SampleFit:
+        threads = None if executor is not None else ThreadPoolExecutor(jobs or default_workers(len(self.jobs)))
+        with nullcontext() if threads is None else threads:
+            records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, executor or threads)
+        if rescued is not None:
+            records += rescued
+            known = {record.chain for record in records}
+            records += [ChainRecord(job.chain, ended=INTERRUPT) for job in self.jobs if job.chain not in known]
+        return self._fit(sorted(records, key=lambda record: record.chain))
+
+    # ------------------------------------------------------------ the fit
+
+    def _fit(self, records: list[ChainRecord]) -> SampleFit:
+        settings = self.settings
+        lost = [record for record in records if record.lost]
+        ended = next((record.ended for record in records if record.ended), "")
+        kept = _kept_chains([record.drawn for record in records], settings.kept_draws)
+        if not any(record.drawn for record in records) and settings.draws:
+            if lost:
+                raise UlamError(f"chain {lost[0].chain}: {lost[0].lost}")
+            forget_stop()
+            limit = current_limit()
+            if ended != INTERRUPT and limit is not None:
+                raise TimeLimit(limit.seconds)
+            raise_interrupted()
+        if ended:
+            forget_stop()
+        notes = [*_ended_notes(records, kept, settings, ended), *_failure_notes(records)]
+        count = min((records[k].drawn for k in kept), default=0)
+        chosen = [records[k] for k in kept]
+        warmup = None
+        if settings.save_warmup and settings.keep:
+            least = min((r.warmup.count for r in chosen if r.warmup is not None), default=0)
+            warmup = self._arrays(0, chosen, least)
+        points, values, statistics = self._arrays(1, chosen, count)
+        metrics = [record.metric for record in chosen]
+        return SampleFit(
+            model=self.model,
+            unconstrained=points,
+            values=values,
+            statistics=statistics,
+            warmup=warmup,
+            step_size=np.array([record.step_size for record in chosen]),
+            metric=None if any(m is None for m in metrics) else np.array(metrics),
+            settings=settings,
+            seconds=np.array([record.seconds for record in chosen]).reshape(len(chosen), 2),
+            notes=notes,
+        )
+
+    def _arrays(
+        self, which: int, chosen: list[ChainRecord], count: int
+    ) -> tuple[Vector, Vector, dict[str, npt.NDArray[Any]]]:
+        """Draws of warmup (0) or those after it (1) of these chains, the first `count` of each."""
+        settings = self.settings
+        if not settings.keep:
+            shape = (len(chosen), 0)
+            empty = PhaseDraws.room(0, 0, 0).statistics.reshape(0, len(STATISTICS))
+            statistics = statistics_by_name(np.empty((*shape, empty.shape[1])))
+            return np.empty((*shape, self.n)), np.empty((*shape, self.width)), statistics
+        whole = self.whole[which]
+        length = (settings.kept_warmup, settings.kept_draws)[which]
+        for record in chosen:  # of other processes
+            found, room = (record.warmup, record.draws)[which], self.rooms[which][record.chain - 1]
+            if found is not None and found is not room and found.count:
+                n = found.count
+                room.append(found.unconstrained[:n], found.values[:n], found.statistics[:n])
+        rows = [record.chain - 1 for record in chosen]
+        picked: list[Vector] = []
+        for table in (whole.unconstrained, whole.values, whole.statistics):
+            shaped = table.reshape(settings.chains, length, table.shape[1])
+            picked.append(shaped if len(rows) == settings.chains and count == length else shaped[rows, :count].copy())
+        return picked[0], picked[1], statistics_by_name(picked[2])
+
+
+def _part(whole: PhaseDraws, begin: int, count: int) -> PhaseDraws:
+    rows = slice(begin, begin + count)
+    return PhaseDraws(whole.unconstrained[rows], whole.values[rows], whole.statistics[rows])
+
+
+def _kept_chains(drawn: list[int], asked: int) -> list[int]:
+    """Of chains that ended at different lengths, those that, cut to the shortest of them, have most draws in all."""
+    if all(count == asked for count in drawn):
+        return list(range(len(drawn)))
+    order = sorted((k for k in range(len(drawn)) if drawn[k]), key=lambda k: (-drawn[k], k))
+    best = max(range(len(order) + 1), key=lambda size: size * drawn[order[size - 1]] if size else 0)
+    return sorted(order[:best])
+
+
+def _ended_notes(records: list[ChainRecord], kept: list[int], settings: SamplingSettings, ended: str) -> list[str]:
+    notes: list[str] = []
+    asked = settings.kept_draws
+    count = min((records[k].drawn for k in kept), default=0)
+    if ended and (count < asked or len(kept) < settings.chains):
+        why = "Interrupted" if ended == INTERRUPT else "The time limit was reached"
+        left_out = [str(record.chain) for k, record in enumerate(records) if k not in kept]
+        without = f"; chain{'s' if len(left_out) > 1 else ''} {', '.join(left_out)} left out" if left_out else ""
+        notes.append(f"{why}: {count} of {asked} draws of each chain{without}.")
+    notes += [f"Chain {record.chain} is left out: {record.lost}." for record in records if record.lost]
+    return notes
+
+
+def _failure_notes(records: list[ChainRecord]) -> list[str]:
+    notes: list[str] = []
+    tally = FailureTally()
+    for record in records:
+        tally.update(record.rejections)
+    if tally.count:
+        many = "1 proposal was" if tally.count == 1 else f"{tally.count} proposals were"
+        notes.append(
+            f"{many} rejected, which may happen now and then, in warmup above all:\n{tally.table(tally.count)}"
+        )
+    failed = sum(record.nan_draws for record in records)
+    if failed:
+        drawn = sum(record.drawn for record in records)
+        reason = next(record.nan_reason for record in records if record.nan_reason)
+        notes.append(f"{failed} of {drawn} draws have NaN in generated quantities, the first for: {reason}.")
+    return notes
+
+
+# ---------------------------------------------------------------- what the arguments mean
+
+
+def _init_text(init: Any) -> str:
+    if isinstance(init, str) and init == "pathfinder":
+        return init
+    if hasattr(init, "unconstrained"):
+        return "a fit"
+    return "values for each chain" if isinstance(init, (list, tuple)) else init_text(init)
+
+
+def _inits(model: StanModel, init: Any, settings: SamplingSettings) -> list[Any]:
+    """Of each chain, what `optimize` takes."""
+    chains = settings.chains
+    points = getattr(init, "unconstrained", None)
+    if points is not None:  # of a fit the last draws, of an optimum the point
+        array = np.asarray(points)
+        return [array[k % len(array), -1] if array.ndim == 3 else array for k in range(chains)]
+    if isinstance(init, (list, tuple)) and init and all(isinstance(e, (Mapping, str, os.PathLike)) for e in init):
+        each = list(init)
+    elif isinstance(init, (str, os.PathLike, Mapping)) or init is None or np.ndim(init) < 2:
+        return [init] * chains
+    else:
+        each = list(np.asarray(init, dtype=np.float64))
+    if len(each) != chains:
+        raise ArgumentError(f"init must have initial values for each of {chains} chains, found {len(each)}")
+    return each
+
+
+def _step_sizes(given: Any, chains: int) -> list[float | None]:
+    """Of each chain."""
+    if given is None or np.ndim(given) == 0:
+        return [given] * chains
+    each = np.asarray(given, dtype=np.float64)
+    if each.shape != (chains,) or not (each > 0).all() or not np.isfinite(each).all():
+        raise ArgumentError(f"step_size must be a positive number, or one for each of {chains} chains, found {given!r}")
+    return each.tolist()
+
+
+def _metric(model: StanModel, given: Any, chains: int) -> tuple[str, list[Vector | None]]:
+    """The kind of the metric, and the inverse metric that each chain begins with."""
+    if isinstance(given, str) and given in METRICS:
+        return given, [None] * chains
+    n = model.param_unc_num()
+    source = "metric"
+    if isinstance(given, (str, os.PathLike)):
+        source, given = f"metric file '{os.fspath(given)}'", _metric_file(given)
+    elif hasattr(given, "metric"):
+        source, given = "metric of the fit", given.metric
+        if given is None:
+            return "unit", [None] * chains
+        given = np.asarray(given).mean(axis=0)
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(())
+    shapes = {(n,): "diag", (n, n): "dense", (chains, n): "diag", (chains, n, n): "dense"}
+    if array.shape not in shapes:
+        names = ", ".join(map(repr, METRICS))
+        raise ArgumentError(
+            f"{source} must be {names}, or an inverse metric of shape ({n},) or ({n}, {n}), or one for each chain, "
+            f"found {'shape ' + str(array.shape) if array.shape else repr(given)}"
+        )
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{source} must be finite")
+    kind = shapes[array.shape]
+    shared = array.shape in ((n,), (n, n))
+    return kind, [array if shared else array[k] for k in range(chains)]
+
+
+def _metric_file(path: str | os.PathLike[str]) -> Any:
+    """`inv_metric` of a JSON file, CmdStan's metric_file."""
+    if not Path(path).is_file():
+        names = ", ".join(map(repr, METRICS))
+        raise ArgumentError(f"metric must be {names}, an array, a fit or a file; '{os.fspath(path)}' is none of these")
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, UnicodeError) as error:
+        raise DataError([f"{os.fspath(path)}: not JSON: {error}"]) from None
+    if not isinstance(found, Mapping) or "inv_metric" not in found:
+        raise DataError([f"{os.fspath(path)}: no 'inv_metric', which a metric file must have"])
+    return found["inv_metric"]
