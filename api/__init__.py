@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult as LaplaceResult
     from ulam.runtime.optimizers.multi_start import MultiStartResult as MultiStartResult
     from ulam.runtime.optimizers.result import OptimizationResult as OptimizationResult
+    from ulam.runtime.sampling.pathfinder import PathfinderError as PathfinderError
+    from ulam.runtime.sampling.pathfinder import PathfinderResult as PathfinderResult
 
 __version__ = "0.1.0"
 
@@ -35,6 +37,8 @@ _HOMES = {
     "LaplaceResult": "ulam.runtime.optimizers.laplace",
     "MultiStartResult": "ulam.runtime.optimizers.multi_start",
     "OptimizationResult": "ulam.runtime.optimizers.result",
+    "PathfinderError": "ulam.runtime.sampling.pathfinder",
+    "PathfinderResult": "ulam.runtime.sampling.pathfinder",
     "Rejection": "ulam.runtime.errors",
     "Rng": "ulam.runtime.native",
     "StanModel": "ulam.runtime.model",
@@ -44,7 +48,8 @@ _HOMES = {
 
 __all__ = [
     "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted", "LaplaceResult",
-    "MultiStartResult", "OptimizationResult", "Rejection", "Rng", "StanModel", "TimeLimit", "UlamError", "__version__",
+    "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection", "Rng", "StanModel",
+    "TimeLimit", "UlamError", "__version__",
 ]  # fmt: skip
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.line_search import Vector
     from ulam.runtime.optimizers.result import OptimizationResult
+    from ulam.runtime.sampling.pathfinder import PathfinderResult
 
 Path = str | os.PathLike[str]
 Setting = tuple[int, str, Any, Any]
@@ -101,6 +102,13 @@ def _laplace_settings(result: LaplaceResult) -> Iterator[Setting]:
     yield 2, "calculate_lp", result.calculate_lp, True
 
 
+def _pathfinder_settings(result: PathfinderResult) -> Iterator[Setting]:
+    yield 0, "method", "pathfinder", "sample"
+    yield 1, "pathfinder", None, None
+    for option in fields(result.settings):
+        yield 2, option.name, getattr(result.settings, option.name), option.default
+
+
 def write_optimization(result: OptimizationResult, path: Path) -> None:
     """`iteration_columns` and `iterations` of the result: one row, or one for each iteration that was saved."""
     settings = [*preamble(result.model.name()), *_optimize_settings(result), *ending(result.init, result.seed, path)]
@@ -120,6 +128,18 @@ def write_laplace(result: LaplaceResult, path: Path) -> None:
     rows = ((p, q, *values) for p, q, values in zip(result.log_p, result.log_q, result.constrained_draws, strict=True))
     with writing(path) as file:
         _write(file, settings, ["log_p__", "log_q__", *result.names], rows, result.notes)
+
+
+def write_pathfinder(result: PathfinderResult, path: Path) -> None:
+    """`lp_approx__,lp__,path__,<names>`, one row per draw; of a single path without `path__`."""
+    settings = [*preamble(result.model.name()), *_pathfinder_settings(result), *ending(result.init, result.seed, path)]
+    header, columns = ["lp_approx__", "lp__"], [result.log_q, result.log_p]
+    if len(result.paths) > 1:
+        header, columns = [*header, "path__"], [*columns, result.path]
+    rows = ((*first, *values) for *first, values in zip(*columns, result.constrained_draws, strict=True))
+    remarks = [f"Pareto k = {csv_number(result.khat)}", *result.notes]
+    with writing(path) as file:
+        _write(file, settings, [*header, *result.names], rows, remarks)
 
 
 def _write(

@@ -16,11 +16,14 @@ from ulam.runtime.output_files import write_text
 from ulam.runtime.terminal import console, is_decorated
 
 if TYPE_CHECKING:
+    from ulam.runtime.named_draws import NamedDraws
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.multi_start import MultiStartResult
     from ulam.runtime.optimizers.result import OptimizationResult
+    from ulam.runtime.sampling.pathfinder import PathfinderResult
 
 SHOWN_ROWS, SHOWN_MODES = 50, 20
+PATH_COLUMNS_LEFT = (0, 5)
 
 SCHEMA_VERSION = 1
 """Version of the entries of `to_dict`. Goes up when an entry changes its meaning or disappears."""
@@ -205,10 +208,10 @@ def optimization_record(result: OptimizationResult) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------- Laplace approximation
+# ---------------------------------------------------------------- draws
 
 
-def laplace_table(result: LaplaceResult, limit: int | None = SHOWN_ROWS) -> tuple[Row, list[Row]]:
+def draws_table(result: NamedDraws, limit: int | None = SHOWN_ROWS) -> tuple[Row, list[Row]]:
     """Header and rows: mean, standard deviation and quantiles of each element."""
     summary = result.summary()
     columns = list(next(iter(summary.values()), {}))
@@ -217,6 +220,9 @@ def laplace_table(result: LaplaceResult, limit: int | None = SHOWN_ROWS) -> tupl
         for name, described in summary.items()
     ]
     return ("parameter", *columns), shortened(rows, limit)
+
+
+# ---------------------------------------------------------------- Laplace approximation
 
 
 def laplace_rows(result: LaplaceResult) -> list[tuple[str, str]]:
@@ -234,18 +240,68 @@ def laplace_rows(result: LaplaceResult) -> list[tuple[str, str]]:
 
 def laplace_summary(result: LaplaceResult) -> str:
     """The table of draws and how they were made, as plain text."""
-    return f"{plain_table(*laplace_table(result))}\n\n{facts_text(laplace_rows(result))}"
+    return f"{plain_table(*draws_table(result))}\n\n{facts_text(laplace_rows(result))}"
 
 
 def print_laplace(result: LaplaceResult, limit: int | None = SHOWN_ROWS, file: TextIO | None = None) -> None:
     """The same, by rich on a terminal; at most `limit` rows, all for None."""
     file = file or sys.stdout
-    print_table(*laplace_table(result, limit), file)
+    print_table(*draws_table(result, limit), file)
     print(f"\n{facts_text(laplace_rows(result))}", file=file)
 
 
 def laplace_html(result: LaplaceResult) -> str:
-    return f"{html_table(*laplace_table(result))}\n{html_table(('', ''), laplace_rows(result))}"
+    return f"{html_table(*draws_table(result))}\n{html_table(('', ''), laplace_rows(result))}"
+
+
+# ---------------------------------------------------------------- Pathfinder
+
+
+def paths_table(result: PathfinderResult, limit: int | None = SHOWN_MODES) -> tuple[Row, list[Row]]:
+    """Header and rows: where each path found its normal density, and how many of the draws are from it."""
+    rows: list[Row] = []
+    for path in result.paths:
+        failed = not path.n_draws
+        chosen = str(int((result.path == path.number).sum()))
+        elbo, best = ("", "") if failed else (number_text(path.elbo), str(path.best_iteration))
+        status = "failed" if failed else path.status
+        rows.append((str(path.number), elbo, best, str(path.n_iterations), chosen, status))
+    return ("path", "ELBO", "iteration", "iterations", "draws", "optimization"), shortened(rows, limit)
+
+
+def pathfinder_rows(result: PathfinderResult) -> list[tuple[str, str]]:
+    """How the draws were made."""
+    kind = "resampled by importance" if result.settings.psis_resample else "of all paths"
+    return [
+        ("approximation", f"normal along paths of L-BFGS, draws {kind}"),
+        *(("note", note) for note in result.notes),
+        ("k-hat", number_text(result.khat, 3)),
+        ("gradient evaluations", str(sum(path.n_gradients for path in result.paths))),
+        ("density evaluations", str(sum(path.n_densities for path in result.paths))),
+        ("draws", str(len(result))),
+        ("compile time", seconds_text(result.model.compile_seconds)),
+        ("run time", seconds_text(result.seconds)),
+    ]
+
+
+def pathfinder_summary(result: PathfinderResult) -> str:
+    """The table of draws, that of the paths, and how they were made, as plain text."""
+    tables = [plain_table(*draws_table(result)), plain_table(*paths_table(result), PATH_COLUMNS_LEFT)]
+    return "\n\n".join([*tables, facts_text(pathfinder_rows(result))])
+
+
+def print_pathfinder(result: PathfinderResult, limit: int | None = SHOWN_ROWS, file: TextIO | None = None) -> None:
+    """The same, by rich on a terminal; at most `limit` rows, all for None."""
+    file = file or sys.stdout
+    print_table(*draws_table(result, limit), file)
+    print(file=file)
+    print_table(*paths_table(result), file, PATH_COLUMNS_LEFT)
+    print(f"\n{facts_text(pathfinder_rows(result))}", file=file)
+
+
+def pathfinder_html(result: PathfinderResult) -> str:
+    tables = [draws_table(result), paths_table(result), (("", ""), pathfinder_rows(result))]
+    return "\n".join(html_table(header, rows) for header, rows in tables)
 
 
 # ---------------------------------------------------------------- JSON

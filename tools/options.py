@@ -124,12 +124,24 @@ OPTIONS: dict[str, Option] = {
     "history_size": Option("Steps that L-BFGS remembers.", int, "N", shown="5", least=1),
     "save_iterations": Option("Write a row for each iteration.", bool, default=False),
     "starts": Option("Run from so many initial values; show the modes found.", int, "N", 1, least=1),
-    "jobs": Option("Starts that run at a time.", int, "N", shown="processors", least=1),
+    "jobs": Option("Starts or paths that run at a time.", int, "N", shown="processors", least=1),
     "standard_errors": Option("Show standard errors, from the Hessian.", bool, default=False),
     "mode": Option(
         "The mode: CSV or JSON of optimize, or JSON with the parameters.", of="MODE", shown="optimize first", reads=True
     ),
     "draws": Option("How many draws.", int, "N", 1000, least=1),
+    "num_paths": Option("How many paths, each from initial values of its own.", int, "N", 4, least=1),
+    "num_single_draws": Option(
+        "Draws of each path.", int, "N", shown="as --draws", least=1, old_names=("--num-draws",)
+    ),
+    "num_elbo_draws": Option("Draws that judge a normal density.", int, "N", 25, least=1),
+    "max_lbfgs_iters": Option("Most iterations of a path.", int, "N", 1000, least=1),
+    "psis_resample": Option(
+        "Resample the draws of all paths by importance.", bool, shown="with several paths", negatable=True
+    ),
+    "save_single_paths": Option(
+        "Also write the draws of each path, to files with _path_1 and so on.", bool, default=False
+    ),
     "calculate_lp": Option("Compute the log density of each draw.", bool, default=True, negatable=True),
     # Profiles and comparisons.
     "gradients": Option(
@@ -185,6 +197,7 @@ OPTIONS: dict[str, Option] = {
         differs={
             "optimize": Difference("As CmdStan's CSV."),
             "laplace": Difference("As CmdStan's CSV."),
+            "pathfinder": Difference("As CmdStan's CSV."),
             "profile": Difference(
                 "As CSV; a number is added if a parallel run has written it.", default=Path("profile.csv")
             ),
@@ -300,6 +313,16 @@ COMMANDS: dict[str, Command] = {
         ("model",),
         ("data", "mode", "jacobian", "draws", "calculate_lp", "seed", "output", "rows", "refresh", *_COMPILING),
     ),
+    "pathfinder": Command(
+        "ulam_pathfinder:PathfinderCommand",
+        "Draws from normal approximations along paths of an optimizer.",
+        ("model",),
+        (
+            "data", "num_paths", "draws", "num_single_draws", "num_elbo_draws", "psis_resample", "calculate_lp",
+            "max_lbfgs_iters", *_POINT, *_STOPPING[1:], "jobs", "output", "save_single_paths", "rows", "refresh",
+            *_COMPILING,
+        ),
+    ),
     "profile": Command(
         "ulam_profile:ProfileCommand",
         "Measures the regions of a program that profile statements mark.",
@@ -365,7 +388,9 @@ STAN_OPT = Command(
 """The command `stan-opt`."""
 
 OPTIMIZER_OPTIONS = _STOPPING
-"""Those that go to the optimizer as they are; None is its own default."""
+STOPPING_OPTIONS = _STOPPING[1:]
+"""Those that go to the optimizer as they are; None is its own default. Pathfinder has a limit of iterations of its own.
+"""
 
 
 # ---------------------------------------------------------------- names and help

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 Init = npt.ArrayLike | Mapping[str, Any] | str | os.PathLike[str] | NamedText | float | None
 
+_NAMED = (Mapping, str, os.PathLike, NamedText)
+"""Forms of constrained values by name."""
+
 DEFAULT_RADIUS = 2.0
 MAX_TRIES = 100
 INIT_STREAM = 0
@@ -66,6 +69,22 @@ def initial_point(
         raise _failure(objective, source, refused)
     objective.n_gradients, objective.failures, objective.infinite_at = 1, FailureTally(), None
     return point
+
+
+def inits_of_each(init: Any, count: int, what: str) -> list[Any] | None:
+    """`init` where it has values for each of several runs: a list of mappings or paths, an array with a row for each.
+
+    None if it is the same for all. Raises ValueError if it is for another number of runs.
+    """
+    if isinstance(init, (list, tuple)) and len(init) > 0 and all(isinstance(entry, _NAMED) for entry in init):
+        each = list(init)
+    elif init is None or isinstance(init, (*_NAMED, Real)) or np.ndim(init) != 2:
+        return None
+    else:
+        each = list(np.asarray(init, dtype=np.float64))
+    if len(each) != count:
+        raise ValueError(f"init must have initial values for each of {count} {what}, found {len(each)}")
+    return each
 
 
 def init_text(init: Init) -> str:

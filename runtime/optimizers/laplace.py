@@ -20,8 +20,8 @@ import numpy as np
 from ulam.runtime.data import parse_json, read_data
 from ulam.runtime.errors import DataError, Interrupted, Rejection, TimeLimit
 from ulam.runtime.interrupts import forget_stop, held, raise_interrupted, stoppable
+from ulam.runtime.named_draws import NamedDraws
 from ulam.runtime.named_text import NamedText
-from ulam.runtime.names import by_name
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.curvature import FAR_FROM_MODE, NormalApproximation, normal_approximation
 from ulam.runtime.optimizers.line_search import Vector
@@ -38,8 +38,6 @@ DRAWS_STREAM = 2
 
 FEW_DIGITS = "a CSV file with few digits may not keep a constraint: CmdStan's sig_figs=18 writes all"
 
-QUANTILES = (0.05, 0.5, 0.95)
-
 ModeSource = OptimizationResult | Mapping[str, Any] | str | os.PathLike[str] | NamedText | None
 
 
@@ -48,7 +46,7 @@ class ModeWarning(UserWarning):
 
 
 @dataclass
-class LaplaceResult:
+class LaplaceResult(NamedDraws):
     """Draws from the normal approximation at a mode.
 
     `fit["theta"]` are the draws of a variable, of shape (draws, ...) with its own shape last. `log_p` is the log
@@ -71,29 +69,6 @@ class LaplaceResult:
     seconds: float
     notes: list[str] = field(default_factory=list[str])
     interrupted: bool = False
-
-    def __len__(self) -> int:
-        return len(self.constrained_draws)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns of `constrained_draws`."""
-        return self.model.param_names(include_tp=True, include_gq=True)
-
-    @property
-    def draws(self) -> dict[str, Vector]:
-        """All draws by name, of shape (draws, ...)."""
-        return by_name(self.model.written_variables(), self.constrained_draws)
-
-    def __getitem__(self, name: str) -> Vector:
-        draws = self.draws
-        if name not in draws:
-            raise KeyError(f"{name!r}; the model has {', '.join(draws)}")
-        return draws[name]
-
-    def summary(self) -> dict[str, dict[str, float]]:
-        """Mean, standard deviation and quantiles of each element, of the draws that are not NaN."""
-        return {name: _described(column) for name, column in zip(self.names, self.constrained_draws.T, strict=True)}
 
     def __str__(self) -> str:
         from ulam.runtime.results import laplace_summary
@@ -118,14 +93,6 @@ class LaplaceResult:
         about = {"method": "laplace", "jacobian": int(self.jacobian), "seed": self.seed}
         statistics = {"lp": self.log_p, "lp_approx": self.log_q}
         return export(self.draws, statistics, about, log_likelihood, posterior_predictive)
-
-
-def _described(column: Vector) -> dict[str, float]:
-    kept = column[~np.isnan(column)]
-    if not kept.size:
-        return dict.fromkeys(("mean", "sd", *(f"{q:.0%}" for q in QUANTILES)), float("nan"))
-    found = {"mean": float(kept.mean()), "sd": float(kept.std(ddof=1)) if kept.size > 1 else float("nan")}
-    return found | {f"{q:.0%}": float(value) for q, value in zip(QUANTILES, np.quantile(kept, QUANTILES), strict=True)}
 
 
 def laplace(

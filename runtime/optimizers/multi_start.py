@@ -29,6 +29,7 @@ from ulam.runtime.errors import (
     UlamError,
 )
 from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupted
+from ulam.runtime.optimizers.initial_values import inits_of_each
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
@@ -199,23 +200,15 @@ def run(
 
 def _inits(init: Any, n_starts: int, model: StanModel) -> list[Any]:
     """The initial values of each start. Raises ValueError where all starts would be the same."""
-    is_list = isinstance(init, (list, tuple)) and len(init) > 0
-    if is_list and all(isinstance(entry, (Mapping, str, os.PathLike)) for entry in init):
-        each = list(init)
-    elif isinstance(init, (Mapping, str, os.PathLike)) or init is None:
-        return [init] * n_starts
-    elif isinstance(init, Real):
-        if init == 0 and model.param_unc_num():
-            raise ValueError("init=0 makes all starts the same: give a radius, or initial values for each start")
-        return [init] * n_starts
-    else:
-        array = np.asarray(init, dtype=np.float64)
-        if array.ndim != 2:
-            raise ValueError(f"init of shape {array.shape} makes all starts the same: give (n_starts, n_parameters)")
-        each = list(array)
-    if len(each) != n_starts:
-        raise ValueError(f"init must have initial values for each of {n_starts} starts, found {len(each)}")
-    return each
+    each = inits_of_each(init, n_starts, "starts")
+    if each is not None:
+        return each
+    if isinstance(init, Real) and init == 0 and model.param_unc_num():
+        raise ValueError("init=0 makes all starts the same: give a radius, or initial values for each start")
+    if not (init is None or isinstance(init, (Mapping, str, os.PathLike, Real))):
+        shape = np.asarray(init, dtype=np.float64).shape
+        raise ValueError(f"init of shape {shape} makes all starts the same: give (n_starts, n_parameters)")
+    return [init] * n_starts
 
 
 # ---------------------------------------------------------------- running

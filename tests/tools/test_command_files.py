@@ -33,6 +33,7 @@ DATA = '{"N": 2, "y": [0.5, -1.5]}'
 MINIMAL: dict[str, list[str]] = {
     "optimize": ["--data", DATA],
     "laplace": ["--data", DATA, "--draws", "2"],
+    "pathfinder": ["--data", DATA, "--draws", "30"],
     "profile": ["--data", DATA, "--auto", "statements", "--gradients", "2"],
     "bench": ["--data", DATA, "--vs-opt-level", "0", "--rounds", "2", "--gradients", "2"],
     "log-density": ["--data", DATA, "--unconstrained", "0.5"],
