@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, UnitAttr, f64, i1, i32, i64
+from xdsl.dialects.builtin import LocationAttr, f64, i1, i32, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -28,10 +28,11 @@ from ulam.dialects.scalar_ops import (
     width_of,
 )
 
+OpT = TypeVar("OpT", bound=Operation)
+
 BUFFER_REAL = rt.BufferType(f64)
 BUFFER_INT = rt.BufferType(i32)
 BUFFER_I64 = rt.BufferType(i64)
-_UNIT = UnitAttr()
 _COLD = rt.LoopAttr.of_kind("cold").as_attributes()
 _LARGE_BUFFER = 1 << 20
 """Elements of a buffer from which on an error says what there was no memory for, sizes known or not."""
@@ -118,7 +119,7 @@ class Builder:
         regions: Sequence[Region] = (),
         attributes: dict[str, Attribute] | None = None,
     ) -> Operation:
-        """Writes an op at the present position."""
+        """Writes an op of another dialect (arith, scf, func) at the present position."""
         op = op_class.create(
             operands=operands,
             result_types=result_types,
@@ -127,6 +128,13 @@ class Builder:
             regions=regions,
             location=self.location,
         )
+        self.block.add_op(op)
+        return op
+
+    def insert(self, op: OpT) -> OpT:
+        """Puts an op at the present position; it gets the present location."""
+        if self.location is not None:
+            op.location = self.location
         self.block.add_op(op)
         return op
 
@@ -204,7 +212,7 @@ class Builder:
     def bound(self, slot: int, type_: Attribute) -> SSAValue:
         """Slot `slot` of the bound table, read once at the start of the function."""
         if (found := self._bound.get(slot)) is None:
-            op = rt.BoundOp.create(result_types=(type_,), properties={"slot": IntegerAttr(slot, i64)})
+            op = rt.BoundOp(slot, type_)
             self._prologue.append(op)
             found = self._bound[slot] = op.results[0]
         return found
@@ -418,42 +426,35 @@ class Builder:
         self, count: SSAValue, type_: Attribute = BUFFER_REAL, *, zero: bool = False, variable: bool = False
     ) -> SSAValue:
         """Arena memory. `variable`: may be written again after it was read."""
-        properties: dict[str, Attribute] = {}
-        if zero:
-            properties["zero"] = _UNIT
-        if variable:
-            properties["variable"] = _UNIT
         is_large = self.known.get(count, _LARGE_BUFFER) >= _LARGE_BUFFER
-        if is_large and self.memory_site is not None and (site := self.memory_site()) is not None:
-            properties["site"] = IntegerAttr(site, i64)
-        return self.value(rt.AllocOp, (count,), type_, properties)
+        site = self.memory_site() if is_large and self.memory_site is not None else None
+        return self.insert(rt.AllocOp(count, type_, zero=zero, variable=variable, site=site)).results[0]
 
     def load(self, buffer: SSAValue, index: SSAValue) -> SSAValue:
         """An element of a buffer."""
-        assert isinstance(buffer.type, rt.BufferType)
-        return self.value(rt.LoadOp, (buffer, index), buffer.type.element)
+        return self.insert(rt.LoadOp(buffer, index)).results[0]
 
     def store(self, value: SSAValue, buffer: SSAValue, index: SSAValue, *, initial: bool = False) -> None:
         """`initial`: the element had no value before."""
-        self.emit(rt.StoreOp, (value, buffer, index), (), {"initial": _UNIT} if initial else None)
+        self.insert(rt.StoreOp(value, buffer, index, initial=initial))
 
     def view(self, buffer: SSAValue, offset: SSAValue) -> SSAValue:
         """The part of a buffer from an element on."""
         if self.known.get(offset) == 0:
             return buffer
-        return self.value(rt.ViewOp, (buffer, offset), buffer.type)
+        return self.insert(rt.ViewOp(buffer, offset)).results[0]
 
     def copy(self, destination: SSAValue, source: SSAValue, count: SSAValue, *, initial: bool = False) -> None:
         """Copies elements; the buffers do not overlap."""
-        self.emit(rt.CopyOp, (destination, source, count), (), {"initial": _UNIT} if initial else None)
+        self.insert(rt.CopyOp(destination, source, count, initial=initial))
 
     def fill(self, destination: SSAValue, value: SSAValue, count: SSAValue, *, initial: bool = False) -> None:
         """Sets elements to one value."""
-        self.emit(rt.FillOp, (destination, value, count), (), {"initial": _UNIT} if initial else None)
+        self.insert(rt.FillOp(destination, value, count, initial=initial))
 
     def math(self, function: str, *arguments: SSAValue) -> SSAValue:
         """A function of reals of `library/derivatives.txt`."""
-        return self.value(rt.MathOp, arguments, f64, {"function": StringAttr(function)})
+        return self.insert(rt.MathOp(function, arguments)).results[0]
 
     # ------------------------------------------------------------ control flow
 

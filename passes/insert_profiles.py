@@ -76,9 +76,7 @@ def _wrap(ops: list[Operation], name: str, location: LocationAttr) -> None:
     block = first.parent
     assert block is not None
     body = Block()
-    profile = stan.ProfileOp.create(
-        properties={"profile_name": StringAttr(name)}, regions=[Region(body)], location=location
-    )
+    profile = stan.ProfileOp(name, Region(body), location=location)
     block.insert_op_before(profile, first)
     for op in ops:
         op.detach()

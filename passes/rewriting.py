@@ -6,8 +6,11 @@ Why passes are single walks of our own with these, and not patterns: docs/archit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+OpT = TypeVar("OpT", bound=Operation)
 
 
 def replace_uses(value: SSAValue, by: SSAValue) -> None:
@@ -24,6 +27,17 @@ def discard(op: Operation) -> None:
     """Takes `op` out of its block for good. The caller knows that nothing but dead code uses its results."""
     op.detach()
     op.drop_all_references()
+
+
+def applied_to(op: OpT, operands: Sequence[SSAValue], result_types: Sequence[Attribute] | None = None) -> OpT:
+    """The same op, without regions, on other operands; `result_types` if they differ."""
+    return type(op).create(
+        operands=operands,
+        result_types=op.result_types if result_types is None else result_types,
+        properties=op.properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
 
 
 def rebuild(op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]) -> Operation:

@@ -10,15 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
     FloatAttr,
     IntegerAttr,
     LocationAttr,
-    StringAttr,
     UnitAttr,
-    f64,
-    i32,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -28,8 +23,6 @@ from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.nesting import enclosing, terminator
 from ulam.passes.rewriting import discard, replace_uses
 
-_NO_KINDS = {"kinds": ArrayAttr[StringAttr](())}
-_NONE = StringAttr("none")
 _LOCAL = UnitAttr()
 
 Variable = stan.DeclareOp | stan.ParameterOp
@@ -46,42 +39,27 @@ EXITS = frozenset[type]((stan.BreakOp, stan.ContinueOp, stan.ReturnOp))
 
 def constant(value: int | float, location: LocationAttr) -> stan.ConstantOp:
     """An int or a real literal, by the type of `value`."""
-    if isinstance(value, int):
-        return stan.ConstantOp.create(
-            result_types=(stan.INT,), properties={"value": IntegerAttr(value, i32)}, location=location
-        )
-    return stan.ConstantOp.create(
-        result_types=(stan.REAL,), properties={"value": FloatAttr(value, f64)}, location=location
-    )
+    return stan.ConstantOp(value, location=location)
 
 
 def declare(name: str, type_: Attribute, location: LocationAttr, sizes: Sequence[SSAValue] = ()) -> stan.DeclareOp:
     """A local variable. A container declared without sizes takes those of what is assigned to it."""
-    segments = DenseArrayBase.from_list(i32, [len(sizes), 0, 0, 0, 0])
-    properties: dict[str, Attribute] = {
-        "var_name": StringAttr(name), "constraint": _NONE, "operandSegmentSizes": segments, "local": _LOCAL,
-    }  # fmt: skip
-    op = stan.DeclareOp.create(
-        operands=sizes, result_types=(stan.VarType(type_),), properties=properties, location=location
-    )
-    op.results[0].name_hint = name
-    return op
+    return stan.DeclareOp(name, type_, sizes, local=True, location=location)
 
 
 def assign(variable: SSAValue, value: SSAValue, location: LocationAttr) -> stan.AssignOp:
     """`variable = value`, the whole variable."""
-    return stan.AssignOp.create(operands=(variable, value), properties=_NO_KINDS, location=location)
+    return stan.AssignOp(variable, value, location=location)
 
 
 def read(variable: SSAValue, location: LocationAttr) -> stan.ReadOp:
     """The value of a variable."""
-    assert isinstance(variable.type, stan.VarType)
-    return stan.ReadOp.create(operands=(variable,), result_types=(variable.type.element,), location=location)
+    return stan.ReadOp(variable, location=location)
 
 
 def yield_(location: LocationAttr, *values: SSAValue) -> stan.YieldOp:
     """Ends a region."""
-    return stan.YieldOp.create(operands=values, location=location)
+    return stan.YieldOp(*values, location=location)
 
 
 class FreshNames:
@@ -119,11 +97,7 @@ def write_out_literals(within: Operation) -> None:
             assert type_ is not None
             make = stan.ArrayOp if isinstance(type_, stan.ArrayType) else stan.RowVectorOp
             parts = [
-                make.create(
-                    operands=[part.results[0] for part in parts[k : k + size]],
-                    result_types=(type_,),
-                    location=op.location,
-                )
+                make([part.results[0] for part in parts[k : k + size]], type_, location=op.location)
                 for k in range(0, len(parts), size)
             ]
             made += parts

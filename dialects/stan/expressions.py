@@ -82,8 +82,8 @@ class ConstantOp(PlainOperation):
     traits = traits_def(Pure())
 
     def __init__(self, value: int | float | str, *, location: LocationAttr | None = None) -> None:
-        if type(value) is int:
-            type_, attribute = INT, _int(value)
+        if isinstance(value, int):
+            type_, attribute = INT, _int(int(value))
         elif isinstance(value, str):
             type_, attribute = STRING, string(value)
         else:
@@ -255,8 +255,8 @@ class CallOp(PlainOperation):
     `unchecked`: the function's own requirements of its arguments are skipped (those of functions that it calls are
     not); outside of its domain the result is NaN instead of an error. Set where a rewrite puts a function in place of
     an expression that has no such requirements: `log(1 - x)`, which never throws, becomes an unchecked `log1m(x)`.
-    `total`: the function of the library throws for no scalar arguments, nor for one container. Who makes a call sets it
-    where `library/functions.py` says so; without it a call may throw.
+    `total`: the function of the library throws for no scalar arguments, nor for one container. Set where
+    `library/functions.py` says so of what is called; without it a call may throw.
 
     ```mlir
     %l = stan.call normal_lpdf(%v, %x, %y) unnormalized autodiff [0, 1, 1]
@@ -303,7 +303,7 @@ class CallOp(PlainOperation):
         properties: dict[str, Attribute] = {"callee": name, "autodiff": flags(autodiff)}
         if user:
             properties["user"] = UNIT
-        elif function(name.data).is_total:
+        elif function((name if definition is None else string(definition)).data.partition(".")[0]).is_total:
             properties["total"] = UNIT
         if unnormalized:
             properties["unnormalized"] = UNIT

@@ -279,7 +279,9 @@ class GlobalOp(PlainOperation):
     assembly_format = "custom<Word>($var_name) attr-dict `:` type($res)"
 
     def __init__(self, name: Text, type_: Attribute, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, result_types=(type_,), properties={"var_name": string(name)}, location=location)
+        name = string(name)
+        Operation.__init__(self, result_types=(type_,), properties={"var_name": name}, location=location)
+        self.results[0].name_hint = name.data
 
 
 @irdl_op_definition

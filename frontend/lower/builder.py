@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    FileLineColLoc,
-    FloatAttr,
-    IntAttr,
-    IntegerAttr,
-    StringAttr,
-    UnitAttr,
-    f64,
-    i8,
-    i32,
-    i64,
-)
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
+from ulam.dialects.attributes import string
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Severity
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import ArrayType, BasicType, StanType, TupleType
 from ulam.frontend.syntax import Span
 
-UNIT = UnitAttr()
+OpT = TypeVar("OpT", bound=Operation)
 
 _BASIC_TYPES: dict[str, Attribute] = {
     "int": stan.INT,
@@ -56,53 +44,9 @@ def dialect_type(type_: StanType) -> Attribute:
     raise TypeError(f"no value has type {type_}")
 
 
-@cache
-def var_type(element: Attribute) -> stan.VarType:
-    return stan.VarType(element)
-
-
-@lru_cache(maxsize=4096)
-def string_attr(text: str) -> StringAttr:
-    return StringAttr(text)
-
-
 @lru_cache(maxsize=4096)
 def _int_attr(value: int) -> IntAttr:
     return IntAttr(value)
-
-
-@lru_cache(maxsize=1024)
-def constant_properties(value: int | str, real: bool) -> dict[str, Attribute]:
-    """Properties of `stan.constant` for an int, or a real given by its digits."""
-    attribute: Attribute = FloatAttr(float(value), f64) if real else IntegerAttr(int(value), i32)
-    return {"value": attribute}
-
-
-@cache
-def field_properties(number: int) -> dict[str, Attribute]:
-    return {"field": IntegerAttr(number, i64)}
-
-
-@cache
-def flags_attr(flags: tuple[int, ...]) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i8, flags)
-
-
-@cache
-def kinds_attr(kinds: tuple[str, ...]) -> ArrayAttr[StringAttr]:
-    return ArrayAttr([string_attr(kind) for kind in kinds])
-
-
-@cache
-def declaration_segments(sizes: int, present: tuple[bool, ...]) -> DenseArrayBase:
-    """`operandSegmentSizes` of a declaration: sizes, then lower, upper, offset, multiplier."""
-    return DenseArrayBase.from_list(i32, (sizes, *map(int, present)))
-
-
-@cache
-def check_segments(present: tuple[bool, ...]) -> DenseArrayBase:
-    """`operandSegmentSizes` of a check: the value, then lower and upper."""
-    return DenseArrayBase.from_list(i32, (1, *map(int, present)))
 
 
 class StanBuilder:
@@ -118,46 +62,25 @@ class StanBuilder:
         known = self._locations.get(start)
         if known is None:
             place = self.source.location(start)
-            known = FileLineColLoc(string_attr(place.file), _int_attr(place.line), _int_attr(place.column))
+            known = FileLineColLoc(string(place.file), _int_attr(place.line), _int_attr(place.column))
             self._locations[start] = known
         return known
 
-    def emit(
-        self,
-        op_class: type[Operation],
-        span: Span,
-        operands: Sequence[SSAValue] = (),
-        result: Attribute | None = None,
-        properties: Mapping[str, Attribute] = {},
-        regions: Sequence[Region] = (),
-    ) -> Operation:
-        op = op_class.create(
-            operands=operands,
-            result_types=() if result is None else (result,),
-            properties=properties,
-            regions=regions,
-            location=self.location(span),
-        )
+    def emit(self, op: OpT, span: Span) -> OpT:
+        """Appends an op that stands for what is written at `span`."""
+        op.location = self.location(span)
         self.block.add_op(op)
         return op
 
-    def value(
-        self,
-        op_class: type[Operation],
-        span: Span,
-        operands: Sequence[SSAValue],
-        result: Attribute,
-        properties: Mapping[str, Attribute] = {},
-        regions: Sequence[Region] = (),
-    ) -> SSAValue:
+    def value(self, op: Operation, span: Span) -> SSAValue:
         """Like `emit`, for an op with one result, which it returns."""
-        return self.emit(op_class, span, operands, result, properties, regions).results[0]
+        return self.emit(op, span).results[0]
 
     def int_constant(self, span: Span, value: int) -> SSAValue:
-        return self.value(stan.ConstantOp, span, (), stan.INT, constant_properties(value, False))
+        return self.value(stan.ConstantOp(value), span)
 
     def real_constant(self, span: Span, digits: str) -> SSAValue:
-        return self.value(stan.ConstantOp, span, (), stan.REAL, constant_properties(digits, True))
+        return self.value(stan.ConstantOp(float(digits)), span)
 
     def coerce(self, span: Span, value: SSAValue, type_: Attribute) -> SSAValue:
         """`value`, promoted if it does not have the type yet; a literal is made real at once."""
@@ -168,7 +91,7 @@ class StanBuilder:
             digits = str(literal.value.value.data) if isinstance(literal.value, IntegerAttr) else ""
             literal.detach()
             return self.real_constant(span, digits)
-        return self.value(stan.PromoteOp, span, (value,), type_)
+        return self.value(stan.PromoteOp(value, type_), span)
 
     def region(self, build: Callable[[], None], arguments: Sequence[Attribute] = ()) -> Region:
         """A region of one block, which `build` fills; `build` also ends it."""

@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
 from ulam.frontend import syntax
 from ulam.frontend.functions import higher_order
-from ulam.frontend.lower.builder import (
-    UNIT,
-    StanBuilder,
-    constant_properties,
-    dialect_type,
-    field_properties,
-    flags_attr,
-    kinds_attr,
-    string_attr,
-)
+from ulam.frontend.lower.builder import StanBuilder, dialect_type
 from ulam.frontend.lower.literals import numbers_of
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import REAL, FunctionType, StanType
-from ulam.library.functions import function
 
 _COMPARISONS = stan.expressions.COMPARISONS
 LAZY_OPERATORS = ("&&", "||")
@@ -50,9 +39,9 @@ def _is_negative_literal(e: syntax.Unary) -> bool:
     literal = unparenthesized(e.operand)
     if e.operator != "-":
         return False
-    if isinstance(literal, syntax.IntLiteral):
-        return int(literal.text) != 0
-    return isinstance(literal, syntax.RealLiteral)
+    return isinstance(literal, syntax.RealLiteral) or (
+        isinstance(literal, syntax.IntLiteral) and int(literal.text) != 0
+    )
 
 
 def with_scalar(type_: Attribute, scalar: Attribute) -> Attribute:
@@ -83,23 +72,22 @@ class ExpressionLowering(StanBuilder):
     # ------------------------------------------------------------ leaves
 
     def _int(self, e: syntax.IntLiteral) -> SSAValue:
-        return self.value(stan.ConstantOp, e.span, (), stan.INT, constant_properties(e.text, False))
+        return self.int_constant(e.span, int(e.text))
 
     def _real(self, e: syntax.RealLiteral) -> SSAValue:
-        return self.value(stan.ConstantOp, e.span, (), stan.REAL, constant_properties(e.text, True))
+        return self.real_constant(e.span, e.text)
 
     def _imaginary(self, e: syntax.ImaginaryLiteral) -> SSAValue:
         parts = (self.real_constant(e.span, "0"), self.real_constant(e.span, e.text))
         return self.library_call(e.span, "to_complex", parts, (REAL, REAL), (False, False), stan.COMPLEX)
 
     def _string(self, e: syntax.StringLiteral) -> SSAValue:
-        return self.value(stan.ConstantOp, e.span, (), stan.STRING, {"value": StringAttr(e.text)})
+        return self.value(stan.ConstantOp(e.text), e.span)
 
     def _variable(self, e: syntax.Variable) -> SSAValue:
         found = self.variable(e.name, e.span)
-        type_ = found.type
-        if isinstance(type_, stan.VarType):
-            return self.value(stan.ReadOp, e.span, (found,), type_.element)
+        if isinstance(found.type, stan.VarType):
+            return self.value(stan.ReadOp(found), e.span)
         return found
 
     def _parenthesized(self, e: syntax.Parenthesized) -> SSAValue:
@@ -147,7 +135,7 @@ class ExpressionLowering(StanBuilder):
                 return self.int_constant(e.span, -int(literal.text))
             assert isinstance(literal, syntax.RealLiteral)
             return self.real_constant(e.span, f"-{literal.text}")
-        return self.value(stan.UNARY_OPERATORS[e.operator], e.span, (values.pop(),), dialect_type(e.type))
+        return self.value(stan.UNARY_OPERATORS[e.operator](values.pop(), dialect_type(e.type)), e.span)
 
     def binary(self, span: syntax.Span, operator: str, left: SSAValue, right: SSAValue, result: Attribute) -> SSAValue:
         """An operator; what is int beside something that is not is promoted, so that no op mixes them.
@@ -164,14 +152,14 @@ class ExpressionLowering(StanBuilder):
             scalar = stan.COMPLEX if scalars == {stan.INT, stan.COMPLEX} else stan.REAL
             left = self.coerce(span, left, with_scalar(left.type, scalar))
             right = self.coerce(span, right, with_scalar(right.type, scalar))
-        return self.value(stan.BINARY_OPERATORS[operator], span, (left, right), result)
+        return self.value(stan.BINARY_OPERATORS[operator](left, right, result), span)
 
     def _logical(self, e: syntax.Binary, left: SSAValue) -> SSAValue:
         def right() -> None:
-            self.emit(stan.YieldOp, e.right.span, (self.lower(e.right),))
+            self.emit(stan.YieldOp(self.lower(e.right)), e.right.span)
 
         op_class = stan.AndOp if e.operator == "&&" else stan.OrOp
-        return self.value(op_class, e.span, (left,), stan.INT, regions=(self.region(right),))
+        return self.value(op_class(left, self.region(right)), e.span)
 
     def _conditional(self, e: syntax.Conditional) -> SSAValue:
         condition = self.lower(e.condition)
@@ -180,12 +168,12 @@ class ExpressionLowering(StanBuilder):
         def branch(chosen: syntax.Expression) -> Callable[[], None]:
             def build() -> None:
                 value = self.coerce(chosen.span, self.lower(chosen), result)
-                self.emit(stan.YieldOp, chosen.span, (value,))
+                self.emit(stan.YieldOp(value), chosen.span)
 
             return build
 
-        regions = (self.region(branch(e.then)), self.region(branch(e.otherwise)))
-        return self.value(stan.SelectOp, e.span, (condition,), result, regions=regions)
+        then, otherwise = self.region(branch(e.then)), self.region(branch(e.otherwise))
+        return self.value(stan.SelectOp(condition, then, otherwise, result), e.span)
 
     # ------------------------------------------------------------ containers
 
@@ -207,11 +195,10 @@ class ExpressionLowering(StanBuilder):
         kinds, operands = self.indices(written)
         if not kinds:
             return value
-        return self.value(stan.IndexOp, e.span, (value, *operands), dialect_type(e.type), {"kinds": kinds_attr(kinds)})
+        return self.value(stan.IndexOp(value, kinds, operands, dialect_type(e.type)), e.span)
 
     def _projection(self, e: syntax.TupleProjection) -> SSAValue:
-        value = self.lower(e.base)
-        return self.value(stan.FieldOp, e.span, (value,), dialect_type(e.type), field_properties(e.field))
+        return self.value(stan.FieldOp(self.lower(e.base), e.field), e.span)
 
     def _array(self, e: syntax.ArrayLiteral) -> SSAValue:
         if (numbers := self._numbers(e)) is not None:
@@ -220,7 +207,7 @@ class ExpressionLowering(StanBuilder):
         element = stan.element_of(result)
         assert element is not None
         values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
-        return self.value(stan.ArrayOp, e.span, values, result)
+        return self.value(stan.ArrayOp(values, result), e.span)
 
     def _row_vector(self, e: syntax.RowVectorLiteral) -> SSAValue:
         if (numbers := self._numbers(e)) is not None:
@@ -229,7 +216,7 @@ class ExpressionLowering(StanBuilder):
         rows = stan.type_attributes.MATRICES.get(result)
         element = rows if rows is not None else stan.scalar_of(result)
         values = [self.coerce(x.span, self.lower(x), element) for x in e.elements]
-        return self.value(stan.RowVectorOp, e.span, values, result)
+        return self.value(stan.RowVectorOp(values, result), e.span)
 
     def _numbers(self, e: syntax.ArrayLiteral | syntax.RowVectorLiteral) -> SSAValue | None:
         """A long literal of numbers alone as one op; None if it is short, or has other elements."""
@@ -237,24 +224,24 @@ class ExpressionLowering(StanBuilder):
         scalar = stan.scalar_of(result)
         if scalar not in (stan.INT, stan.REAL) or (found := numbers_of(e)) is None:
             return None
-        if len(found.values) <= stan.FEW_NUMBERS or (properties := found.properties(scalar)) is None:
+        if len(found.values) <= stan.FEW_NUMBERS or (values := found.attribute(scalar)) is None:
             return None
-        return self.value(stan.LiteralOp, e.span, (), result, properties)
+        return self.value(stan.LiteralOp(values, found.sizes, result), e.span)
 
     def _tuple(self, e: syntax.TupleLiteral) -> SSAValue:
         result = dialect_type(e.type)
         assert isinstance(result, stan.TupleType)
         values = [self.coerce(x.span, self.lower(x), t) for x, t in zip(e.elements, result.elements, strict=True)]
-        return self.value(stan.TupleOp, e.span, values, result)
+        return self.value(stan.TupleOp(values, result), e.span)
 
     # ------------------------------------------------------------ calls
 
     def _call(self, e: syntax.Call) -> SSAValue:
         if e.name in ("target", "get_lp") and not e.arguments:
-            return self.value(stan.TargetOp, e.span, (), stan.REAL)
+            return self.value(stan.TargetOp(), e.span)
         return self.call(e, dialect_type(e.type)).results[0]
 
-    def call(self, e: syntax.Call, result: Attribute | None) -> Any:
+    def call(self, e: syntax.Call, result: Attribute | None) -> stan.CallOp:
         """A call of any function; `result` is None if it returns nothing."""
         written = [a for a in e.arguments if not isinstance(a.type, FunctionType)]
         if e.callback is not None and len(written) == len(e.arguments):
@@ -262,27 +249,24 @@ class ExpressionLowering(StanBuilder):
         if any(isinstance(a.type, FunctionType) for a in e.arguments[1:]):
             self.unsupported(e.span, f"'{e.name}', which takes functions in other places than first, is")
         operands = [self.lower(a) for a in written]
-        autodiff = tuple(int(a.ad_level is syntax.AdLevel.AUTODIFF) for a in written)
-        properties: dict[str, Attribute] = {"autodiff": flags_attr(autodiff)}
-        if e.kind is syntax.CallKind.USER:
-            properties["callee"] = string_attr(self._user_callee(e, written))
-            properties["user"] = UNIT
-        else:
-            properties["callee"] = string_attr(e.name)
-            captured = higher_order.captured(e.name, len(written)) if e.callback is not None else range(0)
-            if e.callback is not None:
-                properties["captured"] = flags_attr(tuple(int(n in captured) for n in range(len(written))))
+        is_user = e.kind is syntax.CallKind.USER
+        captured, definition = range(0), None
+        if not is_user:
+            captured = higher_order.captured(e.name, len(written)) if e.callback is not None else captured
             passed = tuple(a.type for n, a in enumerate(written) if n not in captured)
             definition = self.functions.library_symbol(e.name, passed)
-            if definition is not None:
-                properties["definition"] = string_attr(definition)
-            if function(e.name).is_total:
-                properties["total"] = UNIT
-        if e.callback is not None:
-            properties["callback"] = string_attr(self.functions.user_symbol(e.callback))
-        if e.unnormalized:
-            properties["unnormalized"] = UNIT
-        return self.emit(stan.CallOp, e.span, operands, result, properties)
+        call = stan.CallOp(
+            self._user_callee(e, written) if is_user else e.name,
+            operands,
+            result,
+            [int(a.ad_level is syntax.AdLevel.AUTODIFF) for a in written],
+            user=is_user,
+            unnormalized=e.unnormalized,
+            callback=None if e.callback is None else self.functions.user_symbol(e.callback),
+            captured=None if is_user or e.callback is None else [int(n in captured) for n in range(len(written))],
+            definition=definition,
+        )
+        return self.emit(call, e.span)
 
     def _user_callee(self, e: syntax.Call, arguments: list[syntax.Expression]) -> str:
         function = e.function
@@ -302,16 +286,8 @@ class ExpressionLowering(StanBuilder):
         result: Attribute,
     ) -> SSAValue:
         """A call of a library function that is not written in the program."""
-        properties: dict[str, Attribute] = {
-            "autodiff": flags_attr(tuple(map(int, autodiff))),
-            "callee": string_attr(name),
-        }
         definition = self.functions.library_symbol(name, types)
-        if definition is not None:
-            properties["definition"] = string_attr(definition)
-        if function(name).is_total:
-            properties["total"] = UNIT
-        return self.value(stan.CallOp, span, operands, result, properties)
+        return self.value(stan.CallOp(name, operands, result, tuple(map(int, autodiff)), definition=definition), span)
 
 
 _LOWERINGS: dict[type[syntax.Expression], Callable[[Any, Any], SSAValue]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from xdsl.dialects.builtin import DenseArrayBase, f64, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, f64, i32
 from xdsl.ir import Attribute
 
 from ulam.dialects import stan
@@ -24,16 +24,12 @@ class Numbers:
     values: list[Number]
     sizes: list[int]
 
-    def properties(self, scalar: Attribute) -> dict[str, Attribute] | None:
-        """Those of `stan.literal`, for a container of ints or reals. None if a real is too large for a double."""
+    def attribute(self, scalar: Attribute) -> DenseArrayBase | None:
+        """The values, for a container of ints or reals. None if a real is too large for a double."""
         if scalar == stan.INT:
-            values = DenseArrayBase.from_list(i32, [int(value) for value in self.values])
-        else:
-            reals = [float(value) for value in self.values]
-            if not all(map(isfinite, reals)):
-                return None
-            values = DenseArrayBase.from_list(f64, reals)
-        return {"values": values, "sizes": DenseArrayBase.from_list(i64, self.sizes)}
+            return DenseArrayBase.from_list(i32, [int(value) for value in self.values])
+        reals = [float(value) for value in self.values]
+        return DenseArrayBase.from_list(f64, reals) if all(map(isfinite, reals)) else None
 
 
 def numbers_of(e: syntax.Expression) -> Numbers | None:

@@ -8,22 +8,14 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import stan
 from ulam.frontend import syntax
 from ulam.frontend.check.program import checked
 from ulam.frontend.functions.definitions import LibraryFunction, overloads, resolve
-from ulam.frontend.lower.builder import (
-    UNIT,
-    check_segments,
-    dialect_type,
-    field_properties,
-    flags_attr,
-    string_attr,
-    var_type,
-)
+from ulam.frontend.lower.builder import dialect_type
 from ulam.frontend.lower.expressions import Callees
 from ulam.frontend.lower.statements import StatementLowering
 from ulam.frontend.source import Source
@@ -63,9 +55,7 @@ class ProgramLowering:
                 lowering = FunctionLowering(f.source, self)
                 functions.append(lowering.lower_function(checked(f), self._library_symbols[f], library=True))
         body = Block([*functions, *blocks])
-        name = string_attr(PurePath(self.source.name).stem or "program")
-        program = stan.ProgramOp.create(properties={"sym_name": name}, regions=[Region(body)])
-        return ModuleOp([program])
+        return ModuleOp([stan.ProgramOp(PurePath(self.source.name).stem or "program", Region(body))])
 
     def _blocks(self) -> list[Operation]:
         outer: dict[str, Attribute] = {}
@@ -167,16 +157,17 @@ class FunctionLowering(StatementLowering):
 
         body = self.region(build, arguments)
         outputs = [] if self._result is None else [self._result]
-        properties: dict[str, Attribute] = {
-            "sym_name": string_attr(symbol),
-            "stan_name": string_attr(f.name),
-            "function_type": FunctionType.from_lists(arguments, outputs),
-            "argument_names": ArrayAttr([string_attr(a.name) for a in f.arguments]),
-            "data_only": flags_attr(tuple(int(a.data_only) for a in f.arguments)),
-        }
-        if library:
-            properties["library"] = UNIT
-        return stan.FuncOp.create(properties=properties, regions=[body], location=self.location(f.span))
+        return stan.FuncOp(
+            symbol,
+            [a.name for a in f.arguments],
+            arguments,
+            outputs,
+            body,
+            stan_name=f.name,
+            data_only=[int(a.data_only) for a in f.arguments],
+            library=library,
+            location=self.location(f.span),
+        )
 
     def _end(self, f: syntax.FunctionDefinition) -> None:
         """The end of a body that does not end in a return.
@@ -186,18 +177,14 @@ class FunctionLowering(StatementLowering):
         """
         span = syntax.Span(max(f.span.start, f.span.end - 1), f.span.end)
         if self._result is None:
-            self.emit(stan.ReturnOp, span)
+            self.emit(stan.ReturnOp(), span)
             return
         last = self.block.last_op
         if not (isinstance(last, stan.PrintOp) and last.kind.data != "print"):
-            text = self.value(
-                stan.ConstantOp, span, (), stan.STRING,
-                {"value": string_attr(f"the end of function '{f.name}' was reached without a return")},
-            )  # fmt: skip
-            self.emit(stan.PrintOp, span, (text,), None, {"kind": string_attr("fatal_error")})
+            text = stan.ConstantOp(f"the end of function '{f.name}' was reached without a return")
+            self.emit(stan.PrintOp("fatal_error", [self.value(text, span)]), span)
         sizes = [self.int_constant(span, 0) for _ in range(stan.dimensions(self._result))]
-        value = self.value(stan.UninitializedOp, span, sizes, self._result)
-        self.emit(stan.ReturnOp, span, (value,))
+        self.emit(stan.ReturnOp(self.value(stan.UninitializedOp(self._result, sizes), span)), span)
 
 
 # ---------------------------------------------------------------- blocks
@@ -219,12 +206,7 @@ class BlockLowering(StatementLowering):
             return found
         op = self._globals.get(name)
         if op is None:
-            op = stan.GlobalOp.create(
-                result_types=[var_type(self.outer[name])],
-                properties={"var_name": string_attr(name)},
-                location=self.location(span),
-            )
-            op.results[0].name_hint = name
+            op = stan.GlobalOp(name, stan.var_of(self.outer[name]), location=self.location(span))
             self._globals[name] = op
         return op.results[0]
 
@@ -250,18 +232,16 @@ class BlockLowering(StatementLowering):
                 self._top.add_ops(self._globals.values())
             else:
                 self._top.insert_ops_before(list(self._globals.values()), first)
-        return stan.BlockOp.create(
-            properties={"kind": string_attr(self.kind)}, regions=[Region(self._top)], location=self.location(block.span)
-        )
+        return stan.BlockOp(self.kind, Region(self._top), location=self.location(block.span))
 
     def _external(self, s: syntax.Declaration) -> None:
         """A variable of the data block, with its check, or a parameter."""
         if self.kind == "parameters":
             if _constrained_fields(s.sized_type):
                 self.unsupported(s.span, "a tuple with constraints as parameter is")
-            self.declare(stan.ParameterOp, s, with_bounds=True)
+            self.declare(s, with_bounds=True, is_parameter=True)
             return
-        variable = self.declare(stan.DeclareOp, s, with_bounds=True)
+        variable = self.declare(s, with_bounds=True)
         assert isinstance(variable.owner, stan.DeclareOp)
         self._check(s.sized_type, s.name, s.name_span, (variable.owner.lower, variable.owner.upper))
 
@@ -277,8 +257,7 @@ class BlockLowering(StatementLowering):
         """The check of a constrained variable's value; bounds are evaluated here unless they are given."""
         if sized.constraint.kind in _UNCHECKED and not _constrained_fields(sized):
             return
-        type_ = dialect_type(sized.type)
-        value = self.value(stan.ReadOp, span, (self.names[name],), type_)
+        value = self.value(stan.ReadOp(self.names[name]), span)
         self._check_value(sized, name, span, value, bounds)
 
     def _check_value(
@@ -296,14 +275,7 @@ class BlockLowering(StatementLowering):
             return
         if bounds is None:
             bounds = (self.bound(constraint.lower, value.type), self.bound(constraint.upper, value.type))
-        lower, upper = bounds
-        properties: dict[str, Attribute] = {
-            "var_name": string_attr(name),
-            "constraint": string_attr(constraint.kind.value),
-            "operandSegmentSizes": check_segments((lower is not None, upper is not None)),
-        }
-        operands = [v for v in (value, lower, upper) if v is not None]
-        self.emit(stan.CheckOp, span, operands, None, properties)
+        self.emit(stan.CheckOp(name, constraint.kind.value, value, *bounds), span)
 
     def _check_fields(self, sized: syntax.SizedType, name: str, span: syntax.Span, value: SSAValue) -> None:
         """Checks of the constrained fields of a tuple, or of each tuple of an array."""
@@ -312,21 +284,19 @@ class BlockLowering(StatementLowering):
         if isinstance(value.type, stan.ArrayType):
             element = stan.element_of(value.type)
             assert element is not None
-            inner = element
 
             def body() -> None:
                 self._check_fields(sized, name, span, self.block.args[0])
-                self.emit(stan.YieldOp, span)
+                self.emit(stan.YieldOp(), span)
 
-            region = self.region(body, (inner,))
-            self.emit(stan.ForEachOp, span, (value,), None, {"variable": string_attr(f"{name}_element")}, (region,))
+            region = self.region(body, (element,))
+            self.emit(stan.ForEachOp(f"{name}_element", value, region), span)
             return
         assert isinstance(value.type, stan.TupleType)
         for number, field in enumerate(sized.fields, 1):
             if field.constraint.kind in _UNCHECKED and not _constrained_fields(field):
                 continue
-            type_ = value.type.elements.data[number - 1]
-            part = self.value(stan.FieldOp, span, (value,), type_, field_properties(number))
+            part = self.value(stan.FieldOp(value, number), span)
             self._check_value(field, f"{name}.{number}", span, part)
 
 

@@ -6,28 +6,18 @@ around it. Of an `if` both of whose branches leave, the second becomes what foll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Region, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.stan.variables import NO_BOUNDS
 from ulam.frontend import syntax
-from ulam.frontend.lower.builder import (
-    UNIT,
-    declaration_segments,
-    dialect_type,
-    field_properties,
-    kinds_attr,
-    string_attr,
-    var_type,
-)
+from ulam.frontend.lower.builder import dialect_type
 from ulam.frontend.lower.expressions import ExpressionLowering, unparenthesized, with_scalar
 from ulam.frontend.lower.truncation import TruncatedDensity
-
-_NO_BOUNDS = (False, False, False, False)
 
 
 def _target_base(target: syntax.Expression) -> tuple[syntax.Variable, list[list[syntax.Index] | int]]:
@@ -79,7 +69,7 @@ class StatementLowering(ExpressionLowering):
             with self.scope():
                 self.statement(statement)
             if not self.ended():
-                self.emit(stan.YieldOp, statement.span)
+                self.emit(stan.YieldOp(), statement.span)
 
         return build
 
@@ -115,34 +105,29 @@ class StatementLowering(ExpressionLowering):
         value = self.lower(bound)
         return self.coerce(bound.span, value, with_scalar(value.type, stan.scalar_of(type_)))
 
-    def declare(self, op_class: type[Any], s: syntax.Declaration, with_bounds: bool, local: bool = False) -> SSAValue:
+    def declare(
+        self, s: syntax.Declaration, *, with_bounds: bool, local: bool = False, is_parameter: bool = False
+    ) -> SSAValue:
         """Declares a variable and makes its name known."""
         sized, constraint = s.sized_type, s.sized_type.constraint
         type_ = dialect_type(sized.type)
-        operands = self.sizes(sized)
-        n_sizes, present = len(operands), _NO_BOUNDS
+        sizes, bounds = self.sizes(sized), NO_BOUNDS
         kind = constraint.kind.value
         if not with_bounds and constraint.kind is syntax.ConstraintKind.OFFSET_MULTIPLIER:
             kind = "none"  # only parameters have an offset
         if with_bounds:
             written = (constraint.lower, constraint.upper, constraint.offset, constraint.multiplier)
             bounds = [self.bound(e, type_) for e in written]
-            operands += [b for b in bounds if b is not None]
-            present = tuple(b is not None for b in bounds)
-        properties: dict[str, Attribute] = {
-            "var_name": string_attr(s.name),
-            "constraint": string_attr(kind),
-            "operandSegmentSizes": declaration_segments(n_sizes, present),
-        }
-        if local:
-            properties["local"] = UNIT
-        variable = self.value(op_class, s.name_span, operands, var_type(type_), properties)
-        variable.name_hint = s.name
+        if is_parameter:
+            op = stan.ParameterOp(s.name, type_, sizes, kind, bounds)
+        else:
+            op = stan.DeclareOp(s.name, type_, sizes, kind, bounds, local=local)
+        variable = self.value(op, s.name_span)
         self.names[s.name] = variable
         return variable
 
     def _declaration(self, s: syntax.Declaration) -> bool:
-        variable = self.declare(stan.DeclareOp, s, with_bounds=False, local=self.is_local())
+        variable = self.declare(s, with_bounds=False, local=self.is_local())
         if s.initial is not None:
             value = self.coerce(s.initial.span, self.lower(s.initial), dialect_type(s.sized_type.type))
             self.assign(s.span, variable, value)
@@ -160,9 +145,9 @@ class StatementLowering(ExpressionLowering):
         variable: SSAValue,
         value: SSAValue,
         kinds: tuple[str, ...] = (),
-        indices: Iterable[SSAValue] = (),
+        indices: Sequence[SSAValue] = (),
     ) -> None:
-        self.emit(stan.AssignOp, span, (variable, value, *indices), None, {"kinds": kinds_attr(kinds)})
+        self.emit(stan.AssignOp(variable, value, kinds, indices), span)
 
     def _assignment(self, s: syntax.Assignment) -> bool:
         base, path = _target_base(s.target)
@@ -193,10 +178,9 @@ class StatementLowering(ExpressionLowering):
     ) -> SSAValue:
         """The value of the target before the assignment."""
         assert isinstance(variable.type, stan.VarType)
-        value = self.value(stan.ReadOp, s.target.span, (variable,), variable.type.element)
+        value = self.value(stan.ReadOp(variable), s.target.span)
         if kinds:
-            type_ = dialect_type(s.target.type)
-            value = self.value(stan.IndexOp, s.target.span, (value, *indices), type_, {"kinds": kinds_attr(kinds)})
+            value = self.value(stan.IndexOp(value, kinds, indices, dialect_type(s.target.type)), s.target.span)
         return value
 
     def _assigned_value(self, s: syntax.Assignment, type_: Attribute, current: Callable[[], SSAValue]) -> SSAValue:
@@ -212,7 +196,7 @@ class StatementLowering(ExpressionLowering):
         if not all(isinstance(step, int) for step in path):
             self.unsupported(s.target.span, "assigning to elements inside of a tuple is")
         assert isinstance(variable.type, stan.VarType)
-        outer = [self.value(stan.ReadOp, s.target.span, (variable,), variable.type.element)]
+        outer = [self.value(stan.ReadOp(variable), s.target.span)]
         fields = [step for step in path if isinstance(step, int)]
         for field in fields:
             outer.append(self._field(s.target.span, outer[-1], field))
@@ -224,12 +208,11 @@ class StatementLowering(ExpressionLowering):
                 value if number == field else self._field(s.target.span, whole, number)
                 for number in range(1, len(whole.type.elements) + 1)
             ]
-            value = self.value(stan.TupleOp, s.target.span, parts, whole.type)
+            value = self.value(stan.TupleOp(parts, whole.type), s.target.span)
         self.assign(s.span, variable, value)
 
     def _field(self, span: syntax.Span, value: SSAValue, number: int) -> SSAValue:
-        assert isinstance(value.type, stan.TupleType)
-        return self.value(stan.FieldOp, span, (value,), value.type.elements.data[number - 1], field_properties(number))
+        return self.value(stan.FieldOp(value, number), span)
 
     def _tuple_assignment(self, s: syntax.TupleAssignment) -> bool:
         self._unpack(s, s.targets, self.lower(s.value))
@@ -258,11 +241,11 @@ class StatementLowering(ExpressionLowering):
         return self.coerce(e.span, value, with_scalar(value.type, stan.REAL))
 
     def _target_increment(self, s: syntax.TargetIncrement) -> bool:
-        self.emit(stan.TargetAddOp, s.span, (self._as_increment(s.value),))
+        self.emit(stan.TargetAddOp(self._as_increment(s.value)), s.span)
         return False
 
     def _jacobian_increment(self, s: syntax.JacobianIncrement) -> bool:
-        self.emit(stan.JacobianAddOp, s.span, (self._as_increment(s.value),))
+        self.emit(stan.JacobianAddOp(self._as_increment(s.value)), s.span)
         return False
 
     def _call_statement(self, s: syntax.CallStatement) -> bool:
@@ -271,7 +254,7 @@ class StatementLowering(ExpressionLowering):
 
     def _print(self, s: syntax.Print) -> bool:
         values = [self.lower(a) for a in s.arguments]
-        self.emit(stan.PrintOp, s.span, values, None, {"kind": string_attr(s.kind.value)})
+        self.emit(stan.PrintOp(s.kind.value, values), s.span)
         return False
 
     # ------------------------------------------------------------ `~`
@@ -279,7 +262,7 @@ class StatementLowering(ExpressionLowering):
     def _tilde(self, s: syntax.Tilde) -> bool:
         call = s.call
         assert call is not None
-        self.emit(stan.TargetAddOp, s.span, (self.lower(call),), None, {"tilde": UNIT})
+        self.emit(stan.TargetAddOp(self.lower(call), tilde=True), s.span)
         if s.truncation is not None:
             self.statement(TruncatedDensity(call, s.distribution, s.distribution_span, s.truncation).normalization())
         return False
@@ -288,7 +271,7 @@ class StatementLowering(ExpressionLowering):
 
     def _nothing(self, span: syntax.Span) -> Region:
         def build() -> None:
-            self.emit(stan.YieldOp, span)
+            self.emit(stan.YieldOp(), span)
 
         return self.region(build)
 
@@ -297,25 +280,24 @@ class StatementLowering(ExpressionLowering):
         then = self.region(self._body(s.then))
         leaves = not isinstance(then.block.last_op, stan.YieldOp)
         if s.otherwise is None:
-            self.emit(stan.IfOp, s.span, (condition,), regions=(then, self._nothing(s.span)))
+            self.emit(stan.IfOp(condition, then, self._nothing(s.span)), s.span)
             return False
         otherwise = self.region(self._body(s.otherwise))
         if leaves and not isinstance(otherwise.block.last_op, stan.YieldOp):
-            self.emit(stan.IfOp, s.span, (condition,), regions=(then, self._nothing(s.span)))
+            self.emit(stan.IfOp(condition, then, self._nothing(s.span)), s.span)
             ops = list(otherwise.block.ops)
             for op in ops:
                 op.detach()
             self.block.add_ops(ops)
             return True
-        self.emit(stan.IfOp, s.span, (condition,), regions=(then, otherwise))
+        self.emit(stan.IfOp(condition, then, otherwise), s.span)
         return False
 
     def _while(self, s: syntax.While) -> bool:
         def condition() -> None:
-            self.emit(stan.ConditionOp, s.condition.span, (self.lower(s.condition),))
+            self.emit(stan.ConditionOp(self.lower(s.condition)), s.condition.span)
 
-        regions = (self.region(condition), self.region(self._body(s.body)))
-        self.emit(stan.WhileOp, s.span, regions=regions)
+        self.emit(stan.WhileOp(self.region(condition), self.region(self._body(s.body))), s.span)
         return False
 
     def _loop_body(self, name: str, body: syntax.Statement) -> Callable[[], None]:
@@ -326,14 +308,14 @@ class StatementLowering(ExpressionLowering):
                 self.names[name] = argument
                 self.statement(body)
             if not self.ended():
-                self.emit(stan.YieldOp, body.span)
+                self.emit(stan.YieldOp(), body.span)
 
         return build
 
     def _for(self, s: syntax.For) -> bool:
-        bounds = (self.lower(s.lower), self.lower(s.upper))
+        lower, upper = self.lower(s.lower), self.lower(s.upper)
         body = self.region(self._loop_body(s.variable, s.body), (stan.INT,))
-        self.emit(stan.ForOp, s.span, bounds, None, {"variable": string_attr(s.variable)}, (body,))
+        self.emit(stan.ForOp(s.variable, lower, upper, body), s.span)
         return False
 
     def _foreach(self, s: syntax.ForEach) -> bool:
@@ -341,30 +323,30 @@ class StatementLowering(ExpressionLowering):
         element = stan.element_of(container.type)
         assert element is not None
         body = self.region(self._loop_body(s.variable, s.body), (element,))
-        self.emit(stan.ForEachOp, s.span, (container,), None, {"variable": string_attr(s.variable)}, (body,))
+        self.emit(stan.ForEachOp(s.variable, container, body), s.span)
         return False
 
     def _profile(self, s: syntax.Profile) -> bool:
         block = syntax.BlockStatement(s.statements, span=s.span)
         body = self.region(self._body(block))
         leaves = not isinstance(body.block.last_op, stan.YieldOp)
-        self.emit(stan.ProfileOp, s.span, (), None, {"profile_name": StringAttr(s.name)}, (body,))
+        self.emit(stan.ProfileOp(s.name, body), s.span)
         return leaves
 
     def _break(self, s: syntax.Break) -> bool:
-        self.emit(stan.BreakOp, s.span)
+        self.emit(stan.BreakOp(), s.span)
         return True
 
     def _continue(self, s: syntax.Continue) -> bool:
-        self.emit(stan.ContinueOp, s.span)
+        self.emit(stan.ContinueOp(), s.span)
         return True
 
     def _return(self, s: syntax.Return) -> bool:
-        values: list[SSAValue] = []
+        value = None
         if s.value is not None:
             value = self.lower(s.value)
-            values.append(self.coerce(s.value.span, value, self.result_type() or value.type))
-        self.emit(stan.ReturnOp, s.span, values)
+            value = self.coerce(s.value.span, value, self.result_type() or value.type)
+        self.emit(stan.ReturnOp(value), s.span)
         return True
 
     def result_type(self) -> Attribute | None:

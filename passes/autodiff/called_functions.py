@@ -99,8 +99,8 @@ class _Split:
         """Pushes the record at the end of the forward version, and pops it at the start of the reverse one."""
         block = self.mode.entry
         values = [value for value, _ in frame.pushed]
-        null = rt.NullOp.create(result_types=(RECORD,))
-        push = ad.PushOp.create(operands=(null.res, *values), result_types=(RECORD,))
+        null = rt.NullOp(RECORD)
+        push = ad.PushOp(null.res, values)
         block.insert_ops_before([null, push], end)
         buffers = self.derivative.of_type(end.operands, self.derivative.results, scalar=False)
         shadows = [self.mode.shadows.of[end.operands[n]] for n in buffers]

@@ -16,7 +16,7 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, f64, i1
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, f64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -135,7 +135,7 @@ class ForwardMode:
 
     def null(self, type_: Attribute) -> SSAValue:
         """The tangent of a buffer that does not vary."""
-        return self.builder.value(rt.NullOp, (), type_)
+        return self.builder.insert(rt.NullOp(type_)).res
 
     def need(self, value: SSAValue, frame: object = None) -> SSAValue:
         """A value of the original computation (as the rules of reverse mode ask for it)."""
@@ -152,7 +152,7 @@ class ForwardMode:
         assert isinstance(buffer.type, rt.BufferType)
         element = buffer.type.element
         return builder.if_else(
-            builder.value(rt.IsNullOp, (tangent,), i1),
+            builder.insert(rt.IsNullOp(tangent)).res,
             lambda: [builder.f64(0.0) if element == f64 else self.null(element)],
             lambda: [builder.load(tangent, index)],
         )[0]
@@ -161,7 +161,7 @@ class ForwardMode:
         """A condition that holds if a tangent buffer is there; None if it surely is."""
         if not self.variation.may_lack_memory(buffer):
             return None
-        is_null = self.builder.value(rt.IsNullOp, (tangent,), i1)
+        is_null = self.builder.insert(rt.IsNullOp(tangent)).res
         return self.builder.invert(is_null)
 
     def unsupported(self, what: str, op: Operation) -> NotSupportedError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i8, i64
+from xdsl.dialects.builtin import i1, i8
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
@@ -19,6 +19,7 @@ from ulam.passes.analysis.nesting import ancestor_in, block_of, terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.builder import Builder
 from ulam.passes.loops.effects import PURE, viewed, written_buffers
+from ulam.passes.rewriting import applied_to
 
 _RECOMPUTED = PURE - {arith.DivfOp, rt.MathOp, ad.PopOp}
 """Pure ops that cost less than keeping their result. A record is popped once."""
@@ -113,13 +114,7 @@ class Keeper:
         assert isinstance(op, Operation)
         if not op.regions and self._can_repeat(op):
             operands = [self.need(operand, frame) for operand in op.operands]
-            copy = type(op).create(
-                operands=operands,
-                result_types=[r.type for r in op.results],
-                properties=op.properties,
-                attributes=op.attributes,
-                location=op.location,
-            )
+            copy = applied_to(op, operands)
             frame.block.add_op(copy)
             copy.results[0].name_hint = value.name_hint
             return copy.results[op.results.index(value)] if len(op.results) > 1 else copy.results[0]
@@ -150,18 +145,16 @@ class Keeper:
         stored, store_ops = self._storable(value)
         trip = loop_frame.forward_trip
         assert trip is not None
-        array_op = rt.AllocOp.create(
-            operands=(trip,), result_types=(rt.BufferType(stored.type),), location=loop.location
-        )
+        array_op = rt.AllocOp(trip, rt.BufferType(stored.type), location=loop.location)
         loop.parent.insert_op_before(array_op, loop)
         array = array_op.res
         assert loop_frame.forward_position is not None
-        keep = ad.KeepOp.create(operands=(array, loop_frame.forward_position, stored))
+        keep = ad.KeepOp(array, loop_frame.forward_position, stored)
         _insert_after_definition(value, [*store_ops, keep], loop_frame.forward_position)
         outer = loop_frame.parent
         assert outer is not None
         there = self.need(array, outer)
-        kept = ad.KeptOp.create(operands=(there, loop_frame.position), result_types=(stored.type,))
+        kept = ad.KeptOp(there, loop_frame.position)
         frame.block.add_op(kept)
         return self._restored(kept.res, value.type, frame.block)
 
@@ -173,16 +166,12 @@ class Keeper:
     def _store_in_slot(self, value: SSAValue) -> rt.LoadOp:
         """Puts a value into a slot of the stack frame where it is defined; the load, which has no place yet."""
         stored, store_ops = self._storable(value)
-        slot_op = rt.AllocOp.create(
-            operands=(self.builder.i64(1),),
-            result_types=(rt.BufferType(stored.type),),
-            properties={"stack": UnitAttr()},
-        )
+        slot_op = rt.AllocOp(self.builder.i64(1), rt.BufferType(stored.type), stack=True)
         self.builder.at_start(slot_op)
         zero = self.builder.i64(0)
-        store = rt.StoreOp.create(operands=(stored, slot_op.res, zero), properties={"initial": UnitAttr()})
+        store = rt.StoreOp(stored, slot_op.res, zero, initial=True)
         _insert_after_definition(value, [*store_ops, store], None)
-        return rt.LoadOp.create(operands=(slot_op.res, zero), result_types=(stored.type,))
+        return rt.LoadOp(slot_op.res, zero)
 
     def _pushed(self, value: SSAValue, frame: ReverseFrame, loop_frame: ReverseFrame) -> SSAValue:
         """A value of a while's body: goes into the record of the iteration."""
@@ -200,7 +189,7 @@ class Keeper:
 
     def _stand_in(self, value: SSAValue, loop_frame: ReverseFrame) -> SSAValue:
         """Stands for what the record of the iteration will give, until the record is known to be complete."""
-        op = rt.BoundOp.create(result_types=(value.type,), properties={"slot": IntegerAttr(-1, i64)})
+        op = rt.BoundOp(-1, value.type)
         loop_frame.pushed.append((value, op))
         return op.results[0]
 
@@ -222,7 +211,7 @@ class Keeper:
 def pop_record(frame: ReverseFrame, record: SSAValue) -> SSAValue:
     """Pops what was pushed for `frame` at its start, in place of the stand-ins; returns the record below."""
     types = [record.type, *(value.type for value, _ in frame.pushed)]
-    pop = ad.PopOp.create(operands=(record,), result_types=types)
+    pop = ad.PopOp(record, types)
     first = frame.block.first_op
     if first is not None:
         frame.block.insert_op_before(pop, first)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import StringAttr, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.library.kernels import DUAL_STEP, KERNELS, PULLBACKS, Kernel
@@ -121,7 +121,7 @@ class _KernelTangent:
         self._call(f"{self.op.function.data}_dual", arguments)
         for n, k in inputs:
             if (tangent := self.mode.tangent(self.op.arguments[k])) is not None:
-                self._unpack(arguments[k], n, lambda value, i, t=tangent: builder.emit(ad.AccumulateOp, (t, i, value)))
+                self._unpack(arguments[k], n, lambda value, i, t=tangent: builder.insert(ad.AccumulateOp(t, i, value)))
 
     # ------------------------------------------------------------ dual numbers
 
@@ -160,6 +160,5 @@ class _KernelTangent:
         builder.for_loop(builder.i64(0), self._size(n), body)
 
     def _call(self, function: str, arguments: list[SSAValue], like: rt.KernelOp | None = None) -> None:
-        properties: dict[str, Attribute] = {} if like is None else dict(like.properties)
-        properties["function"] = StringAttr(function)
-        self.builder.emit(rt.KernelOp, arguments, (), properties)
+        throws, site = (False, None) if like is None else (like.throws is not None, like.site)
+        self.builder.insert(rt.KernelOp(function, arguments, throws=throws, site=site))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import StringAttr, UnitAttr, f64, i1
+from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
@@ -71,7 +71,7 @@ def _store(r: ReverseMode, frame: ReverseFrame, op: rt.StoreOp) -> None:
         if r.is_active(op.value):
             r.add(frame, op.value, r.builder.load(shadow, index))
         return
-    g = r.builder.value(ad.TakeOp, (shadow, index), f64)
+    g = r.builder.insert(ad.TakeOp(shadow, index)).res
     r.add(frame, op.value, g)
 
 
@@ -91,7 +91,7 @@ def _copy(r: ReverseMode, frame: ReverseFrame, op: rt.CopyOp) -> None:
         source = r.shadow(op.source, frame)
 
         def body(i: SSAValue, _: object) -> tuple[()]:
-            builder.emit(ad.AccumulateOp, (source, i, builder.load(target, i)))
+            builder.insert(ad.AccumulateOp(source, i, builder.load(target, i)))
             return ()
 
         builder.for_loop(builder.i64(0), count, body)
@@ -138,8 +138,8 @@ def _kernel(r: ReverseMode, frame: ReverseFrame, op: rt.KernelOp) -> None:
         if is_active:
             arguments.append(r.shadow(op.arguments[n], frame))
         else:
-            arguments.append(r.builder.value(rt.NullOp, (), op.arguments[n].type))
-    r.builder.emit(rt.KernelOp, arguments, (), {"function": StringAttr(kernel.pullback)})
+            arguments.append(r.builder.insert(rt.NullOp(op.arguments[n].type)).res)
+    r.builder.insert(rt.KernelOp(kernel.pullback, arguments))
 
 
 # ---------------------------------------------------------------- profiles
@@ -147,12 +147,13 @@ def _kernel(r: ReverseMode, frame: ReverseFrame, op: rt.KernelOp) -> None:
 
 def _profile_end(r: ReverseMode, frame: ReverseFrame, op: ad.ProfileEndOp) -> None:
     """The reverse half of a region begins where the forward half ends."""
-    begin = r.builder.emit(ad.ProfileBeginOp, (), (i1,), {**op.properties, "reverse": UnitAttr()})
-    r.conditions[op.begin] = begin.results[0]
+    begin = ad.ProfileBeginOp(op.region, op.named, gradient=op.gradient is not None, reverse=True)
+    r.conditions[op.begin] = r.builder.insert(begin).res
 
 
 def _profile_begin(r: ReverseMode, frame: ReverseFrame, op: ad.ProfileBeginOp) -> None:
-    r.builder.emit(ad.ProfileEndOp, (r.conditions.pop(op.res),), (), {**op.properties, "reverse": UnitAttr()})
+    begin = r.conditions.pop(op.res)
+    r.builder.insert(ad.ProfileEndOp(begin, op.region, op.named, gradient=op.gradient is not None, reverse=True))
 
 
 REVERSE: dict[type[Operation], Reverse] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import rt
@@ -13,11 +12,6 @@ from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import Derivatives, ForwardCall, call_forward
 from ulam.passes.rewriting import rebuild
-
-
-def _shadow(op: rt.AllocOp) -> dict[str, Attribute]:
-    """The properties of a shadow's allocation."""
-    return {"zero": UnitAttr()} if op.site is None else {"zero": UnitAttr(), "site": op.site}
 
 
 class Shadows:
@@ -36,13 +30,11 @@ class Shadows:
             following = op.next_op
             if isinstance(op, rt.AllocOp):
                 if self._is_active(op.res):
-                    self._beside(
-                        op, rt.AllocOp.create(operands=(op.count,), result_types=(op.res.type,), properties=_shadow(op))
-                    )
+                    self._beside(op, rt.AllocOp(op.count, op.res.type, zero=True, site=op.site))
             elif isinstance(op, rt.ViewOp):
                 if self._is_active(op.res):
                     shadow = self.of[op.buffer]
-                    self._beside(op, rt.ViewOp.create(operands=(shadow, op.offset), result_types=(op.res.type,)))
+                    self._beside(op, rt.ViewOp(shadow, op.offset))
             elif isinstance(op, rt.NullOp):  # of a branch that is never taken: see `ad.profile_begin`
                 if self._is_active(op.res):
                     self.of[op.res] = op.res

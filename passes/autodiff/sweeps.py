@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, UnitAttr, f64, i1, i64
+from xdsl.dialects.builtin import FunctionType, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
@@ -109,7 +109,7 @@ class ReverseMode:
 
     def accumulate(self, frame: ReverseFrame, buffer: SSAValue, index: SSAValue, value: SSAValue) -> None:
         """Adds to the adjoint of an element."""
-        self.builder.emit(ad.AccumulateOp, (self.shadow(buffer, frame), self.need(index, frame), value))
+        self.builder.insert(ad.AccumulateOp(self.shadow(buffer, frame), self.need(index, frame), value))
 
     def unsupported(self, what: str, op: Operation | None) -> NoReturn:
         raise NotSupportedError(f"{what} cannot be differentiated yet", op.location if op is not None else None)
@@ -411,7 +411,7 @@ class ReverseMode:
         types = [record_type, *(f64 for _ in carried), *(f64 for _ in outer)]
         head, block = Block(arg_types=types), Block(arg_types=types)
         with builder.inside(head):
-            done = builder.value(rt.IsNullOp, (head.args[0],), i1)
+            done = builder.insert(rt.IsNullOp(head.args[0])).res
             builder.emit(scf.ConditionOp, (builder.invert(done), *head.args))
         inner = ReverseFrame(after, block, frame, replay=True, loop=op)
         with builder.inside(block):
@@ -441,16 +441,12 @@ class ReverseMode:
 
     def _record_slot(self, op: scf.WhileOp, record_type: rt.BufferType) -> SSAValue:
         """A place that holds the newest record while the forward loop runs; returns its value after the loop."""
-        slot = rt.AllocOp.create(
-            operands=(self.builder.i64(1),),
-            result_types=(rt.BufferType(record_type),),
-            properties={"stack": UnitAttr()},
-        )
+        slot = rt.AllocOp(self.builder.i64(1), rt.BufferType(record_type), stack=True)
         self.builder.at_start(slot)
         zero = self.builder.i64(0)
-        null = rt.NullOp.create(result_types=(record_type,))
-        clear = rt.StoreOp.create(operands=(null.results[0], slot.res, zero))
-        after_loop = rt.LoadOp.create(operands=(slot.res, zero), result_types=(record_type,))
+        null = rt.NullOp(record_type)
+        clear = rt.StoreOp(null.res, slot.res, zero)
+        after_loop = rt.LoadOp(slot.res, zero)
         assert op.parent is not None
         op.parent.insert_ops_before([null, clear], op)
         op.parent.insert_op_after(after_loop, op)
@@ -461,11 +457,10 @@ class ReverseMode:
         """Pushes what was asked for at the end of the forward body, pops it at the start of the reverse one."""
         slot = self._slots[op]
         zero = self.builder.i64(0)
-        record_type = record.type
         values = [value for value, _ in inner.pushed]
-        previous = rt.LoadOp.create(operands=(slot, zero), result_types=(record_type,))
-        push = ad.PushOp.create(operands=(previous.res, *values), result_types=(record_type,))
-        store = rt.StoreOp.create(operands=(push.res, slot, zero))
+        previous = rt.LoadOp(slot, zero)
+        push = ad.PushOp(previous.res, values)
+        store = rt.StoreOp(push.res, slot, zero)
         end = terminator(inner.source)
         inner.source.insert_ops_before([previous, push, store], end)
         return pop_record(inner, record)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
@@ -19,6 +18,7 @@ from ulam.passes.autodiff.kernel_tangents import kernel_tangent
 from ulam.passes.autodiff.partials import SCALAR_OPS, ScalarDerivative
 from ulam.passes.autodiff.variation import has_tangent_type
 from ulam.passes.builder import REASSOCIATE
+from ulam.passes.rewriting import applied_to
 
 if TYPE_CHECKING:
     from ulam.passes.autodiff.forward_mode import ForwardMode
@@ -62,7 +62,7 @@ def _select(mode: ForwardMode, op: arith.SelectOp) -> None:
 
 def _alloc(mode: ForwardMode, op: rt.AllocOp) -> None:
     if mode.variation.is_varied(op.res):
-        mode.tangents[op.res] = mode.builder.value(rt.AllocOp, (op.count,), op.res.type, op.properties)
+        mode.tangents[op.res] = mode.builder.insert(applied_to(op, (op.count,))).res
 
 
 def _view(mode: ForwardMode, op: rt.ViewOp) -> None:
@@ -90,7 +90,7 @@ def _load(mode: ForwardMode, op: rt.LoadOp | ad.KeptOp) -> None:
 
 def _store(mode: ForwardMode, op: rt.StoreOp) -> None:
     if (tangent := mode.tangent(op.buffer)) is not None:
-        mode.builder.emit(rt.StoreOp, (mode.tangent_or_zero(op.value), tangent, op.index), (), op.properties)
+        mode.builder.store(mode.tangent_or_zero(op.value), tangent, op.index, initial=op.initial is not None)
 
 
 def _copy(mode: ForwardMode, op: rt.CopyOp) -> None:
@@ -100,12 +100,12 @@ def _copy(mode: ForwardMode, op: rt.CopyOp) -> None:
     builder = mode.builder
 
     def clear() -> list[SSAValue]:
-        builder.emit(rt.FillOp, (destination, builder.f64(0.0), op.count), (), op.properties)
+        builder.fill(destination, builder.f64(0.0), op.count, initial=op.initial is not None)
         return []
 
     def copy() -> list[SSAValue]:
         assert source is not None
-        builder.emit(rt.CopyOp, (destination, source, op.count), (), op.properties)
+        builder.copy(destination, source, op.count, initial=op.initial is not None)
         return []
 
     if source is None:
@@ -118,23 +118,23 @@ def _copy(mode: ForwardMode, op: rt.CopyOp) -> None:
 
 def _fill(mode: ForwardMode, op: rt.FillOp) -> None:
     if (tangent := mode.tangent(op.destination)) is not None:
-        mode.builder.emit(rt.FillOp, (tangent, mode.tangent_or_zero(op.value), op.count), (), op.properties)
+        mode.builder.fill(tangent, mode.tangent_or_zero(op.value), op.count, initial=op.initial is not None)
 
 
 def _accumulate(mode: ForwardMode, op: ad.AccumulateOp) -> None:
     buffer, value = mode.tangent(op.buffer), mode.tangent(op.value)
     if buffer is not None and value is not None:
-        mode.builder.emit(ad.AccumulateOp, (buffer, op.index, value))
+        mode.builder.insert(ad.AccumulateOp(buffer, op.index, value))
 
 
 def _take(mode: ForwardMode, op: ad.TakeOp) -> None:
     if (tangent := mode.tangent(op.buffer)) is not None:
-        mode.tangents[op.res] = mode.builder.value(ad.TakeOp, (tangent, op.index), f64)
+        mode.tangents[op.res] = mode.builder.insert(ad.TakeOp(tangent, op.index)).res
 
 
 def _keep(mode: ForwardMode, op: ad.KeepOp) -> None:
     if (tangent := mode.tangent(op.array)) is not None:
-        mode.builder.emit(ad.KeepOp, (tangent, op.index, mode.tangent_or_zero(op.value)))
+        mode.builder.insert(ad.KeepOp(tangent, op.index, mode.tangent_or_zero(op.value)))
 
 
 def _push(mode: ForwardMode, op: ad.PushOp) -> None:
@@ -143,7 +143,7 @@ def _push(mode: ForwardMode, op: ad.PushOp) -> None:
         return
     values = [mode.tangent_or_zero(value) for value in op.values if has_tangent_type(value.type)]
     previous = mode.tangent_or_zero(op.previous)
-    mode.tangents[op.res] = mode.builder.value(ad.PushOp, (previous, *values), op.res.type)
+    mode.tangents[op.res] = mode.builder.insert(ad.PushOp(previous, values)).res
 
 
 def _pop(mode: ForwardMode, op: ad.PopOp) -> None:
@@ -151,7 +151,7 @@ def _pop(mode: ForwardMode, op: ad.PopOp) -> None:
     if tangent is None:
         return
     reals = [result for result in op.results if has_tangent_type(result.type)]
-    popped = mode.builder.emit(ad.PopOp, (tangent,), [result.type for result in reals])
+    popped = mode.builder.insert(ad.PopOp(tangent, [result.type for result in reals]))
     mode.tangents.update(zip(reals, popped.results, strict=True))
 
 

@@ -132,4 +132,4 @@ class _Writer:
         return op.results[0]
 
     def entries(self, kept: SSAValue, others: SSAValue) -> None:
-        self.block.insert_op_before(ad.ProfileEntriesOp.create(operands=(kept, others)), self.before)
+        self.block.insert_op_before(ad.ProfileEntriesOp(kept, others), self.before)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1, i64
+from xdsl.dialects.builtin import ModuleOp, i1, i64
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.dialects.attributes import number
 from ulam.dialects.scalar_ops import CMPI, constant
 from ulam.dialects.walk import ops_within
 from ulam.library.statuses import LOCATE
@@ -85,15 +86,12 @@ def _defer(loop: scf.ForOp, checks: list[rt.CheckOp]) -> None:
     none = arith.CmpiOp.create(
         operands=(new.results[-1], zero.result), result_types=(i1,), properties={"predicate": CMPI["eq"]}
     )
-    check = rt.CheckOp.create(
-        operands=(none.result,), properties={"site": IntegerAttr(-1, i64), "status": IntegerAttr(LOCATE, i64)}
-    )
-    new.parent.insert_ops_after([none, check], new)
+    new.parent.insert_ops_after([none, rt.CheckOp(none.result, -1, status=LOCATE)], new)
 
 
 def _leave_location_open(function: func.FuncOp) -> None:
     """Every check leaves with LOCATE: the error that it sees may not be the first of the program."""
-    status = IntegerAttr(LOCATE, i64)
+    status = number(LOCATE)
     for op in ops_within(function):
         if isinstance(op, rt.CheckOp):
             if is_deferrable(op):

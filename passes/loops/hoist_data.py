@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, f64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -200,13 +200,13 @@ class _Mover:
         return current is not None and current.parent is self.block
 
     def _through_slot(self, value: SSAValue) -> None:
-        slot = IntegerAttr(self.n_slots, i64)
+        slot = self.n_slots
         self.n_slots += 1
         value = self._lasting(value)
         owner = value.owner
         assert isinstance(owner, Operation)
-        self.bind.insert_op_after(rt.SetBoundOp.create(operands=(value,), properties={"slot": slot}), owner)
-        read = rt.BoundOp.create(result_types=(value.type,), properties={"slot": slot})
+        self.bind.insert_op_after(rt.SetBoundOp(slot, value), owner)
+        read = rt.BoundOp(slot, value.type)
         assert self.block.first_op is not None
         self.block.insert_op_before(read, self.block.first_op)
         for use in list(value.uses):
@@ -236,12 +236,7 @@ class _Mover:
 
     def _make_lasting(self, owner: rt.AllocOp) -> SSAValue:
         """Puts an allocation of memory of bound data in the place of one from the arena; the new buffer."""
-        persistent = rt.AllocBoundOp.create(
-            operands=(owner.count,),
-            result_types=(owner.res.type,),
-            properties={} if owner.site is None else {"site": owner.site},
-            location=owner.location,
-        )
+        persistent = rt.AllocBoundOp(owner.count, owner.res.type, owner.site, location=owner.location)
         assert owner.parent is not None
         owner.parent.insert_op_before(persistent, owner)
         if owner.zero is not None:
@@ -252,6 +247,6 @@ class _Mover:
 
     def _zero(self, buffer: SSAValue, owner: rt.AllocOp) -> None:
         zero = constant(0.0, f64)
-        fill = rt.FillOp.create(operands=(buffer, zero.results[0], owner.count), properties={"initial": UnitAttr()})
+        fill = rt.FillOp(buffer, zero.results[0], owner.count, initial=True)
         assert owner.parent is not None
         owner.parent.insert_ops_before([zero, fill], owner)

@@ -72,9 +72,9 @@ def _visit(block: Block, gives_back: bool) -> tuple[bool, bool]:
         op = op.next_op
     end = block.last_op
     if gives_back and takes and not outlives and not released and end is not None and not _any_buffer(end.operands):
-        mark = rt.MarkOp.create(result_types=(_MARK,))
+        mark = rt.MarkOp()
         block.insert_op_before(mark, block.first_op or end)
-        block.insert_op_before(rt.ReleaseOp.create(operands=(mark.res,)), end)
+        block.insert_op_before(rt.ReleaseOp(mark.res), end)
     return takes, outlives
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, UnitAttr, f64, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -102,10 +102,7 @@ def _slice(index: SSAValue, loop: scf.ForOp) -> list[Operation] | None:
 def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
     assert loop.parent is not None
     size = constant(_BLOCK, i64)
-    type_, stack = rt.BufferType(f64), UnitAttr()
-    parts = [
-        rt.AllocOp.create(operands=(size.result,), result_types=(type_,), properties={"stack": stack}) for _ in scatters
-    ]
+    parts = [rt.AllocOp(size.result, rt.BufferType(f64), stack=True) for _ in scatters]
     zero, one, shift, most = (constant(value, i64) for value in (0, 1, _SHIFT, _BLOCK - 1))
     span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=WRAPS)
     raised = arith.AddiOp.create(operands=(span.result, most.result), result_types=(i64,), properties=WRAPS)
@@ -124,9 +121,7 @@ def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
     for scatter, part in zip(scatters, parts, strict=True):
         position = arith.SubiOp.create(
             operands=(loop.body.block.args[0], first.result), result_types=(i64,), properties=WRAPS)  # fmt: skip
-        store = rt.StoreOp.create(
-            operands=(scatter.value, part.res, position.result), properties={"initial": UnitAttr()}
-        )
+        store = rt.StoreOp(scatter.value, part.res, position.result, initial=True)
         loop.body.block.insert_ops_before([position, store], scatter)
         scatter.detach()
         scatter.erase()
@@ -175,10 +170,8 @@ def _additions(
             if op not in copied:
                 copied.add(op)
                 body.add_op(op.clone(value_mapper=values))
-        value = rt.LoadOp.create(operands=(part.res, position.result), result_types=(f64,))
+        value = rt.LoadOp(part.res, position.result)
         index = values.get(scatter.index, scatter.index)
-        body.add_ops(
-            [value, ad.AccumulateOp.create(operands=(scatter.buffer, index, value.res), location=scatter.location)]
-        )
+        body.add_ops([value, ad.AccumulateOp(scatter.buffer, index, value.res, location=scatter.location)])
     body.add_op(scf.YieldOp.create())
     return scf.ForOp.create(operands=(first, end, one), regions=[Region(body)], location=loop.location)

@@ -53,8 +53,7 @@ class IterationTable:
     def allocate(self, like: Operation) -> rt.AllocOp:
         """Memory for the values of an expression; it goes behind `ops`."""
         assert self.count is not None
-        return rt.AllocOp.create(
-            operands=(self.count,), result_types=(rt.BufferType(f64),), location=like.location)  # fmt: skip
+        return rt.AllocOp(self.count, rt.BufferType(f64), location=like.location)
 
     def entry(self, variables: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         """The number of the entry for the loops' `variables`, and the ops that compute it."""
@@ -81,7 +80,7 @@ class IterationTable:
         """Replaces an expression in the nest by the entry of the present iteration."""
         assert op.parent is not None
         ops, index = self.entry([loop.body.block.args[0] for loop in self.loops])
-        load = rt.LoadOp.create(operands=(table, index), result_types=(f64,), location=op.location)
+        load = rt.LoadOp(table, index, location=op.location)
         op.parent.insert_ops_before([*ops, load], op)
         op.results[0].replace_all_uses_with(load.res)
         op.detach()

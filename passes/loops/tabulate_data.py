@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import ModuleOp, UnitAttr, f64
+from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
@@ -121,10 +121,7 @@ def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> Non
         table = table_of[original]
         variables = [loop.body.block.args[0] for loop in table.loops]
         ops, index = table.entry([values.get(variable, variable) for variable in variables])
-        write = rt.StoreOp.create(
-            operands=(copy.results[0], memory[original], index), properties={"initial": UnitAttr()}
-        )
-        block.add_ops([*ops, write])
+        block.add_ops([*ops, rt.StoreOp(copy.results[0], memory[original], index, initial=True)])
 
     nest.parent.insert_op_before(slices.copy(nest, [e.op for e in entries], store), nest)
     for op, allocated in memory.items():

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, UnitAttr, f64, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
@@ -176,7 +176,7 @@ def _fill(group: _Group, table: IterationTable, memory: list[rt.AllocOp]) -> Ope
     body.add_ops(ops)
     for op, allocated in zip(group.ops, memory, strict=True):
         value = values[op.results[0]]
-        body.add_op(rt.StoreOp.create(operands=(value, allocated.res, index), properties={"initial": UnitAttr()}))
+        body.add_op(rt.StoreOp(value, allocated.res, index, initial=True))
     nest: Operation | None = None
     for loop, block in zip(reversed(group.inner), reversed(blocks), strict=True):
         if nest is not None:

@@ -80,7 +80,7 @@ def _add_at_end(function: func.FuncOp) -> None:
     placeholder = end.operands[number]
     thread_target(function, False)
     total = end.operands[number]
-    function.body.block.insert_op_before(ad.TargetAddOp.create(operands=(total,), location=function.location), end)
+    function.body.block.insert_op_before(ad.TargetAddOp(total, location=function.location), end)
     end.operands[number] = placeholder
     position.put(function)
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, LocationAttr, StringAttr, UnitAttr, i8
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
-from ulam.library.functions import function, kind_of
+from ulam.library.functions import kind_of
 from ulam.library.terms import Application, Name, Number, Term, head_of
 from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, ENode
@@ -25,7 +25,7 @@ from ulam.passes.optimize.rewrite_guards import compiled_rules
 from ulam.passes.optimize.rewrite_table import OPERATOR_FUNCTIONS, RewriteRule, table
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.rewriting import applied_to, discard, replace_uses
 from ulam.passes.variable_form import Variable, constant, erase_unused, literal_of
 
 if TYPE_CHECKING:
@@ -471,9 +471,8 @@ class _Tree:
         if node.application is None:
             original = node.origins[0].owner
             assert isinstance(original, Operation)
-            op = type(original).create(
-                operands=operands, result_types=(node.type,), properties=original.properties, location=location
-            )
+            op = applied_to(original, operands, (node.type,))
+            op.location = location
         else:
             op = self._op(node, node.application, operands, location)
         self._new.append((op, before))
@@ -486,25 +485,19 @@ class _Tree:
     def _op(self, node: ENode, term: Application, operands: Sequence[SSAValue], location: LocationAttr) -> Operation:
         operator = _UNARY.get(term.function) if len(operands) == 1 else _BINARY.get(term.function)
         if operator is not None:
-            return operator.create(operands=operands, result_types=(node.type,), location=location)
+            return operator(*operands, node.type, location=location)
         replaced = node.matched.origins[0].owner if node.matched is not None and node.matched.origins else None
         types = tuple(operand.type for operand in operands)
         bits = self.rewriter.autodiff(operands, replaced if isinstance(replaced, stan.CallOp) else None)
-        properties: dict[str, Attribute] = {
-            "autodiff": DenseArrayBase.from_list(i8, bits),
-            "callee": StringAttr(term.function),
-        }
-        definition = self.rewriter.definition(term.meaning or term.function, types)
-        if definition is not None:
-            properties["definition"] = StringAttr(definition)
-        if function(term.meaning or term.function).is_total:
-            properties["total"] = UnitAttr()
-        if term.unchecked:
-            properties["unchecked"] = UnitAttr()
-        if node.detail:
-            properties["unnormalized"] = UnitAttr()
-        return stan.CallOp.create(
-            operands=operands, result_types=(node.type,), properties=properties, location=location
+        return stan.CallOp(
+            term.function,
+            operands,
+            node.type,
+            bits,
+            unnormalized=bool(node.detail),
+            unchecked=term.unchecked,
+            definition=self.rewriter.definition(term.meaning or term.function, types),
+            location=location,
         )
 
     def _erase_replaced(self) -> None:

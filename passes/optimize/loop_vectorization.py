@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, LocationAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -37,7 +37,7 @@ from ulam.passes.optimize.loop_statements import LoopStatement, name_of, stateme
 from ulam.passes.optimize.whole_sums import WholeSums
 from ulam.passes.optimize.whole_vectors import ADD, BINARY, WholeVectors
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import discard
+from ulam.passes.rewriting import applied_to, discard
 
 _GE = BINARY[">="]
 _EXITS = {
@@ -253,8 +253,9 @@ class _Loop:
         if stan.dimensions(root.value.type):
             raise Prevented("a container is added to the target in each iteration")
         for summand in vectors.summands(root.value):
-            properties = root.properties if isinstance(summand.owner, stan.CallOp) else {}
-            new = type(root).create(operands=(summand,), properties=properties, location=root.location)
+            new = applied_to(root, (summand,))
+            if not isinstance(summand.owner, stan.CallOp):
+                new.properties.pop("tilde", None)
             vectors.block.add_op(new)
 
     # ------------------------------------------------------------ assignments
@@ -316,10 +317,7 @@ class _Loop:
             raise Prevented(f"the values of all iterations do not make what {name_of(variable)} holds")
         if stan.dimensions(root.value.type) and not self._is_copy(root):
             vectors.risk("the size of a row")
-        properties: dict[str, Attribute] = {"kinds": ArrayAttr([StringAttr(kind) for kind in kinds])}
-        vectors.block.add_op(
-            stan.AssignOp.create(operands=(variable, value, *indices), properties=properties, location=root.location)
-        )
+        vectors.block.add_op(stan.AssignOp(variable, value, tuple(kinds), indices, location=root.location))
 
     def _elements(self, value: SSAValue, wanted: Attribute, vectors: WholeSums) -> SSAValue:
         """What is assigned in all iterations, as `wanted`."""
@@ -449,9 +447,7 @@ class _Loop:
         end = form.yield_(location)
         then = Block([end])
         otherwise = Block([form.yield_(location)])
-        vectors.block.add_op(
-            stan.IfOp.create(operands=(condition,), regions=[Region(then), Region(otherwise)], location=location)
-        )
+        vectors.block.add_op(stan.IfOp(condition, Region(then), Region(otherwise), location=location))
         assert place.parent is not None
         _move(vectors.block, place.parent, place)
         return then, end

@@ -34,14 +34,13 @@ from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, ModuleOp, StringAttr, UnitAttr, i8
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan.variables import MEMORY_PATTERNS
 from ulam.dialects.walk import ops_within
-from ulam.library.functions import function
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.scopes import own_bodies
@@ -353,11 +352,7 @@ def _side_by_side(columns: Sequence[SSAValue], location: LocationAttr) -> Iterat
 
 def _call(name: str, operands: Sequence[SSAValue], location: LocationAttr) -> Operation:
     """A call of a function of the library that gives a matrix and looks at no types of data."""
-    bits = DenseArrayBase.from_list(i8, [0] * len(operands))
-    properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
-    if function(name).is_total:
-        properties["total"] = UnitAttr()
-    return stan.CallOp.create(operands=operands, result_types=(stan.MATRIX,), properties=properties, location=location)
+    return stan.CallOp(name, operands, stan.MATRIX, (0,) * len(operands), location=location)
 
 
 def _literal(
@@ -381,10 +376,10 @@ def _literal(
         yield op
         parts.append(op.results[0])
     if isinstance(type_, stan.ArrayType):
-        yield stan.ArrayOp.create(operands=parts, result_types=(type_,), location=location)
+        yield stan.ArrayOp(parts, type_, location=location)
         return
     written = stan.ROW_VECTOR if type_ == stan.VECTOR else type_
-    row = stan.RowVectorOp.create(operands=parts, result_types=(written,), location=location)
+    row = stan.RowVectorOp(parts, written, location=location)
     yield row
     if written != type_:
-        yield stan.UNARY_OPERATORS["'"].create(operands=row.results, result_types=(type_,), location=location)
+        yield stan.UNARY_OPERATORS["'"](row.res, type_, location=location)

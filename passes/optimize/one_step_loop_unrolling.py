@@ -185,9 +185,7 @@ def _peel_for(loop: stan.ForOp) -> None:
         rest.add_ops((loop, yield_(location)))
     start = lower.value(loop)
     one = constant(1, location)
-    advanced = stan.BINARY_OPERATORS["+"].create(
-        operands=(start, one.results[0]), result_types=(stan.INT,), location=location
-    )
+    advanced = stan.BINARY_OPERATORS["+"](start, one.res, stan.INT, location=location)
     assert loop.parent is not None
     loop.parent.insert_ops_before((one, advanced), loop)
     loop.operands = (advanced.results[0], upper.value(loop))
@@ -245,9 +243,7 @@ def _reads_the_same(op: stan.ReadOp, loop: stan.ForOp) -> bool:
 
 
 def _compare(symbol: str, left: _Bound, right: _Bound, before: Operation) -> SSAValue:
-    op = stan.BINARY_OPERATORS[symbol].create(
-        operands=(left.value(before), right.value(before)), result_types=(stan.INT,), location=before.location
-    )
+    op = stan.BINARY_OPERATORS[symbol](left.value(before), right.value(before), stan.INT, location=before.location)
     assert before.parent is not None
     before.parent.insert_op_before(op, before)
     return op.results[0]
@@ -255,7 +251,7 @@ def _compare(symbol: str, left: _Bound, right: _Bound, before: Operation) -> SSA
 
 def _branch(condition: SSAValue, then: Block, loop: Operation) -> stan.IfOp:
     otherwise = Region(Block((yield_(loop.location),)))
-    return stan.IfOp.create(operands=(condition,), regions=(Region(then), otherwise), location=loop.location)
+    return stan.IfOp(condition, Region(then), otherwise, location=loop.location)
 
 
 def _decide(comparison: Operation, result: int) -> None:

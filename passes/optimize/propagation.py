@@ -196,12 +196,7 @@ class _Propagation:
         assert block is not None
         found = self._globals.get((block, number)) or self._named_before(block, declaration)
         if found is None:
-            op = stan.GlobalOp.create(
-                result_types=(declaration.results[0].type,),
-                properties={"var_name": declaration.var_name},
-                location=use.location,
-            )
-            op.res.name_hint = declaration.var_name.data
+            op = stan.GlobalOp(declaration.var_name, declaration.res.type, location=use.location)
             body = block.regions[0].block
             body.insert_op_before(op, body.first_op) if body.first_op is not None else body.add_op(op)
             found = op.res

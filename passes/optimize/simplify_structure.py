@@ -84,7 +84,7 @@ def _arm(op: Operation, arm: Region, message: str, *, is_truth: bool) -> tuple[b
         first = first or inner
     if is_truth and not isinstance(value.owner, _TRUTHS):
         zero = constant(0, op.location)
-        truth = _NOT_EQUAL.create(operands=(value, zero.res), result_types=(stan.INT,), location=op.location)
+        truth = _NOT_EQUAL(value, zero.res, stan.INT, location=op.location)
         outer.insert_ops_before([zero, truth], op)
         value, first = truth.results[0], first or zero
     _, following = _replaced(op, value, message)
@@ -110,10 +110,8 @@ def _index(op: stan.IndexOp) -> tuple[bool, Operation | None]:
         base = inner.operands[0]
     elif len(kinds) == len(op.kinds.data):
         return False, op
-    properties = {"kinds": ArrayAttr(op.kinds.data[: len(kinds)])}
-    new = stan.IndexOp.create(
-        operands=(base, *op.indices), result_types=(op.results[0].type,), properties=properties, location=op.location
-    )
+    left = ArrayAttr(op.kinds.data[: len(kinds)])
+    new = stan.IndexOp(base, left, op.indices, op.res.type, location=op.location)
     assert op.parent is not None
     op.parent.insert_op_before(new, op)
     _replaced(op, cast(SSAValue, new.results[0]), "an index that selects everything")

@@ -262,7 +262,7 @@ class _Specialization:
     @staticmethod
     def _binary(kind: type[Operation], left: SSAValue, right: int, at: Operation) -> SSAValue:
         literal = constant(right, at.location)
-        result = kind.create(operands=(left, literal.res), result_types=(stan.INT,), location=at.location)
+        result = kind(left, literal.res, stan.INT, location=at.location)
         _insert_before(literal, at)
         _insert_before(result, at)
         return result.results[0]
@@ -306,9 +306,7 @@ class _Specialization:
     def _dims_array(self, op: stan.CallOp, dims: tuple[int, ...]) -> bool:
         assert op.res is not None
         literals = [constant(size, op.location) for size in dims]
-        array = stan.ArrayOp.create(
-            operands=[literal.res for literal in literals], result_types=(op.res.type,), location=op.location
-        )
+        array = stan.ArrayOp([literal.res for literal in literals], op.res.type, location=op.location)
         for new in (*literals, array):
             _insert_before(new, op)
         self._arrays[array.res] = np.array(dims)

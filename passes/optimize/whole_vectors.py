@@ -12,19 +12,20 @@ needs `if (u >= l)` around it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, LocationAttr, StringAttr, UnitAttr, i8
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
-from ulam.library.functions import function, kind_of
+from ulam.library.functions import kind_of
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.optimize.loop_span import Covered, Library, Local, LoopSpan, Prevented
 from ulam.passes.optimize.static_autodiff import is_autodiff_formal, is_autodiff_place
+from ulam.passes.rewriting import applied_to
 
 BINARY, UNARY = stan.BINARY_OPERATORS, stan.UNARY_OPERATORS
 ADD, SUB, MUL, DIV = (BINARY[symbol] for symbol in "+-*/")
@@ -59,24 +60,17 @@ class WholeVectors:
         self.block.add_op(op)
         return op.results[0]
 
-    def operator(self, op_class: type[Operation], result: Attribute, *operands: SSAValue) -> SSAValue:
-        return self.emit(op_class.create(operands=operands, result_types=(result,), location=self.location))
+    def operator(self, op_class: Callable[..., Operation], result: Attribute, *operands: SSAValue) -> SSAValue:
+        return self.emit(op_class(*operands, result, location=self.location))
 
     def call(self, name: str, result: Attribute, *operands: SSAValue) -> SSAValue:
         """A call of a function of the library that is not written in the program."""
         types = [operand.type for operand in operands]
         if not self.library.gives(name, types, result):
             raise Prevented(f"{name} has no form for these arguments")
-        bits = DenseArrayBase.from_list(i8, [int(self.is_autodiff(operand)) for operand in operands])
-        properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": bits}
-        if (symbol := self.library.symbol(name, types)) is not None:
-            properties["definition"] = StringAttr(symbol)
-        if function(name).is_total:
-            properties["total"] = UnitAttr()
-        op = stan.CallOp.create(
-            operands=operands, result_types=(result,), properties=properties, location=self.location
-        )
-        return self.emit(op)
+        bits = [int(self.is_autodiff(operand)) for operand in operands]
+        definition = self.library.symbol(name, types)
+        return self.emit(stan.CallOp(name, operands, result, bits, definition=definition, location=self.location))
 
     def is_autodiff(self, value: SSAValue) -> bool:
         """Stan's static rule: what comes from parameters, or from a real of transformed parameters or model."""
@@ -264,12 +258,7 @@ class WholeVectors:
             return base
         type_ = stan.indexed(base.type, kinds)
         assert type_ is not None
-        properties: dict[str, Attribute] = {"kinds": _kinds(kinds)}
-        return self.emit(
-            stan.IndexOp.create(
-                operands=(base, *operands), result_types=(type_,), properties=properties, location=self.location
-            )
-        )
+        return self.emit(stan.IndexOp(base, tuple(kinds), operands, type_, location=self.location))
 
     def whole_indices(
         self, kinds: ArrayAttr[StringAttr], indices: Sequence[SSAValue], sizes: Sequence[LinearForm | None]
@@ -507,7 +496,4 @@ def _kinds(names: Sequence[str]) -> ArrayAttr[StringAttr]:
 
 def call_like(op: stan.CallOp, operands: Sequence[SSAValue], result: Attribute) -> stan.CallOp:
     """The same call with containers for scalars: properties and the bits of the arguments stay."""
-    return stan.CallOp.create(
-        operands=operands, result_types=(result,), properties=op.properties, attributes=op.attributes,
-        location=op.location,
-    )  # fmt: skip
+    return applied_to(op, operands, (result,))

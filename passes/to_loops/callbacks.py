@@ -356,7 +356,7 @@ def _gradient(
     block = Block()
     with builder.inside(block):
         point = builder.alloc(builder.add(columns, builder.i64(1)))
-        builder.emit(ad.IndependentOp, (point, columns))
+        builder.insert(ad.IndependentOp(point, columns))
         states = [] if state is None else [state]
         values = [*states, *parameters]
         offsets = _pack(low, values, point, builder.i64(0), lambda x: builder.math("value_of", x))
@@ -369,7 +369,7 @@ def _gradient(
         bits = [*(False for _ in first), *(True for _ in states)]
         bits += [bit and low.differentiated for bit in closure.autodiff]
         value = number(low.own(_apply(low, closure, own, captured, type_, bits)))
-        builder.emit(ad.TargetAddOp, (value,))
+        builder.insert(ad.TargetAddOp(value))
     gradient = reverse_in_place(block, builder.known)
     for op in list(block.ops):
         op.detach()

@@ -277,7 +277,7 @@ def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
 
     def sink(value: SSAValue) -> None:
         if to_target:
-            builder.emit(ad.TargetAddOp, (value,))
+            builder.insert(ad.TargetAddOp(value))
         else:
             values.append(value)
 
@@ -430,7 +430,7 @@ def _element_part(
         if sum_ is None:
             return carried
         if to_target:
-            builder.emit(ad.TargetAddOp, (sum_,))
+            builder.insert(ad.TargetAddOp(sum_))
             return ()
         return (builder.addf(carried[0], sum_, reassociate=True),)
 

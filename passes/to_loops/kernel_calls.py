@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i32, i64
+from xdsl.dialects.builtin import f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import rt
@@ -15,7 +15,6 @@ from ulam.passes.kernel_buffers import buffer_size
 from ulam.passes.to_loops.lowering import Lowering
 from ulam.passes.to_loops.values import Container, in_buffer, materialize, rank_of
 
-_UNIT = UnitAttr()
 _ELEMENT = {"f64": f64, "i32": i32, "i64": i64}
 
 
@@ -38,18 +37,15 @@ def call_kernel(
             count = buffer_size(builder, parameter.size, sizes)
             type_ = rt.BufferType(_ELEMENT[parameter.element])
             if scratch:
-                buffer = builder.value(rt.AllocOp, (count,), type_, {"stack": _UNIT})
+                buffer = builder.insert(rt.AllocOp(count, type_, stack=True)).res
             else:
                 buffer = builder.alloc(count, type_)
             arguments.append(buffer)
             filled.append(buffer)
         else:
             arguments.append(next(remaining))
-    properties: dict[str, Attribute] = {"function": StringAttr(name)}
-    if kernel.throws:
-        properties["throws"] = _UNIT
-        properties["site"] = IntegerAttr(low.new_site(REJECTION, "{text}"), i64)
-    builder.emit(rt.KernelOp, arguments, (), properties)
+    site = low.new_site(REJECTION, "{text}") if kernel.throws else None
+    builder.insert(rt.KernelOp(name, arguments, throws=kernel.throws, site=site))
     return filled
 
 

@@ -17,7 +17,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FileLineColLoc,
-    IntegerAttr,
     LocationAttr,
     StringAttr,
     UnitAttr,
@@ -336,9 +335,7 @@ class Lowering:
         if self.builder.known.get(ok) == 1:
             return
         site = self.new_site(status, message, location)
-        self.builder.emit(
-            rt.CheckOp, (ok, *values), (), {"site": IntegerAttr(site, i64), "status": IntegerAttr(status, i64)}
-        )
+        self.builder.insert(rt.CheckOp(ok, site, values, status))
 
     def new_site(self, status: int, message: str, location: LocationAttr | None = None) -> int:
         """A further entry of the site table; its number."""

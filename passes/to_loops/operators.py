@@ -337,7 +337,7 @@ class _BlockedProduct:
             factor = b.at([j])
 
             def down(i: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                builder.emit(ad.AccumulateOp, (block, builder.sub(i, first), builder.mulf(a.at([i, j]), factor)))
+                builder.insert(ad.AccumulateOp(block, builder.sub(i, first), builder.mulf(a.at([i, j]), factor)))
                 return ()
 
             builder.for_loop(first, end, down)
@@ -419,7 +419,7 @@ def matrix_product(low: Lowering, a: Container, b: Container, type_: Attribute) 
         factor = b.at([k])
 
         def down(i: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            builder.emit(ad.AccumulateOp, (out, i, builder.mulf(a.at([i, k]), factor)))
+            builder.insert(ad.AccumulateOp(out, i, builder.mulf(a.at([i, k]), factor)))
             return ()
 
         builder.for_loop(zero, rows, down)
@@ -499,7 +499,7 @@ def _copy_constants(builder: Builder, buffer: SSAValue, values: Sequence[int | f
         dense = DenseArrayBase.from_list(i32, [int(value) for value in values])
     else:
         dense = DenseArrayBase.from_list(f64, [float(value) for value in values])
-    constants = builder.value(rt.ConstantsOp, (), buffer.type, {"values": dense})
+    constants = builder.insert(rt.ConstantsOp(dense)).res
     builder.copy(buffer, constants, builder.i64(len(values)), initial=True)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr, SymbolRefAttr, f64, i1, i32, i64
+from xdsl.dialects.builtin import FunctionType, StringAttr, SymbolRefAttr, f64, i1, i32, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
@@ -124,14 +124,14 @@ class Outlined:
         builder = low.builder
         operands = [part for argument in arguments for part in low.flatten(argument)]
         if version.reads_target:
-            operands.append(builder.value(ad.TargetOp, (), f64))
+            operands.append(builder.insert(ad.TargetOp()).res)
         if version.takes_jacobian:
             assert low.jacobian is not None
             operands.append(low.jacobian)
         op = builder.emit(func.CallOp, operands, version.outputs, {"callee": SymbolRefAttr(version.symbol)})
         results = list(op.results)
         if version.adds_target:
-            builder.emit(ad.TargetAddOp, (results.pop(),))
+            builder.insert(ad.TargetAddOp(results.pop()))
         outputs = function.function_type.outputs.data
         return _from_parts(builder, outputs[0], iter(results)) if outputs else None
 
@@ -179,7 +179,7 @@ class Outlined:
             _name(value, formal.name_hint)
         inner.frames.append(frame)
         site = inner.new_site(FATAL, f"function '{function.stan_name.data}' calls itself too often", function.location)
-        builder.emit(rt.StackGuardOp, (), (), {"site": IntegerAttr(site, i64)})
+        builder.insert(rt.StackGuardOp(site))
         inner.block_ops(body.ops)
         results = [] if frame.result is None else _results(inner, frame.result)
         argument = len(version.inputs) - 1 - version.takes_jacobian if version.reads_target else -1

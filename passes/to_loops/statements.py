@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f64, i1, i8, i32, i64
+from xdsl.dialects.builtin import StringAttr, f64, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
@@ -330,21 +330,16 @@ def begin_profile(low: Lowering, key: ProfileKey) -> SSAValue:
     """Enters a region; a name that is active already is an error."""
     assert low.profiles is not None
     named = next(number for other, number in low.profiles.items() if other[0] == key[0])
-    properties: dict[str, Attribute] = {
-        "region": IntegerAttr(low.profiles[key], i64),
-        "named": IntegerAttr(named, i64),
-    }
-    if low.differentiated:
-        properties["gradient"] = UnitAttr()
-    begin = low.builder.value(ad.ProfileBeginOp, (), i1, properties)
+    begin = low.builder.insert(ad.ProfileBeginOp(low.profiles[key], named, gradient=low.differentiated)).res
     low.check(begin, FATAL, "{text}")
     return begin
 
 
 def end_profile(low: Lowering, begin: SSAValue) -> None:
     """Leaves the region."""
-    assert isinstance(begin.owner, ad.ProfileBeginOp)
-    low.builder.emit(ad.ProfileEndOp, (begin,), (), begin.owner.properties)
+    entered = begin.owner
+    assert isinstance(entered, ad.ProfileBeginOp)
+    low.builder.insert(ad.ProfileEndOp(begin, entered.region, entered.named, gradient=entered.gradient is not None))
 
 
 def _placeholder(low: Lowering, type_: Attribute) -> SSAValue:
@@ -352,7 +347,7 @@ def _placeholder(low: Lowering, type_: Attribute) -> SSAValue:
     if type_ == f64:
         return low.builder.f64(0.0)
     if isinstance(type_, rt.BufferType):
-        return low.builder.value(rt.NullOp, (), type_)
+        return low.builder.insert(rt.NullOp(type_)).res
     return low.builder.i64(0) if type_ == i64 else low.builder.i32(0)
 
 
@@ -372,7 +367,7 @@ def yield_(low: Lowering, op: Operation) -> None:
 
 @handles(stan.TargetOp)
 def target(low: Lowering, op: stan.TargetOp) -> None:
-    low.env[op.res] = low.builder.value(ad.TargetOp, (), f64)
+    low.env[op.res] = low.builder.insert(ad.TargetOp()).res
 
 
 def add_value_to_target(low: Lowering, value: Value) -> None:
@@ -383,13 +378,13 @@ def add_value_to_target(low: Lowering, value: Value) -> None:
     if isinstance(value, Container):
 
         def body(_: SSAValue, element: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            builder.emit(ad.TargetAddOp, (builder.to_real(element),))
+            builder.insert(ad.TargetAddOp(builder.to_real(element)))
             return ()
 
         for_each_element(builder, value, body)
         return
     assert isinstance(value, SSAValue)
-    builder.emit(ad.TargetAddOp, (builder.to_real(value),))
+    builder.insert(ad.TargetAddOp(builder.to_real(value)))
 
 
 def sum_of(low: Lowering, value: Container) -> SSAValue:
@@ -420,13 +415,13 @@ def add_jacobian(low: Lowering, value: Value) -> None:
     if isinstance(value, Container):
 
         def body(_: SSAValue, element: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            builder.emit(ad.TargetAddOp, (builder.select(jacobian, element, builder.f64(0.0)),))
+            builder.insert(ad.TargetAddOp(builder.select(jacobian, element, builder.f64(0.0))))
             return ()
 
         for_each_element(builder, value, body)
         return
     assert isinstance(value, SSAValue)
-    builder.emit(ad.TargetAddOp, (builder.select(jacobian, value, builder.f64(0.0)),))
+    builder.insert(ad.TargetAddOp(builder.select(jacobian, value, builder.f64(0.0))))
 
 
 # ---------------------------------------------------------------- printing
@@ -452,12 +447,11 @@ def print_(low: Lowering, op: stan.PrintOp) -> None:
 
 
 def _kernel(low: Lowering, function: str, *arguments: SSAValue) -> None:
-    low.builder.emit(rt.KernelOp, arguments, (), {"function": StringAttr(function)})
+    low.builder.insert(rt.KernelOp(function, arguments))
 
 
 def _print_text(low: Lowering, text: str) -> None:
-    string = low.builder.value(rt.StringOp, (), rt.BufferType(i8), {"value": StringAttr(text)})
-    _kernel(low, "print_string", string)
+    _kernel(low, "print_string", low.builder.insert(rt.StringOp(text)).res)
 
 
 def _print_value(low: Lowering, value: Value) -> None:

@@ -13,10 +13,8 @@ from dataclasses import replace
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     FunctionType,
-    IntegerAttr,
     ModuleOp,
     StringAttr,
-    SymbolRefAttr,
     i32,
     i64,
 )
@@ -216,7 +214,7 @@ class FunctionWriter:
             count = builder.add(count, size)
         # One element more: a parameter without elements at the end may be read at its beginning.
         copy = builder.alloc(builder.add(count, builder.i64(1)))
-        builder.emit(ad.IndependentOp, (copy, count))
+        builder.insert(ad.IndependentOp(copy, count))
         builder.copy(copy, theta, count, initial=True)
         return copy
 
@@ -319,9 +317,9 @@ def lower_unit(program: ProgramParts, kind: UnitKind, *, whole_terms: bool = Fal
     module = ModuleOp([*functions, *program.outlined.written])
     target_as_value(module)
     if kind.gradient:
-        module.body.block.add_op(ad.GradientOp.create(properties={"function": SymbolRefAttr("evaluate")}))
+        module.body.block.add_op(ad.GradientOp("evaluate"))
     if kind.hessian:
-        module.body.block.add_op(ad.HessianVectorOp.create(properties={"function": SymbolRefAttr("evaluate")}))
+        module.body.block.add_op(ad.HessianVectorOp("evaluate"))
     return LoweredUnit(kind, module, sites, program.n_slots)
 
 
@@ -410,7 +408,7 @@ def _prepare(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:
         assert not isinstance(value, Tuple)
         if isinstance(value, Container):
             value = materialize(builder, value)
-            buffer = builder.value(rt.AllocBoundOp, (total(builder, value.dims),), buffer_type(value.type))
+            buffer = builder.insert(rt.AllocBoundOp(total(builder, value.dims), buffer_type(value.type))).res
             write(builder, value, buffer, initial=True)
             _set_bound(builder, variable.slot, buffer)
             for n, size in enumerate(value.dims):
@@ -421,7 +419,7 @@ def _prepare(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:
 
 
 def _set_bound(builder: Builder, slot: int, value: SSAValue) -> None:
-    builder.emit(rt.SetBoundOp, (value,), (), {"slot": IntegerAttr(slot, i64)})
+    builder.insert(rt.SetBoundOp(slot, value))
 
 
 def _constrain(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
@@ -78,10 +78,10 @@ class _Variable:
         """The value before the first assignment, made where the variable is declared."""
         if self.uninitialized is None:
             declaration = self.declaration
-            op = stan.UninitializedOp.create(
-                operands=tuple(declaration.sizes),
-                result_types=(self.type,),
-                properties={"var_name": StringAttr(declaration.told_name)} if declaration.sizes else {},
+            op = stan.UninitializedOp(
+                self.type,
+                declaration.sizes,
+                declaration.told_name if declaration.sizes else None,
                 location=declaration.location,
             )
             op.results[0].name_hint = self.name
@@ -125,12 +125,8 @@ class _Promoter:
         self._substitute(block, exported)
         for number in _members(exported):
             variable = self.variables[number]
-            define = stan.DefineOp.create(
-                operands=(variable.current(),),
-                properties={"var_name": variable.declaration.var_name},
-                location=variable.declaration.location,
-            )
-            block.add_op(define)
+            declaration = variable.declaration
+            block.add_op(stan.DefineOp(declaration.var_name, variable.current(), location=declaration.location))
         for number, variable in enumerate(self.variables):
             if not exported >> number & 1:
                 discard(variable.declaration)
@@ -249,12 +245,7 @@ class _Promoter:
         sizes = variable.declaration.sizes
         if not sizes or variable.type in _SCALARS:
             return value
-        check = stan.AssertShapeOp.create(
-            operands=(value, *sizes),
-            result_types=(value.type,),
-            properties={"var_name": StringAttr(variable.declaration.told_name)},
-            location=op.location,
-        )
+        check = stan.AssertShapeOp(variable.declaration.told_name, value, sizes, location=op.location)
         assert op.parent is not None
         op.parent.insert_op_before(check, op)
         return check.results[0]

@@ -148,8 +148,8 @@ def _end(block: Block, value: SSAValue | None, variable: SSAValue) -> None:
 def _as_statement(select: stan.SelectOp) -> None:
     block = select.parent
     assert block is not None
-    condition, regions = select.condition, [select.detach_region(region) for region in list(select.regions)]
-    statement = stan.IfOp.create(operands=(condition,), regions=regions, location=select.location)
+    then, otherwise = (select.detach_region(region) for region in list(select.regions))
+    statement = stan.IfOp(select.condition, then, otherwise, location=select.location)
     block.insert_op_before(statement, select)
     block.erase_op(select)
 
@@ -191,10 +191,6 @@ def _move_behind(
     end, one = terminator(block), constant(1, location)
     block.insert_ops_before((one, assign(flag.results[0], one.results[0], location)), end)
     is_set = read(flag.results[0], location)
-    guard = stan.IfOp.create(
-        operands=is_set.results,
-        regions=(Region(then), Region(Block((yield_(location),)))),
-        location=location,
-    )
+    guard = stan.IfOp(is_set.res, Region(then), Region(Block((yield_(location),))), location=location)
     outer.insert_ops_after((is_set, guard), behind)
     return guard, then

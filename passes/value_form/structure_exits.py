@@ -23,19 +23,14 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
     LocationAttr,
     ModuleOp,
-    StringAttr,
-    UnitAttr,
-    i8,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
-from ulam.library.functions import function, kind_of
+from ulam.library.functions import kind_of
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.variable_form import assign, constant, declare, read, splice_body, yield_
@@ -46,9 +41,6 @@ _LOOPS = (stan.ForOp, stan.ForEachOp, stan.WhileOp)
 
 RESULT = "result__"
 """Name of the variable for the result of a function with early returns."""
-
-_SINGLE = {"kinds": ArrayAttr((StringAttr("single"),))}
-_ONE_DATA_ARGUMENT = DenseArrayBase.from_list(i8, [0])
 
 
 @dataclass(frozen=True)
@@ -258,14 +250,14 @@ class _Structurer:
             block.erase_op(marker)
         self._declare_flag(frame.running, self.block, self.block.first_op)
         if result is None:
-            self.block.add_op(stan.ReturnOp.create(location=location))
+            self.block.add_op(stan.ReturnOp(location=location))
             return
         if self.block.first_op is None:
             self.block.add_op(result)
         else:
             self.block.insert_op_before(result, self.block.first_op)
         current = read(result.results[0], location)
-        self.block.add_ops((current, stan.ReturnOp.create(operands=current.results, location=location)))
+        self.block.add_ops((current, stan.ReturnOp(current.res, location=location)))
 
     # ------------------------------------------------------------ statements
 
@@ -342,11 +334,7 @@ class _Structurer:
         flag = self.frames[-1].flag(exits)
         current = read(flag.variable(location), location)
         then = Block()
-        guard = stan.IfOp.create(
-            operands=current.results,
-            regions=(Region(then), Region(Block((yield_(location),)))),
-            location=location,
-        )
+        guard = stan.IfOp(current.res, Region(then), Region(Block((yield_(location),))), location=location)
         block.insert_op_before(current, rest[0])
         _move_to_end(rest, then, location)
         block.insert_op_after(guard, current)
@@ -423,9 +411,7 @@ class _Structurer:
                 right.add_op(op)
             right.add_op(yield_(end.location, end.condition))
             current = read(variable, location)
-            both = stan.AndOp.create(
-                operands=current.results, result_types=(stan.INT,), regions=(Region(right),), location=end.location
-            )
+            both = stan.AndOp(current.res, Region(right), location=end.location)
             condition.insert_ops_before((current, both), end)
             end.operands = both.results
         self._leave(frame, body)
@@ -446,8 +432,7 @@ class _Structurer:
         running = frame.running.variable(location)
         name = loop.variable.data if container is None else "position__"
         index = declare(name, stan.INT, location)
-        enters = stan.BINARY_OPERATORS["<="].create(
-            operands=(lower, upper), result_types=(stan.INT,), location=location)  # fmt: skip
+        enters = stan.BINARY_OPERATORS["<="](lower, upper, stan.INT, location=location)
         assert frame.running.declaration is not None
         before += [
             index,
@@ -463,14 +448,7 @@ class _Structurer:
         first: list[Operation] = [current]
         element = current.results[0]
         if container is not None:
-            first.append(
-                stan.IndexOp.create(
-                    operands=(container, element),
-                    result_types=(body.args[0].type,),
-                    properties=_SINGLE,
-                    location=location,
-                )
-            )
+            first.append(stan.IndexOp(container, ("single",), (element,), body.args[0].type, location=location))
             element = first[-1].results[0]
         element.name_hint = loop.variable.data
         body.args[0].replace_all_uses_with(element)
@@ -482,8 +460,8 @@ class _Structurer:
         body.insert_ops_before(first, body.first_op)
 
         test = read(running, location)
-        condition = Block((test, stan.ConditionOp.create(operands=test.results, location=location)))
-        before.append(stan.WhileOp.create(regions=(Region(condition), region), location=location))
+        condition = Block((test, stan.ConditionOp(test.res, location=location)))
+        before.append(stan.WhileOp(Region(condition), region, location=location))
         assert loop.parent is not None
         loop.parent.insert_ops_before(before, loop)
         loop.parent.erase_op(loop)
@@ -499,9 +477,7 @@ class _Structurer:
             location = step.location
             test = read(step.running, location)
             then = Block((*step.ops(), yield_(location)))
-            guard = stan.IfOp.create(
-                operands=test.results, regions=(Region(then), Region(Block((yield_(location),)))), location=location
-            )
+            guard = stan.IfOp(test.res, Region(then), Region(Block((yield_(location),))), location=location)
             assert body.last_op is not None
             body.insert_ops_before((test, guard), body.last_op)
         else:
@@ -525,12 +501,9 @@ class _Step:
 
     def ops(self) -> list[Operation]:
         location = self.location
-        more = stan.BINARY_OPERATORS["<"].create(
-            operands=(self.current, self.upper), result_types=(stan.INT,), location=location)  # fmt: skip
+        more = stan.BINARY_OPERATORS["<"](self.current, self.upper, stan.INT, location=location)
         one = constant(1, location)
-        advanced = stan.BINARY_OPERATORS["+"].create(
-            operands=(self.current, one.results[0]), result_types=(stan.INT,), location=location
-        )
+        advanced = stan.BINARY_OPERATORS["+"](self.current, one.res, stan.INT, location=location)
         return [
             more,
             assign(self.running, more.results[0], location),
@@ -559,12 +532,4 @@ def _bounds(loop: stan.ForOp | stan.ForEachOp) -> tuple[list[Operation], SSAValu
 
 
 def _call(name: str, argument: SSAValue, type_: Attribute, location: LocationAttr) -> stan.CallOp:
-    properties: dict[str, Attribute] = {"callee": StringAttr(name), "autodiff": _ONE_DATA_ARGUMENT}
-    if function(name).is_total:
-        properties["total"] = UnitAttr()
-    return stan.CallOp.create(
-        operands=(argument,),
-        result_types=(type_,),
-        properties=properties,
-        location=location,
-    )
+    return stan.CallOp(name, (argument,), type_, (0,), location=location)

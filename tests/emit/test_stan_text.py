@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stan_interpreter import Interpreter, _OutOfFuel
 from stan_programs import build, programs
 from xdsl.context import Context
-from xdsl.dialects.builtin import Builtin, ModuleOp, StringAttr
+from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.parser import Parser
 
@@ -243,7 +243,7 @@ def as_program(module: ModuleOp) -> ModuleOp:
     functions = list(module.body.block.ops)
     for function in functions:
         function.detach()
-    program = stan.ProgramOp.create(properties={"sym_name": StringAttr("p")}, regions=[Region(Block(functions))])
+    program = stan.ProgramOp("p", Region(Block(functions)))
     return ModuleOp([program])
 
 

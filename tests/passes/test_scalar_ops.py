@@ -137,7 +137,7 @@ def put(block: Block, op: Operation) -> SSAValue:
 def store(block: Block, value: SSAValue, buffer: SSAValue, index: SSAValue) -> None:
     if value.type == i1:
         value = put(block, arith.ExtUIOp.create(operands=(value,), result_types=(i32,)))
-    block.add_op(rt.StoreOp.create(operands=(value, buffer, index)))
+    block.add_op(rt.StoreOp(value, buffer, index))
 
 
 def compiled_of_unknown(cases: Sequence[Case], values: Sequence[tuple[Known, ...]]) -> list[list[Known]]:
@@ -147,7 +147,7 @@ def compiled_of_unknown(cases: Sequence[Case], values: Sequence[tuple[Known, ...
     body = Block(arg_types=[i64])
     operands: list[SSAValue] = []
     for buffer in program.inputs:
-        loaded = rt.LoadOp.create(operands=(buffer, body.args[0]), result_types=(memory_type(program.operand),))
+        loaded = rt.LoadOp(buffer, body.args[0])
         operand = put(body, loaded)
         if program.operand == i1:
             operand = put(body, arith.TruncIOp.create(operands=(operand,), result_types=(i1,)))

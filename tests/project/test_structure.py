@@ -26,7 +26,7 @@ ALLOWED = {
     "frontend": "",
     "frontend/check": "frontend frontend/functions library",
     "frontend/functions": "dialects/stan frontend frontend/check frontend/lower frontend/parse library",
-    "frontend/lower": "dialects/stan frontend frontend/check frontend/functions library",
+    "frontend/lower": "dialects dialects/stan frontend frontend/check frontend/functions library",
     "frontend/parse": "frontend",
     "library": "",
     "passes": "dialects dialects/stan passes/analysis passes/loops passes/to_loops",

@@ -16,14 +16,17 @@ argument, a value or a local variable.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, ModuleOp, StringAttr, UnitAttr, i8, i32
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import stan, trace
 from ulam.dialects.walk import ops_within
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.values import rank_of
+
+TransformT = TypeVar("TransformT", trace.ConstrainOp, trace.JacobianOp)
 
 ROOTS: dict[str, tuple[str, ...]] = {
     "log_prob": ("parameters", "transformed_parameters", "model"),
@@ -80,21 +83,20 @@ class _Writer:
         outputs: list[Attribute] = []
         result: list[SSAValue] = []
         if self.root == "log_prob":
-            target = stan.TargetOp.create(result_types=(stan.REAL,), location=location)
+            target = stan.TargetOp(location=location)
             self.block.add_op(target)
             outputs, result = [stan.REAL], [target.res]
-        self.block.add_op(stan.ReturnOp.create(operands=result, location=location))
+        self.block.add_op(stan.ReturnOp(*result, location=location))
         self._resolve()
-        function = stan.FuncOp.create(
-            properties={
-                "sym_name": StringAttr(f"{self.root}.model"),
-                "stan_name": StringAttr(self.root),
-                "function_type": FunctionType.from_lists([f.type for f in formals], outputs),
-                "argument_names": ArrayAttr([StringAttr(f.name) for f in formals]),
-                "data_only": DenseArrayBase.from_list(i8, [int(f.data) for f in formals]),
-                "model": UnitAttr(),
-            },
-            regions=[Region(self.block)],
+        function = stan.FuncOp(
+            f"{self.root}.model",
+            [f.name for f in formals],
+            [f.type for f in formals],
+            outputs,
+            Region(self.block),
+            stan_name=self.root,
+            data_only=[int(f.data) for f in formals],
+            model=True,
             location=location,
         )
         self.program.body.block.add_op(function)
@@ -120,7 +122,7 @@ class _Writer:
         for number, element in enumerate(type_.elements, 1):
             field = f"{name}.{number}"
             fields.append(self._tuple(field, element) if isinstance(element, stan.TupleType) else self.values[field])
-        made = stan.TupleOp.create(operands=fields, result_types=(type_,), location=self.program.location)
+        made = stan.TupleOp(fields, type_, location=self.program.location)
         self.block.add_op(made)
         self.values[name] = made.res
         return made.res
@@ -145,31 +147,22 @@ class _Writer:
 
     def _parameter(self, op: stan.ParameterOp) -> None:
         name = op.var_name.data
-        properties: dict[str, Attribute] = {
-            "var_name": op.var_name,
-            "constraint": op.constraint,
-            "declared": op.res.type.element,
-        }
-        optional = [op.lower, op.upper, op.offset, op.multiplier]
-        operands = [v for v in (*optional, *op.sizes) if v is not None]
-        operands = [self.unconstrained[name], *(self.copies[v] for v in operands)]
-        segments = [1, *(int(v is not None) for v in optional), len(op.sizes)]
-        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, segments)
+        bounds = [None if v is None else self.copies[v] for v in (op.lower, op.upper, op.offset, op.multiplier)]
+        sizes = [self.copies[v] for v in op.sizes]
+
+        def transform(op_class: type[TransformT]) -> TransformT:
+            declared = op.res.type.element
+            place = op.location
+            return op_class(self.unconstrained[name], name, op.constraint, declared, bounds, sizes, location=place)
+
         if self.jacobian and op.constraint.data != _NO_TRANSFORM:
-            made = trace.JacobianOp.create(
-                operands=operands, result_types=(stan.REAL,), properties=properties, location=op.location
-            )
-            self.block.add_op(made)
-        value = trace.ConstrainOp.create(
-            operands=operands, result_types=(op.res.type.element,), properties=properties, location=op.location
-        )
+            self.block.add_op(transform(trace.JacobianOp))
+        value = transform(trace.ConstrainOp)
         value.res.name_hint = name
         self.block.add_op(value)
         self.values[name] = value.res
         # what the block itself says of it is found by its name, as in others
-        stand_in = stan.GlobalOp.create(
-            result_types=(op.res.type,), properties={"var_name": op.var_name}, location=op.location
-        )
+        stand_in = stan.GlobalOp(op.var_name, op.res.type, location=op.location)
         self.block.add_op(stand_in)
         self.copies[op.res] = stand_in.res
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, StringAttr, UnitAttr, i8
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block as IrBlock
 from xdsl.ir import Operation, Region, SSAValue
 
@@ -79,15 +79,14 @@ def called_function(callback: stan.FuncOp, symbol: str, unnormalized: bool) -> s
     """A function with the arguments of `callback`, which does nothing but call it."""
     types = list(callback.function_type.inputs.data)
     block = IrBlock(arg_types=types)
-    call = stan.CallOp.create(
-        operands=block.args,
-        result_types=callback.function_type.outputs.data,
-        properties={
-            "callee": callback.sym_name,
-            "autodiff": DenseArrayBase.from_list(i8, [1] * len(types)),
-            "user": UnitAttr(),
-            **({"unnormalized": UnitAttr()} if unnormalized else {}),
-        },
+    outputs = callback.function_type.outputs.data
+    call = stan.CallOp(
+        callback.sym_name,
+        block.args,
+        outputs[0] if outputs else None,
+        [1] * len(types),
+        user=True,
+        unnormalized=unnormalized,
         location=callback.location,
     )
     names, data_only = list(callback.argument_names.data), [int(bit) for bit in callback.data_only.get_values()]
@@ -100,16 +99,15 @@ def _function(
     like: stan.CallOp, symbol: str, name: str, names: list[StringAttr], types: list, data_only: list[int],
     block: IrBlock, call: stan.CallOp,
 ) -> stan.FuncOp:  # fmt: skip
-    block.add_ops((call, stan.ReturnOp.create(operands=call.results, location=like.location)))
-    return stan.FuncOp.create(
-        properties={
-            "sym_name": StringAttr(symbol),
-            "stan_name": StringAttr(name),
-            "function_type": FunctionType.from_lists(types, [result.type for result in call.results]),
-            "argument_names": ArrayAttr(names),
-            "data_only": DenseArrayBase.from_list(i8, data_only),
-        },
-        regions=[Region(block)],
+    block.add_ops((call, stan.ReturnOp(call.res, location=like.location)))
+    return stan.FuncOp(
+        symbol,
+        names,
+        types,
+        call.result_types,
+        Region(block),
+        stan_name=name,
+        data_only=data_only,
         location=like.location,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan, trace
@@ -114,29 +114,25 @@ class _Instrumenter:
         if sum(type_.slots for _, type_ in values) > MOST_HOOKED:
             raise NotSupportedError(f"a hook is called with at most {MOST_HOOKED} numbers", op.location)
         at = self.ops[op]
-        hook = trace.HookOp.create(
-            operands=[self.values[v] for v, _ in values], properties={"number": _number(number)}, location=op.location
-        )
+        hook = trace.HookOp(number, [self.values[v] for v, _ in values], location=op.location)
         assert at.parent is not None
         at.parent.insert_op_after(hook, at)
 
     def _time(self, block: FlowBlock, slot: int) -> trace.TimeOp:
         record = self.records[block]
-        return trace.TimeOp.create(
-            operands=(record.res,), properties={"slot": _number(slot)}, location=record.location
-        )  # fmt: skip
+        return trace.TimeOp(record.res, slot, location=record.location)
 
     def _addition(self, block: FlowBlock, item: Item, op: Operation) -> None:
         """Keeps the target after an addition, and the increment where nothing else has it."""
         at, record = self.ops[op], self.records[block].res
         ir_block = at.parent
         assert ir_block is not None and item.target_slot is not None
-        target = stan.TargetOp.create(result_types=(stan.REAL,), location=op.location)
+        target = stan.TargetOp(location=op.location)
         kept = [target, _kept(record, target.res, item.target_slot, op)]
         if item.kind == "target" and item.slot is not None:
             increment = at.results[0] if at.results else None
             if increment is None:
-                total = trace.SumOp.create(operands=(at.operands[0],), result_types=(stan.REAL,), location=op.location)
+                total = trace.SumOp(at.operands[0], location=op.location)
                 ir_block.insert_op_before(total, at)
                 at.operands = (total.res,)
                 increment = total.res
@@ -144,16 +140,11 @@ class _Instrumenter:
         ir_block.insert_ops_after(kept, at)
 
     def _begin(self, block: FlowBlock) -> None:
-        record = trace.BlockOp.create(
-            properties={"number": _number(block.made.record), "slots": _number(block.made.slots)},
-            result_types=(trace.RECORD,),
-        )
+        record = trace.BlockOp(block.made.record, block.made.slots)
         self.records[block] = record
         self._place(block, record)
         if block.counter is not None:
-            keep = trace.ValueOp.create(
-                operands=(record.res, self.values[block.counter]), properties={"slot": _number(block.made.counter)}
-            )
+            keep = trace.ValueOp(record.res, block.made.counter, self.values[block.counter])
             assert record.parent is not None
             record.parent.insert_op_after(keep, record)
         if block.made.started >= 0:
@@ -177,40 +168,27 @@ class _Instrumenter:
 
     def _guard(self, block: FlowBlock, progress: int, op: Operation) -> None:
         at = self.ops[op]
-        guard = trace.GuardOp.create(
-            operands=(self.records[block].res,), properties={"progress": _number(progress + 1)}, location=at.location
-        )
+        guard = trace.GuardOp(self.records[block].res, progress + 1, location=at.location)
         assert at.parent is not None
         at.parent.insert_op_before(guard, at)
 
     def _count_draws(self, block: FlowBlock, slot: int, op: Operation) -> None:
         at = self.ops[op]
-        before, after = (
-            trace.DrawsOp.create(
-                operands=(self.records[block].res,), properties={"slot": _number(slot + n)}, location=at.location
-            )
-            for n in range(2)
-        )
+        before, after = (trace.DrawsOp(self.records[block].res, slot + n, location=at.location) for n in range(2))
         assert at.parent is not None
         at.parent.insert_op_before(before, at)
         at.parent.insert_op_after(after, at)
 
     def _keep(self, block: FlowBlock, slot: int, type_: ValueType, op: Operation | None, value: SSAValue) -> None:
         begin = self.records[block]
-        properties = {"slot": _number(slot)}
-        kind: type[Operation] = trace.ValueOp
-        if type_.rank:
-            kind = trace.ContainerOp
-            properties["most"] = _number(self.most)
         after = begin if op is None or isinstance(op, stan.ForEachOp) else self.ops[op]
-        keep = kind.create(operands=(begin.res, self.values[value]), properties=properties, location=after.location)
+        if type_.rank:
+            keep = trace.ContainerOp(begin.res, slot, self.values[value], self.most, location=after.location)
+        else:
+            keep = trace.ValueOp(begin.res, slot, self.values[value], location=after.location)
         assert after.parent is not None
         after.parent.insert_op_after(keep, after)
 
 
 def _kept(record: SSAValue, value: SSAValue, slot: int, op: Operation) -> trace.ValueOp:
-    return trace.ValueOp.create(operands=(record, value), properties={"slot": _number(slot)}, location=op.location)
-
-
-def _number(value: int) -> IntegerAttr:
-    return IntegerAttr(value, i64)
+    return trace.ValueOp(record, slot, value, location=op.location)

@@ -18,21 +18,21 @@ RECORDER_SLOT = 0
 @handles(trace.BlockOp)
 def block(low: Lowering, op: trace.BlockOp) -> None:
     recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
-    low.env[op.res] = low.builder.value(trace.BlockOp, (recorder,), trace.RECORD, dict(op.properties))
+    low.env[op.res] = low.builder.insert(trace.BlockOp(op.number, op.slots, recorder)).res
 
 
 @handles(trace.ValueOp)
 def value(low: Lowering, op: trace.ValueOp) -> None:
     record = low.env[op.record]
     assert isinstance(record, SSAValue)
-    low.builder.emit(trace.ValueOp, (record, low.scalar(op.value)), (), dict(op.properties))
+    low.builder.insert(trace.ValueOp(record, op.slot, low.scalar(op.value)))
 
 
 @handles(trace.GuardOp)
 def guard(low: Lowering, op: trace.GuardOp) -> None:
     record = low.env[op.record]
     assert isinstance(record, SSAValue)
-    low.builder.emit(trace.GuardOp, (record,), (), dict(op.properties))
+    low.builder.insert(trace.GuardOp(record, op.progress))
 
 
 @handles(trace.DrawsOp)
@@ -40,7 +40,7 @@ def draws(low: Lowering, op: trace.DrawsOp) -> None:
     record = low.env[op.record]
     assert isinstance(record, SSAValue)
     recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
-    low.builder.emit(trace.DrawsOp, (record, recorder), (), dict(op.properties))
+    low.builder.insert(trace.DrawsOp(record, op.slot, recorder))
 
 
 @handles(trace.ContainerOp)
@@ -49,8 +49,8 @@ def container(low: Lowering, op: trace.ContainerOp) -> None:
     record, value = low.env[op.record], low.own(low.value(op.value))
     assert isinstance(record, SSAValue) and isinstance(value, Container) and value.buffer is not None
     recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
-    operands = (record, value.buffer, recorder, total(low.builder, value.dims), *value.dims)
-    low.builder.emit(trace.ContainerOp, operands, (), dict(op.properties))
+    lowered = (recorder, total(low.builder, value.dims), *value.dims)
+    low.builder.insert(trace.ContainerOp(record, op.slot, value.buffer, op.most, lowered))
 
 
 @handles(trace.HookOp)
@@ -64,25 +64,25 @@ def hook(low: Lowering, op: trace.HookOp) -> None:
         owned = low.own(value)
         assert isinstance(owned, Container) and owned.buffer is not None
         operands += [owned.buffer, *owned.dims]
-    low.builder.emit(trace.HookOp, operands, (), dict(op.properties))
+    low.builder.insert(trace.HookOp(op.number, operands))
 
 
 @handles(trace.TimeOp)
 def time(low: Lowering, op: trace.TimeOp) -> None:
     record = low.env[op.record]
     assert isinstance(record, SSAValue)
-    low.builder.emit(trace.TimeOp, (record,), (), dict(op.properties))
+    low.builder.insert(trace.TimeOp(record, op.slot))
 
 
 @handles(trace.DescendOp)
 def descend(low: Lowering, op: trace.DescendOp) -> None:
     recorder = low.builder.bound(RECORDER_SLOT, BUFFER_I64)
-    low.env[op.res] = low.builder.value(trace.DescendOp, (recorder,), i32, dict(op.properties))
+    low.env[op.res] = low.builder.insert(trace.DescendOp(op.most, i32, recorder)).res
 
 
 @handles(trace.AscendOp)
 def ascend(low: Lowering, op: trace.AscendOp) -> None:
-    low.builder.emit(trace.AscendOp, (low.builder.bound(RECORDER_SLOT, BUFFER_I64),))
+    low.builder.insert(trace.AscendOp(low.builder.bound(RECORDER_SLOT, BUFFER_I64)))
 
 
 @handles(trace.SumOp)

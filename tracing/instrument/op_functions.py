@@ -20,16 +20,13 @@ from typing import cast
 from xdsl.context import Context
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DenseArrayBase,
     FunctionType,
-    IntegerAttr,
     IntegerType,
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
     f64,
-    i8,
     i32,
     i64,
 )
@@ -44,6 +41,7 @@ from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.loops.thread_target import target_as_value, thread_target
 from ulam.passes.loops.unit_modules import set_slots
 from ulam.passes.lowering_pipeline import lowering_passes
+from ulam.passes.rewriting import applied_to
 from ulam.passes.running import run_passes
 from ulam.passes.to_loops.calls import inline
 from ulam.passes.to_loops.lowering import CheckSite
@@ -195,31 +193,14 @@ def _as_function(op: Operation) -> tuple[stan.FuncOp, list[int]]:
             made.append(block.insert_arg(source.type, len(block.args)))
             places.append(position)
         for part in chain:
-            clone = type(part).create(
-                operands=made[-1:], result_types=[r.type for r in part.results], properties=dict(part.properties)
-            )
+            clone = applied_to(part, made[-1:])
             block.add_op(clone)
             made.append(clone.results[0])
         operands.append(made[-1])
-    clone = type(op).create(
-        operands=operands,
-        result_types=[r.type for r in op.results],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-        location=op.location,
-    )
-    block.add_ops((clone, stan.ReturnOp.create(operands=clone.results, location=op.location)))
-    function = stan.FuncOp.create(
-        properties={
-            "sym_name": StringAttr("op"),
-            "stan_name": StringAttr("op"),
-            "function_type": FunctionType.from_lists([a.type for a in block.args], [r.type for r in clone.results]),
-            "argument_names": ArrayAttr([StringAttr("x") for _ in block.args]),
-            "data_only": DenseArrayBase.from_list(i8, [0] * len(block.args)),
-        },
-        regions=[Region(block)],
-        location=op.location,
-    )
+    clone = applied_to(op, operands)
+    block.add_ops((clone, stan.ReturnOp(*clone.results, location=op.location)))
+    inputs = [a.type for a in block.args]
+    function = stan.FuncOp("op", ["x"] * len(inputs), inputs, clone.result_types, Region(block), location=op.location)
     return function, places
 
 
@@ -363,7 +344,7 @@ def _value(lowering: _Lowering, function: OpFunction) -> ModuleOp:
     result = lowering.call(writer, function, arguments)
     if isinstance(result, Container):
         result = materialize(builder, result)
-        buffer = builder.value(rt.AllocBoundOp, (total(builder, result.dims),), buffer_type(result.type))
+        buffer = builder.insert(rt.AllocBoundOp(total(builder, result.dims), buffer_type(result.type))).res
         write(builder, result, buffer, initial=True)
         _set_slots(writer, function.first, [buffer, *result.dims])
     elif result is not None:
@@ -374,7 +355,7 @@ def _value(lowering: _Lowering, function: OpFunction) -> ModuleOp:
 
 def _set_slots(writer: FunctionWriter, first: int, values: Sequence[SSAValue]) -> None:
     for slot, value in enumerate(values, first):
-        writer.builder.emit(rt.SetBoundOp, (value,), (), {"slot": IntegerAttr(slot, i64)})
+        writer.builder.insert(rt.SetBoundOp(slot, value))
 
 
 def pullback_name(name: str) -> str:
@@ -398,7 +379,7 @@ def _pullback(lowering: _Lowering, function: OpFunction) -> ModuleOp:
         offsets[n] = count
         count = builder.add(count, total(builder, sizes[n]))
     point = builder.alloc(builder.add(count, builder.i64(1)))
-    builder.emit(ad.IndependentOp, (point, count))
+    builder.insert(ad.IndependentOp(point, count))
     builder.copy(point, theta, count, initial=True)
     arguments: list[Value] = []
     for n, (argument, type_) in enumerate(zip(function.arguments, formals, strict=True)):
@@ -413,7 +394,7 @@ def _pullback(lowering: _Lowering, function: OpFunction) -> ModuleOp:
         [_weighted(writer, function, result), builder.f64(0.0)], **ad.TargetPositionAttr.at(result=1).as_attributes()
     )
     _as_target(entry, function)
-    request = ad.GradientOp.create(properties={"function": SymbolRefAttr(pullback_name(function.name))})
+    request = ad.GradientOp(pullback_name(function.name))
     return lowering.finished(entry, program, request)
 
 
@@ -445,14 +426,12 @@ def _as_target(entry: func.FuncOp, function: OpFunction) -> None:
     wanted, target = end.operands
     made: list[Operation] = []
     if function.adds_target:
-        adjoint = rt.BoundOp.create(
-            result_types=(f64,), properties={"slot": IntegerAttr(function.target_slot, i64)}
-        )  # fmt: skip
+        adjoint = rt.BoundOp(function.target_slot, f64)
         product = arith.MulfOp(adjoint.results[0], target)
         made += [adjoint, product, summed := arith.AddfOp(wanted, product.result)]
         wanted = summed.result
     placeholder = constant(0.0, f64)
-    made += [placeholder, ad.TargetAddOp.create(operands=(wanted,))]
+    made += [placeholder, ad.TargetAddOp(wanted)]
     block.insert_ops_before(made, end)
     end.operands = [placeholder.result]
     ad.TargetPositionAttr.at(result=0).put(entry)

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ulam.dialects import trace
@@ -47,5 +47,4 @@ class TraceInstrument(ModulePass):
         clones = add_clones(op, functions[0], Plan(most_depth=self.depth or None, jacobian=self.jacobian))
         for symbol, traced in clones.traced.items():
             table = json.dumps(plain(traced.graph), separators=(",", ":"))
-            properties = {"function": StringAttr(symbol), "table": StringAttr(table)}
-            op.body.block.add_op(trace.SitesOp.create(properties=properties))
+            op.body.block.add_op(trace.SitesOp(symbol, table))

@@ -14,15 +14,10 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    FunctionType,
-    IntegerAttr,
     ModuleOp,
     StringAttr,
     UnitAttr,
     f64,
-    i8,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -255,19 +250,17 @@ class Clones:
         )
         for call in (entered, plain):  # as it was called itself
             call.properties["unnormalized"] = UnitAttr()
-        properties = {"number": IntegerAttr(self.stub, i64), "slots": IntegerAttr(0, i64)}
-        stub = trace.BlockOp.create(properties=properties, result_types=(trace.RECORD,), location=function.location)
-        descend = trace.DescendOp.create(
-            properties={"most": IntegerAttr(most - 1, i64)}, result_types=(stan.INT,), location=function.location
-        )
-        ascend = trace.AscendOp.create(location=function.location)
-        then = Block([entered, ascend, stan.YieldOp.create(operands=entered.results, location=function.location)])
-        otherwise = Block([stub, plain, stan.YieldOp.create(operands=plain.results, location=function.location)])
-        branch = (stan.SelectOp if outputs else stan.IfOp).create(
-            operands=(descend.res,), result_types=outputs, regions=[Region(then), Region(otherwise)],
-            location=function.location,
-        )  # fmt: skip
-        block.add_ops((descend, branch, stan.ReturnOp.create(operands=branch.results, location=function.location)))
+        location = function.location
+        stub = trace.BlockOp(self.stub, 0, location=location)
+        descend = trace.DescendOp(most - 1, location=location)
+        ascend = trace.AscendOp(location=location)
+        then = Region(Block([entered, ascend, stan.YieldOp(*entered.results, location=location)]))
+        otherwise = Region(Block([stub, plain, stan.YieldOp(*plain.results, location=location)]))
+        if outputs:
+            branch = stan.SelectOp(descend.res, then, otherwise, outputs[0], location=location)
+        else:
+            branch = stan.IfOp(descend.res, then, otherwise, location=location)
+        block.add_ops((descend, branch, stan.ReturnOp(*branch.results, location=location)))
         self.program.body.block.add_op(clone)
         return clone.sym_name.data
 
@@ -275,16 +268,9 @@ class Clones:
     def _call_of(
         function: stan.FuncOp, callee: StringAttr, arguments: Sequence[SSAValue], autodiff: Sequence[int]
     ) -> stan.CallOp:
-        return stan.CallOp.create(
-            operands=arguments,
-            result_types=function.function_type.outputs.data,
-            properties={
-                "callee": callee,
-                "autodiff": DenseArrayBase.from_list(i8, autodiff),
-                "user": UnitAttr(),
-            },
-            location=function.location,
-        )
+        outputs = function.function_type.outputs.data
+        result = outputs[0] if outputs else None
+        return stan.CallOp(callee, arguments, result, autodiff, user=True, location=function.location)
 
     def _root(self) -> stan.FuncOp:
         """`f(x, ...)` as the only statement of a function with the same parameters."""
@@ -294,16 +280,14 @@ class Clones:
         for argument, name in zip(block.args, function.argument_names, strict=True):
             argument.name_hint = name.data
         call = self._call_of(function, function.sym_name, block.args, _autodiff(function))
-        block.add_ops((call, stan.ReturnOp.create(operands=call.results, location=function.location)))
-        root = stan.FuncOp.create(
-            properties={
-                "sym_name": StringAttr(ROOT),
-                "stan_name": StringAttr(ROOT),
-                "function_type": FunctionType.from_lists(type_.inputs.data, type_.outputs.data),
-                "argument_names": ArrayAttr(function.argument_names.data),
-                "data_only": function.data_only,
-            },
-            regions=[Region(block)],
+        block.add_ops((call, stan.ReturnOp(call.res, location=function.location)))
+        root = stan.FuncOp(
+            ROOT,
+            function.argument_names.data,
+            type_.inputs.data,
+            type_.outputs.data,
+            Region(block),
+            data_only=function.data_only,
             location=function.location,
         )
         self.program.body.block.add_op(root)
@@ -348,7 +332,7 @@ class Clones:
         slot = RECORDER_SLOT + 1
         bits = [bool(bit) for bit in _autodiff(self.function)]
         if entry != ROOT:
-            writer.builder.emit(ad.TargetAddOp, (writer.builder.bound(slot, f64),))
+            writer.builder.insert(ad.TargetAddOp(writer.builder.bound(slot, f64)))
             slot += 1
             bits = [False] * len(root.function_type.inputs)
         arguments: list[Value] = []
@@ -381,9 +365,5 @@ def instrumented_text(unit: TraceUnit) -> str:
     """The traced clones with their `trace` ops, in the form that they were lowered from, and their tables."""
     parts = [str(function) for function in unit.instrumented]
     for symbol, graph in unit.graphs.items():
-        properties: dict[str, Attribute] = {
-            "function": StringAttr(symbol),
-            "table": StringAttr(json.dumps(plain(graph), separators=(",", ":"))),
-        }
-        parts.append(str(trace.SitesOp.create(properties=properties)))
+        parts.append(str(trace.SitesOp(symbol, json.dumps(plain(graph), separators=(",", ":")))))
     return "\n".join(parts) + "\n"
