@@ -28,23 +28,16 @@ void ulam_pcg_begin(ulam_pcg *generator, const uint64_t words[4]) {
   generator->interface.next_raw = next_uint64;
 }
 
-/* One step is x -> a x + c; `count` of them are x -> A x + C, by squaring (Brown, "Random number generation with
- * arbitrary strides", 1994). */
+/* One step is x -> a x + c; J of them are x -> a^J x + c (1 + a + a^2 + ...), of which the two factors are constant;
+ * then `count` of those, by squaring (Brown, "Random number generation with arbitrary strides", 1994). */
 void ulam_pcg_jump(ulam_pcg *generator, uint64_t count) {
-  ulam_uint128 multiplier = 0xda942042e4dd58b5u, increment = generator->increment;
-  for (int i = 0; i < 64; ++i) {
-    increment *= multiplier + 1;
-    multiplier *= multiplier;
-  }
-  ulam_uint128 all_multiplier = 1, all_increment = 0;
+  const ulam_uint128 powers = (ulam_uint128)0x393f1824ee36cceu << 64 | 0x4dafdefa8c2d67du;
+  ulam_uint128 multiplier = (ulam_uint128)0x6445a8b93f375e9u << 64 | 0xaac611fa20a2c7e5u;
+  ulam_uint128 increment = generator->increment * powers;
   for (; count > 0; count >>= 1) {
-    if (count & 1) {
-      all_multiplier *= multiplier;
-      all_increment = all_increment * multiplier + increment;
-    }
+    if (count & 1) generator->state = generator->state * multiplier + increment;
     increment *= multiplier + 1;
     multiplier *= multiplier;
   }
-  generator->state = all_multiplier * generator->state + all_increment;
   generator->has_kept = 0;
 }

@@ -23,7 +23,8 @@ typedef struct {
 /* `words`: the state and the increment, the upper half of each first: what NumPy makes of a seed. */
 void ulam_pcg_begin(ulam_pcg *generator, const uint64_t words[4]);
 
-/* Goes on by `count` * 2^64 numbers: streams that never meet. */
+/* Goes on by `count` times J numbers, as NumPy's `jumped` does: J is 2^128 over the golden ratio, so that the places
+ * reached lie far apart, and odd, so that their lower halves have nothing in common. */
 void ulam_pcg_jump(ulam_pcg *generator, uint64_t count);
 
 static inline uint64_t ulam_pcg_next(ulam_pcg *generator) {

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ulam.library.statuses import FATAL, STOPPED
+from ulam.library.statuses import REJECTION, STOPPED
 from ulam.runtime.c_library import STOP_INTERRUPT, library
 from ulam.runtime.crew import Crew
 from ulam.runtime.errors import FatalError, Interrupted, TimeLimit, UlamError
@@ -29,6 +29,7 @@ from ulam.runtime.sampling.settings import SamplingSettings
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
+    from ulam.runtime.sampling.chain_csv import CsvStream
 
 Vector = npt.NDArray[np.float64]
 
@@ -38,7 +39,7 @@ BLOCK_SECONDS = 0.5
 BLOCK_BYTES = 64 << 20
 """And before its values would need more memory than this, if it has more than one draw."""
 LOCATED = 100
-"""Of so many failed evaluations of a chain the statement is looked for; those after them are only counted."""
+"""Of so many rejections of a chain the statement is looked for; those after them are only counted."""
 
 PROFILED_AS = {"warmup": "warm-up", "sampling": "sampling"}
 """The phase of a profile, by the chain's."""
@@ -57,7 +58,8 @@ def chain_stream(chain: int, kind: int) -> int:
 def quantities_rng(seed: int, chain: int, draw: int) -> Rng:
     """What generated quantities of a draw are drawn from: `draw` counts iterations after warmup, from 0."""
     rng = Rng(seed, chain_stream(chain, QUANTITIES_STREAM))
-    rng.generator.advance(draw << 64)
+    rng.generator = rng.generator.jumped(draw)
+    rng.bitgen = rng.generator.ctypes.bit_generator.value
     return rng
 
 
@@ -82,15 +84,6 @@ class ChainProgress:
 
 
 Report = Callable[[ChainProgress], None]
-
-
-class DrawSink(Protocol):
-    """What is told of the draws of a chain: a file."""
-
-    def append(self, values: Vector, statistics: dict[str, npt.NDArray[Any]]) -> None: ...
-    def adapted(self, step_size: float, metric: Vector | None) -> None: ...
-    def finish(self, seconds: tuple[float, float]) -> None: ...
-    def close(self) -> None: ...
 
 
 @dataclass
@@ -127,7 +120,8 @@ class ChainJob:
     inverse_metric: Vector | None
     crew: Crew
     ends: float | None = None
-    open_file: Callable[[StanModel, SamplingSettings, int], DrawSink] | None = None
+    output: str | None = None
+    """The file of this chain."""
     report: Report | None = None
     warmup: PhaseDraws | None = None
     draws: PhaseDraws | None = None
@@ -184,7 +178,7 @@ class _Run:
         self.job, self.settings, self.record = job, job.settings, record
         self.model: StanModel = job.shared.model
         self.context = self.model.new_context()
-        self.file: DrawSink | None = None
+        self.file: CsvStream | None = None
         self.generator = generator_words(self.settings.seed, chain_stream(job.chain, QUANTITIES_STREAM))
 
     def go(self) -> ChainRecord:
@@ -204,12 +198,22 @@ class _Run:
         )  # fmt: skip
         self.began = self.phase_began = time.perf_counter()
         try:
-            if job.open_file is not None:
-                self.file = job.open_file(model, settings, job.chain)
+            if job.output is not None:
+                self.file = self._opened(job.output)
             self._iterate()
-        finally:
             self._finish()
+        finally:
+            if self.file is not None:
+                self.file.close()
         return self.record
+
+    def _opened(self, path: str) -> CsvStream:
+        from ulam.runtime.sampling.chain_csv import CsvStream, comments
+
+        model, settings, is_fixed = self.model, self.settings, self.unit is None
+        names = model.param_names(include_tp=True, include_gq=True)
+        about = comments(settings, model.name(), path, self.job.chain, is_fixed)
+        return CsvStream(path, about, names, statistics_of("fixed" if is_fixed else settings.sampler))
 
     def _start(self) -> Vector:
         """The first point."""
@@ -257,7 +261,7 @@ class _Run:
         values = values if self.order is None else values[:, self.order]
         room = self.record.warmup if block.phase == "warmup" else self.record.draws
         if self.file is not None:
-            self.file.append(values, statistics_by_name(statistics))
+            self.file.append(values, statistics_by_name(statistics, self.settings.sampler))
         if room is not None:
             room.append(points, values, statistics)
         if block.phase != "warmup":
@@ -288,8 +292,8 @@ class _Run:
     def _count_failures(self, block: ChainBlock) -> None:
         tally = self.record.rejections
         for status, point in block.failed:
-            if tally.count >= LOCATED and status != FATAL:
-                tally.add("further rejections")
+            if tally.count >= LOCATED and status == REJECTION:
+                tally.add("rejections after these, whose statements were not looked for")
                 continue
             error = self.model.density_error(point, status)
             if isinstance(error, FatalError):
@@ -334,13 +338,25 @@ class _Run:
         if record.ended and self.chain.phase != "done":
             self._time(self.chain.phase)
         if self.file is not None:
-            self.file.finish(record.seconds)
+            remark = f"Ended by the {record.ended} after {record.drawn} draws."
+            self.file.finish(record.seconds, [remark] if record.ended else [])
 
 
-def statistics_by_name(table: Vector) -> dict[str, npt.NDArray[Any]]:
+def statistics_by_name(table: Vector, sampler: str) -> dict[str, npt.NDArray[Any]]:
     """The columns of a table of statistics, of the last axis: counts as ints, `divergent` as bools."""
     found: dict[str, npt.NDArray[Any]] = {name: table[..., k] for k, name in enumerate(STATISTICS)}
     for name in ("treedepth", "n_leapfrog"):
         found[name] = found[name].astype(np.int64)
     found["divergent"] = found["divergent"] != 0
+    if sampler == "hmc":
+        found["int_time"] = found["stepsize"] * found["n_leapfrog"]
     return found
+
+
+def statistics_of(sampler: str) -> tuple[str, ...]:
+    """Names of the statistics that a sampler ("fixed": of a model without parameters) has, in CmdStan's order."""
+    if sampler == "fixed":
+        return STATISTICS[:2]
+    if sampler == "hmc":
+        return tuple("int_time" if name == "treedepth" else name for name in STATISTICS)
+    return STATISTICS

@@ -113,9 +113,10 @@ class _Sampling:
         self.rooms = self._rooms()
         crew, shared, ends = Crew(), SharedModel(model), end_of_limit()
         self.crew = crew
+        files = _files(output, settings.chains)
         self.jobs = [
             ChainJob(
-                shared, settings, k + 1, inits[k], steps[k], metrics[k], crew, ends,
+                shared, settings, k + 1, inits[k], steps[k], metrics[k], crew, ends, files[k],
                 report=self._report if self.callback is not None else None,
                 warmup=self.rooms[0][k] if settings.keep else None,
                 draws=self.rooms[1][k] if settings.keep else None,
@@ -201,8 +202,7 @@ class _Sampling:
         settings = self.settings
         if not settings.keep:
             shape = (len(chosen), 0)
-            empty = PhaseDraws.room(0, 0, 0).statistics.reshape(0, len(STATISTICS))
-            statistics = statistics_by_name(np.empty((*shape, empty.shape[1])))
+            statistics = statistics_by_name(np.empty((*shape, len(STATISTICS))), settings.sampler)
             return np.empty((*shape, self.n)), np.empty((*shape, self.width)), statistics
         whole = self.whole[which]
         length = (settings.kept_warmup, settings.kept_draws)[which]
@@ -216,7 +216,20 @@ class _Sampling:
         for table in (whole.unconstrained, whole.values, whole.statistics):
             shaped = table.reshape(settings.chains, length, table.shape[1])
             picked.append(shaped if len(rows) == settings.chains and count == length else shaped[rows, :count].copy())
-        return picked[0], picked[1], statistics_by_name(picked[2])
+        return picked[0], picked[1], statistics_by_name(picked[2], settings.sampler)
+
+
+def _files(output: str | os.PathLike[str] | None, chains: int) -> list[str | None]:
+    """Of each chain. Raises OSError if one could not be written."""
+    if output is None:
+        return [None] * chains
+    from ulam.runtime.output_files import check_writable
+    from ulam.runtime.sampling.chain_csv import chain_path
+
+    found = [os.fspath(chain_path(output, chain, chains)) for chain in range(1, chains + 1)]
+    for path in found:
+        check_writable(path)
+    return [*found]
 
 
 def _part(whole: PhaseDraws, begin: int, count: int) -> PhaseDraws:

@@ -7,6 +7,7 @@
 static const double largest_log_weight = 300;
 
 static int tree_begin(tree *t, vector_store *store, int64_t n) {
+  if (t == NULL) return 0;
   double **vectors[] = {&t->p_begin, &t->v_begin, &t->p_end, &t->v_end, &t->momenta, &t->q, &t->g};
   for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; ++i)
     if ((*vectors[i] = vector_new(store, n)) == NULL) return 0;
@@ -35,15 +36,12 @@ int nuts_begin(nuts *state, hamiltonian *system, vector_store *store, int32_t ma
 
 /* Room for a part of so great a depth, of those before, and for the one at work. */
 static int make_parts(nuts *state, int64_t depth) {
-  for (; state->parts_made < depth + 2; ++state->parts_made)
-    if (!tree_begin(&state->parts[state->parts_made], state->store, state->system->n)) return 0;
+  for (; state->parts_made < depth + 2; ++state->parts_made) {
+    tree *made = (tree *)vector_new(state->store, (int64_t)((sizeof(tree) + sizeof(double) - 1) / sizeof(double)));
+    if (!tree_begin(made, state->store, state->system->n)) return 0;
+    state->parts[state->parts_made] = made;
+  }
   return 1;
-}
-
-static inline void tree_swap(tree *a, tree *b) {
-  tree held = *a;
-  *a = *b;
-  *b = held;
 }
 
 ULAM_CLONES static int32_t turns_of_points(const double *p_a, const double *v_a, const double *p_b, const double *v_b,
@@ -115,7 +113,7 @@ static int grow_by_point(nuts *state, tree *to, double step, double start_energy
   if (__builtin_expect(gained - state->scale > largest_log_weight, 0)) {
     double factor = exp(state->scale - gained);
     state->whole.weight *= factor;
-    for (int64_t i = 0; i < state->parts_made; ++i) state->parts[i].weight *= factor;
+    for (int64_t i = 0; i < state->parts_made; ++i) state->parts[i]->weight *= factor;
     state->scale = gained;
   }
   to->weight = exp(gained - state->scale);
@@ -128,18 +126,21 @@ static int grow_by_point(nuts *state, tree *to, double step, double start_energy
  * they are there, which is how the digits of the number of points change. Returns whether it may become a part of the
  * trajectory. */
 static int grow(nuts *state, ulam_pcg *generator, int64_t depth, double step, double start_energy, transition *found) {
-  tree *work = &state->parts[depth + 1];
+  tree **parts = state->parts, *work = parts[depth + 1];
   for (int64_t point = 0; point < (int64_t)1 << depth; ++point) {
     if (!grow_by_point(state, work, step, start_energy, found)) return 0;
     int64_t level = 0;
     for (; point >> level & 1; ++level) {
-      tree *earlier = &state->parts[level];
+      tree *earlier = parts[level];
       int32_t turned = join(state, earlier, work, level == 0);
       if (ulam_pcg_uniform(generator) * earlier->weight < work->weight) take_sample(earlier, work);
       if (turned) return 0;
-      tree_swap(earlier, work);
+      parts[level] = work;
+      parts[depth + 1] = work = earlier;
     }
-    tree_swap(&state->parts[level], work);
+    tree *unused = parts[level];
+    parts[level] = work;
+    parts[depth + 1] = work = unused;
   }
   return 1;
 }
@@ -155,7 +156,7 @@ static void turn_around(nuts *state) {
 
 /* Doubles the trajectory at its end. Returns whether it may be doubled once more. */
 static int extend(nuts *state, ulam_pcg *generator, double step, double start_energy, transition *found) {
-  tree *whole = &state->whole, *part = &state->parts[found->depth];
+  tree *whole = &state->whole;
   trajectory_end *end = &state->ends[1];
   const int64_t n = state->system->n;
   const int dense = state->system->metric.kind == METRIC_DENSE;
@@ -166,6 +167,7 @@ static int extend(nuts *state, ulam_pcg *generator, double step, double start_en
   z->v = whole->v_end;
   if (dense) vector_copy(z->w, end->w, n);
   if (!grow(state, generator, found->depth, step, start_energy, found)) return 0;
+  tree *part = state->parts[found->depth];
   vector_copy(end->q, z->q, n);
   vector_copy(end->g, z->g, n);
   if (dense) vector_copy(end->w, z->w, n);

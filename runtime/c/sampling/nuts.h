@@ -30,7 +30,7 @@ typedef struct {
   vector_store *store;
   tree whole;
   trajectory_end ends[2]; /* where `whole` begins, and where it ends */
-  tree *parts;            /* by depth; the last one is at work */
+  tree **parts;           /* by depth; the last one is at work */
   int64_t parts_made;
   int32_t max_depth;
   double max_energy_error;
