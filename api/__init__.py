@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult as LaplaceResult
     from ulam.runtime.optimizers.multi_start import MultiStartResult as MultiStartResult
     from ulam.runtime.optimizers.result import OptimizationResult as OptimizationResult
+    from ulam.runtime.sampling.fit import SampleFit as SampleFit
+    from ulam.runtime.sampling.loading import load as load
     from ulam.runtime.sampling.pathfinder import PathfinderError as PathfinderError
     from ulam.runtime.sampling.pathfinder import PathfinderResult as PathfinderResult
 
@@ -41,15 +43,17 @@ _HOMES = {
     "PathfinderResult": "ulam.runtime.sampling.pathfinder",
     "Rejection": "ulam.runtime.errors",
     "Rng": "ulam.runtime.native",
+    "SampleFit": "ulam.runtime.sampling.fit",
     "StanModel": "ulam.runtime.model",
     "TimeLimit": "ulam.runtime.errors",
     "UlamError": "ulam.runtime.errors",
+    "load": "ulam.runtime.sampling.loading",
 }
 
 __all__ = [
     "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted", "LaplaceResult",
-    "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection", "Rng", "StanModel",
-    "TimeLimit", "UlamError", "__version__",
+    "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection", "Rng", "SampleFit",
+    "StanModel", "TimeLimit", "UlamError", "__version__", "load",
 ]  # fmt: skip
 
 

@@ -140,6 +140,11 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         return f"StanModel({self._recipe.filename!r}, {self._size} unconstrained parameters, seed={self.seed})"
 
     @property
+    def recipe(self) -> Recipe:
+        """All that makes the model again."""
+        return self._recipe
+
+    @property
     def source(self) -> tuple[str, str]:
         """The program's text and file name."""
         return self._recipe.text, self._recipe.filename
@@ -159,7 +164,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         """The same model compiled at level 0: no pass changes the program."""
         if self.options.opt_level == 0:
             return self
-        return _made(replace(self._recipe, options=replace(self.options, opt_level=0)))
+        return model_of(replace(self._recipe, options=replace(self.options, opt_level=0)))
 
     def loaded_units(self) -> list[Unit]:
         """The units of the program that are in the process by now."""
@@ -568,7 +573,8 @@ def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) ->
     return Compiler(text, filename, options)
 
 
-def _made(recipe: Recipe) -> StanModel:
+def model_of(recipe: Recipe) -> StanModel:
+    """The model that a recipe is of."""
     model = StanModel.__new__(StanModel)
     model._setup(recipe)  # pyright: ignore[reportPrivateUsage]
     return model
@@ -576,4 +582,4 @@ def _made(recipe: Recipe) -> StanModel:
 
 def _restore(*values: Any) -> StanModel:
     """A model from a pickle, which has the fields of its recipe one after the other."""
-    return _made(Recipe(*values))
+    return model_of(Recipe(*values))

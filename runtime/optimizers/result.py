@@ -214,10 +214,10 @@ class OptimizationResult:
         variable named by `log_likelihood`, if the model has it, and those of `posterior_predictive` get groups of
         their own.
         """
-        from ulam.runtime.arviz_export import export
+        from ulam.runtime.arviz_export import export_chain
 
         values = {name: np.asarray(value)[np.newaxis] for name, value in self.values().items()}
-        return export(
+        return export_chain(
             values,
             {"lp": np.array([self.log_density])},
             {"algorithm": self.algorithm, "jacobian": int(self.jacobian), "status": self.status},

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,19 @@ import numpy.typing as npt
 from ulam.frontend.encoding import decoded
 from ulam.runtime.cmdstan_csv import Setting, comment, csv_number, ending, preamble
 from ulam.runtime.errors import DataError
-from ulam.runtime.output_files import GrowingFile
+from ulam.runtime.output_files import GrowingFile, writing
 from ulam.runtime.terminal import escaped
+
+if TYPE_CHECKING:
+    from ulam.runtime.sampling.fit import ChainDraws, SampleFit
 
 Array = npt.NDArray[np.float64]
 
 STATISTICS = ("lp", "accept_stat", "stepsize", "int_time", "treedepth", "n_leapfrog", "divergent", "energy")
 """Names of the sampler's statistics in the order of the columns, which have two underscores after them."""
+
+_ROWS = 1000
+"""Rows of a fit that are written at a time."""
 
 ADAPTED = "Adaptation terminated"
 _METRIC = {1: "Diagonal elements of inverse mass matrix:", 2: "Elements of inverse mass matrix:"}
@@ -153,6 +159,46 @@ def ending_text(seconds: Sequence[float], remarks: Iterable[str] = ()) -> str:
     lines = ["", *(f"{before:15}{time:.6f} seconds ({phase})" for before, time, phase in times), ""]
     lines += [escaped(line) for remark in remarks for line in remark.splitlines()]
     return "".join(f"# {line}\n" for line in lines)
+
+
+def statistics_of(found: Iterable[str]) -> list[str]:
+    """The statistics that there are, in the order of the columns."""
+    names = set(found)
+    return [name for name in STATISTICS if name in names]
+
+
+def write_fit(fit: SampleFit, path: str | os.PathLike[str], digits: int | None = None) -> list[Path]:
+    """What `SampleFit.to_csv` does."""
+    paths = [chain_path(path, chain, fit.n_chains) for chain in range(1, fit.n_chains + 1)]
+    for chain, place in enumerate(paths):
+        with writing(place, binary=True) as file:
+            for part in _parts(fit, place, chain, digits):
+                file.write(part)
+    return paths
+
+
+def _parts(fit: SampleFit, path: Path, chain: int, digits: int | None) -> Iterator[bytes]:
+    settings = fit.settings
+    if fit.n_draws != settings.kept_draws or (fit.warmup is None) == settings.save_warmup:
+        settings = replace(settings, draws=fit.n_draws * settings.thin, save_warmup=fit.warmup is not None)
+    statistics = statistics_of(fit.stats)
+    text = "".join(map(comment, comments(settings, fit.about.name, path, chain + 1, fit.is_fixed)))
+    header = ",".join((*(f"{name}__" for name in statistics), *fit.names))
+    yield f"{text}{header}\n".encode("utf-8", "backslashreplace")
+    if fit.warmup is not None:
+        yield from _rows(fit.warmup, chain, statistics, digits)
+    if not fit.is_fixed:
+        metric = None if fit.metric is None else fit.metric[chain]
+        yield adaptation_text(float(fit.step_size[chain]), metric).encode()
+    yield from _rows(fit, chain, statistics, digits)
+    yield ending_text(fit.seconds[chain].tolist(), fit.notes).encode("utf-8", "backslashreplace")
+
+
+def _rows(draws: ChainDraws, chain: int, statistics: Sequence[str], digits: int | None) -> Iterator[bytes]:
+    for begin in range(0, draws.n_draws, _ROWS):
+        part = slice(begin, begin + _ROWS)
+        columns = [np.asarray(draws.stats[name][chain, part], dtype=np.float64)[:, None] for name in statistics]
+        yield rows_text(np.concatenate([*columns, draws.values[chain, part]], axis=1), digits)
 
 
 # ---------------------------------------------------------------- reading

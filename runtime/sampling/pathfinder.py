@@ -147,11 +147,11 @@ class PathfinderResult(NamedDraws):
 
     def to_arviz(self, *, log_likelihood: str | None = "log_lik", posterior_predictive: Sequence[str] = ()) -> Any:
         """The draws as one chain, as `OptimizationResult.to_arviz`."""
-        from ulam.runtime.arviz_export import export
+        from ulam.runtime.arviz_export import export_chain
 
         about = {"method": "pathfinder", "seed": self.seed, "khat": self.khat}
         statistics = {"lp": self.log_p, "lp_approx": self.log_q, "path": self.path}
-        return export(self.draws, statistics, about, log_likelihood, posterior_predictive)
+        return export_chain(self.draws, statistics, about, log_likelihood, posterior_predictive)
 
 
 def pathfinder(

@@ -1,0 +1,41 @@
+"""What the result of a run knows of its model without it, so that it can be read where nothing is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ulam.runtime.names import GlobalVariable, constrained_names
+
+if TYPE_CHECKING:
+    from ulam.runtime.model import Recipe, StanModel
+
+
+@dataclass
+class ModelDescription:
+    """The model's name, what it writes for each draw, and how to make it again: `make` gives the model."""
+
+    name: str
+    variables: list[GlobalVariable]
+    unconstrained_names: list[str]
+    recipe: Recipe
+    make: Callable[[], StanModel] = field(repr=False)
+
+    @staticmethod
+    def of(model: StanModel) -> ModelDescription:
+        """That of a model at hand."""
+        return ModelDescription(
+            model.name(), model.written_variables(), model.param_unc_names(), model.recipe, lambda: model
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the elements of a draw."""
+        return [name for variable in self.variables for name in constrained_names(variable)]
+
+    @cached_property
+    def model(self) -> StanModel:
+        """The model, which is compiled if it is not at hand."""
+        return self.make()

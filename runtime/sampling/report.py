@@ -1,0 +1,70 @@
+"""A fit as text, HTML and JSON: the table, how the draws were made, the diagnosis."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from ulam.runtime.results import SHOWN_ROWS, facts_text, html_table, number_text, seconds_text
+
+if TYPE_CHECKING:
+    from ulam.runtime.sampling.fit import SampleFit
+
+SCHEMA_VERSION = 1
+"""Version of the entries of `fit_record`. Goes up when an entry changes its meaning or disappears."""
+
+
+def facts(fit: SampleFit) -> list[tuple[str, str]]:
+    """How the draws were made: name and value of each fact. Notes come first."""
+    settings = fit.settings
+    found = [("note", note) for note in fit.notes]
+    draws = f"{fit.n_chains} x {fit.n_draws}" + (f", each {settings.thin}th" if settings.thin > 1 else "")
+    found.append(("draws", f"{draws}, after {settings.warmup} of warmup"))
+    if not fit.is_fixed:
+        found.append(("sampler", f"{settings.sampler}, metric {settings.metric}"))
+        found.append(("step size", ", ".join(number_text(float(size), 3) for size in fit.step_size)))
+    if "n_leapfrog" in fit.stats and fit.n_draws:
+        found.append(("gradients per draw", number_text(float(fit.stats["n_leapfrog"].mean()), 3)))
+    warmup, sampling = (float(time) for time in np.asarray(fit.seconds).max(axis=0))
+    found.append(("time", f"{seconds_text(warmup)} warmup, {seconds_text(sampling)} draws (the slowest chain)"))
+    return found
+
+
+def fit_text(fit: SampleFit) -> str:
+    """Table, facts and diagnosis as plain text."""
+    return f"{fit.summary()}\n\n{facts_text(facts(fit))}\n\n{fit.diagnose()}"
+
+
+def print_fit(fit: SampleFit, limit: int | None = SHOWN_ROWS, file: TextIO | None = None) -> None:
+    """The same, by rich on a terminal; at most `limit` rows, all for None."""
+    file = file or sys.stdout
+    fit.summary().print(limit, file)
+    print(f"\n{facts_text(facts(fit))}\n\n{fit.diagnose()}", file=file)
+
+
+def fit_html(fit: SampleFit) -> str:
+    parts = (fit.summary(), fit.diagnose())
+    table, diagnosis = (part._repr_html_() for part in parts)  # pyright: ignore[reportPrivateUsage]
+    return f"{table}\n{html_table(('', ''), facts(fit))}\n{diagnosis}"
+
+
+def fit_record(fit: SampleFit) -> dict[str, Any]:
+    """What `SampleFit.to_dict` returns."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "method": "sample",
+        "model": fit.about.name,
+        "settings": asdict(fit.settings),
+        "chains": fit.n_chains,
+        "draws": fit.n_draws,
+        "interrupted": fit.interrupted,
+        "divergences": np.count_nonzero(fit.stats["divergent"], axis=1).tolist() if "divergent" in fit.stats else [],
+        "step_size": np.asarray(fit.step_size).tolist(),
+        "seconds": np.asarray(fit.seconds).tolist(),
+        "summary": fit.summary().to_dict(),
+        "diagnosis": fit.diagnose().to_dict(),
+        "notes": list(fit.notes),
+    }
