@@ -17,7 +17,6 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, conflict, effects_within
 from ulam.dialects.walk import ops_within
 from ulam.emit.stan_text_syntax import (
-    INT_OVERLOADS,
     POSTFIX,
     Text,
     array_text,
@@ -35,6 +34,7 @@ from ulam.emit.stan_text_syntax import (
     type_text,
     unary_text,
 )
+from ulam.library.functions import function
 
 _REPEATED_LENGTH = 24  # an expression without effects that is used more than once is repeated up to this length
 
@@ -223,7 +223,7 @@ class ExpressionPrinter:
         name = op.callee.data
         if op.user is not None:
             name = self.stan_names.get(name, name)
-        if op.user is not None or (name in INT_OVERLOADS and stan.scalar_of(op.results[0].type) == stan.REAL):
+        if op.user is not None or (function(name).has_int_form and stan.scalar_of(op.results[0].type) == stan.REAL):
             # Without its promotion the call would choose another overload.
             operands = [o.as_real() for o in operands]
         callback = None

@@ -23,9 +23,6 @@ PRECEDENCE = {
 """Binding strength of the binary operators (Stan Reference Manual, "Expressions", operator precedence)."""
 
 _LEAST_INT = -(2**31)
-INT_OVERLOADS = frozenset(("abs", "append_array", "fill", "max", "min", "prod", "rep_array", "sum"))
-"""Functions that give ints, or arrays of int, for such arguments."""
-
 ORDERED = Effect.PRINTS | Effect.DRAWS | Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN | Effect.READS_TARGET
 
 

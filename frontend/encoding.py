@@ -15,6 +15,9 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 REPLACEMENT = "\ufffd"
 """What stands for bytes that are not UTF-8."""
 
+INCLUDE = "#include"
+"""How the directive begins that brings another file into a program."""
+
 NOT_UTF8 = "this is not UTF-8 text, but perhaps Latin-1"
 SAVE_AS_UTF8 = "save it as UTF-8; `iconv -f {} -t UTF-8 FILE` converts it"
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from errno import ENAMETOOLONG
 from pathlib import Path
 
-from ulam.frontend.encoding import problem_of, read_text
+from ulam.frontend.encoding import INCLUDE, problem_of, read_text
 
 # Also used by the lexer, which skips directives; the groups are the quoted, bracketed and bare file name.
 INCLUDE_DIRECTIVE = r'\#include[ \t\f\r\n]+(?:"[^"\r\n]*"|<[^>\r\n]*>|[^\s"<]\S*)'
@@ -133,7 +133,7 @@ class Source:
         self._segment_starts = [0]
         self._segment_files = [main]
         self._segment_offsets = [0]
-        if "#include" in text:
+        if INCLUDE in text:
             pieces: list[str] = []
             self._segment_starts, self._segment_files, self._segment_offsets = [], [], []
             with suppress(_TooMuchIncluded):
@@ -292,7 +292,7 @@ class Source:
     def _find(
         self, directive: str, folder: Path, active: tuple[Path, ...], start: int, end: int
     ) -> tuple[Path, _Included] | None:
-        name = directive[len("#include") :].strip().strip('"<>')
+        name = directive[len(INCLUDE) :].strip().strip('"<>')
         # As in the reference compiler, `/pre/x.stan` is below the folders searched; only then is it an absolute path.
         relative = name.lstrip("/")
         absolute = (Path(name),) if Path(name).is_absolute() else ()

@@ -1,4 +1,5 @@
-"""What is known of a function: its kind, as its name says, whether it may throw, its support. All parts ask here.
+"""What is known of a function: its kind, as its name says, whether it may throw, its support, the kernel that computes
+it, what it costs. All parts ask here.
 
 Names are taken apart here alone; the rest is found in `*.stan` and in the tables, when it is first asked for.
 
@@ -7,6 +8,8 @@ Names are taken apart here alone; the rest is found in `*.stan` and in the table
 
     function("inv_logit").is_total                     throws for no arguments
     function("beta_lpdf").support                      [0, 1]
+    function("svd_V").kernel                           the third output of the kernel `svd`
+    function("square").cost is FunctionCost.OPERATION
 
 Source of names: Stan Reference Manual, "User-defined functions", "Special functions".
 """
@@ -19,11 +22,14 @@ from enum import Enum
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from ulam.library import signature_table
 from ulam.library.catalog import definitions
+from ulam.library.costs import COSTS, FunctionCost
 from ulam.library.derivatives import has_primitive
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS
 
 if TYPE_CHECKING:
+    from ulam.library.kernels import KernelUse
     from ulam.library.supports import Support
 
 
@@ -163,12 +169,44 @@ class Function:
 
         return support_of(self.name) if self.kind.is_density else None
 
+    @cached_property
+    def kernel(self) -> KernelUse | None:
+        """The kernel of the C runtime that computes it, of containers of reals, and how; None where none does."""
+        from ulam.library.kernels import kernel_of
+
+        return kernel_of(self.name)
+
+    @cached_property
+    def has_int_form(self) -> bool:
+        """Whether it gives ints, or arrays of int, for such arguments."""
+        forms = (signature_table.row(self.name) or ("", {}))[1]
+        return any(result.endswith("i") and codes and set(codes) <= {*"i123456789"} for codes, result in forms.items())
+
+    @property
+    def is_differentiable_twice(self) -> bool:
+        """Whether its derivatives are differentiable in turn, where it has any: solvers and integrators are not."""
+        return self.name not in _DIFFERENTIABLE_ONCE
+
+    @property
+    def cost(self) -> FunctionCost:
+        """What it takes for each element of its result."""
+        return COSTS.get(self.name, FunctionCost.CALL)
+
 
 @cache
 def function(name: str) -> Function:
     """What is known of the function `name`; of one that the library does not have, nothing."""
     return Function(name)
 
+
+_DIFFERENTIABLE_ONCE = frozenset(
+    """
+    algebra_solver algebra_solver_newton hmm_hidden_state_prob hmm_marginal integrate_1d integrate_ode
+    integrate_ode_adams integrate_ode_bdf integrate_ode_rk45 map_rect
+""".split()
+)
+"""Source: Stan Functions Reference, "Embedded Laplace Approximation". Functions of any arguments (`ode_rk45`) are in
+`frontend/functions/higher_order.py`; none of them is."""
 
 # ---------------------------------------------------------------- totality
 

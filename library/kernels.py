@@ -25,7 +25,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from ulam.library.signature_table import scalar_form
+from ulam.library.signature_table import scalar_form, scalar_rngs
 
 DUAL_STEP = 2.0**-332
 """Its square is far below what a double has room for beside 1 (see runtime/c/dense.h)."""
@@ -146,13 +146,7 @@ _SORTING: dict[str, Kernel] = {
     "sort_indices_desc_int": Kernel("in:i32[n] n:i64 out:i32[n]"),
 }
 
-_SCALAR_RNGS = """
-    std_normal normal cauchy student_t lognormal double_exponential logistic gumbel skew_normal skew_double_exponential
-    exp_mod_normal exponential gamma inv_gamma weibull frechet rayleigh chi_square inv_chi_square scaled_inv_chi_square
-    loglogistic pareto pareto_type_2 beta beta_proportion uniform von_mises
-    bernoulli bernoulli_logit binomial beta_binomial hypergeometric discrete_range poisson poisson_log neg_binomial
-    neg_binomial_2 neg_binomial_2_log beta_neg_binomial yule_simon
-""".split()
+# Draws of containers, or with arguments that are some. Those of scalars are found in Stan's signatures.
 _RNGS: dict[str, str] = {
     "binomial_logit": "value:i32 value:f64 out:i32[1]",
     "categorical": "in:f64[n] n:i64 out:i32[1]",
@@ -176,7 +170,8 @@ _RNGS: dict[str, str] = {
 
 
 class _ScalarRng(Kernel):
-    """A random number: scalars, the result. What they are is found in Stan's signature."""
+    """A random number: scalars, the result. What they are is found in Stan's signature. There is one for each function
+    of scalars whose name ends in _rng and whose result is one."""
 
     @cached_property
     def parameters(self) -> tuple[KernelParameter, ...]:
@@ -189,7 +184,7 @@ _SCALARS = {"r": "f64", "i": "i32"}
 
 
 RANDOM: dict[str, Kernel] = {
-    **{f"{name}_rng": _ScalarRng(f"{name}_rng", throws=True, effects="rng") for name in _SCALAR_RNGS},
+    **{name: _ScalarRng(name, throws=True, effects="rng") for name in scalar_rngs()},
     **{f"{name}_rng": Kernel(text, throws=True, effects="rng") for name, text in _RNGS.items()},
 }
 
@@ -208,3 +203,48 @@ KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING}
 
 PULLBACKS: dict[str, Kernel] = {kernel.pullback: kernel for kernel in KERNELS.values() if kernel.pullback is not None}
 """Pullback → a kernel that it is of; all that share one have the same arguments."""
+
+
+# ---------------------------------------------------------------- functions that are made of a kernel
+
+
+@dataclass(frozen=True)
+class KernelUse:
+    """How a function of the library uses its kernel: which output is the result, as what."""
+
+    name: str
+    output: int = 0
+    shape: str | None = None
+    """Of a function of one matrix: its result's sizes, by the kernel's names of sizes; "" for a scalar."""
+    square: bool = True
+    """Whether that matrix must be."""
+
+    @property
+    def kernel(self) -> Kernel:
+        return KERNELS[self.name]
+
+
+OF_MATRIX: dict[str, KernelUse] = {
+    "cholesky_decompose": KernelUse("cholesky_decompose", 0, "n n"),
+    "chol2inv": KernelUse("chol2inv", 0, "n n"),
+    "inverse": KernelUse("inverse", 0, "n n"),
+    "inverse_spd": KernelUse("inverse_spd", 0, "n n"),
+    "determinant": KernelUse("determinant", 0, ""),
+    "log_determinant": KernelUse("log_determinant", 0, ""),
+    "log_determinant_spd": KernelUse("log_determinant_spd", 0, ""),
+    "eigenvalues_sym": KernelUse("eigenvalues_sym", 0, "n"),
+    "eigenvectors_sym": KernelUse("eigenvectors_sym", 0, "n n"),
+    "matrix_exp": KernelUse("matrix_exp", 0, "n n"),
+    "singular_values": KernelUse("singular_values", 0, "min", square=False),
+    "svd_U": KernelUse("svd", 1, "m min", square=False),
+    "svd_V": KernelUse("svd", 2, "n min", square=False),
+    "qr_thin_Q": KernelUse("qr_thin", 0, "m min", square=False),
+    "qr_thin_R": KernelUse("qr_thin", 1, "min n", square=False),
+}
+"""Functions of one matrix, each an output of a kernel."""
+
+def kernel_of(function: str) -> KernelUse | None:
+    """The kernel that computes a function of the library: one by another name, or that of its name."""
+    if function in OF_MATRIX:
+        return OF_MATRIX[function]
+    return KernelUse(function) if function in KERNELS and function not in _PRINTING else None

@@ -46,6 +46,11 @@ def names() -> list[str]:
     return re.findall(r"\n(\w+)\t", _text())
 
 
+def scalar_rngs() -> list[str]:
+    """The functions that draw one number, of scalars: of their signatures one has codes of scalars only."""
+    return re.findall(r"\n(\w+_rng)\t[^\t\n]*\t(?:[^\n]*;)?[ir]=[ir.]+[ ;\n]", _text())
+
+
 def scalar_form(name: str) -> tuple[str, str]:
     """Codes of the arguments and of the result of a function of scalars, to which ints are converted: `("rr", "r")`."""
     found = row(name)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulam.emit.jit import host
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
+from ulam.frontend.encoding import INCLUDE
 from ulam.passes.units import UNITS
 from ulam.runtime.c_library import exact_blocks, library
 
@@ -37,6 +38,7 @@ class CachedUnit:
     code: bytes
     sites: list[dict[str, Any]]
     n_slots: int
+    draws: bool
 
 
 class CachedCompiler:
@@ -82,18 +84,28 @@ class CachedCompiler:
             self._metadata = {key: metadata[key] for key in ("name", "globals", "profiles")}
         unit: CompiledUnit = self._compiler.compiled(name)
         if cache is not None:
-            record = {"program": self._metadata, "sites": list(unit.sites), "n_slots": unit.n_slots}
+            record = {
+                "program": self._metadata,
+                "sites": list(unit.sites),
+                "n_slots": unit.n_slots,
+                "draws": unit.draws,
+            }
             cache.put(key, record, {CODE: unit.code})
         return unit
 
     def _stored(self, entry: Entry) -> CachedUnit | None:
         """The unit of an entry; None if it has other contents than a unit has."""
         match entry.metadata:
-            case {"program": {"name": str(), "globals": list()}, "sites": list(sites), "n_slots": int(n_slots)}:
+            case {
+                "program": {"name": str(), "globals": list()},
+                "sites": list(sites),
+                "n_slots": int(n_slots),
+                "draws": bool(draws),
+            }:
                 if CODE not in entry.objects:
                     return None
                 self._metadata = self._metadata or entry.metadata["program"]
-                return CachedUnit(entry.objects[CODE], sites, n_slots)
+                return CachedUnit(entry.objects[CODE], sites, n_slots, draws)
             case _:
                 return None
 
@@ -109,7 +121,7 @@ class CachedCompiler:
     @cached_property
     def _expanded_text(self) -> str:
         """The program with the files that it includes in place."""
-        if "#include" not in self._text:
+        if INCLUDE not in self._text:
             return self._text
         from ulam.frontend.source import Source
 

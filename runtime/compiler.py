@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ulam.passes.pipelines import PROFILING, level_pipeline
 from ulam.passes.units import UNITS, UnitKind
@@ -52,13 +52,25 @@ class CompileOptions:
         return "specialize-data" in self.passes
 
 
+class EmittedUnit(NamedTuple):
+    """LLVM IR of a unit and what the runtime must know of it."""
+
+    text: str
+    sites: list[dict[str, Any]]
+    n_slots: int
+    """Of its table of bound data."""
+    draws: bool
+    """Random numbers."""
+
+
 @dataclass
 class UnitObject:
-    """Object code of a unit and what the runtime must know of it."""
+    """The same of object code."""
 
     code: bytes
     sites: list[dict[str, Any]]
     n_slots: int
+    draws: bool
 
 
 @dataclass
@@ -154,9 +166,9 @@ class Compiler:
 
     def llvm_text(self, name: str) -> str:
         """The LLVM IR of a unit, before LLVM's own passes."""
-        return self._lower(UNITS[name])[0]
+        return self._lower(UNITS[name]).text
 
-    def _lower(self, kind: UnitKind) -> tuple[str, list[dict[str, Any]], int]:
+    def _lower(self, kind: UnitKind) -> EmittedUnit:
         if kind.locating and self._as_written is not self:
             return self._as_written._lower(kind)
         with compiling():
@@ -166,8 +178,8 @@ class Compiler:
             with self._with_source():
                 return self._emit(begin_unit(program, kind, self.options.opt_level))
 
-    def _emit(self, unit: LoweredUnit) -> tuple[str, list[dict[str, Any]], int]:
-        """LLVM IR, sites and number of bound slots of a unit that has begun to be lowered."""
+    def _emit(self, unit: LoweredUnit) -> EmittedUnit:
+        """The rest of the way of a unit that has begun to be lowered."""
         from ulam.emit.jit import host
         from ulam.emit.llvm_module import emit_module
         from ulam.emit.llvm_text import EmitOptions
@@ -184,7 +196,8 @@ class Compiler:
             exact_blocks=exact_blocks(),
         )
         text = emit_module(unit.module, options)
-        return text, [self._described(asdict(site)) for site in unit.sites], unit.n_slots
+        sites = [self._described(asdict(site)) for site in unit.sites]
+        return EmittedUnit(text, sites, unit.n_slots, unit.draws)
 
     def _described(self, site: dict[str, Any]) -> dict[str, Any]:
         """A place where a check may fail; an index that is out of range says of what, as it is written there."""
@@ -199,8 +212,8 @@ class Compiler:
     def _compile(self, kind: UnitKind) -> UnitObject:
         from ulam.emit import jit
 
-        text, sites, n_slots = self._lower(kind)
-        return UnitObject(jit.compile_object(text, jit.HOT if kind.hot else jit.ONCE, checkpoint), sites, n_slots)
+        text, *described = self._lower(kind)
+        return UnitObject(jit.compile_object(text, jit.HOT if kind.hot else jit.ONCE, checkpoint), *described)
 
 
 RECURSION_LIMIT = 20_000

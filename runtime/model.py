@@ -112,9 +112,8 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         self._capture = recipe.capture_stan_prints
         compiler = _compiler(text, recipe.filename, options, recipe.cache)
         compiler.inspect = partial(check_declared, values=values)
-        # NumPy's generators take a fifth of the time of a cached start: only for a program that may draw.
-        rng = Rng(seed) if "_rng" in text or "#include" in text else None
-        self._program = BoundProgram(compiler, values, rng, self._show, profile_events=recipe.profile_events)
+        make_rng = partial(Rng, seed)
+        self._program = BoundProgram(compiler, values, make_rng, self._show, profile_events=recipe.profile_events)
         self._profiler = self._program.profiler
         if self._profiler is not None:
             self._profiler.sources[recipe.filename] = text

@@ -47,7 +47,7 @@ PERF_VARIABLE = "ULAM_PERF"
 
 
 class CompiledUnit(Protocol):
-    """Object code of a unit, its site table, and the size of its table of bound data."""
+    """Object code of a unit, its site table, the size of its table of bound data, whether it draws random numbers."""
 
     @property
     def code(self) -> bytes: ...
@@ -55,6 +55,8 @@ class CompiledUnit(Protocol):
     def sites(self) -> Sequence[Mapping[str, Any]]: ...
     @property
     def n_slots(self) -> int: ...
+    @property
+    def draws(self) -> bool: ...
 
 
 class CompiledProgram(Protocol):
@@ -189,15 +191,22 @@ class Unit:
     It is raised where an evaluation would have raised it.
     """
 
-    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "failure", "profiler")
+    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "draws", "failure", "profiler")
 
     def __init__(
-        self, name: str, loaded: LoadedObject, data: BoundData, sites: Sequence[ErrorSite], profiler: Profiler | None
+        self,
+        name: str,
+        loaded: LoadedObject,
+        data: BoundData,
+        sites: Sequence[ErrorSite],
+        draws: bool,
+        profiler: Profiler | None,
     ) -> None:
         self.name = name
         self.loaded = loaded
         self.data = data
         self.sites = sites
+        self.draws = draws
         self.entry = loaded.address("evaluate") if UNITS[name].is_bound else 0
         self.bound = data.address
         self.failure: Failure | None = None
@@ -229,7 +238,7 @@ class BoundProgram:
         self,
         compiler: CompiledProgram,
         source: Values,
-        rng: Rng | None,
+        make_rng: Callable[[], Rng],
         show: Callable[[str], None],
         load: Loader | None = None,
         profile_events: int = 0,
@@ -247,7 +256,7 @@ class BoundProgram:
         regions = [Region(*entry) for entry in metadata.get("profiles", ())]
         self.profiler = Profiler(regions, profile_events) if regions else None
         """What profile statements record; None if the program has none."""
-        self._data = self._bind_data(source, rng)
+        self._data = self._bind_data(source, make_rng)
 
     def of_block(self, *blocks: str) -> list[GlobalVariable]:
         return [variable for variable in self.variables if variable.block in blocks]
@@ -305,7 +314,8 @@ class BoundProgram:
         if base is not None:
             # Each unit has a table of its own: slots beyond those of data may mean something else in each.
             memmove(data.address, base.address, 8 * min(data.slots, base.slots))
-        unit = Unit(name, loaded, data, [ErrorSite.from_metadata(entry) for entry in compiled.sites], self.profiler)
+        sites = [ErrorSite.from_metadata(entry) for entry in compiled.sites]
+        unit = Unit(name, loaded, data, sites, compiled.draws, self.profiler)
         if UNITS[name].has_bind:
             with self._contexts.context() as context:
                 status = context.run_bind(loaded.address("bind"), data)
@@ -320,8 +330,10 @@ class BoundProgram:
 
     # ------------------------------------------------------------ data
 
-    def _bind_data(self, source: Values, rng: Rng | None) -> BoundData:
+    def _bind_data(self, source: Values, make_rng: Callable[[], Rng]) -> BoundData:
         setup = self._units["setup"] = self._load_unit("setup", None)
+        # NumPy's generators take a fifth of the time of a cached start: only for transformed data that draw.
+        rng = make_rng() if setup.draws else None
         data = setup.data
         dims_entry = setup.loaded.address("data_dims")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,4 +30,4 @@ def known_data(text: str, name: str, data: str | NamedText, include_paths: Seque
     def show(printed: str) -> None:
         print(printed, end="", file=sys.stderr)
 
-    return BoundProgram(compiler, values, Rng(SEED), show).known_data()
+    return BoundProgram(compiler, values, partial(Rng, SEED), show).known_data()

@@ -254,10 +254,9 @@ class TracedProgram:
         if context.timing:
             unit.graphs[ROOT].tick = library().ulam_seconds_per_tick()
         sites = [ErrorSite.from_metadata(asdict(site)) for site in unit.sites]
-        draws = "_rng" in text
         return _Compiled(
             loaded, loaded.address("evaluate"), unit.n_slots, sites, Tables(unit.graphs), unit.ops,
-            instrumented_text(unit), draws,
+            instrumented_text(unit), unit.draws,
             OpLibrary(partial(self._in_value_form, symbol), unit.graphs, unit.ops, plan.propto, plan.jacobian),
             choices.hooks, unit.hooked,
         )  # fmt: skip

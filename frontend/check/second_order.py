@@ -12,11 +12,7 @@ from dataclasses import fields
 from ulam.frontend.check.context import Checker
 from ulam.frontend.functions import higher_order
 from ulam.frontend.syntax import Call, FunctionDefinition, SyntaxNode
-
-FIRST_ORDER_ONLY = frozenset(
-    {"algebra_solver", "algebra_solver_newton", "integrate_1d", "integrate_ode", "integrate_ode_adams"}
-    | {"integrate_ode_bdf", "integrate_ode_rk45", "map_rect", "hmm_marginal", "hmm_hidden_state_prob"}
-)
+from ulam.library.functions import function
 
 
 def check_second_order(checker: Checker) -> None:
@@ -37,12 +33,11 @@ def _first_order_call(definition: FunctionDefinition, visited: set[int]) -> Call
         return None
     visited.add(id(definition))
     for call in _calls(definition.body):
-        if call.function is None and (call.name in FIRST_ORDER_ONLY or higher_order.is_variadic(call.name)):
-            return call
-        if call.function is not None:
-            found = _first_order_call(call.function, visited)
-            if found is not None:
-                return found
+        if call.function is None:
+            if higher_order.is_variadic(call.name) or not function(call.name).is_differentiable_twice:
+                return call
+        elif (found := _first_order_call(call.function, visited)) is not None:
+            return found
     return None
 
 

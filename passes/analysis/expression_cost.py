@@ -10,6 +10,8 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from ulam.dialects import stan
+from ulam.library.costs import FunctionCost
+from ulam.library.functions import function
 
 _FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp)
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
@@ -19,15 +21,6 @@ FUNCTION = 10
 
 KERNEL = 100
 """What takes time in proportion to more than the elements of its result."""
-
-_VIEWS = frozenset(
-    """
-    abs append_array append_col append_row block ceil col cols diagonal dims fabs floor fma fmax fmin head is_inf is_nan
-    num_elements rep_array rep_matrix rep_row_vector rep_vector reverse round row rows segment size square step
-    sub_col sub_row tail to_array_1d to_array_2d to_complex to_int to_matrix to_row_vector to_vector trunc
-""".split()
-)
-"""Functions that ask for a size, pick or arrange elements, or take one operation for each."""
 
 
 def own_cost(op: Operation) -> int:
@@ -55,7 +48,7 @@ def _call_cost(op: stan.CallOp) -> int:
         return KERNEL
     if not op.operands:
         return 0
-    if op.callee.data in _VIEWS:
+    if function(op.callee.data).cost is not FunctionCost.CALL:
         return 1
     if len(op.operands) == 1 or all(operand.type in _SCALARS for operand in op.operands):
         return FUNCTION

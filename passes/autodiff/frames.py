@@ -15,6 +15,8 @@ from xdsl.dialects.builtin import i1, i8
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.library.costs import FunctionCost
+from ulam.library.functions import function
 from ulam.passes.analysis.nesting import ancestor_in, block_of, terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.builder import Builder
@@ -23,8 +25,6 @@ from ulam.passes.rewriting import applied_to
 
 _RECOMPUTED = PURE - {arith.DivfOp, rt.MathOp, ad.PopOp}
 """Pure ops that cost less than keeping their result. A record is popped once."""
-
-_CHEAP_MATH = frozenset({"square", "abs", "fabs", "fma"})
 
 
 @dataclass(eq=False)
@@ -124,7 +124,7 @@ class Keeper:
         if type(op) in _RECOMPUTED:
             return True
         if isinstance(op, rt.MathOp):
-            return op.function.data in _CHEAP_MATH
+            return function(op.function.data).cost is not FunctionCost.CALL
         return isinstance(op, rt.LoadOp) and self.memory.is_stable(op.buffer, op)
 
     # ------------------------------------------------------------ keeping

@@ -15,6 +15,7 @@ from xdsl.traits import MemoryEffect, NoMemoryEffect
 from ulam.dialects import ad, rt
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 
 _PURE_ARITH = (
@@ -168,6 +169,12 @@ def written_buffers(op: Operation) -> list[SSAValue]:
     if (position := _WRITTEN.get(type(op))) is not None:
         return [op.operands[position]]
     return kernel_buffers(op)[1] if isinstance(op, rt.KernelOp) else []
+
+
+def draws(module: Operation) -> bool:
+    """Whether lowered code draws random numbers."""
+    kernels = (KERNELS.get(op.function.data) for op in ops_within(module) if isinstance(op, rt.KernelOp))
+    return any(kernel is not None and kernel.effects == "rng" for kernel in kernels)
 
 
 def kernel_buffers(op: rt.KernelOp) -> tuple[list[SSAValue], list[SSAValue]]:

@@ -10,6 +10,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPF, constant
+from ulam.library.costs import FunctionCost
+from ulam.library.functions import function
 from ulam.passes.builder import WRAPS
 
 Loops = tuple[scf.ForOp, ...]
@@ -18,12 +20,11 @@ Loops = tuple[scf.ForOp, ...]
 _MOST = 2**56
 """Entries that no memory holds."""
 _FAST = {"fastmath": arith.FastMathFlagsAttr("none")}
-_CHEAP_MATH = frozenset("square abs fabs fma value_of fixed_value_of floor ceil round trunc step fmin fmax".split())
 
 
 def is_costly_function(op: Operation) -> bool:
     """Whether reading a table is cheaper than this function."""
-    return isinstance(op, rt.MathOp) and op.function.data not in _CHEAP_MATH
+    return isinstance(op, rt.MathOp) and function(op.function.data).cost is FunctionCost.CALL
 
 
 class IterationTable:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
-from ulam.library.functions import FunctionKind, kind_of
-from ulam.library.kernels import KERNELS, Kernel
+from ulam.library.functions import function
+from ulam.library.kernels import KERNELS, OF_MATRIX, RANDOM, Kernel
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.kernel_buffers import buffer_size
 from ulam.passes.to_loops.indexing import Selection
@@ -39,37 +38,9 @@ from ulam.passes.to_loops.values import (
 # ---------------------------------------------------------------- of one square matrix
 
 
-@dataclass(frozen=True)
-class _OfMatrix:
-    """How a function of one matrix uses its kernel: which output is the result, as what."""
-
-    kernel: str
-    output: int
-    shape: str  # "" for a scalar, else sizes by name
-    square: bool = True
-
-
-_OF_MATRIX = {
-    "cholesky_decompose": _OfMatrix("cholesky_decompose", 0, "n n"),
-    "chol2inv": _OfMatrix("chol2inv", 0, "n n"),
-    "inverse": _OfMatrix("inverse", 0, "n n"),
-    "inverse_spd": _OfMatrix("inverse_spd", 0, "n n"),
-    "determinant": _OfMatrix("determinant", 0, ""),
-    "log_determinant": _OfMatrix("log_determinant", 0, ""),
-    "log_determinant_spd": _OfMatrix("log_determinant_spd", 0, ""),
-    "eigenvalues_sym": _OfMatrix("eigenvalues_sym", 0, "n"),
-    "eigenvectors_sym": _OfMatrix("eigenvectors_sym", 0, "n n"),
-    "matrix_exp": _OfMatrix("matrix_exp", 0, "n n"),
-    "singular_values": _OfMatrix("singular_values", 0, "min", square=False),
-    "svd_U": _OfMatrix("svd", 1, "m min", square=False),
-    "svd_V": _OfMatrix("svd", 2, "n min", square=False),
-    "qr_thin_Q": _OfMatrix("qr_thin", 0, "m min", square=False),
-    "qr_thin_R": _OfMatrix("qr_thin", 1, "min n", square=False),
-}
-
-
 def _of_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
-    row = _OF_MATRIX[op.callee.data]
+    row = function(op.callee.data).kernel
+    assert row is not None and row.shape is not None
     builder = low.builder
     a = arguments[0]
     assert isinstance(a, Container) and op.res is not None
@@ -78,7 +49,7 @@ def _of_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         sizes = {"n": n}
     else:
         sizes = {"m": a.dims[0], "n": a.dims[1]}
-    outputs = call_kernel(low, row.kernel, [buffer_of(low, a)], sizes)
+    outputs = call_kernel(low, row.name, [buffer_of(low, a)], sizes)
     result = outputs[row.output]
     if not row.shape:
         return builder.load(result, builder.i64(0))
@@ -130,8 +101,9 @@ def _sort(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 
 def _random(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     """`d_rng(...)`: one draw, or one for each element of container arguments."""
-    assert op.res is not None
-    kernel = KERNELS[op.callee.data]
+    use = function(op.callee.data).kernel
+    assert op.res is not None and use is not None
+    kernel = use.kernel
     if any(p.kind == "in" for p in kernel.parameters) or "value*value" in kernel.arguments:
         if any(isinstance(a, Container) and a.array_rank for a in arguments):
             return _random_containers(low, op, kernel, arguments)
@@ -233,8 +205,8 @@ def _random_container(
     return in_buffer(builder, type_, [n] * rank_of(type_), out)
 
 
-INTRINSICS.update(dict.fromkeys(_OF_MATRIX, _of_matrix))
+INTRINSICS.update(dict.fromkeys(OF_MATRIX, _of_matrix))
 INTRINSICS.update(dict.fromkeys([name for name in KERNELS if name.startswith("mdivide_")], _divide))
 INTRINSICS["gaussian_dlm_filter"] = _gaussian_dlm_filter
 INTRINSICS.update(dict.fromkeys(["sort_asc", "sort_desc", "sort_indices_asc", "sort_indices_desc"], _sort))
-INTRINSICS.update(dict.fromkeys([name for name in KERNELS if kind_of(name) is FunctionKind.RNG], _random))
+INTRINSICS.update(dict.fromkeys(RANDOM, _random))

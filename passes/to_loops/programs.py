@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.loops.effects import draws
 from ulam.passes.to_loops.lowering import CheckSite, ProfileKey, profile_key
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.shapes import refuse_arrays_of_tuples, size_count
@@ -100,6 +101,11 @@ class LoweredUnit:
     module: ModuleOp
     sites: list[CheckSite]
     n_slots: int
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return draws(self.module)
 
 
 def take_apart(program: stan.ProgramOp) -> ProgramParts:

@@ -12,6 +12,10 @@ from ulam import StanModel
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.support import supports_call, unsupported_type
 from ulam.frontend.stan_types import INT, MATRIX, REAL, VECTOR, array_of
+from ulam.library import signature_table
+from ulam.library.catalog import names
+from ulam.library.costs import COSTS, FunctionCost
+from ulam.library.derivatives import has_primitive
 from ulam.library.functions import (
     FunctionKind,
     ending_of_distribution,
@@ -21,6 +25,9 @@ from ulam.library.functions import (
     normalized_name,
     renamed,
 )
+from ulam.library.intrinsics import INTRINSICS
+from ulam.library.kernels import KernelUse
+from ulam.runtime.c_library import library
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = "api dialects docs emit frontend library passes runtime tools tracing".split()
@@ -149,3 +156,44 @@ def test_total_functions_never_throw() -> None:
     }}"""
     model = StanModel(program, opt_level=0, cache=False)
     model.param_constrain(np.empty(0), include_gq=True, rng=model.new_rng(1))
+
+
+def test_kernels_of_functions() -> None:
+    """Each function that is told to be computed by a kernel has one in the C runtime, of that many arguments."""
+    for name in ("svd_V", "normal_rng", "multi_normal_rng", "mdivide_left_spd", "sort_asc"):
+        use = function(name).kernel
+        assert use is not None and hasattr(library(), f"ulam_{use.name}"), name
+    assert function("svd_V").kernel == KernelUse("svd", 2, "n min", square=False)
+    assert [function(name).kernel for name in ("exp", "print_int", "hmm_latent_rng", "nothing")] == [None] * 4
+
+
+def test_random_numbers_of_scalars_have_kernels() -> None:
+    """All that Stan's signatures tell: the table of kernels has no list of them."""
+    found: set[str] = set()
+    for name in signature_table.names():
+        signatures_of = signature_table.row(name)
+        assert signatures_of is not None
+        scalar = any(result in "ir" and set(codes) <= set("ir") for codes, result in signatures_of[1].items())
+        if kind_of(name) is FunctionKind.RNG and scalar:
+            found.add(name)
+    assert len(found) > 35 and found == set(signature_table.scalar_rngs())
+    assert all(hasattr(library(), f"ulam_{name}") for name in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "cost"),
+    [("rows", "SIZE"), ("to_vector", "PART"), ("square", "OPERATION"), ("exp", "CALL"), ("normal_lpdf", "CALL")],
+)
+def test_costs(name: str, cost: str) -> None:
+    assert function(name).cost is FunctionCost[cost]
+
+
+def test_costs_are_of_functions() -> None:
+    known = {*signature_table.names(), *names(), *INTRINSICS, "fabs"}
+    assert {name for name in COSTS if name not in known and not has_primitive(name)} == set()
+
+
+def test_forms_for_ints() -> None:
+    ints = ("abs", "append_array", "divide", "max", "rep_array", "sum", "cumulative_sum")
+    assert all(function(name).has_int_form for name in ints)
+    assert not any(function(name).has_int_form for name in ("exp", "mean", "poisson_lpmf", "rep_vector", "nothing"))

@@ -177,6 +177,7 @@ class UnitInC:
     code: bytes
     sites: list[dict[str, Any]]
     n_slots: int = 5
+    draws: bool = False
 
 
 class ProgramInC:

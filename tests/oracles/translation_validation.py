@@ -41,7 +41,7 @@ from ulam.passes.pipelines import LEVELS, PASSES, level_pipeline, parse_pipeline
 from ulam.passes.to_loops.programs import LoweredUnit
 from ulam.passes.units import UnitKind
 from ulam.runtime import model as runtime_model
-from ulam.runtime.compiler import CompileOptions, Compiler, UnitObject, compiling
+from ulam.runtime.compiler import CompileOptions, Compiler, EmittedUnit, UnitObject, compiling
 from ulam.runtime.data import read_data
 from ulam.runtime.errors import UlamError
 from ulam.runtime.model import StanModel
@@ -60,8 +60,6 @@ QUICK = jit.Pipeline(speed=0, vectorize=False)  # LLVM is not what is tested; it
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)(?![\w.])")
 
 Floats = npt.NDArray[np.float64]
-Lowered = tuple[str, list[dict[str, Any]], int]
-"""LLVM IR of a unit, its sites, its number of bound slots."""
 
 
 # ---------------------------------------------------------------- observations
@@ -228,10 +226,10 @@ class _Build(Compiler):
         return self._subject.unoptimised
 
     def _compile(self, kind: UnitKind) -> UnitObject:
-        text, sites, n_slots = self._lower(kind)
-        return UnitObject(self._subject.code(text), sites, n_slots)
+        text, *described = self._lower(kind)
+        return UnitObject(self._subject.code(text), *described)
 
-    def _emit(self, unit: LoweredUnit) -> Lowered:
+    def _emit(self, unit: LoweredUnit) -> EmittedUnit:
         """Equal units are lowered once: most passes leave most units of a program as they are."""
         known = self._subject.units.setdefault((unit.kind.name, self.options.opt_level), [])
         for before, lowered in known:
@@ -309,7 +307,7 @@ class Subject:
         self.filename = filename
         self._points = points
         self._code: dict[str, bytes] = {}
-        self.units: dict[tuple[str, int], list[tuple[LoweredUnit, Lowered]]] = {}
+        self.units: dict[tuple[str, int], list[tuple[LoweredUnit, EmittedUnit]]] = {}
         self._observed: list[tuple[ModuleOp, tuple[str, ...], list[Event]]] = []
         self.unoptimised = _Build(self, CompileOptions(0))
 

@@ -224,7 +224,7 @@ def specialized(text: str, data: Any = None, seed: int = 1) -> str:
     from ulam.emit.stan_text import print_module
 
     compiler = Compiler(text, options=CompileOptions(0))
-    known = BoundProgram(Compiler(text), read_data(data), Rng(seed), print).known_data()
+    known = BoundProgram(Compiler(text), read_data(data), lambda: Rng(seed), print).known_data()
     module = compiler.module
     with specializing_on(known):
         run_pipeline(module, "specialize-data,verify-dominance")

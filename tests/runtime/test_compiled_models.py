@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.runtime import model as model_module
 from ulam.runtime.cached_compiler import open_cache
+from ulam.runtime.native import Rng
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -307,3 +309,34 @@ def test_untrusted_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.warns(RuntimeWarning):
         ulam.StanModel("parameters { real x; }\nmodel { }\n").log_density(np.ones(1))
     assert not os.listdir(folder)
+
+
+@pytest.mark.parametrize(
+    ("body", "draws"),
+    [
+        ("real t = normal_rng(0, 1);", True),
+        ("real t = mine_rng();", True),
+        ("real t = not_rng(2);", False),  # as a name only
+        ("", False),
+    ],
+)
+def test_a_generator_is_made_for_transformed_data_that_draw(
+    body: str, draws: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for what its text looks like: NumPy's generators take a part of every cached start."""
+    made: list[int] = []
+
+    class Counted(Rng):
+        def __init__(self, seed: int, stream: int = 0) -> None:
+            made.append(seed)
+            super().__init__(seed, stream)
+
+    monkeypatch.setattr(model_module, "Rng", Counted)
+    program = (
+        "functions { real mine_rng() { return uniform_rng(0, 1); } real not_rng(real x) { return x; } }"
+        f"transformed data {{ {body} }} parameters {{ real mu; }} model {{ mu ~ normal(0, 1); }}"
+        "generated quantities { real y = normal_rng(mu, 1); }"
+    )
+    for _ in range(2):  # compiled, and from the cache
+        ulam.StanModel(program, seed=7, opt_level=0)
+    assert made == [7] * (2 * draws)

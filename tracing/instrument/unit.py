@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, stan, trace
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.loops.effects import draws
 from ulam.passes.loops.thread_target import target_as_value
 from ulam.passes.loops.unit_modules import set_slots, slots_of
 from ulam.passes.lowering_pipeline import lowering_passes
@@ -64,6 +65,11 @@ class TraceUnit:
     instrumented: list[stan.FuncOp] = field(default_factory=list[stan.FuncOp])
     states: dict[str, Any] = field(default_factory=dict[str, Any])
     hooked: dict[int, tuple[list[ValueType], bool]] = field(default_factory=dict[int, tuple[list[ValueType], bool]])
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return draws(self.module)
 
 
 def find_function(module: ModuleOp, name: str) -> list[stan.FuncOp]:
