@@ -38,8 +38,8 @@ from ulam.runtime.native import Context, Rng
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
 from ulam.runtime.sampled_model import SampledModel
 from ulam.runtime.second_order import SecondOrderModel
-from ulam.runtime.tracked_model import TrackedModel
 from ulam.runtime.workspace import Workspace
+from ulam.tracing.tracked_model import TrackedModel
 
 if TYPE_CHECKING:
     from ulam.runtime.cached_compiler import CachedCompiler

@@ -18,8 +18,7 @@ from ulam.frontend.check.context import (
     highest_ad_level,
 )
 from ulam.frontend.diagnostics import Note
-from ulam.frontend.functions import definitions as lowering_library
-from ulam.frontend.functions import higher_order, renamed_functions
+from ulam.frontend.functions import definitions, higher_order, renamed_functions
 from ulam.frontend.functions.support import unsupported_higher_order
 from ulam.frontend.stan_types import REAL, VOID, StanType
 from ulam.frontend.syntax import AdLevel, Call
@@ -122,7 +121,7 @@ def _check_name(checker: Checker, node: Call, written: str) -> bool:
 
 def _is_internal(name: str) -> bool:
     """Whether it is a function that definitions of the library can call, and programs cannot."""
-    return bool(lowering_library.overloads(name)) or has_primitive(name) or name in INTERNAL_FUNCTIONS
+    return bool(definitions.overloads(name)) or has_primitive(name) or name in INTERNAL_FUNCTIONS
 
 
 def _warn_if_deprecated(checker: Checker, node: Call) -> None:

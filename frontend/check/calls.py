@@ -18,8 +18,7 @@ from ulam.frontend.check.context import (
     is_data,
     is_discrete,
 )
-from ulam.frontend.functions import definitions as lowering_library
-from ulam.frontend.functions import higher_order, signatures
+from ulam.frontend.functions import definitions, higher_order, signatures
 from ulam.frontend.functions.signatures import Signature
 from ulam.frontend.functions.support import unsupported_call, unsupported_type
 from ulam.frontend.functions.type_codes import arguments_of, types_of
@@ -98,7 +97,7 @@ def check_supported_call(checker: Checker, signature: Signature, actuals: Sequen
 def cheapest_candidates(checker: Checker, name: str, arguments: list[Expression]) -> list[Candidate]:
     """The overloads of the smallest promotion cost that the arguments fit; more than one is ambiguous."""
     types = tuple(argument.type for argument in arguments)
-    definitions = checker.functions.get(name)
+    written = checker.functions.get(name)
     if checker.library_mode:
         return _library_mode_candidates(name, types)
     library = [
@@ -106,14 +105,14 @@ def cheapest_candidates(checker: Checker, name: str, arguments: list[Expression]
         for signature in signatures.cheapest(name, types)
         if _data_only_position(signature, arguments) is None
     ]
-    if not definitions:
+    if not written:
         return library
     best: list[Candidate] = library
     best_cost = 1 << 30
     if library:
         cost = signatures.total_cost(types, library[0].signature.arguments)
         best_cost = best_cost if cost is None else cost
-    for definition in definitions:
+    for definition in written:
         if len(definition.arguments) != len(types):
             continue
         signature = signature_of(definition)
@@ -146,7 +145,7 @@ def _data_only_position(signature: Signature, arguments: list[Expression]) -> in
 
 def _library_mode_candidates(name: str, types: tuple[StanType, ...]) -> list[Candidate]:
     """In library/*.stan: definitions of the library itself first, then the signature table, then broadcasting."""
-    function = lowering_library.resolve(name, types)
+    function = definitions.resolve(name, types)
     if function is not None:
         signature = signature_of(function.definition)
         if signatures.total_cost(types, signature.arguments) is not None:
@@ -248,7 +247,7 @@ def all_signatures(checker: Checker, name: str) -> list[Signature]:
     """The signatures of all functions of this name."""
     found = [signature_of(definition) for definition in checker.functions.get(name, ())]
     if checker.library_mode:
-        found += [signature_of(function.definition) for function in lowering_library.overloads(name)]
+        found += [signature_of(function.definition) for function in definitions.overloads(name)]
     overloads = signatures.overloads(name)
     return found + (overloads.all() if overloads is not None else [])
 

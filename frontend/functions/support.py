@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from ulam.frontend.functions import definitions as lowering_library
-from ulam.frontend.functions import higher_order, signatures
+from ulam.frontend.functions import definitions, higher_order, signatures
 from ulam.frontend.stan_types import COMPLEX, ArrayType, StanType, TupleType, scalar_of
 from ulam.library import catalog
 from ulam.library.derivatives import has_primitive
@@ -42,7 +41,7 @@ def supports_call(name: str, formals: tuple[StanType, ...]) -> bool:
     """Whether a call of the library's overload with these argument types can be compiled."""
     if any(map(unsupported_type, formals)):
         return False
-    return name in INTRINSICS or has_primitive(name) or lowering_library.resolve(name, formals) is not None
+    return name in INTRINSICS or has_primitive(name) or definitions.resolve(name, formals) is not None
 
 
 def supports_higher_order(name: str) -> bool:

@@ -17,7 +17,7 @@ import pytest
 from ulam.dialects import rt
 from ulam.emit.primitives import PRIMITIVES
 from ulam.frontend.check.program import checked
-from ulam.frontend.functions import definitions as lowering_library
+from ulam.frontend.functions import definitions
 from ulam.library import catalog, derivatives
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS, ArgumentReference
 from ulam.library.terms import Application, Name, Number, Term
@@ -51,7 +51,7 @@ def test_offsets_point_at_the_text(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_definitions_type_check(path: Path) -> None:
     for name in catalog.names():
-        for function in lowering_library.overloads(name):
+        for function in definitions.overloads(name):
             if function.source.name.endswith("/" + path.name):
                 checked(function)
 
@@ -59,7 +59,7 @@ def test_definitions_type_check(path: Path) -> None:
 def test_no_definition_is_given_twice() -> None:
     """What the compiler provides is declared by each file that uses it."""
     for name in catalog.names():
-        found = [f.definition for f in lowering_library.overloads(name)]
+        found = [f.definition for f in definitions.overloads(name)]
         heads = [tuple(a.type for a in definition.arguments) for definition in found if definition.body is not None]
         assert len(heads) == len(set(heads)), name
 
@@ -113,7 +113,7 @@ def test_requirements_of_primitives_name_primitives() -> None:
 def test_primitives_have_no_definition_for_scalars() -> None:
     for name in derivatives.primitive_names():
         n = len(derivatives.rule(name).arguments)
-        for function in lowering_library.overloads(name):
+        for function in definitions.overloads(name):
             formals = [str(a.type) for a in function.definition.arguments]
             assert function.definition.body is None or formals != ["real"] * n, name
 

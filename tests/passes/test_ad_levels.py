@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
-from ulam.passes.optimize import ad_level_optimization as ad_levels
+from ulam.passes.optimize import ad_level_optimization
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.model import StanModel
@@ -27,7 +27,7 @@ def marks(module: ModuleOp) -> dict[str, bool]:
 
 def marks_of(text: str) -> dict[str, bool]:
     module = module_of(text)
-    ad_levels.run_on(module)
+    ad_level_optimization.run_on(module)
     module.verify()
     return marks(module)
 
@@ -61,19 +61,19 @@ def test_transformed_parameters_pass_it_on_by_name() -> None:
 
 def test_marks_of_an_earlier_run_go() -> None:
     module = module_of("parameters { real p; } model { real x = 1; real y = 2; }")
-    ad_levels.run_on(module)
+    ad_level_optimization.run_on(module)
     assert marks(module) == {"x": True, "y": True}
     other = module_of("parameters { real p; } model { real x = p; }")
     declared = next(op for op in ops_within(other) if isinstance(op, stan.DeclareOp))
     declared.properties["data_only"] = UnitAttr()
-    ad_levels.run_on(other)
+    ad_level_optimization.run_on(other)
     assert marks(other) == {"x": False}
 
 
 def test_remarks_name_the_parameter_and_the_line() -> None:
     module = module_of("parameters { real p; }\nmodel {\n  real x;\n  x = p;\n  real z = x;\n}")
     with collect_remarks() as remarks:
-        ad_levels.run_on(module)
+        ad_level_optimization.run_on(module)
     assert [str(r) for r in remarks] == [
         "model.stan:3:8: ad-level-optimization: variable x: not done: line 4 assigns a value that depends on p",
         "model.stan:5:8: ad-level-optimization: variable z: not done: line 5 assigns a value that depends on p",
@@ -94,7 +94,7 @@ def test_the_marks_change_no_code(seed: int) -> None:
 def test_autodiff_bits_stay(seed: int) -> None:
     module = module_of(random_program(seed))
     before = [op.autodiff for op in ops_within(module) if isinstance(op, stan.CallOp)]
-    ad_levels.run_on(module)
+    ad_level_optimization.run_on(module)
     assert [op.autodiff for op in ops_within(module) if isinstance(op, stan.CallOp)] == before
 
 

@@ -38,8 +38,7 @@ ALLOWED = {
     "passes/value_form": "dialects dialects/stan library passes passes/analysis",
     "runtime": (
         "api dialects emit frontend frontend/check frontend/functions frontend/lower frontend/parse library "
-        "passes passes/to_loops runtime/optimizers runtime/profiling runtime/sampling tracing tracing/explain "
-        "tracing/gradients tracing/tape"
+        "passes passes/to_loops runtime/optimizers runtime/profiling runtime/sampling tracing tracing/explain"
     ),
     "runtime/optimizers": "runtime",
     "runtime/profiling": "emit runtime",
@@ -50,8 +49,8 @@ ALLOWED = {
         "runtime/profiling runtime/sampling tracing tracing/explain tracing/tape"
     ),
     "tracing": (
-        "emit frontend frontend/functions frontend/parse passes passes/to_loops runtime tracing/export "
-        "tracing/gradients tracing/instrument tracing/tape tracing/update"
+        "emit frontend frontend/functions frontend/parse passes passes/to_loops runtime runtime/optimizers "
+        "tracing/explain tracing/export tracing/gradients tracing/instrument tracing/tape tracing/update"
     ),
     "tracing/diff": "runtime tracing tracing/export tracing/instrument tracing/tape",
     "tracing/explain": (

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.frontend.lower import program as lowering
 from ulam.runtime import model as model_module
 from ulam.runtime.errors import ArgumentError, DataError
 
@@ -54,7 +53,7 @@ def test_data_are_checked_before_the_compiler_works(change: dict[str, Any], kind
         raise AssertionError("the program was lowered")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lowering, "lower_program", fail)
+        patch.setattr("ulam.frontend.lower.program.lower_program", fail)
         early = told(kind(changed(change)))
     if kind is dict:
         monkeypatch.setattr(model_module, "check_declared", lambda *_, **__: None)

@@ -21,8 +21,8 @@ from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
 from ulam.tracing.tape.values import MISSING, Digest
 
 if TYPE_CHECKING:
-    from ulam.runtime.tracked_model import TrackedModel
     from ulam.tracing.trace import Trace
+    from ulam.tracing.tracked_model import TrackedModel
 
 Gradient = npt.NDArray[np.float64]
 

@@ -1,6 +1,7 @@
 """The traces of a model: `track` for its functions, `track_density` and others for its blocks.
 
-Part of `StanModel`. Imports nothing of the tracer before a trace is asked for.
+A base class of `StanModel`, the one thing of tracing that `runtime` knows. Imports nothing else of the tracer before a
+trace is asked for.
 """
 
 from __future__ import annotations
