@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import mpmath as mp  # pyright: ignore[reportMissingImports]
-from scalar_functions import ROWS, add, log_of, logit1p, normal_tail
+from scalar_distributions import ROWS
+from scalar_functions import add, log_of, logit1p, normal_tail
 
 __all__ = ["ROWS"]
 

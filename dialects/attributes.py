@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 
 UNIT = UnitAttr()
 
-Number = IntegerAttr[IntegerType] | int
+Number = IntegerAttr | int
 Text = StringAttr | str
 Flags = DenseArrayBase | Sequence[int]
 
@@ -30,7 +30,7 @@ def _number(value: int) -> IntegerAttr[IntegerType]:
     return IntegerAttr(value, i64)
 
 
-def number(value: Number) -> IntegerAttr[IntegerType]:
+def number(value: Number) -> IntegerAttr:
     """A number of a site, a slot, ...."""
     return _number(value) if type(value) is int else IntegerAttr(value, i64) if isinstance(value, int) else value
 

@@ -177,8 +177,7 @@ class _Declaration(PlainOperation):
         else:
             sizes, matches = {dimensions(inner)}, True
         if not self.sizes and constraint == "none":
-            uses = [use.operation for use in self.res.uses]  # what only unreachable code reads may have lost the rest
-            if dimensions(type_) and not any(_assigns_whole(op) or isinstance(op, ReadOp) for op in uses):
+            if dimensions(type_) and not any(_assigns_whole(use.operation) for use in self.res.uses):
                 raise VerifyException(f"a {type_} without sizes takes those of what is assigned, but nothing is")
             return  # takes the sizes of what is assigned: the result of a function, until it is promoted
         if not matches or len(self.sizes) - rank not in sizes:

@@ -483,9 +483,10 @@ class _Tree:
         return op.results[0]
 
     def _op(self, node: ENode, term: Application, operands: Sequence[SSAValue], location: LocationAttr) -> Operation:
-        operator = _UNARY.get(term.function) if len(operands) == 1 else _BINARY.get(term.function)
-        if operator is not None:
-            return operator(*operands, node.type, location=location)
+        if len(operands) == 1 and (unary := _UNARY.get(term.function)) is not None:
+            return unary(operands[0], node.type, location=location)
+        if len(operands) == 2 and (binary := _BINARY.get(term.function)) is not None:
+            return binary(operands[0], operands[1], node.type, location=location)
         replaced = node.matched.origins[0].owner if node.matched is not None and node.matched.origins else None
         types = tuple(operand.type for operand in operands)
         bits = self.rewriter.autodiff(operands, replaced if isinstance(replaced, stan.CallOp) else None)

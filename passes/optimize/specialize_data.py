@@ -25,7 +25,7 @@ result is a program for these data only.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -260,7 +260,7 @@ class _Specialization:
         return True
 
     @staticmethod
-    def _binary(kind: type[Operation], left: SSAValue, right: int, at: Operation) -> SSAValue:
+    def _binary(kind: Callable[..., Operation], left: SSAValue, right: int, at: Operation) -> SSAValue:
         literal = constant(right, at.location)
         result = kind(left, literal.res, stan.INT, location=at.location)
         _insert_before(literal, at)

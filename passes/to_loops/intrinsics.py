@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.integers import INT_MAX, INT_MIN
@@ -331,30 +331,33 @@ def _int_result(op: stan.CallOp) -> bool:
     return isinstance(type_, stan.ArrayType) and isinstance(type_.element, stan.IntType)
 
 
+def _as_matrix(low: Lowering, value: Container, type_: Attribute) -> Container:
+    """`to_matrix(x)`: the sizes stay; a vector is one column, a row vector one row."""
+    if len(value.dims) == 2:
+        linear = value.linear if value.is_matrix_shaped else None
+        buffer = value.buffer if value.is_matrix_shaped else None
+        return Container(type_, value.dims, value.at, linear, buffer, value.cheap, value.data_only, value.variables)
+    one = low.builder.i64(1)
+    is_row = isinstance(value.type, stan.RowVectorType)
+    return Container(
+        type_,
+        [one, value.dims[0]] if is_row else [value.dims[0], one],
+        lambda ij: value.at([ij[1 if is_row else 0]]),
+        value.linear,
+        value.buffer,
+        value.cheap,
+        value.data_only,
+        value.variables,
+    )
+
+
 @intrinsic("to_matrix")
 def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
     assert op.res is not None
     value = _of_reals(low, _as_container(arguments[0]))
     if len(arguments) == 1:
-        if len(value.dims) == 2:
-            at = value.at
-            linear = value.linear if value.is_matrix_shaped else None
-            buffer = value.buffer if value.is_matrix_shaped else None
-            return Container(op.res.type, value.dims, at, linear, buffer, value.cheap, value.data_only, value.variables)
-        one = builder.i64(1)
-        is_row = isinstance(value.type, stan.RowVectorType)
-        full = [one, value.dims[0]] if is_row else [value.dims[0], one]
-        return Container(
-            op.res.type,
-            full,
-            lambda ij: value.at([ij[1 if is_row else 0]]),
-            value.linear,
-            value.buffer,
-            value.cheap,
-            value.data_only,
-            value.variables,
-        )
+        return _as_matrix(low, value, op.res.type)
     rows, columns = _size(low, arguments[1]), _size(low, arguments[2])
     count = total(builder, value.dims)
     low.check_equal(count, builder.mul(rows, columns), "to_matrix: {0} elements do not fill a matrix of {1}")

@@ -7,7 +7,7 @@ The function is only read. `traced_function` also tells where in it each block b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr, StringAttr
 from xdsl.ir import Block as IrBlock
@@ -40,35 +40,9 @@ from ulam.tracing.instrument.graph import (
     ValueType,
 )
 from ulam.tracing.instrument.names import name_of, part_of_record, place_of, real_positions, value_type
-
-Hooked = tuple[FlowBlock, Operation, SSAValue | None, int]
-"""An op, its value if it has one, and the number of the hook."""
+from ulam.tracing.instrument.traced import Hooked, TracedFunction
 
 UNASSIGNED = {"int": -(2**31), "bool": -(2**31), "real": float("nan")}
-
-
-@dataclass
-class TracedFunction:
-    """A table, and what of the function it was made of belongs to which part."""
-
-    function: stan.FuncOp
-    graph: Graph
-    blocks: list[FlowBlock]
-    ops: dict[int, Operation]
-    """Number of a value → op."""
-    item_ops: list[tuple[FlowBlock, int, Item, Operation | None, SSAValue | None]]
-    """Items that are recorded: their block, place in it, the op, and its value if it is to be kept. Without an op, the
-    value is there when the block begins."""
-    guards: list[tuple[FlowBlock, int, Operation]] = field(default_factory=list[tuple[FlowBlock, int, Operation]])
-    """Ops that are no items but may throw, with the number of items before them."""
-    additions: list[tuple[FlowBlock, Item, Operation]] = field(default_factory=list[tuple[FlowBlock, Item, Operation]])
-    """Items that add to the target, with the op that does."""
-    hooks: list[Hooked] = field(default_factory=list["Hooked"])
-    """Ops after which a hook is called."""
-    returns: list[tuple[FlowBlock, Operation]] = field(default_factory=list[tuple[FlowBlock, Operation]])
-    """Where a call ends, if the time is to be kept."""
-    called: stan.FuncOp | None = None
-    """Of a higher-order function: what it calls; some of the blocks are in it."""
 
 
 def traced_function(function: stan.FuncOp, symbol: str, names: Mapping[str, str], form: Form) -> TracedFunction:

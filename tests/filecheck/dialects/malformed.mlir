@@ -141,6 +141,15 @@
 
 // -----
 
+// vector declared without size that is only read
+"stan.program"() <{sym_name = "m"}> ({
+"stan.block"() <{kind = "model"}> ({
+// expected-error@below {{a !stan.vector without sizes takes those of what is assigned, but nothing is}}
+%k = "stan.declare"() <{var_name = "k", constraint = "none", operandSegmentSizes = array<i32: 0, 0, 0, 0, 0>}> : () -> !stan.var<!stan.vector>
+%v = "stan.read"(%k) : (!stan.var<!stan.vector>) -> !stan.vector }) : () -> () }) : () -> ()
+
+// -----
+
 // unknown constraint
 "stan.program"() <{sym_name = "m"}> ({
 "stan.block"() <{kind = "model"}> ({

@@ -1,0 +1,266 @@
+"""Distribution functions of univariate distributions in extended precision: more rows of scalar_functions.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath as mp  # pyright: ignore[reportMissingImports]
+from mpmath import mpf  # pyright: ignore[reportMissingImports]
+from scalar_functions import ROWS, add, always, beta_tails, gamma_tails, log_of, normal_tail, small
+
+__all__ = ["ROWS"]
+
+
+def add_distribution(
+    name: str,
+    kinds: str,
+    tails: Callable[..., tuple[Any, Any]],
+    inside: Callable[..., bool] = always,
+    suffixes: str = "cdf lcdf lccdf",
+    **more: Any,
+) -> None:
+    """The distribution functions, from Pr(Y <= y) and Pr(Y > y)."""
+    parts: dict[str, Callable[..., Any]] = {
+        "cdf": lambda *x: tails(*x)[0],
+        "lcdf": lambda *x: log_of(*tails(*x)),
+        "lccdf": lambda *x: log_of(*reversed(tails(*x))),
+    }
+    for suffix in suffixes.split():
+        add(f"{name}_{suffix}", kinds, parts[suffix], inside, **more)
+
+
+add_distribution(
+    "std_normal",
+    "real",
+    lambda y: (normal_tail(y), normal_tail(-y)),
+    small(37),
+    "cdf",
+    expression="std_normal_cdf({0} | )",
+    digits=700,
+)
+add_distribution(
+    "normal",
+    "moderate location scale",
+    lambda y, m, s: (normal_tail((y - m) / s), normal_tail((m - y) / s)),
+    lambda y, m, s: abs(y - m) / s < 38,
+    digits=700,
+)
+add_distribution(
+    "lognormal",
+    "positive location scale",
+    lambda y, m, s: (normal_tail((mp.log(y) - m) / s), normal_tail((m - mp.log(y)) / s)),
+    lambda y, m, s: abs(float(mp.log(y)) - m) / s < 38,
+    digits=700,
+)
+add_distribution(
+    "cauchy",
+    "real location scale",
+    lambda y, m, s: (mp.atan2(1, (m - y) / s) / mp.pi, mp.atan2(1, (y - m) / s) / mp.pi),
+    lambda y, m, s: abs(y) < 1e12,
+    digits=200,
+)
+add_distribution(
+    "double_exponential",
+    "moderate location scale",
+    lambda y, m, s: (
+        (mp.exp((y - m) / s) / 2, 1 - mp.exp((y - m) / s) / 2)
+        if y < m
+        else (1 - mp.exp((m - y) / s) / 2, mp.exp((m - y) / s) / 2)
+    ),
+    lambda y, m, s: y != m and abs(y - m) / s < 600,
+    digits=600,
+)
+add_distribution(
+    "logistic",
+    "moderate location scale",
+    lambda y, m, s: (1 / (1 + mp.exp((m - y) / s)), 1 / (1 + mp.exp((y - m) / s))),
+    lambda y, m, s: abs(y - m) / s < 600,
+    digits=600,
+)
+add_distribution(
+    "gumbel",
+    "moderate location scale",
+    lambda y, m, s: (mp.exp(-mp.exp((m - y) / s)), -mp.expm1(-mp.exp((m - y) / s))),
+    lambda y, m, s: -6 < (y - m) / s < 600,
+    digits=800,
+)
+add_distribution(
+    "exponential",
+    "positive scale",
+    lambda y, b: (-mp.expm1(-b * y), mp.exp(-b * y)),
+    lambda y, b: b * y < 600 and y > 1e-200,
+    digits=600,
+)
+add_distribution(
+    "weibull",
+    "positive shape scale",
+    lambda y, a, s: (-mp.expm1(-((y / s) ** a)), mp.exp(-((y / s) ** a))),
+    lambda y, a, s: a < 100 and abs(a * float(mp.log(y / s))) < 6,
+    digits=800,
+)
+add_distribution(
+    "frechet",
+    "positive shape scale",
+    lambda y, a, s: (mp.exp(-((s / y) ** a)), -mp.expm1(-((s / y) ** a))),
+    lambda y, a, s: a < 100 and abs(a * float(mp.log(y / s))) < 6,
+    digits=800,
+)
+add_distribution(
+    "rayleigh",
+    "positive scale",
+    lambda y, s: (-mp.expm1(-((y / s) ** 2) / 2), mp.exp(-((y / s) ** 2) / 2)),
+    lambda y, s: 1e-100 < y / s < 30,
+    digits=600,
+)
+add_distribution(
+    "loglogistic",
+    "positive scale shape",
+    lambda y, a, b: (1 / (1 + (a / y) ** b), 0),
+    lambda y, a, b: abs(b * float(mp.log(y / a))) < 600,
+    "cdf",
+    digits=600,
+)
+add_distribution(
+    "pareto",
+    "positive scale shape",
+    lambda y, m, a: (1 - (m / y) ** a, (m / y) ** a),
+    lambda y, m, a: y > m and float(mp.log(y / m)) * a < 600,
+    digits=600,
+    points=((1.0000001, 1.0, 2.0), (2.5 * (1 + 2.0**-52), 2.5, 1.0)),
+)
+add_distribution(
+    "pareto_type_2",
+    "positive location scale shape",
+    lambda y, m, s, a: (1 - (1 + (y - m) / s) ** -a, (1 + (y - m) / s) ** -a),
+    lambda y, m, s, a: y > m and float(mp.log(1 + (y - m) / s)) * a < 600,
+    digits=600,
+)
+add_distribution(
+    "uniform",
+    "moderate location scale",
+    lambda y, a, b: ((y - a) / (b - a), (b - y) / (b - a)),
+    lambda y, a, b: a < y < b,
+)
+add_distribution(
+    "exp_mod_normal",
+    "moderate location scale scale",
+    lambda y, m, s, r: (
+        normal_tail((y - m) / s) - mp.exp(r * (m + r * s * s / 2 - y)) * normal_tail((y - m) / s - r * s),
+        normal_tail((m - y) / s) + mp.exp(r * (m + r * s * s / 2 - y)) * normal_tail((y - m) / s - r * s),
+    ),
+    lambda y, m, s, r: abs(y - m) / s < 30 and abs(r * (y - m)) < 300 and r * s < 30,
+    points=(
+        (0.3, 0.1, 1.0, 1e-5),
+        (1.0, 0.0, 1.0, 1e3),
+        (-5.0, 0.0, 1.0, 0.1),
+        (1.0, 0.0, 0.01, 30.0),
+        (1.0, 0.0, 1.0, 100.0),
+    ),
+    digits=1500,
+)
+add_distribution(
+    "skew_double_exponential",
+    "moderate location scale unit",
+    lambda y, m, s, t: (
+        (t * mp.exp(-2 * (1 - t) * (m - y) / s), 1 - t * mp.exp(-2 * (1 - t) * (m - y) / s))
+        if y < m
+        else (1 - (1 - t) * mp.exp(-2 * t * (y - m) / s), (1 - t) * mp.exp(-2 * t * (y - m) / s))
+    ),
+    lambda y, m, s, t: y != m and abs(y - m) / s < 250 and t > 1e-30,
+    points=((1e-9, 0.0, 1.0, 1e-9), (0.5, 0.0, 1.0, 1e-12)),
+    digits=800,
+)
+
+
+def student(t: Any, nu: Any) -> tuple[Any, Any]:
+    tail = beta_tails(nu / 2, mpf(1) / 2, nu / (nu + t * t), t * t / (nu + t * t))[0] / 2
+    return (tail, 1 - tail) if t < 0 else (1 - tail, tail)
+
+
+add_distribution(
+    "student_t",
+    "moderate shape location scale",
+    lambda y, n, m, s: student((y - m) / s, n),
+    lambda y, n, m, s: 1e-3 < n and y != m and abs(y - m) / s > 1e-10,
+    points=((1e-5, 3.0, 0.0, 1.0), (-1e8, 2.5, 0.0, 1.0), (2.0, 1000.0, 0.0, 1.0), (1e-8, 500.0, 0.0, 1.0)),
+    digits=100,
+)
+GAMMA_LIKE = lambda z, a: 1e-200 < z < 600 and a > 1e-5  # noqa: E731
+add_distribution(
+    "gamma",
+    "positive shape scale",
+    lambda y, a, b: gamma_tails(a, b * y),
+    lambda y, a, b: GAMMA_LIKE(b * y, a),
+    points=((1.0, 1.0, 1.0), (1e-9, 1e-4, 1.0), (0.5, 0.01, 2.0), (250.0, 250.0, 1.0)),
+)
+add_distribution(
+    "inv_gamma",
+    "positive shape scale",
+    lambda y, a, b: gamma_tails(a, b / y)[::-1],
+    lambda y, a, b: GAMMA_LIKE(b / y, a),
+)
+add_distribution(
+    "chi_square", "positive shape", lambda y, n: gamma_tails(n / 2, y / 2), lambda y, n: GAMMA_LIKE(y / 2, n / 2)
+)
+add_distribution(
+    "inv_chi_square",
+    "positive shape",
+    lambda y, n: gamma_tails(n / 2, 1 / (2 * y))[::-1],
+    lambda y, n: GAMMA_LIKE(1 / y / 2, n / 2),
+)
+add_distribution(
+    "scaled_inv_chi_square",
+    "positive shape scale",
+    lambda y, n, s: gamma_tails(n / 2, n * s * s / (2 * y))[::-1],
+    lambda y, n, s: GAMMA_LIKE(n * s * s / y / 2, n / 2),
+)
+add_distribution(
+    "beta",
+    "unit shape shape",
+    lambda y, a, b: beta_tails(a, b, y, 1 - y),
+    lambda y, a, b: a > 1e-5 and b > 1e-5 and y > 1e-100,
+    points=((1e-12, 2.0, 3.0), (1e-20, 0.5, 0.5), (0.99999999, 3.0, 0.1)),
+)
+add_distribution(
+    "beta_proportion",
+    "unit unit shape",
+    lambda y, m, k: beta_tails(m * k, k - m * k, y, 1 - y),
+    lambda y, m, k: m * k > 1e-5 and k - m * k > 1e-5 and y > 1e-100,
+    "lcdf lccdf",
+)
+add_distribution(
+    "bernoulli", "count unit", lambda n, t: (1 - t, t) if n == 0 else (mpf(1), mpf(0)), lambda n, t: n == 0
+)
+add_distribution(
+    "binomial",
+    "count total unit",
+    lambda n, N, t: beta_tails(mpf(N - n), mpf(n + 1), 1 - t, t),
+    lambda n, N, t: n < N and t > 1e-100,
+    points=((0, 60, 1e-20), (3, 10, 1e-12), (3, 10, 1 - 1e-12)),
+)
+add_distribution(
+    "poisson", "count positive", lambda n, r: gamma_tails(mpf(n + 1), r)[::-1], lambda n, r: 1e-100 < r < 600
+)
+add_distribution(
+    "neg_binomial",
+    "count shape scale",
+    lambda n, a, b: beta_tails(a, mpf(n + 1), b / (1 + b), 1 / (1 + b)),
+    lambda n, a, b: a > 1e-5,
+    points=((2, 3.0, 1e12), (2, 3.0, 1e-12), (0, 1e-3, 1e8)),
+)
+add_distribution(
+    "neg_binomial_2",
+    "count scale shape",
+    lambda n, m, p: beta_tails(p, mpf(n + 1), p / (p + m), m / (p + m)),
+    lambda n, m, p: p > 1e-5,
+    points=((2, 1e-10, 3.0), (2, 1e10, 3.0), (0, 1e-3, 1e6)),
+)
+
+
+def beta_binomial_tails(n: int, N: int, a: Any, b: Any) -> tuple[Any, Any]:
+    masses = [mp.binomial(N, k) * mp.beta(k + a, N - k + b) / mp.beta(a, b) for k in range(N + 1)]
+    return mp.fsum(masses[: n + 1]), mp.fsum(masses[n + 1 :])
+
+
+add_distribution("beta_binomial", "count total shape shape", beta_binomial_tails, lambda n, N, a, b: n < N <= 60)
