@@ -70,7 +70,7 @@ class SampledModel:
 
         `warmup` and `draws` count iterations of each chain, of which every `thin`-th is kept. `init` is what `optimize`
         takes (a number is the radius of uniform numbers on the unconstrained scale), a list of it with an entry for
-        each chain, an array (chains, n), or an earlier fit. `sampler`: "nuts" (with `max_depth`), or "hmc"
+        each chain, an array (chains, n), an earlier fit, or "pathfinder". `sampler`: "nuts" (has `max_depth`), or "hmc"
         with trajectories of the length `integration_time` (2 pi). `metric`: the kind of mass matrix, or the inverse
         one to begin with: an array, a JSON file with `inv_metric`, an earlier fit. `adapt` has some of gamma, kappa,
         t0, init_buffer, term_buffer and window.

@@ -19,7 +19,7 @@ from ulam.runtime.errors import ArgumentError, DataError, TimeLimit, UlamError
 from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupted, stoppable
 from ulam.runtime.memory import room_for
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
-from ulam.runtime.optimizers.initial_values import init_text
+from ulam.runtime.optimizers.initial_values import init_text, inits_of_each
 from ulam.runtime.parallel_jobs import Executor, SharedModel, default_workers, end_of_limit, run_jobs
 from ulam.runtime.sampling.chain import (
     INTERRUPT,
@@ -86,7 +86,7 @@ def sample(
         raise ArgumentError("jobs is for threads of sample's own: with executor, that has its own number of workers")
 
     def work() -> SampleFit:
-        inits = _inits(model, init, settings)
+        inits = _inits(model, init, settings, executor)
         return _Sampling(model, settings, inits, metrics, steps, progress, output).run(jobs, executor)
 
     return stoppable(work, time_limit, kept=True)
@@ -283,27 +283,31 @@ def _failure_notes(records: list[ChainRecord]) -> list[str]:
 def _init_text(init: Any) -> str:
     if isinstance(init, str) and init == "pathfinder":
         return init
-    if hasattr(init, "unconstrained"):
+    if hasattr(init, "unconstrained") or hasattr(init, "unconstrained_draws"):
         return "a fit"
     return "values for each chain" if isinstance(init, (list, tuple)) else init_text(init)
 
 
-def _inits(model: StanModel, init: Any, settings: SamplingSettings) -> list[Any]:
+def _inits(model: StanModel, init: Any, settings: SamplingSettings, executor: Executor | None) -> list[Any]:
     """Of each chain, what `optimize` takes."""
     chains = settings.chains
-    points = getattr(init, "unconstrained", None)
-    if points is not None:  # of a fit the last draws, of an optimum the point
+    if isinstance(init, str) and init == "pathfinder":
+        if not model.param_unc_num():
+            return [None] * chains
+        from ulam.runtime.sampling.pathfinder import pathfinder_inits
+
+        return list(pathfinder_inits(model, chains, settings.seed, executor=executor))
+    if (
+        points := getattr(init, "unconstrained", None)
+    ) is not None:  # of chains the last draws; of an optimum the point
         array = np.asarray(points)
+        if array.ndim == 3 and not array.shape[0] * array.shape[1]:
+            raise ArgumentError("init is a fit without draws")
         return [array[k % len(array), -1] if array.ndim == 3 else array for k in range(chains)]
-    if isinstance(init, (list, tuple)) and init and all(isinstance(e, (Mapping, str, os.PathLike)) for e in init):
-        each = list(init)
-    elif isinstance(init, (str, os.PathLike, Mapping)) or init is None or np.ndim(init) < 2:
-        return [init] * chains
-    else:
-        each = list(np.asarray(init, dtype=np.float64))
-    if len(each) != chains:
-        raise ArgumentError(f"init must have initial values for each of {chains} chains, found {len(each)}")
-    return each
+    if (points := getattr(init, "unconstrained_draws", None)) is not None:  # of an approximation: far from each other
+        return [points[k * len(points) // chains] for k in range(chains)]
+    each = inits_of_each(init, chains, "chains")
+    return [init] * chains if each is None else each
 
 
 def _step_sizes(given: Any, chains: int) -> list[float | None]:
