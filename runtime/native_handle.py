@@ -6,7 +6,7 @@ import ctypes
 from typing import Any
 
 from ulam.runtime.c_library import library
-from ulam.runtime.program import Unit
+from ulam.runtime.program import BoundProgram, Unit
 
 REJECTED, FATAL_ERROR, WRONG_SIZE, NO_MEMORY = 1, 2, 5, 6
 """What the function returns where it has no gradient."""
@@ -15,9 +15,9 @@ REJECTED, FATAL_ERROR, WRONG_SIZE, NO_MEMORY = 1, 2, 5, 6
 class _Kept:
     """Frees the handle in C with the last reference; keeps the code and the data that it uses."""
 
-    def __init__(self, address: int, units: tuple[Unit, ...]) -> None:
+    def __init__(self, address: int, program: BoundProgram) -> None:
         self.address = address
-        self.units = units
+        self.program = program
 
     def __del__(self) -> None:
         library().ulam_native_handle_free(self.address)
@@ -31,8 +31,8 @@ class NativeHandle:
     of unconstrained parameters, 6 if there is no memory.
     """
 
-    def __init__(self, unit: Unit, locate: Unit, n: int, jacobian: bool) -> None:
-        native = library()
+    def __init__(self, program: BoundProgram, unit: Unit, n: int, jacobian: bool) -> None:
+        native, locate = library(), program.unit("locate")
         handle = native.ulam_native_handle_new(n, jacobian, unit.entry, unit.bound, locate.entry, locate.bound)
         if not handle:
             raise MemoryError("no memory for a native handle")
@@ -40,7 +40,7 @@ class NativeHandle:
         """The number of unconstrained parameters."""
         self.user_data: int = handle
         """What the function wants as its last argument."""
-        self.keep_alive: Any = _Kept(handle, (unit, locate))
+        self.keep_alive: Any = _Kept(handle, program)
         """What must be referred to while the function is in use."""
         address = ctypes.cast(native.ulam_native_gradient, ctypes.c_void_p).value
         assert address is not None

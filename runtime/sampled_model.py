@@ -100,7 +100,7 @@ class SampledModel:
             from ulam.runtime.native_handle import NativeHandle
 
             unit = self._density_unit(1, propto, np.zeros(self._size), jacobian)
-            return NativeHandle(unit, self._program.unit("locate"), self._size, jacobian)
+            return NativeHandle(self._program, unit, self._size, jacobian)
 
         return stoppable(work)
 

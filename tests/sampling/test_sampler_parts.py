@@ -221,16 +221,16 @@ def test_divergences() -> None:
     """Of a density that is much too narrow for the step."""
     model = ulam.StanModel("parameters { real x; } model { x ~ normal(0, 0.001); }")
     fit = model.sample(chains=1, warmup=0, draws=20, step_size=1.0, init=0, progress=False)
-    assert fit.statistics["divergent"].all() and (fit.statistics["n_leapfrog"] == 1).all()
-    assert (fit.statistics["treedepth"] == 0).all() and (fit.values == 0).all()
-    assert (fit.statistics["accept_stat"] == 0).all()
+    assert fit.stats["divergent"].all() and (fit.stats["n_leapfrog"] == 1).all()
+    assert (fit.stats["treedepth"] == 0).all() and (fit.values == 0).all()
+    assert (fit.stats["accept_stat"] == 0).all()
 
 
 def test_large_gains_of_energy() -> None:
     """From far outside weights would exceed the largest number: the sampler goes to where the density is."""
     model = ulam.StanModel("parameters { vector[3] x; } model { x ~ std_normal(); }")
     fit = model.sample(chains=4, warmup=0, draws=60, step_size=0.3, init=[200.0, -150.0, 100.0], progress=False)
-    assert np.isfinite(fit.statistics["lp"]).all() and not fit.statistics["divergent"].any()
+    assert np.isfinite(fit.stats["lp"]).all() and not fit.stats["divergent"].any()
     assert (np.abs(fit["x"][:, -1]) < 6).all()
 
 
@@ -301,7 +301,7 @@ def test_metric_is_the_regularised_covariance() -> None:
     for metric in ("diag", "dense"):
         fit = model.sample(chains=2, warmup=250, draws=1, metric=metric, save_warmup=True, progress=False)
         assert fit.warmup is not None and fit.metric is not None
-        for points, found in zip(fit.warmup[0], fit.metric, strict=True):
+        for points, found in zip(fit.warmup.unconstrained, fit.metric, strict=True):
             window = points[100:200]
             covariance = np.cov(window.T) * (100 / 105) + 1e-3 * 5 / 105 * np.eye(2)
             assert found == pytest.approx(np.diag(covariance) if metric == "diag" else covariance, rel=1e-10)
@@ -314,11 +314,11 @@ def test_step_size_comes_to_the_target() -> None:
     reached: list[float] = []
     for target in (0.6, 0.75, 0.9):
         fit = model.sample(chains=4, target_accept=target, draws=400, warmup=600, progress=False)
-        reached.append(fit.statistics["accept_stat"].mean())
+        reached.append(fit.stats["accept_stat"].mean())
         assert (
             target - 0.05 < reached[-1] < target + 0.18
         )  # a mean of steps is less than the mean of acceptances asks for
-        assert (fit.statistics["stepsize"] == fit.step_size[:, None]).all()
+        assert (fit.stats["stepsize"] == fit.step_size[:, None]).all()
     assert reached == sorted(reached)
 
 
@@ -330,7 +330,7 @@ def test_improper_posteriors() -> None:
 def test_jitter() -> None:
     model = ulam.StanModel("parameters { real x; } model { x ~ std_normal(); }")
     fit = model.sample(chains=2, warmup=0, draws=300, step_size=0.5, step_size_jitter=0.4, progress=False)
-    steps = fit.statistics["stepsize"]
+    steps = fit.stats["stepsize"]
     assert steps.min() >= 0.3 and steps.max() <= 0.7 and steps.mean() == pytest.approx(0.5, abs=0.03)
     assert fit.step_size == pytest.approx([0.5, 0.5])
 
@@ -338,5 +338,5 @@ def test_jitter() -> None:
 def test_static_trajectories() -> None:
     model = ulam.StanModel("parameters { vector[3] x; } model { x ~ std_normal(); }")
     fit = model.sample(chains=2, warmup=0, draws=50, sampler="hmc", step_size=0.3, integration_time=1.0, progress=False)
-    assert (fit.statistics["n_leapfrog"] == 3).all()
-    assert fit.statistics["int_time"] == pytest.approx(0.9)
+    assert (fit.stats["n_leapfrog"] == 3).all()
+    assert fit.stats["int_time"] == pytest.approx(0.9)
