@@ -60,6 +60,9 @@ real neg_binomial_2_of_product_lpmf(array[] int y, matrix x, vector alpha, vecto
   return neg_binomial_2_of_log_mean_lupmf(y | alpha + x * beta, phi);
 }
 
+/* log_mix(theta, a, b) as log_sum_exp(log(theta) + a, log(1 - theta) + b): NaN for theta outside of [0, 1]. */
+real log_mix_of_logs(real theta, real a, real b) { return log_sum_exp(log(theta) + a, log(1 - theta) + b); }
+
 /* log_mix(theta, a, b) as log_sum_exp(log(theta) + a, log1m(theta) + b), which only log1m refuses: theta above 1. */
 real log_mix_of_fraction(real theta, real a, real b) {
   require_at_most(is_nan(theta) ? 0 : theta, 1);

@@ -19,7 +19,10 @@ real cloglog(real p) { return log(-log1m(p)); }
 /* log of theta * exp(a) + (1 - theta) * exp(b). */
 real log_mix(real theta, real a, real b) {
   require_probability(theta);
-  return log_sum_exp(log(theta) + a, log1m(theta) + b);
+  real top = a > b ? a : b;
+  real gap = is_inf(top) ? 0 : a > b ? b - a : a - b;
+  real others = a > b ? 1 - theta : theta;
+  return top + log((a > b ? theta : 1 - theta) + others * exp(gap));
 }
 
 real log_inv_logit_diff(real x, real y) { return log_inv_logit(x) + log1m_exp(y - x) - log1p_exp(y); }

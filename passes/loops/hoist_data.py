@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, f64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -83,7 +83,7 @@ def _data_only(block: Block) -> list[Operation]:
         makers = _inputs(op, block) if is_reached and _may_move(op) else None
         candidates[op] = makers is not None
         # What stands behind a check that fails surely may rely on it, such as on a size that fits.
-        is_reached = is_reached and not (isinstance(op, rt.CheckOp) and constant_integer(op.ok) == 0)
+        is_reached = is_reached and not _surely_fails(op)
         inputs[op] = makers or []
         for inner in ops_within(op):
             for buffer in written_buffers(inner):
@@ -110,6 +110,16 @@ def _data_only(block: Block) -> list[Operation]:
                     candidates[owner] = False
                     changed = True
     return [op for op in block.ops if candidates[op]]
+
+
+def _surely_fails(op: Operation) -> bool:
+    """Whether nothing behind `op` is executed: a check of a constant that is false, alone or in each iteration.
+
+    A loop may have no iterations, but then a loop behind it that relies on its check has none either.
+    """
+    if isinstance(op, scf.ForOp):
+        return any(_surely_fails(inner) for inner in op.body.block.ops)
+    return isinstance(op, rt.CheckOp) and constant_integer(op.ok) == 0
 
 
 def _may_move(op: Operation) -> bool:

@@ -161,3 +161,22 @@ def test_kernels_have_tangents() -> None:
         if kernel.tangent != "order":
             assert hasattr(runtime, f"ulam_{name}_dual" if kernel.tangent == "dual" else f"ulam_{kernel.tangent}"), name
             assert hasattr(runtime, f"ulam_{kernel.pullback}_dual"), kernel.pullback
+
+
+@pytest.mark.parametrize(
+    ("expression", "at", "gradient", "hessian"),
+    [
+        ("log_diff_exp(x[1], x[2])", (1, -800), (1, 0), ((0, 0), (0, 0))),
+        ("log1m_exp(x[1]) + x[2]", (-800, 0), (0, 1), ((0, 0), (0, 0))),
+        ("lmultiply(x[1], x[2])", (0, 2), (np.log(2), 0), ((0, 0.5), (0.5, 0))),
+        ("log_mix(x[1], x[2], 1.0)", (1, 1 + np.log(2)), (0.5, 1), ((-0.25, 0.5), (0.5, 0))),
+        ("log_mix(x[1], 1.0, x[2])", (0, 1), (0, 1), ((0, -1), (-1, 0))),
+    ],
+)
+def test_where_something_vanishes_or_runs_over(
+    expression: str, at: tuple[float, ...], gradient: tuple[float, ...], hessian: tuple[tuple[float, ...], ...]
+) -> None:
+    model = StanModel(f"parameters {{ vector[2] x; }} model {{ target += {expression}; }}", opt_level=0)
+    _, first, second = model.log_density_hessian(np.array(at, dtype=float))
+    np.testing.assert_allclose(first, gradient, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(second, hessian, rtol=1e-14, atol=1e-14)
