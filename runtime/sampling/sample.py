@@ -33,7 +33,7 @@ from ulam.runtime.sampling.chain import (
     statistics_by_name,
 )
 from ulam.runtime.sampling.fit import SampleFit
-from ulam.runtime.sampling.settings import METRICS, SamplingSettings, checked_settings
+from ulam.runtime.sampling.settings import METRICS, RULES, SamplingSettings, checked_settings
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
@@ -73,6 +73,7 @@ def sample(
         "target_accept": target_accept, "step_size_jitter": step_size_jitter, "integration_time": integration_time,
         "save_warmup": save_warmup, "keep": keep,
     }  # fmt: skip
+    chains = RULES["chains"].checked("chains", chains)
     kind, metrics = _metric(model, metric, chains)
     steps = _step_sizes(step_size, chains)
     settings = checked_settings(
