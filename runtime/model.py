@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
     from ulam.runtime.profiling.profiler import Profiler
-    from ulam.runtime.sampling.pathfinder import PathfinderResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,16 +496,6 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
             from ulam.runtime.optimizers.laplace import laplace
 
             return laplace(self, mode, **options)
-
-        return stoppable(work, kept=True)
-
-    def pathfinder(self, **options: Any) -> PathfinderResult:
-        """Approximate draws, from paths of an optimizer: see `ulam.runtime.sampling.pathfinder.pathfinder`."""
-
-        def work() -> PathfinderResult:
-            from ulam.runtime.sampling.pathfinder import pathfinder
-
-            return pathfinder(self, **options)
 
         return stoppable(work, kept=True)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ulam.runtime.profiling.profiler import Profiler
     from ulam.runtime.sampling.chain import ChainProgress
     from ulam.runtime.sampling.fit import SampleFit
+    from ulam.runtime.sampling.generated import GeneratedQuantities
+    from ulam.runtime.sampling.pathfinder import PathfinderResult
     from ulam.runtime.workspace import Workspace
 
 
@@ -90,6 +92,26 @@ class SampledModel:
             from ulam.runtime.sampling.sample import sample
 
             return sample(cast("StanModel", self), **options)
+
+        return stoppable(work, kept=True)
+
+    def pathfinder(self, **options: Any) -> PathfinderResult:
+        """Approximate draws, from paths of an optimizer: see `ulam.runtime.sampling.pathfinder.pathfinder`."""
+
+        def work() -> PathfinderResult:
+            from ulam.runtime.sampling.pathfinder import pathfinder
+
+            return pathfinder(cast("StanModel", self), **options)
+
+        return stoppable(work, kept=True)
+
+    def generate_quantities(self, draws: Any, **options: Any) -> GeneratedQuantities:
+        """Generated quantities of draws: see `ulam.runtime.sampling.generated.generate_quantities`."""
+
+        def work() -> GeneratedQuantities:
+            from ulam.runtime.sampling.generated import generate_quantities
+
+            return generate_quantities(cast("StanModel", self), draws, **options)
 
         return stoppable(work, kept=True)
 

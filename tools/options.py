@@ -39,7 +39,7 @@ class Option:
 
     `type` is what a value becomes, a list for what may be given more than once; `of` a word for a value. `reads` and
     `writes` say that the value is a file, which may be `-`. `alone` is the value if the option stands without one.
-    `shown` describes a default of None.
+    `shown` describes a default of None. `several`: how files end of which any number may follow the option.
     """
 
     help: str
@@ -58,6 +58,7 @@ class Option:
     alone: str | None = None
     argument: bool = False
     hidden: bool = False
+    several: str = ""
     differs: Mapping[str, Difference] = field(default_factory=dict[str, Difference])
     name: str = ""
 
@@ -130,6 +131,10 @@ OPTIONS: dict[str, Option] = {
         "The mode: CSV or JSON of optimize, or JSON with the parameters.", of="MODE", shown="optimize first", reads=True
     ),
     "draws": Option("How many draws.", int, "N", 1000, least=1),
+    "draws_files": Option(
+        "Draws of the parameters: a CSV file for each chain.", list[Path], "FILES", reads=True, name="draws",
+        several=".csv",
+    ),
     "num_paths": Option("How many paths, each from initial values of its own.", int, "N", 4, least=1),
     "num_single_draws": Option(
         "Draws of each path.", int, "N", shown="as --draws", least=1, old_names=("--num-draws",)
@@ -198,6 +203,7 @@ OPTIONS: dict[str, Option] = {
             "optimize": Difference("As CmdStan's CSV."),
             "laplace": Difference("As CmdStan's CSV."),
             "pathfinder": Difference("As CmdStan's CSV."),
+            "generate-quantities": Difference("As CmdStan's CSV, one for each chain."),
             "profile": Difference(
                 "As CSV; a number is added if a parallel run has written it.", default=Path("profile.csv")
             ),
@@ -322,6 +328,12 @@ COMMANDS: dict[str, Command] = {
             "max_lbfgs_iters", *_POINT, *_STOPPING[1:], "jobs", "output", "save_single_paths", "rows", "refresh",
             *_COMPILING,
         ),
+    ),
+    "generate-quantities": Command(
+        "ulam_generate_quantities:GenerateQuantitiesCommand",
+        "Computes generated quantities for draws of the parameters.",
+        ("model",),
+        ("data", "draws_files", "seed", "output", "rows", *_COMPILING),
     ),
     "profile": Command(
         "ulam_profile:ProfileCommand",
@@ -462,15 +474,21 @@ def told(name: str, command: str = "") -> str:
 def with_values(arguments: Sequence[str]) -> Iterator[str]:
     """The command line with a value for each option that stands alone.
 
-    What follows such an option is its value only if it is `-` or ends as the files of that option do, so that
-    `ulam check --json model.stan` never takes the program for the file to be written.
+    An option that takes several files is written before each of them. What follows an option that stands alone is its
+    value only if it is `-` or ends as the files of that option do, so that `ulam check --json model.stan` never takes
+    the program for the file to be written.
     """
     alone = {
         long_name(name): (option.alone, f".{name}", option.writes) for name, option in OPTIONS.items() if option.alone
     }
+    several = {long_name(name): option.several for name, option in OPTIONS.items() if option.several}
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
+        if word in several and rest and rest[0].lower().endswith(several[word]):
+            while rest and rest[0].lower().endswith(several[word]):
+                yield f"{word}={rest.pop(0)}"
+            continue
         if word == "--":
             yield from (word, *rest)
             return

@@ -274,7 +274,9 @@ class _Run:
 
     def _quantities(self, block: ChainBlock) -> tuple[int, dict[int, int]]:
         self.model.enter_phase(self.context, "generated quantities")
-        done, failed = draw_quantities(self.context, self.constrain, self.generator, block, self.values)
+        done, failed = draw_quantities(
+            self.context, self.constrain, self.generator, block.points, block.numbers, self.values
+        )
         self.model.show_output(self.context)
         if done < len(block.points):
             self._stopped()

@@ -18,11 +18,13 @@ import numpy.typing as npt
 from ulam.frontend.encoding import decoded
 from ulam.runtime.cmdstan_csv import Setting, comment, csv_number, ending, preamble
 from ulam.runtime.errors import DataError
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import GrowingFile, writing
 from ulam.runtime.terminal import escaped
 
 if TYPE_CHECKING:
     from ulam.runtime.sampling.fit import ChainDraws, SampleFit
+    from ulam.runtime.sampling.generated import GeneratedQuantities
 
 Array = npt.NDArray[np.float64]
 
@@ -177,6 +179,28 @@ def write_fit(fit: SampleFit, path: str | os.PathLike[str], digits: int | None =
     return paths
 
 
+def write_quantities(
+    result: GeneratedQuantities, path: str | os.PathLike[str], digits: int | None = None
+) -> list[Path]:
+    """What `GeneratedQuantities.to_csv` does: the generated quantities only, as CmdStan's method has them."""
+    paths = [chain_path(path, chain, result.n_chains) for chain in range(1, result.n_chains + 1)]
+    places, names = result.places(result.quantities)
+    for chain, place in enumerate(paths):
+        method = [
+            (0, "method", "generate_quantities", "sample"),
+            (1, "generate_quantities", None, None),
+            (2, "fitted_params", result.source, None),
+        ]
+        settings = [*preamble(result.about.name), *method, *ending("2", result.seed, place, chain + 1)]
+        text = "".join(map(comment, settings)) + ",".join(names) + "\n"
+        with writing(place, binary=True) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+            for begin in range(0, result.n_draws, _ROWS):
+                file.write(rows_text(result.values[chain, begin : begin + _ROWS][:, places], digits))
+            file.write("".join(f"# {escaped(note)}\n" for note in result.notes).encode())
+    return paths
+
+
 def _parts(fit: SampleFit, path: Path, chain: int, digits: int | None) -> Iterator[bytes]:
     settings = fit.settings
     if fit.n_draws != settings.kept_draws or (fit.warmup is None) == settings.save_warmup:
@@ -230,11 +254,15 @@ class ChainFile:
         return self.draws[:, [places[name] for name in names]]
 
 
-def read_chain(path: str | os.PathLike[str]) -> ChainFile:
+def read_chain(path: str | os.PathLike[str] | NamedText) -> ChainFile:
     """A file of CmdStan's method `sample`, or of ours, whole or not. Raises DataError if it is none, OSError."""
-    name = os.fspath(path)
-    with open(path, "rb") as file:
-        lines = file.read().split(b"\n")
+    if isinstance(path, NamedText):
+        name, content = path.name, path.text.encode()
+    else:
+        name = os.fspath(path)
+        with open(path, "rb") as file:
+            content = file.read()
+    lines = content.split(b"\n")
     lines.pop()  # what is not the end of a line was not written to its end
     marks = [k for k, line in enumerate(lines) if line.startswith(b"#")]
     texts = {k: decoded(lines[k]).lstrip("#").strip() for k in marks}

@@ -199,17 +199,17 @@ class NativeChain:
 
 
 def draw_quantities(
-    context: Context, unit: Unit, generator: Any, block: ChainBlock, values: Vector
+    context: Context, unit: Unit, generator: Any, points: Vector, numbers: npt.NDArray[np.uint64], values: Vector
 ) -> tuple[int, dict[int, int]]:
-    """Writes all values of a block's draws, in the compiled order, to the rows of `values`.
+    """Writes all values of draws, in the compiled order, to the rows of `values`; `numbers` are those of the draws.
 
     How many of the draws were done (all, unless it was stopped), and the statuses of those that failed, by their rows.
     """
-    count, n = block.points.shape
+    count, n = points.shape
     statuses = np.full(count, STOPPED, np.int32)
     library().ulam_draw_quantities(
         context.address, unit.entry, unit.bound, ctypes.addressof(generator), n, values.shape[1], count,
-        block.points.ctypes.data, block.numbers.ctypes.data, values.ctypes.data, statuses.ctypes.data,
+        points.ctypes.data, numbers.ctypes.data, values.ctypes.data, statuses.ctypes.data,
     )  # fmt: skip
     stopped = np.flatnonzero(statuses == STOPPED)
     done = int(stopped[0]) if stopped.size else count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from ulam.runtime.arviz_export import export, posterior_groups
 
 if TYPE_CHECKING:
     from ulam.runtime.sampling.fit import ChainDraws, SampleFit
+    from ulam.runtime.sampling.generated import GeneratedQuantities
 
 Array = npt.NDArray[Any]
 
@@ -26,23 +27,23 @@ PREDICTIVE_ENDINGS = ("_rep", "_pred", "_tilde")
 
 
 def to_arviz(
-    fit: SampleFit,
+    fit: SampleFit | GeneratedQuantities,
     log_likelihood: str | None,
     posterior_predictive: Sequence[str] | None,
     observed_data: Sequence[str] | None,
     coords: Mapping[str, Any] | None,
     dims: Mapping[str, Sequence[str]] | None,
 ) -> Any:
-    """What `SampleFit.to_arviz` returns."""
+    """What `to_arviz` of a result returns."""
     if posterior_predictive is None:
         quantities = [each.name for each in fit.about.variables if each.block == "generated_quantities"]
         posterior_predictive = [name for name in quantities if name.endswith(PREDICTIVE_ENDINGS)]
     groups = posterior_groups(fit.draws, log_likelihood, posterior_predictive)
-    groups["sample_stats"] = _statistics(fit, fit.settings)
-    if fit.warmup is not None:
-        warmup = posterior_groups(fit.warmup.draws, log_likelihood, posterior_predictive)
-        warmup["sample_stats"] = _statistics(fit.warmup, fit.settings)
-        groups |= {f"warmup_{name}": group for name, group in warmup.items()}
+    about: dict[str, Any] = {"model": fit.about.name}
+    if hasattr(fit, "settings"):
+        sampled, further = _sampled(cast("SampleFit", fit), log_likelihood, posterior_predictive)
+        about |= sampled
+        groups |= further
     data = _data(fit)
     observed = _observed(data, posterior_predictive) if observed_data is None else list(observed_data)
     for name in observed:
@@ -50,11 +51,23 @@ def to_arviz(
             raise KeyError(f"no data {name}; there are {', '.join(data)}")
     groups["observed_data"] = {name: data[name] for name in observed}
     groups["constant_data"] = {name: value for name, value in data.items() if name not in observed}
+    return export({name: group for name, group in groups.items() if group}, about, coords, dims)
+
+
+def _sampled(
+    fit: SampleFit, log_likelihood: str | None, posterior_predictive: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:
+    """What is known of draws of a sampler: attributes, and the groups of statistics and of warmup."""
+    groups = {"sample_stats": _statistics(fit, fit.settings)}
+    if fit.warmup is not None:
+        warmup = posterior_groups(fit.warmup.draws, log_likelihood, posterior_predictive)
+        warmup["sample_stats"] = _statistics(fit.warmup, fit.settings)
+        groups |= {f"warmup_{name}": group for name, group in warmup.items()}
     about = {
-        "sampler": fit.settings.sampler, "seed": fit.settings.seed, "model": fit.about.name,
+        "sampler": fit.settings.sampler, "seed": fit.settings.seed,
         "sampling_time": float(np.asarray(fit.seconds)[:, 1].max()),
     }  # fmt: skip
-    return export({name: group for name, group in groups.items() if group}, about, coords, dims)
+    return about, groups
 
 
 def _statistics(draws: ChainDraws, settings: Any) -> dict[str, Array]:
@@ -64,7 +77,7 @@ def _statistics(draws: ChainDraws, settings: Any) -> dict[str, Array]:
     return found
 
 
-def _data(fit: SampleFit) -> dict[str, Array]:
+def _data(fit: ChainDraws) -> dict[str, Array]:
     """The data as they were given, those that are numbers."""
     found: dict[str, Array] = {}
     for name, value in fit.about.recipe.values.values.items():
@@ -85,7 +98,7 @@ def _observed(data: Mapping[str, Array], predictive: Sequence[str]) -> list[str]
     return list(dict.fromkeys(found)) or [name for name in ("y",) if name in data]
 
 
-def to_xarray(fit: SampleFit, coords: Mapping[str, Any] | None, dims: Mapping[str, Sequence[str]] | None) -> Any:
+def to_xarray(fit: ChainDraws, coords: Mapping[str, Any] | None, dims: Mapping[str, Sequence[str]] | None) -> Any:
     """What `SampleFit.to_xarray` returns."""
     import xarray  # pyright: ignore[reportMissingImports]
 
@@ -101,7 +114,7 @@ def to_xarray(fit: SampleFit, coords: Mapping[str, Any] | None, dims: Mapping[st
     )
 
 
-def to_pandas(fit: SampleFit) -> Any:
+def to_pandas(fit: ChainDraws) -> Any:
     """What `SampleFit.to_pandas` returns."""
     import pandas  # pyright: ignore[reportMissingImports]
 

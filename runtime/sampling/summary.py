@@ -13,7 +13,7 @@ from ulam.runtime.results import SHOWN_ROWS, Row, html_table, number_text, plain
 from ulam.runtime.sampling.draw_statistics import Columns
 
 if TYPE_CHECKING:
-    from ulam.runtime.sampling.fit import SampleFit
+    from ulam.runtime.sampling.fit import ChainDraws
 
 Array = npt.NDArray[np.float64]
 
@@ -105,7 +105,7 @@ def quantile_name(probability: float) -> str:
 
 
 def summarize(
-    fit: SampleFit, variables: Sequence[str] | None, quantiles: Sequence[float], errors: bool
+    fit: ChainDraws, variables: Sequence[str] | None, quantiles: Sequence[float], errors: bool
 ) -> SummaryTable:
     """What `SampleFit.summary` returns."""
     wrong = [probability for probability in quantiles if not 0 <= probability <= 1]

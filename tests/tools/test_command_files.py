@@ -34,6 +34,7 @@ MINIMAL: dict[str, list[str]] = {
     "optimize": ["--data", DATA],
     "laplace": ["--data", DATA, "--draws", "2"],
     "pathfinder": ["--data", DATA, "--draws", "30"],
+    "generate-quantities": ["--data", DATA, "--draws", "../draws.csv"],
     "profile": ["--data", DATA, "--auto", "statements", "--gradients", "2"],
     "bench": ["--data", DATA, "--vs-opt-level", "0", "--rounds", "2", "--gradients", "2"],
     "log-density": ["--data", DATA, "--unconstrained", "0.5"],
@@ -57,6 +58,7 @@ READING = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("m.stan").write_text(PROGRAM)
+    (tmp_path.parent / "draws.csv").write_text("lp__,mu\n-1,0.5\n")
     return tmp_path
 
 
@@ -261,7 +263,8 @@ def test_other_input_from_standard_input(
     words = [command, "m.stan", *words, long_name(name), "-"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("{ x"))
     status, _, err = run(capsys, *words)
-    assert status == 1 and "<stdin>" in err and ("not valid JSON" in err or name in ("vs", "diff")), err
+    told = "not a CSV file" if name == "draws_files" else "not valid JSON"
+    assert status == 1 and "<stdin>" in err and (told in err or name in ("vs", "diff")), err
     status, _, err = run(capsys, command, "-", *words[2:])
     model = told_name(COMMANDS[command].arguments[0])
     assert status == 2 and f"standard input can be read once, and {model} and {long_name(name)} are -" in err
