@@ -87,6 +87,20 @@ class FreshNames:
 # ---------------------------------------------------------------- reading
 
 
+def settle_sizes(declaration: stan.DeclareOp) -> None:
+    """After an assignment went: a container that takes the sizes of what is assigned is empty if nothing is any more.
+    Only what is never reached reads it."""
+    if not declaration.takes_assigned_sizes:
+        return
+    uses = (use.operation for use in declaration.res.uses)
+    if any(isinstance(use, stan.AssignOp) and not use.kinds.data for use in uses):
+        return
+    zero = constant(0, declaration.location)
+    assert declaration.parent is not None
+    declaration.parent.insert_op_before(zero, declaration)
+    declaration.take_sizes([zero.res] * stan.dimensions(declaration.res.type.element))
+
+
 def write_out_literals(within: Operation) -> None:
     """An op for each number of the long literals, and one for each of their parts, as of short ones."""
     for op in [inner for inner in ops_within(within) if isinstance(inner, stan.LiteralOp)]:

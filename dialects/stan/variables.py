@@ -225,6 +225,12 @@ class DeclareOp(_Declaration):
         """Whether it is a container without sizes of its own, as the result of a function, until it is promoted."""
         return not self.sizes and dimensions(cast(VarType, self.res.type).element) > 0
 
+    def take_sizes(self, sizes: Sequence[SSAValue]) -> None:
+        """Gives sizes to a container that has none."""
+        assert self.takes_assigned_sizes and not self.operands
+        self.operands = sizes
+        self.properties["operandSegmentSizes"] = segments(len(sizes), *(bound is not None for bound in NO_BOUNDS))
+
     @property
     def told_name(self) -> str:
         """What messages call the variable."""

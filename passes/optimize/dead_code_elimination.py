@@ -21,13 +21,14 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.needed_ops import NeededOps
 from ulam.passes.analysis.scopes import call_effects, graphs, own_bodies
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard
-from ulam.passes.variable_form import Variable, erase_unused, literal_of, mark_local
+from ulam.passes.variable_form import Variable, erase_unused, literal_of, mark_local, settle_sizes
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ class DeadCodeElimination(ModulePass):
             variables = Variables(graph)
             needed = NeededOps(graph, variables, calls, facts.succeeds).needed
             _remove(graph, variables, needed)
+        for body in own_bodies(op):
+            for inner in list(ops_within(body)):
+                if isinstance(inner, stan.DeclareOp):
+                    settle_sizes(inner)
 
 
 # ---------------------------------------------------------------- literal conditions

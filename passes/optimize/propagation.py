@@ -20,7 +20,7 @@ from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.variable_form import LOOPS, Variable, is_global, read
+from ulam.passes.variable_form import LOOPS, Variable, is_global, read, settle_sizes
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 
@@ -150,8 +150,11 @@ class _Propagation:
             if isinstance(original, stan.ReadOp):
                 self._moved.add(original)
         value = candidate.assignment.value
+        variable = candidate.assignment.var.owner
         discard(candidate.assignment)
         self._replace(op, value)
+        if isinstance(variable, stan.DeclareOp):
+            settle_sizes(variable)
         return added
 
     def _replace(self, op: stan.ReadOp, value: SSAValue) -> None:

@@ -7,10 +7,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ulam.passes.errors import NotSupportedError, WrongFormError
-from ulam.passes.lowering_pipeline import begin_unit, finish_unit
-from ulam.passes.pipelines import PASSES, parse_pipeline
+from ulam.passes.lowering_pipeline import begin_unit, finish_unit, to_value_form
+from ulam.passes.pipelines import PASSES, parse_pipeline, run_pipeline
 from ulam.passes.units import UNITS
 from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.tools.verification import verify
 
 PROGRAM = """functions {
   real f(real x, int n) {
@@ -71,3 +72,31 @@ def test_passes_alone(form: str) -> None:
             continue
         else:
             module.verify()
+
+
+NEVER_RETURN = """functions {
+  vector f(real x) {
+    if (x > 0) return rep_vector(x, 2);
+    reject("f");
+    return rep_vector(x, 3);
+  }
+  vector g(real x) {
+    if (x > 0) return rep_vector(x, 2);
+    else reject("g");
+  }
+}
+transformed data { vector[2] a = f(-1); vector[2] b = g(-1); }
+parameters { real y; }
+model { y ~ normal(sum(f(-1.0)) + sum(g(-1.0)), 1); }
+"""
+
+
+@pytest.mark.parametrize("level", range(5))
+def test_results_that_are_never_assigned_stay_verified(level: int) -> None:
+    """A container takes the sizes of what is assigned; where a call surely throws, passes take the assignments out."""
+    module = Compiler(NEVER_RETURN, options=CompileOptions(opt_level=0)).module
+    run_pipeline(module, CompileOptions(opt_level=level).passes, lambda: verify(module))
+    verify(module)
+    function = begin_unit(to_value_form(module), UNITS["gradient_propto"], level)
+    finish_unit(function, level)
+    verify(function.module)
