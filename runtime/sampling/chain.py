@@ -149,6 +149,8 @@ class ChainRecord:
     nan_reason: str = ""
     ended: str = ""
     lost: str = ""
+    progress: ChainProgress | None = None
+    """The last one, if nobody was told of it: callbacks do not go to other processes."""
 
 
 def run_chain(job: ChainJob) -> ChainRecord:
@@ -312,21 +314,21 @@ class _Run:
         record.gradients, record.divergences, record.at_max_depth = (
             state.gradients, state.divergences, state.at_max_depth,
         )  # fmt: skip
-        if self.job.report is None:
-            return
         phase = self.chain.phase
         before = settings.warmup if phase == "sampling" and self.unit is not None else 0
         elapsed = max(time.perf_counter() - self.phase_began, 1e-9)
         iterations = settings.draws + (settings.warmup if self.unit is not None else 0)
         if phase == "done":
             before, elapsed = iterations - settings.draws, max(record.seconds[1], 1e-9)
-        self.job.report(
-            ChainProgress(
-                self.job.chain, phase, state.iteration, iterations, (state.iteration - before) / elapsed,
-                state.step_size, state.depth, state.divergences, state.gradients, state.failed,
-                time.perf_counter() - self.began,
-            )
+        now = ChainProgress(
+            self.job.chain, phase, state.iteration, iterations, (state.iteration - before) / elapsed,
+            state.step_size, state.depth, state.divergences, state.gradients, state.failed,
+            time.perf_counter() - self.began,
         )  # fmt: skip
+        if self.job.report is None:
+            record.progress = now
+        else:
+            self.job.report(now)
 
     def _time(self, phase: str) -> None:
         """The phase is over."""

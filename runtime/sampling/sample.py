@@ -147,10 +147,15 @@ class _Sampling:
         with self.lock:
             self.callback(progress)
 
+    def _ended(self, record: ChainRecord) -> None:
+        """A chain has ended, perhaps in another process."""
+        if self.callback is not None and record.progress is not None:
+            self._report(record.progress)
+
     def run(self, jobs: int | None, executor: Executor | None) -> SampleFit:
         threads = None if executor is not None else ThreadPoolExecutor(jobs or default_workers(len(self.jobs)))
         with nullcontext() if threads is None else threads:
-            records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, executor or threads)
+            records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, executor or threads, self._ended)
         if rescued is not None:
             records += rescued
             known = {record.chain for record in records}

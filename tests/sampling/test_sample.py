@@ -82,7 +82,9 @@ def test_the_same_bits_however_chains_run(model: ulam.StanModel, sampler: str) -
 
 def test_other_processes(model: ulam.StanModel) -> None:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        fit = short(model, executor=pool, save_warmup=True)
+        seen: list[ChainProgress] = []
+        fit = short(model, executor=pool, save_warmup=True, progress=seen.append)
+    assert [(record.chain, record.phase) for record in seen] == [(1, "done"), (2, "done")]
     here = short(model, save_warmup=True)
     assert fit.values.tobytes() == here.values.tobytes()
     assert fit.warmup.values.tobytes() == here.warmup.values.tobytes()
