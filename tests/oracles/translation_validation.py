@@ -328,7 +328,7 @@ class Subject:
         with patch.object(runtime_model, "_compiler", lambda *_: build):
             values = read_data(dict(data))
             recipe = runtime_model.Recipe(self.text, self.filename, values, self.seed, True, build.options, False)
-            return runtime_model._made(recipe)  # pyright: ignore[reportPrivateUsage]
+            return runtime_model.model_of(recipe)
 
     def observe(
         self, build: Compiler, units: Sequence[str], data: Mapping[str, Any] | None = None, perturb: int = 0
