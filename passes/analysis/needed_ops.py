@@ -44,6 +44,7 @@ class NeededOps:
         self.needed: set[Operation] = set()
         self.variables = variables
         self._exits: dict[Operation, list[Operation]] = {}  # loop or body → break, continue, return that leave it
+        self._with_users: set[Operation] = set()  # needed with the rest of their statements
         self._live: list[int] = [0] * len(graph.nodes)
         self._start(graph, calls)
         self._solve(graph)
@@ -75,6 +76,9 @@ class NeededOps:
         pending = [op]
         while pending:
             current = pending.pop()
+            if current in self._with_users:
+                continue
+            self._with_users.add(current)
             self._need(current)
             if is_tree(current):
                 pending += [use.operation for result in current.results for use in result.uses]

@@ -31,6 +31,9 @@ PROGRAMS = {
         f"{X} model {{ row_vector[{n}] a = [{', '.join(f'x * {k}.5' for k in range(n))}]; target += -dot_self(a); }}"
     ),
     "chain": lambda n: _sum(["x"] * n, "+"),
+    "chain of elements": lambda n: (
+        f"parameters {{ vector[5] x; }} model {{ target += -({' + '.join(f'x[{k % 5 + 1}]' for k in range(n))}); }}"
+    ),
 }
 
 
