@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
@@ -28,6 +29,12 @@ def is_coloured(stream: TextIO) -> bool:
 def is_animated(stream: TextIO) -> bool:
     """Whether lines that change may be shown: on a terminal only."""
     return color != "never" and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def progress_stream() -> TextIO:
+    """Where progress is shown: on standard error, but in notebooks, which show that as errors."""
+    in_notebook = "ipykernel" in sys.modules and not sys.stderr.isatty()
+    return sys.stdout if in_notebook else sys.stderr
 
 
 def console(stream: TextIO) -> Console:

@@ -93,7 +93,8 @@ OPTIONS: dict[str, Option] = {
     ),
     # Points, densities, random numbers.
     "init": Option(
-        "Constrained values of some or all parameters, a JSON file or text; or a radius of random ones.",
+        "Constrained values of some or all parameters, a JSON file or text; or a radius of random ones. Of sample also "
+        "an array, with values for each chain; pathfinder: its draws.",
         of="VALUES", shown="2", reads=True,
     ),
     "unconstrained": Option(
@@ -112,7 +113,9 @@ OPTIONS: dict[str, Option] = {
             "explain": Difference("Shows what ~ keeps, and the constants that it drops."),
         },
     ),
-    "seed": Option("Seed of all random numbers.", int, "N", 1234, least=0),
+    "seed": Option(
+        "Seed of all random numbers.", int, "N", 1234, least=0, differs={"sample": Difference(default=1)}
+    ),
     # Optimizers.
     "algorithm": Option("The optimizer.", default="lbfgs", choices=("lbfgs", "bfgs", "newton")),
     "iter": Option("Most iterations.", int, "N", shown="2000", least=1),
@@ -125,16 +128,37 @@ OPTIONS: dict[str, Option] = {
     "history_size": Option("Steps that L-BFGS remembers.", int, "N", shown="5", least=1),
     "save_iterations": Option("Write a row for each iteration.", bool, default=False),
     "starts": Option("Run from so many initial values; show the modes found.", int, "N", 1, least=1),
-    "jobs": Option("Starts or paths that run at a time.", int, "N", shown="processors", least=1),
+    "jobs": Option("Starts, paths or chains that run at a time.", int, "N", shown="processors", least=1),
     "standard_errors": Option("Show standard errors, from the Hessian.", bool, default=False),
     "mode": Option(
         "The mode: CSV or JSON of optimize, or JSON with the parameters.", of="MODE", shown="optimize first", reads=True
     ),
-    "draws": Option("How many draws.", int, "N", 1000, least=1),
+    "draws": Option("How many draws; of sample in each chain, before thinning.", int, "N", 1000, least=1),
     "draws_files": Option(
         "Draws of the parameters: a CSV file for each chain.", list[Path], "FILES", reads=True, name="draws",
         several=".csv",
     ),
+    # Samplers.
+    "chains": Option("How many chains.", int, "N", 4, least=1),
+    "warmup": Option("Iterations of each chain that adapt the sampler.", int, "N", 1000, least=0),
+    "thin": Option("Keep every so many-th draw.", int, "N", 1, least=1),
+    "sampler": Option("nuts, or hmc with trajectories of one length.", default="nuts", choices=("nuts", "hmc")),
+    "target_accept": Option("Acceptance that the step size is adapted to; Stan's delta.", float, "X", 0.8),
+    "max_depth": Option("Largest depth of a tree, of nuts.", int, "N", 10, least=1, most=60),
+    "integration_time": Option("Length of a trajectory, of hmc.", float, "X", shown="6.28"),
+    "metric": Option(
+        "Kind of the metric: unit, diag, dense; or a JSON file with inv_metric, to begin with.", of="METRIC",
+        default="diag",
+    ),
+    "step_size": Option("Step size to begin with.", float, "X", shown="1"),
+    "step_size_jitter": Option("Share by which the step size varies, 0 to 1.", float, "X", 0.0),
+    "adapt": Option(
+        "A setting of the adaptation: gamma, kappa, t0, init_buffer, term_buffer or window.", list[str], "NAME=VALUE"
+    ),
+    "save_warmup": Option("Also keep the draws of the warmup.", bool, default=False),
+    "keep": Option("Keep the draws in memory; else they are in the files of --output only.", bool, default=True,
+        negatable=True),
+    "progress": Option("Show how far each chain is.", bool, default=True, negatable=True),
     "num_paths": Option("How many paths, each from initial values of its own.", int, "N", 4, least=1),
     "num_single_draws": Option(
         "Draws of each path.", int, "N", shown="as --draws", least=1, old_names=("--num-draws",)
@@ -202,6 +226,7 @@ OPTIONS: dict[str, Option] = {
         differs={
             "optimize": Difference("As CmdStan's CSV."),
             "laplace": Difference("As CmdStan's CSV."),
+            "sample": Difference("As CmdStan's CSV while the chains run: FILE_1 and so on for several."),
             "pathfinder": Difference("As CmdStan's CSV."),
             "generate-quantities": Difference("As CmdStan's CSV, one for each chain."),
             "profile": Difference(
@@ -222,7 +247,7 @@ OPTIONS: dict[str, Option] = {
     "trace": Option("Write the last passes as a Chrome trace.", Path, "FILE", writes=True),
     "flame": Option("Write a flame graph: .svg, or .html with the table.", Path, "FILE", writes=True),
     "speedscope": Option("Write JSON for speedscope.app.", Path, "FILE", writes=True),
-    "save": Option("Also save the trace, for later.", Path, "FILE", writes=True),
+    "save": Option("Also save all of the result, for ulam.load or ulam trace.", Path, "FILE", writes=True),
     "rows": Option("Most rows of the table; 0: all.", int, "N", 50, least=0),
     "refresh": Option(
         "Show progress every so many iterations; 0: never.", int, "N", shown="100 on a terminal, else 0", least=0
@@ -304,6 +329,16 @@ _STOPPING = (
 )  # fmt: skip
 
 COMMANDS: dict[str, Command] = {
+    "sample": Command(
+        "ulam_sample:SampleCommand",
+        "Draws from the posterior.",
+        ("model",),
+        (
+            "data", "chains", "warmup", "draws", "seed", "init", "thin", "sampler", "target_accept", "max_depth",
+            "integration_time", "metric", "step_size", "step_size_jitter", "adapt", "save_warmup", "keep", "jobs",
+            "progress", "output", "save", "json", "rows", *_COMPILING,
+        ),
+    ),
     "optimize": Command(
         "ulam_optimize:OptimizeCommand",
         "Finds the maximum-likelihood or MAP estimate.",

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 from ulam.runtime.optimizers.termination import Termination
-from ulam.runtime.terminal import is_animated
+from ulam.runtime.terminal import is_animated, progress_stream
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -72,7 +72,7 @@ class Progress:
         if refresh < 1:
             raise ValueError(f"refresh must be at least 1 to show progress, found {refresh}")
         self.refresh = refresh
-        self.file: TextIO = file if file is not None else _standard_stream()
+        self.file: TextIO = file if file is not None else progress_stream()
         self._is_terminal = is_animated(self.file)
         self._live: Live | None = None
         self._updated = 0.0
@@ -148,8 +148,3 @@ class Progress:
             self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=prints_here)
             self._live.start()
         return self._live
-
-
-def _standard_stream() -> TextIO:
-    in_notebook = "ipykernel" in sys.modules and not sys.stderr.isatty()
-    return sys.stdout if in_notebook else sys.stderr

@@ -96,7 +96,7 @@ class SampleFit(ChainDraws):
     a statistic of the sampler. `warmup` has the same of the warmup, if it was saved; else it is None. `step_size`
     (chains,) and `metric`, the inverse metric (chains, n) or (chains, n, n), None for the unit metric, are what was
     adapted; `seconds` (chains, 2) what warmup and draws took. `settings` are the options; `notes` say what else there
-    is to know, a sentence each.
+    is to know, a sentence each. `ended`: why the run ended before its last draw, "interrupt" or "time limit"; else "".
     """
 
     def __init__(
@@ -111,12 +111,13 @@ class SampleFit(ChainDraws):
         settings: SamplingSettings,
         seconds: Array,
         notes: Sequence[str] = (),
+        ended: str = "",
     ) -> None:
         about = model if isinstance(model, ModelDescription) else ModelDescription.of(model)
         super().__init__(about, unconstrained, values, statistics)
         self.warmup = None if warmup is None else ChainDraws(about, *warmup)
         self.step_size, self.metric, self.settings = step_size, metric, settings
-        self.seconds, self.notes = seconds, list(notes)
+        self.seconds, self.notes, self.ended = seconds, list(notes), ended
         self._summary: SummaryTable | None = None
 
     @property
@@ -128,11 +129,6 @@ class SampleFit(ChainDraws):
     def is_fixed(self) -> bool:
         """Whether the model has no parameters, so that there was nothing to sample."""
         return not self.about.unconstrained_names
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether there are fewer draws than were asked for."""
-        return self.n_draws < self.settings.kept_draws and self.settings.keep
 
     # ------------------------------------------------------------ what they say
 

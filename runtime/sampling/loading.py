@@ -71,7 +71,8 @@ def _loaded(file: IO[bytes]) -> SampleFit:
     recipe = _recipe(header["program"], arrays)
     variables = [_variable(entry) for entry in header["variables"]]
     unconstrained = header["unconstrained_names"]
-    about = ModelDescription(header["model"], variables, unconstrained, recipe, partial(model_of, recipe))
+    make = partial(model_of, recipe)
+    about = ModelDescription(header["model"], variables, unconstrained, recipe, make, header["compile_seconds"])
     blocks = [
         (arrays[f"{prefix}unconstrained"], arrays[f"{prefix}values"],
          {name: arrays[f"{prefix}statistics/{name}"] for name in statistics})
@@ -92,6 +93,7 @@ def _loaded(file: IO[bytes]) -> SampleFit:
         _settings(header["settings"]),
         arrays["seconds"],
         header["notes"],
+        header["ended"],
     )
     return SampleFit(about, *blocks[0], warmup, *rest)
 

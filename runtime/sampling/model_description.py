@@ -22,13 +22,15 @@ class ModelDescription:
     unconstrained_names: list[str]
     recipe: Recipe
     make: Callable[[], StanModel] = field(repr=False)
+    compile_seconds: float = 0.0
 
     @staticmethod
     def of(model: StanModel) -> ModelDescription:
         """That of a model at hand."""
         return ModelDescription(
-            model.name(), model.written_variables(), model.param_unc_names(), model.recipe, lambda: model
-        )
+            model.name(), model.written_variables(), model.param_unc_names(), model.recipe, lambda: model,
+            model.compile_seconds,
+        )  # fmt: skip
 
     @cached_property
     def names(self) -> list[str]:

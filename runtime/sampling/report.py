@@ -18,9 +18,8 @@ SCHEMA_VERSION = 1
 
 
 def facts(fit: SampleFit) -> list[tuple[str, str]]:
-    """How the draws were made: name and value of each fact. Notes come first."""
-    settings = fit.settings
-    found = [("note", note) for note in fit.notes]
+    """How the draws were made: name and value of each fact."""
+    settings, found = fit.settings, list[tuple[str, str]]()
     draws = f"{fit.n_chains} x {fit.n_draws}" + (f", each {settings.thin}th" if settings.thin > 1 else "")
     found.append(("draws", f"{draws}, after {settings.warmup} of warmup"))
     if not fit.is_fixed:
@@ -29,26 +28,36 @@ def facts(fit: SampleFit) -> list[tuple[str, str]]:
     if "n_leapfrog" in fit.stats and fit.n_draws:
         found.append(("gradients per draw", number_text(float(fit.stats["n_leapfrog"].mean()), 3)))
     warmup, sampling = (float(time) for time in np.asarray(fit.seconds).max(axis=0))
-    found.append(("time", f"{seconds_text(warmup)} warmup, {seconds_text(sampling)} draws (the slowest chain)"))
+    found.append(("compile time", seconds_text(fit.about.compile_seconds)))
+    found.append(("run time", f"{seconds_text(warmup)} warmup, {seconds_text(sampling)} draws (the slowest chain)"))
     return found
 
 
 def fit_text(fit: SampleFit) -> str:
-    """Table, facts and diagnosis as plain text."""
-    return f"{fit.summary()}\n\n{facts_text(facts(fit))}\n\n{fit.diagnose()}"
+    """Table, facts, notes and diagnosis as plain text."""
+    table = [str(fit.summary())] if fit.n_draws else []
+    return "\n\n".join([*table, facts_text(facts(fit)), *fit.notes, str(fit.diagnose())])
 
 
 def print_fit(fit: SampleFit, limit: int | None = SHOWN_ROWS, file: TextIO | None = None) -> None:
-    """The same, by rich on a terminal; at most `limit` rows, all for None."""
+    """The same without the notes, by rich on a terminal; at most `limit` rows, all for None."""
     file = file or sys.stdout
-    fit.summary().print(limit, file)
-    print(f"\n{facts_text(facts(fit))}\n\n{fit.diagnose()}", file=file)
+    if fit.n_draws:
+        fit.summary().print(limit, file)
+        print(file=file)
+    print(facts_text(facts(fit)), file=file)
+    if fit.settings.keep:
+        print(f"\n{fit.diagnose()}", file=file)
 
 
 def fit_html(fit: SampleFit) -> str:
+    """The same for notebooks."""
+    from html import escape
+
     parts = (fit.summary(), fit.diagnose())
     table, diagnosis = (part._repr_html_() for part in parts)  # pyright: ignore[reportPrivateUsage]
-    return f"{table}\n{html_table(('', ''), facts(fit))}\n{diagnosis}"
+    notes = "".join(f"<p>{escape(note)}</p>\n" for note in fit.notes)
+    return f"{table}\n{html_table(('', ''), facts(fit))}\n{notes}{diagnosis}"
 
 
 def fit_record(fit: SampleFit) -> dict[str, Any]:
@@ -60,7 +69,7 @@ def fit_record(fit: SampleFit) -> dict[str, Any]:
         "settings": asdict(fit.settings),
         "chains": fit.n_chains,
         "draws": fit.n_draws,
-        "interrupted": fit.interrupted,
+        "ended": fit.ended,
         "divergences": np.count_nonzero(fit.stats["divergent"], axis=1).tolist() if "divergent" in fit.stats else [],
         "step_size": np.asarray(fit.step_size).tolist(),
         "seconds": np.asarray(fit.seconds).tolist(),

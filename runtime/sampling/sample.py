@@ -37,6 +37,7 @@ from ulam.runtime.sampling.settings import METRICS, RULES, SamplingSettings, che
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
+    from ulam.runtime.sampling.progress import SampleProgress
 
 Vector = npt.NDArray[np.float64]
 Progress = Callable[[ChainProgress], None]
@@ -93,6 +94,13 @@ def sample(
     return stoppable(work, time_limit, kept=True)
 
 
+def shown_progress(chains: int) -> SampleProgress:
+    """The callback that shows how far chains are."""
+    from ulam.runtime.sampling.progress import SampleProgress
+
+    return SampleProgress(chains)
+
+
 class _Sampling:
     """One call of `sample`."""
 
@@ -107,7 +115,8 @@ class _Sampling:
         output: str | os.PathLike[str] | None,
     ) -> None:
         self.model, self.settings = model, settings
-        self.callback = progress if callable(progress) else None
+        self.shown = shown_progress(settings.chains) if progress and not callable(progress) else None
+        self.callback = progress if callable(progress) else self.shown
         self.lock = Lock()
         self.n = model.param_unc_num()
         self.width = model.output_layout()[0]
@@ -154,8 +163,13 @@ class _Sampling:
 
     def run(self, jobs: int | None, executor: Executor | None) -> SampleFit:
         threads = None if executor is not None else ThreadPoolExecutor(jobs or default_workers(len(self.jobs)))
-        with nullcontext() if threads is None else threads:
-            records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, executor or threads, self._ended)
+        try:
+            with nullcontext() if threads is None else threads:
+                workers = executor or threads
+                records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, workers, self._ended)
+        finally:
+            if self.shown is not None:
+                self.shown.close()
         if rescued is not None:
             records += rescued
             known = {record.chain for record in records}
@@ -199,6 +213,7 @@ class _Sampling:
             settings=settings,
             seconds=np.array([record.seconds for record in chosen]).reshape(len(chosen), 2),
             notes=notes,
+            ended=ended,
         )
 
     def _arrays(

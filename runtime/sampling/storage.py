@@ -45,10 +45,12 @@ def save(fit: SampleFit, path: str | os.PathLike[str]) -> None:
         "schema_version": SCHEMA_VERSION,
         "ulam_version": ulam_version(),
         "model": fit.about.name,
+        "compile_seconds": fit.about.compile_seconds,
         "variables": [_variable_record(variable) for variable in fit.about.variables],
         "unconstrained_names": fit.about.unconstrained_names,
         "settings": asdict(fit.settings),
         "notes": fit.notes,
+        "ended": fit.ended,
         "statistics": list(fit.stats),
         "program": {
             "text": recipe.text,

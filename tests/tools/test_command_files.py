@@ -31,6 +31,7 @@ generated quantities { real big = positive_infinity(); array[2] real none = {not
 DATA = '{"N": 2, "y": [0.5, -1.5]}'
 
 MINIMAL: dict[str, list[str]] = {
+    "sample": ["--data", DATA, "--chains", "1", "--draws", "20", "--warmup", "10", "--no-progress"],
     "optimize": ["--data", DATA],
     "laplace": ["--data", DATA, "--draws", "2"],
     "pathfinder": ["--data", DATA, "--draws", "30"],

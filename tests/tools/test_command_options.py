@@ -61,7 +61,7 @@ def test_a_name_means_the_same_everywhere() -> None:
         assert len(set(spelled)) == len(spelled)
     shared = [name for name in OPTIONS if sum(name in command.names() for command in COMMANDS.values()) > 1]
     assert {name for name in shared if set(OPTIONS[name].differs) & set(COMMANDS)} == {
-        "jacobian", "propto", "gradients", "output", "json", "unconstrained",
+        "jacobian", "propto", "gradients", "output", "json", "unconstrained", "seed",
     }, "an option that differs between commands has a reason"  # fmt: skip
     for option in OPTIONS.values():
         assert set(option.differs) <= {*COMMANDS, "stan-opt"}
@@ -108,9 +108,9 @@ def test_choices_are_those_of_what_they_choose() -> None:
 def test_a_wrong_choice_is_told_at_once(command: str, name: str, tmp_path: Path, capsys: Capture) -> None:
     """Before anything is read: the program is not even there."""
     words = [command, str(tmp_path / "none.stan")][: 1 + len(COMMANDS[command].arguments)]
-    assert ulam_main.main([*words, options.long_name(name), "nuts"]) == 2
+    assert ulam_main.main([*words, options.long_name(name), "none of these"]) == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"ulam: error: {options.long_name(name)} must be ") and "found 'nuts'" in told
+    assert told.startswith(f"ulam: error: {options.long_name(name)} must be ") and "found 'none of these'" in told
     assert told.count("\n") == 1
 
 
