@@ -108,14 +108,13 @@ class Side(CompiledSide):
     def __init__(self, library: Path, text: str, data: str, way: Way) -> None:
         from ulam.runtime.compiler import CompileOptions
         from ulam.runtime.data import read_data
-        from ulam.runtime.model import Recipe, StanModel
+        from ulam.runtime.model import Recipe, model_of
 
         self.way = way
         self._text = text
         self._options = CompileOptions(way.opt_level, (), way.pipeline)
         start = time.process_time()
-        model = StanModel.__new__(StanModel)
-        model._setup(Recipe(text, "model.stan", read_data(data), 1234, True, self._options, cache=False))
+        model = model_of(Recipe(text, "model.stan", read_data(data), 1234, True, self._options, cache=False))
         super().__init__(library, model)  # compiles the gradient
         self.compile_ms = 1e3 * (time.process_time() - start)
 

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
-    IntegerType,
     StringAttr,
     UnitAttr,
     i8,
@@ -26,7 +25,7 @@ Flags = DenseArrayBase | Sequence[int]
 
 
 @lru_cache(maxsize=4096)
-def _number(value: int) -> IntegerAttr[IntegerType]:
+def _number(value: int) -> IntegerAttr:
     return IntegerAttr(value, i64)
 
 

@@ -70,7 +70,6 @@ class FunctionKind(Enum):
 
 DENSITIES = (FunctionKind.DENSITY, FunctionKind.MASS)
 CUMULATIVE = (FunctionKind.CDF, FunctionKind.LOG_CDF, FunctionKind.LOG_CCDF)
-OF_DISTRIBUTIONS = (*DENSITIES, *CUMULATIVE, FunctionKind.RNG)
 
 _KINDS = {kind.ending: kind for kind in FunctionKind if kind.ending}
 _KINDS.update({kind.unnormalized_ending: kind for kind in DENSITIES})

@@ -212,8 +212,9 @@ class Compiler:
     def _compile(self, kind: UnitKind) -> UnitObject:
         from ulam.emit import jit
 
-        text, *described = self._lower(kind)
-        return UnitObject(jit.compile_object(text, jit.HOT if kind.hot else jit.ONCE, checkpoint), *described)
+        unit = self._lower(kind)
+        code = jit.compile_object(unit.text, jit.HOT if kind.hot else jit.ONCE, checkpoint)
+        return UnitObject(code, unit.sites, unit.n_slots, unit.draws)
 
 
 RECURSION_LIMIT = 20_000

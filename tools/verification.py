@@ -82,12 +82,6 @@ def _verify_op(op: Operation) -> None:
 # ---------------------------------------------------------------- symbols and types
 
 
-def _program_of(op: Operation) -> stan.ProgramOp | None:
-    while op is not None and not isinstance(op, stan.ProgramOp):
-        op = op.parent_op()  # pyright: ignore[reportAssignmentType]
-    return op
-
-
 def _functions(program: stan.ProgramOp) -> dict[str, stan.FuncOp]:
     return {op.sym_name.data: op for op in program.body.block.ops if isinstance(op, stan.FuncOp)}
 

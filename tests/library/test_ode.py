@@ -14,7 +14,6 @@ from ulam.runtime.errors import Rejection
 pytestmark = pytest.mark.usefixtures("quick_code")
 
 VARIADIC = ["ode_rk45", "ode_ckrk", "ode_adams", "ode_bdf"]
-NON_STIFF = VARIADIC[:3]
 FIXED = ["integrate_ode", "integrate_ode_rk45", "integrate_ode_adams", "integrate_ode_bdf"]
 TIMES = [0.3, 0.5, 0.5, 2.0, 7.5]
 

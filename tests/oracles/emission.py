@@ -20,7 +20,6 @@ from ulam.passes import verify_facts
 from ulam.runtime import c_library
 
 STRICT, LOOSE = 2, 3
-DOUBLES = ctypes.POINTER(ctypes.c_double)
 
 CTYPES: dict[str, Any] = {"f64": ctypes.c_double, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "i1": ctypes.c_bool}
 

@@ -19,7 +19,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from runtime_builds import build_runtime
 
 from ulam.runtime import c_library
@@ -111,9 +110,3 @@ def guarded_arrays() -> Iterator[None]:
     finally:
         BoundData.set_array, threading.Thread.run = set_array, run_thread
         _handler_setter()(before)
-
-
-def is_guarded(array: np.ndarray) -> bool:
-    """Whether the array is in pages of its own."""
-    module: Any = import_module("numpy._core.multiarray")
-    return module.get_handler_name(array) == "ulam_guard_pages"

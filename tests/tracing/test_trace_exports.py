@@ -35,7 +35,7 @@ from ulam.trace import (
     schema,
     track,
 )
-from ulam.tracing.export.svg_layout import Box, Frame, laid_out
+from ulam.tracing.export.svg_layout import Box, LaidOutFrame, laid_out
 from ulam.tracing.saved import DamagedTrace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -192,12 +192,12 @@ def test_picture_of_the_guide(h: NestedCallNode) -> None:
     assert picture.read_text(encoding="utf-8") == h.to_svg()
 
 
-def frames_within(frame: Frame) -> list[Frame]:
-    inner = [layer for layer in frame.layers if isinstance(layer, Frame)]
+def frames_within(frame: LaidOutFrame) -> list[LaidOutFrame]:
+    inner = [layer for layer in frame.layers if isinstance(layer, LaidOutFrame)]
     return [frame, *(found for one in inner for found in frames_within(one))]
 
 
-def segments(frame: Frame) -> list[tuple[Any, tuple[float, float], tuple[float, float]]]:
+def segments(frame: LaidOutFrame) -> list[tuple[Any, tuple[float, float], tuple[float, float]]]:
     found = []
     for line in frame.lines:
         found += [(line, a, b) for a, b in zip(line.points, line.points[1:], strict=False)]
@@ -228,7 +228,7 @@ def test_nothing_overlaps(name: str, h: NestedCallNode, more: dict[str, Any]) ->
         for one, other in zip(ordered, ordered[1:], strict=False):
             assert one[2] < other[0] or one[3] < other[1], "side by side, or one below the other"
         for number, layer in enumerate(frame.layers):
-            if isinstance(layer, Frame):
+            if isinstance(layer, LaidOutFrame):
                 assert frame.tops[number] + layer.height <= frame.height
                 assert frame.left + layer.width <= frame.width
         for line, (ax, ay), (bx, by) in segments(frame):

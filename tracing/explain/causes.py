@@ -28,12 +28,12 @@ from ulam.tracing.explain.parts import (
     WORDS,
     Cause,
     Elements,
-    Statement,
+    QuotedStatement,
+    ShownElement,
     Step,
     kind_of,
     short_text,
 )
-from ulam.tracing.explain.parts import Element as ShownElement
 from ulam.tracing.explain.terms import calls_of, kind_of_term, loop_values
 from ulam.tracing.instrument.graph import ValueType
 from ulam.tracing.node_kinds import ConstrainNode, TargetTerm, TildeNode
@@ -241,13 +241,13 @@ class Causes:
             cause.slice = [self.names.step(f) for f in slice_of(operand, element, SHOWN_STEPS)]
         return cause
 
-    def at(self, exception: ProgramError) -> Statement | None:
+    def at(self, exception: ProgramError) -> QuotedStatement | None:
         """The statement that an exception came from."""
         if exception.line <= 0:
             return None
         written = self.names.text.statement_around(exception.file, exception.line, exception.column)
         if written is None:
-            return Statement("", exception.file, exception.line, exception.column)
+            return QuotedStatement("", exception.file, exception.line, exception.column)
         return self.names.text.quoted(written)
 
     def _argument_named(

@@ -30,7 +30,7 @@ from ulam.tracing.explain.parts import (
     WORDS,
     Cause,
     Parameter,
-    Statement,
+    QuotedStatement,
     Term,
     Tried,
     Tries,
@@ -275,7 +275,7 @@ class Explainer:
     def explain_tries(self, points: Points, total: int) -> Explanation:
         """The explanation of the first of several points that fails, with counts over all of them."""
         tally = FailureTally()
-        statements: dict[tuple[str, int, int], Statement | None] = {}
+        statements: dict[tuple[str, int, int], QuotedStatement | None] = {}
         first: tuple[int, Vector | Rejection] | None = None
         last: Vector | Rejection | None = None
         for number in range(1, total + 1):

@@ -17,7 +17,7 @@ from ulam.tracing.explain.birth import (
     reshaped,
     sources,
 )
-from ulam.tracing.explain.parts import Statement, Step, short_text
+from ulam.tracing.explain.parts import QuotedStatement, Step, short_text
 from ulam.tracing.explain.source import ProgramText, Written
 from ulam.tracing.instrument.graph import Place, ValueType
 from ulam.tracing.node_kinds import ConstrainNode
@@ -205,7 +205,7 @@ class Names:
             return written.node.value
         return None
 
-    def place(self, node: Node) -> Statement | None:
+    def place(self, node: Node) -> QuotedStatement | None:
         """The expression, or the statement, that a node is from, with carets."""
         expression = self.expression(node)
         if expression is not None:
@@ -214,13 +214,13 @@ class Names:
             return None
         return self.statement_of(node.item.place)
 
-    def statement_of(self, place: Place | None) -> Statement | None:
+    def statement_of(self, place: Place | None) -> QuotedStatement | None:
         """The statement at a place, or around it; the bare place if it is in no statement of the program."""
         if place is None:
             return None
         written = self.written_at(place)
         if written is None:
-            return Statement("", place.file, place.line, place.column)
+            return QuotedStatement("", place.file, place.line, place.column)
         return self.text.quoted(written)
 
     def written_at(self, place: Place | None) -> Written | None:

@@ -16,7 +16,7 @@ WORDS = {"nan": "NaN", "+inf": "+infinity", "-inf": "-infinity"}
 
 
 @dataclass(frozen=True)
-class Statement:
+class QuotedStatement:
     """A piece of the program: its text in one line, where it begins, and its source line with carets under it."""
 
     text: str
@@ -41,11 +41,11 @@ class Step:
     text: str
     expression: str
     value: Any
-    at: Statement | None
+    at: QuotedStatement | None
 
 
 @dataclass(frozen=True)
-class Element:
+class ShownElement:
     """An element of a vectorised statement: its name (`y[3]`), its value, its own increment, what is wrong with it."""
 
     name: str
@@ -60,7 +60,7 @@ class Elements:
 
     count: int
     guilty: int
-    shown: list[Element]
+    shown: list[ShownElement]
     increments: list[float]
     """Of the elements, in their order; of many, of the first."""
 
@@ -77,7 +77,7 @@ class Term:
     """
 
     kind: str
-    statement: Statement
+    statement: QuotedStatement
     increment: float
     target_after: float
     parameter: str = ""
@@ -114,9 +114,9 @@ class Cause:
 
     kind: str
     message: str
-    statement: Statement | None
+    statement: QuotedStatement | None
     loop: dict[str, int] = field(default_factory=dict[str, int])
-    calls: list[Statement] = field(default_factory=list[Statement])
+    calls: list[QuotedStatement] = field(default_factory=list[QuotedStatement])
     elements: Elements | None = None
     arguments: list[str] = field(default_factory=list[str])
     births: list[Step] = field(default_factory=list[Step])
@@ -138,7 +138,7 @@ class Tried:
     """How often each statement failed over several points; `text` has the range of the values that did it."""
 
     count: int
-    statement: Statement | None
+    statement: QuotedStatement | None
     text: str
 
 

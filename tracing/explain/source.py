@@ -14,7 +14,7 @@ from ulam.frontend import syntax
 from ulam.frontend.diagnostics import excerpt
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
-from ulam.tracing.explain.parts import Statement
+from ulam.tracing.explain.parts import QuotedStatement
 from ulam.tracing.instrument.graph import Place
 from ulam.tracing.program_text import SourceText
 
@@ -144,14 +144,14 @@ class ProgramText:
         """As written, in one line, without comments."""
         return " ".join(_COMMENT.sub(" ", self.source.text[span.start : span.end]).split())
 
-    def quoted(self, written: Written) -> Statement:
+    def quoted(self, written: Written) -> QuotedStatement:
         """A statement with its excerpt."""
         return self.quoted_span(written.node.span)
 
-    def quoted_span(self, span: syntax.Span) -> Statement:
+    def quoted_span(self, span: syntax.Span) -> QuotedStatement:
         """A piece of the program with its excerpt."""
         location = self.source.location(span.start)
-        return Statement(
+        return QuotedStatement(
             shortened(self.text(span)), location.file, location.line, location.column,
             tuple(excerpt(self.source, span)),
         )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ulam.tracing.copying import flat
 from ulam.tracing.explain.names import Names, loop_counter
-from ulam.tracing.explain.parts import Statement, Term
+from ulam.tracing.explain.parts import QuotedStatement, Term
 from ulam.tracing.instrument.graph import ADDING, Block, Graph, Item, Place, ValueType
 from ulam.tracing.node_kinds import TargetTerm
 from ulam.tracing.nodes import NestedCallNode, Node
@@ -179,9 +179,9 @@ def loop_values(node: Node, names: Names) -> dict[str, int]:
     return found
 
 
-def calls_of(node: Node, names: Names) -> list[Statement]:
+def calls_of(node: Node, names: Names) -> list[QuotedStatement]:
     """The statements that called the function that a node is in, innermost first; calls by `reduce_sum` are its own."""
-    found: list[Statement] = []
+    found: list[QuotedStatement] = []
     parent = node.parent
     while parent is not None and not parent.is_root:
         statement = names.statement_of(parent.item.place)
@@ -278,7 +278,7 @@ def kind_of_term(item: Item, names: Names) -> str:
 
 
 def _term(entry: _Gathered, additions: Additions, names: Names) -> Term:
-    statement = names.statement_of(entry.place) or Statement("", "", 0, 0)
+    statement = names.statement_of(entry.place) or QuotedStatement("", "", 0, 0)
     values = entry.values
     guilty = entry.first_wrong()
     after, number = guilty or entry.last()

@@ -11,9 +11,9 @@ from ulam.runtime.results import plain_table
 from ulam.tracing.explain.parts import (
     WORDS,
     Cause,
-    Element,
     Elements,
-    Statement,
+    QuotedStatement,
+    ShownElement,
     Step,
     Term,
     Tries,
@@ -190,12 +190,12 @@ def _cause(cause: Cause) -> Iterator[TextLine]:
         yield TextLine(f"{INDENT}{_line_of(step)}{step.text}")
 
 
-def _excerpt(at: Statement) -> Iterator[TextLine]:
+def _excerpt(at: QuotedStatement) -> Iterator[TextLine]:
     for number, text in enumerate(at.excerpt):
         yield TextLine(text, CARET if number % 2 else SOURCE)
 
 
-def _birth(birth: Step, statement: Statement | None, number: int) -> Iterator[TextLine]:
+def _birth(birth: Step, statement: QuotedStatement | None, number: int) -> Iterator[TextLine]:
     what = WORDS.get(kind_of(birth.value), "not finite") if isinstance(birth.value, float) else "not finite"
     first = "first" if number == 0 else "then" if what == WORDS["nan"] else "also"
     yield TextLine(f"{INDENT}{first} {what}{_at(birth, statement)}: {birth.text}", FACT)
@@ -203,7 +203,7 @@ def _birth(birth: Step, statement: Statement | None, number: int) -> Iterator[Te
         yield from _excerpt(birth.at)
 
 
-def _at(step: Step, statement: Statement | None) -> str:
+def _at(step: Step, statement: QuotedStatement | None) -> str:
     """Where a step is: the line, of another file also its name."""
     if step.at is None or step.at.line <= 0:
         return ""
@@ -231,7 +231,7 @@ def _elements(elements: Elements) -> Iterator[TextLine]:
         yield TextLine(INDENT + count)
 
 
-def _element(element: Element) -> str:
+def _element(element: ShownElement) -> str:
     value = f" = {short_text(element.value)}" if isinstance(element.value, int | float) else ""
     return f"{element.name}{value}: {value_text(element.increment)}"
 

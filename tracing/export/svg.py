@@ -21,7 +21,7 @@ from ulam.tracing.export.svg_layout import (
     LINE,
     PAD,
     Box,
-    Frame,
+    LaidOutFrame,
     Line,
     label_of,
     laid_out,
@@ -121,7 +121,7 @@ def _described(picture: Picture) -> str:
     return "\n".join(parts)
 
 
-def _frames(picture: Picture, top: Frame) -> Iterator[str]:
+def _frames(picture: Picture, top: LaidOutFrame) -> Iterator[str]:
     """Frames within frames, each below the lines and boxes of the one around."""
     work = [(top, float(MARGIN), float(TOP))]
     while work:
@@ -129,11 +129,11 @@ def _frames(picture: Picture, top: Frame) -> Iterator[str]:
         yield from _frame(picture, frame, x, y)
         inner = frame.left + PAD + 18
         for number, layer in enumerate(frame.layers):
-            if isinstance(layer, Frame):
+            if isinstance(layer, LaidOutFrame):
                 work.append((layer, x + inner, y + frame.tops[number]))
 
 
-def _frame(picture: Picture, frame: Frame, x: float, y: float) -> Iterator[str]:
+def _frame(picture: Picture, frame: LaidOutFrame, x: float, y: float) -> Iterator[str]:
     call = frame.cluster.call
     title = shortened(line_of(call, short=True), max(8, int((frame.width - 2 * PAD) / CHARACTER)))
     yield f'<rect class="frame" x="{x:.1f}" y="{y:.1f}" width="{frame.width:.1f}" height="{frame.height:.1f}" rx="8"/>'
@@ -152,11 +152,11 @@ def _frame(picture: Picture, frame: Frame, x: float, y: float) -> Iterator[str]:
         yield _box(picture, box, x, y)
 
 
-def _steps(frame: Frame, x: float, y: float) -> Iterator[str]:
+def _steps(frame: LaidOutFrame, x: float, y: float) -> Iterator[str]:
     """Jumps, from one band to the next; calls, from a box to the frame below."""
     for band, following in zip(frame.bands, frame.bands[1:], strict=False):
         layer = frame.layers[band.last]
-        if isinstance(layer, Frame) or not isinstance(layer[-1].member, ControlFlowNode):
+        if isinstance(layer, LaidOutFrame) or not isinstance(layer[-1].member, ControlFlowNode):
             continue
         box = layer[-1]
         at = x + box.x + 10
@@ -165,9 +165,9 @@ def _steps(frame: Frame, x: float, y: float) -> Iterator[str]:
             'marker-end="url(#arrow)"/>'
         )
     for number, layer in enumerate(frame.layers):
-        if isinstance(layer, Frame):
+        if isinstance(layer, LaidOutFrame):
             above = frame.layers[number - 1]
-            assert not isinstance(above, Frame)
+            assert not isinstance(above, LaidOutFrame)
             box = above[-1]
             at = x + box.x + 20
             yield (

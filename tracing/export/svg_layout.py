@@ -143,11 +143,11 @@ class Line:
 
 
 @dataclass(eq=False)
-class Frame:
+class LaidOutFrame:
     """A call: its boxes by layer, or the frame of a call inside; places are relative to its upper left corner."""
 
     cluster: Cluster
-    layers: list[list[Box] | Frame] = field(default_factory=list["list[Box] | Frame"])
+    layers: list[list[Box] | LaidOutFrame] = field(default_factory=list["list[Box] | LaidOutFrame"])
     bands: list[Band] = field(default_factory=list[Band])
     lines: list[Line] = field(default_factory=list[Line])
     lanes: int = 0
@@ -160,13 +160,13 @@ class Frame:
     @property
     def boxes(self) -> Iterator[Box]:
         for layer in self.layers:
-            if not isinstance(layer, Frame):
+            if not isinstance(layer, LaidOutFrame):
                 yield from layer
 
 
-def laid_out(picture: Picture) -> Frame:
+def laid_out(picture: Picture) -> LaidOutFrame:
     """The frame of the call at the top, with all that is in it."""
-    frames: dict[str, Frame] = {}
+    frames: dict[str, LaidOutFrame] = {}
     for cluster in reversed(picture.clusters):  # what is inside comes first
         frames[cluster.name] = _Layout(cluster, frames).frame
     return frames[""]
@@ -175,15 +175,15 @@ def laid_out(picture: Picture) -> Frame:
 class _Layout:
     """Lays out one frame; those of calls inside are there already."""
 
-    def __init__(self, cluster: Cluster, frames: dict[str, Frame]) -> None:
+    def __init__(self, cluster: Cluster, frames: dict[str, LaidOutFrame]) -> None:
         self.cluster = cluster
         self.frames = frames
-        self.frame = Frame(cluster)
+        self.frame = LaidOutFrame(cluster)
         self.box_at: dict[int, Box] = {}
         self.gap: tuple[Gap, Box] | None = None
         self.make_layers()
         for number, layer in enumerate(self.frame.layers):
-            if not isinstance(layer, Frame):
+            if not isinstance(layer, LaidOutFrame):
                 for box in layer:
                     box.layer = number
                 _arrange(layer, {position: self.used(box, position) for box in layer for _, position in box.operands})
@@ -246,7 +246,7 @@ class _Layout:
             while at >= len(layers):
                 layers.append([])
             layer = layers[at]
-            assert not isinstance(layer, Frame)
+            assert not isinstance(layer, LaidOutFrame)
             layer.append(box)
             level[position] = at
             terms = max(terms, at if isinstance(member, TargetTerm) else 0)
@@ -316,7 +316,7 @@ class _Layout:
             if number in starts:
                 starts[number].top = y - 5
             frame.tops.append(y)
-            if isinstance(layer, Frame):
+            if isinstance(layer, LaidOutFrame):
                 right = max(right, layer.width)
                 y += layer.height
             else:
@@ -385,11 +385,11 @@ def _band_label(member: Node | Gap) -> str:
     return "" if member.location is None else f"§{member.location.block}"
 
 
-def _broken(layer: list[Box] | Frame) -> Iterable[list[Box] | Frame]:
+def _broken(layer: list[Box] | LaidOutFrame) -> Iterable[list[Box] | LaidOutFrame]:
     """A layer that is too wide, as several."""
-    if isinstance(layer, Frame):
+    if isinstance(layer, LaidOutFrame):
         return [layer]
-    parts: list[list[Box] | Frame] = []
+    parts: list[list[Box] | LaidOutFrame] = []
     width = 0.0
     part: list[Box] = []
     for box in layer:
