@@ -135,15 +135,18 @@ def compare(code: str, data: str, reference: Reference, seed: int) -> dict[str, 
 
     model = ulam.StanModel(code, data=data)
     target_accept = DEFAULT_TARGET
-    for repeats in range(REPEATS + 1):
+    repeats = 0
+    while True:
         began = time.process_time()
         fit = model.sample(seed=seed + repeats, target_accept=target_accept, progress=False)
         seconds = time.process_time() - began
         drawn = elements(fit, reference.names)
         worst_rhat = float(np.max(rhat(drawn)))
         divergent = int(fit.stats["divergent"].sum())
-        if worst_rhat < CONVERGED and (not divergent or target_accept == CAREFUL_TARGET):
+        is_fine = worst_rhat < CONVERGED and (not divergent or target_accept == CAREFUL_TARGET)
+        if is_fine or repeats == REPEATS:
             break
+        repeats += 1
         target_accept = CAREFUL_TARGET if divergent else target_accept
     z = deviations(fit, reference)
     worst = int(np.abs(z).max(axis=1).argmax())
