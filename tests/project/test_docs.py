@@ -124,7 +124,7 @@ def test_readme_has_the_command_of_the_continuous_integration() -> None:
     commands = [text.strip() for _, text in blocks("sh")]
     calls = (ROOT / ".ci" / "run").read_text().splitlines()
     assert commands[1] in calls
-    assert commands[0].startswith("pip install . && ulam optimize examples/")
+    assert commands[0].startswith("pip install . && ulam sample examples/")
     for path in re.findall(r"examples/\S+", commands[0]):
         assert (ROOT / path).is_file()
 
