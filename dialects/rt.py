@@ -84,7 +84,7 @@ class AllocOp(PlainOperation):
         site: Number | None = None,
         location: LocationAttr | None = None,
     ) -> None:
-        properties = units(zero=zero, variable=variable, stack=stack)
+        properties = units(zero=zero, variable=variable, stack=stack) if zero or variable or stack else {}
         if site is not None:
             properties["site"] = number(site)
         Operation.__init__(

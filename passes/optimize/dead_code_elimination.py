@@ -21,7 +21,6 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
-from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.needed_ops import NeededOps
 from ulam.passes.analysis.scopes import call_effects, graphs, own_bodies
@@ -47,10 +46,9 @@ class DeadCodeElimination(ModulePass):
             variables = Variables(graph)
             needed = NeededOps(graph, variables, calls, facts.succeeds).needed
             _remove(graph, variables, needed)
-        for body in own_bodies(op):
-            for inner in list(ops_within(body)):
-                if isinstance(inner, stan.DeclareOp):
-                    settle_sizes(inner)
+            for declaration in variables.declarations:
+                if isinstance(declaration, stan.DeclareOp) and declaration.parent is not None:
+                    settle_sizes(declaration)
 
 
 # ---------------------------------------------------------------- literal conditions
