@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import memmove
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from ulam.library.statuses import LOCATE, REJECTION
 from ulam.passes.known_data import KnownData
 from ulam.passes.units import UNITS
 from ulam.runtime.compile_notice import compile_notice
@@ -155,6 +156,13 @@ def _place(location: object) -> str:
     return f"{place.filename.data}:{place.line.data}:{place.column.data}: "
 
 
+AT_THE_EDGE = (
+    "a check failed that the program as it is written passes, by rounding: the point is at the edge of where the log "
+    "density is defined"
+)
+"""What is told where `locate` finds no error. Checks of sizes and indices do not round: this one was of numbers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What a failed run left in its context."""
@@ -221,6 +229,8 @@ class Unit:
             site = self.sites[failure.site]
         else:
             site = ErrorSite(failure.status, "the program failed without saying where", "", 0, 0, "")
+            if failure.status == LOCATE:  # and the program as it is written passes
+                return replace(site, message=AT_THE_EDGE).error(REJECTION, failure.values)
         message = failure.message if self.profiler is None else self.profiler.explained(failure.message)
         return site.error(failure.status, failure.values, message)
 
