@@ -495,25 +495,41 @@ def _for_each_element(
     nest(0, builder.i64(0), [])
 
 
+_SHORT_LIMITS = frozenset(range(-100, 101))
+
+
 def _check_bound(low: Lowering, op: stan.CheckOp, value: Value, bound: Value, requirement: str) -> None:
     builder = low.builder
     name = op.var_name.data
     phrase = "greater than or equal to" if requirement == "require_at_least" else "less than or equal to"
 
-    def precise(x: SSAValue, limit: SSAValue, position: SSAValue | None) -> None:
+    def precise(x: SSAValue, limit: SSAValue, indices: Sequence[SSAValue]) -> None:
         ok = holds(low, requirement, [x, limit])
-        where = "[{2}]" if position is not None else ""
-        values = [x, limit] if position is None else [x, limit, position]
-        low.check(ok, REJECTION, f"{name}{where} is {{0}}, but must be {phrase} {{1}}", *values, location=op.location)
+        known = builder.known.get(limit)
+        told = str(int(known)) if known in _SHORT_LIMITS else None  # an error has four values at most
+        values = [x, *indices] if told is not None else [x, *indices, limit]
+        where = f"[{', '.join(f'{{{n}}}' for n in range(1, 1 + len(indices)))}]" if indices else ""
+        message = f"{name}{where} is {{0}}, but must be {phrase} {told or f'{{{len(values) - 1}}}'}"
+        low.check(ok, REJECTION, message, *values, location=op.location)
 
     if not isinstance(value, Container):
         assert isinstance(value, SSAValue) and isinstance(bound, SSAValue)
-        precise(value, bound, None)
+        precise(value, bound, ())
         return
     containers = [value, _shaped(low, op, bound, value)]
+    is_told_here = low.precise or not low.differentiated  # what fails in a gradient is told by the unit `locate`
+    is_short = isinstance(bound, SSAValue) and builder.known.get(bound) in _SHORT_LIMITS
+    if is_told_here and 1 < len(value.dims) <= (3 if is_short else 2):
+
+        def each(_: SSAValue, indices: list[SSAValue]) -> None:
+            x, limit = (c.at([builder.sub(i, builder.i64(1)) for i in indices]) for c in containers)
+            precise(x, limit, indices)
+
+        _for_each_element(builder, value.dims, each)
+        return
 
     def scan(k: SSAValue, values: list[SSAValue], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        precise(values[0], values[1], builder.add(k, builder.i64(1)))
+        precise(values[0], values[1], (builder.add(k, builder.i64(1)),))
         return ()
 
     for_each_position(builder, containers, scan)

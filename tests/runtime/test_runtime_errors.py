@@ -3,6 +3,7 @@
 # ruff: noqa: E501  (Stan text in tables)
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -326,3 +327,20 @@ def test_wrong_sizes_of_parameters_name_them_once() -> None:
         "variable 'q' has a wrong size: the size of a simplex must be positive, but N is 0 (in 'model.stan', line 1, "
         "column 41)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("declaration", "value", "found"),
+    [
+        ("array[2, 3] real<upper=1> x", [[1, 1, 1], [3, 1, 1]], "x[2, 1] is 3"),
+        ("array[2] vector<upper=p>[2] x", [[0, 0], [0, 3]], "x[2, 2] is 3"),
+        ("matrix<lower=0>[2, 3] x", [[1, 1, 1], [1, 1, -1]], "x[2, 3] is -1"),
+        ("array[2] matrix<upper=1>[2, 2] x", [[[1, 1], [1, 1]], [[1, 3], [1, 1]]], "x[2, 1, 2] is 3"),
+        ("matrix<upper=[[1, 2], [3, 4]]>[2, 2] x", [[1, 2], [4, 4]], "x[2, 1] is 4"),
+    ],
+)
+def test_elements_outside_of_bounds_have_all_their_indices(declaration: str, value: Any, found: str) -> None:
+    plain = re.sub("<.*>", "", declaration).replace(" x", " y")
+    program = f"data {{ {plain}; real p; }} transformed data {{ {declaration} = y; }}"
+    with pytest.raises(Rejection, match=re.escape(f"{found}, but must be ")):
+        StanModel(program, {"y": value, "p": 2}, opt_level=0)
