@@ -36,6 +36,7 @@ class SampledModel:
         _profiler: Profiler | None
         _idle: list[Workspace]
 
+        def param_constrain(self, theta_unc: FloatArray, *, include_tp: bool = ...) -> FloatArray: ...
         def _take(self) -> Workspace: ...
         def _fill(self, space: Workspace, theta: FloatArray) -> None: ...
         def _show(self, text: str) -> None: ...
@@ -150,8 +151,11 @@ class SampledModel:
         return self._density_unit(1, True, np.zeros(self._size), True)
 
     def constrain_unit(self) -> Unit:
-        """What computes constrained values. If its work on data failed, every run of it will."""
-        return self._program.unit("constrain")
+        """What computes constrained values. If its work on data failed, raises that error."""
+        unit = self._program.unit("constrain")
+        if unit.failure is not None:
+            self.param_constrain(np.zeros(self._size), include_tp=True)
+        return unit
 
     def output_layout(self) -> tuple[int, npt.NDArray[np.intp] | None]:
         """How many constrained values there are in all, and the order that makes the compiled one that of

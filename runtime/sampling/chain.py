@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ulam.library.statuses import REJECTION, STOPPED
 from ulam.runtime.c_library import STOP_INTERRUPT, library
 from ulam.runtime.crew import Crew
-from ulam.runtime.errors import FatalError, Interrupted, TimeLimit, UlamError
+from ulam.runtime.errors import FatalError, Interrupted, ProgramError, TimeLimit, UlamError
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import Init, initial_point
@@ -39,7 +39,7 @@ BLOCK_SECONDS = 0.5
 BLOCK_BYTES = 64 << 20
 """And before its values would need more memory than this, if it has more than one draw."""
 LOCATED = 100
-"""Of so many rejections of a chain the statement is looked for; those after them are only counted."""
+"""Of so many rejections of a chain the statement is looked for; those after them are told by their sites."""
 
 PROFILED_AS = {"warmup": "warm-up", "sampling": "sampling"}
 """The phase of a profile, by the chain's."""
@@ -180,6 +180,7 @@ class _Run:
         self.job, self.settings, self.record = job, job.settings, record
         self.model: StanModel = job.shared.model
         self.context = self.model.new_context()
+        self.known: dict[int, ProgramError] = {}  # rejections by site
         self.file: CsvStream | None = None
         self.generator = generator_words(self.settings.seed, chain_stream(job.chain, QUANTITIES_STREAM))
 
@@ -295,11 +296,12 @@ class _Run:
 
     def _count_failures(self, block: ChainBlock) -> None:
         tally = self.record.rejections
-        for status, point in block.failed:
+        for status, site, point in block.failed:
+            error = None
             if tally.count >= LOCATED and status == REJECTION:
-                tally.add("rejections after these, whose statements were not looked for")
-                continue
-            error = self.model.density_error(point, status)
+                error = self.known.get(site)
+            if error is None:
+                error = self.known[site] = self.model.density_error(point, status)
             if isinstance(error, FatalError):
                 raise error
             tally.add_error(error)

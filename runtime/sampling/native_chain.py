@@ -79,7 +79,8 @@ class _Block(ctypes.Structure):
     _fields_: ClassVar[Any] = [
         ("capacity", ctypes.c_int64), ("seconds", ctypes.c_double), ("points", ctypes.c_void_p),
         ("statistics", ctypes.c_void_p), ("numbers", ctypes.c_void_p), ("count", ctypes.c_int64),
-        ("failed_kept", ctypes.c_int64), ("failed_statuses", ctypes.c_void_p), ("failed_points", ctypes.c_void_p),
+        ("failed_kept", ctypes.c_int64), ("failed_statuses", ctypes.c_void_p), ("failed_sites", ctypes.c_void_p),
+        ("failed_points", ctypes.c_void_p),
     ]  # fmt: skip
 
 
@@ -93,8 +94,8 @@ def generator_words(seed: int, stream: int) -> Any:
 
 @dataclass
 class ChainBlock:
-    """Draws of one phase. `status` is that of the run that made them; `failed` has statuses and points of evaluations
-    that failed meanwhile.
+    """Draws of one phase. `status` is that of the run that made them; `failed` has statuses, sites and points of
+    evaluations that failed meanwhile.
     """
 
     status: int
@@ -102,7 +103,7 @@ class ChainBlock:
     points: Vector
     statistics: Vector
     numbers: npt.NDArray[np.uint64]
-    failed: list[tuple[int, Vector]]
+    failed: list[tuple[int, int, Vector]]
 
 
 class NativeChain:
@@ -177,14 +178,15 @@ class NativeChain:
             status, phase, self._points[:count], self._statistics[:count], self._numbers[:count], list(self._failed())
         )
 
-    def _failed(self) -> Iterator[tuple[int, Vector]]:
+    def _failed(self) -> Iterator[tuple[int, int, Vector]]:
         count, n = self._block.failed_kept, self.n
         if not count:
             return
         statuses = (ctypes.c_int32 * count).from_address(self._block.failed_statuses)
+        sites = (ctypes.c_int64 * count).from_address(self._block.failed_sites)
         points = np.ctypeslib.as_array((ctypes.c_double * (count * n)).from_address(self._block.failed_points))
         for k in range(count):
-            yield statuses[k], points[k * n : (k + 1) * n].copy()
+            yield statuses[k], sites[k], points[k * n : (k + 1) * n].copy()
 
     def metric(self) -> Vector:
         """The inverse metric now."""

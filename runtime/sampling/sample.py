@@ -162,6 +162,10 @@ class _Sampling:
             self._report(record.progress)
 
     def run(self, jobs: int | None, executor: Executor | None) -> SampleFit:
+        if executor is None:  # chains would compile in their threads, all but one of them waiting
+            self.model.constrain_unit()
+            if self.n:
+                self.model.density_gradient_unit()
         threads = None if executor is not None else ThreadPoolExecutor(jobs or default_workers(len(self.jobs)))
         try:
             with nullcontext() if threads is None else threads:

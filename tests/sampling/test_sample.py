@@ -61,7 +61,7 @@ def test_draws_are_what_they_stand_for(model: ulam.StanModel) -> None:
             assert fit.stats["lp"][chain, draw] == model.log_density(point)
     assert (fit["twice"] == 2 * fit["mu"]).all() and not (fit["mu"][0] == fit["mu"][1]).any()
     assert fit.stats["divergent"].dtype == bool and fit.stats["treedepth"].dtype == np.int64
-    assert not fit.notes and not fit.interrupted
+    assert not fit.notes and not fit.ended
 
 
 @pytest.mark.parametrize("sampler", ["nuts", "hmc"])
@@ -323,7 +323,7 @@ def test_interrupts_keep_draws(slow: ulam.StanModel, interrupt_after: Any, jobs:
     began = time.monotonic()
     fit = slow.sample(chains=4, warmup=10, draws=10**6, seed=9, jobs=jobs, progress=False)
     assert time.monotonic() - began < 20
-    assert fit.interrupted and 0 < fit.n_draws < 10**6 and fit.notes[0].startswith("Interrupted: ")
+    assert fit.ended == "interrupt" and 0 < fit.n_draws < 10**6 and fit.notes[0].startswith("Interrupted: ")
     assert np.isfinite(fit.values).all()
     if jobs == 4 and fit.n_chains == 4:
         count = min(30, fit.n_draws)
@@ -339,7 +339,7 @@ def test_interrupt_before_there_are_draws(slow: ulam.StanModel, interrupt_after:
 
 def test_time_limits(slow: ulam.StanModel) -> None:
     fit = slow.sample(warmup=10, draws=10**6, jobs=4, time_limit=0.7, progress=False)
-    assert fit.interrupted and fit.n_draws > 0 and fit.notes[0].startswith("The time limit was reached: ")
+    assert fit.ended == "time limit" and fit.n_draws > 0 and fit.notes[0].startswith("The time limit was reached: ")
     with pytest.raises(ulam.TimeLimit):
         slow.sample(warmup=10**6, draws=10, time_limit=0.3, progress=False)
     assert threading.active_count() < 20

@@ -43,8 +43,9 @@ static int begin(ulam_chain *chain, const double *point, const double *inverse_m
   int64_t fit = FAILED_BYTES / ((n + 1) * (int64_t)sizeof(double));
   system->failed.capacity = fit < 4 ? 4 : fit < MOST_FAILED ? fit : MOST_FAILED;
   system->failed.statuses = calloc((size_t)system->failed.capacity, sizeof(int32_t));
+  system->failed.sites = calloc((size_t)system->failed.capacity, sizeof(int64_t));
   system->failed.points = calloc((size_t)(system->failed.capacity * n + 1), sizeof(double));
-  if (!system->failed.statuses || !system->failed.points) return 0;
+  if (!system->failed.statuses || !system->failed.sites || !system->failed.points) return 0;
   int made = metric_begin(&system->metric, &chain->store, n, (int32_t)settings->metric, inverse_metric);
   if (made != 1) return made;
   if (settings->sampler == ULAM_SAMPLER_NUTS)
@@ -84,6 +85,7 @@ void ulam_chain_free(ulam_chain *chain) {
   if (chain == NULL) return;
   vectors_free(&chain->store);
   free(chain->system.failed.statuses);
+  free(chain->system.failed.sites);
   free(chain->system.failed.points);
   free(chain->nuts.parts);
   free(chain);
@@ -246,6 +248,7 @@ int32_t ulam_chain_run(ulam_chain *chain, ulam_chain_block *block) {
   chain->seen.failed = failed->count;
   block->failed_kept = failed->kept;
   block->failed_statuses = failed->statuses;
+  block->failed_sites = failed->sites;
   block->failed_points = failed->points;
   return status;
 }

@@ -48,8 +48,9 @@ typedef struct {
   double *statistics; /* out: rows of ULAM_CHAIN_STATISTICS */
   uint64_t *numbers; /* out: of each draw, for ulam_draw_quantities */
   int64_t count;     /* out: draws */
-  int64_t failed_kept; /* out: of the evaluations that failed, those with status and point */
+  int64_t failed_kept; /* out: of the evaluations that failed, those with status, site and point */
   const int32_t *failed_statuses;
+  const int64_t *failed_sites;
   const double *failed_points;
 } ulam_chain_block;
 

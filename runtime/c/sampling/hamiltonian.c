@@ -13,11 +13,12 @@ double evaluate(hamiltonian *h, const double *q, double *g) {
   failed_evaluations *failed = &h->failed;
   if (status == ULAM_FATAL) {
     h->status = ULAM_FATAL;
-    if (failed->kept == failed->capacity) --failed->kept; /* this one says why the run ends */
+    if (failed->kept > 0 && failed->kept == failed->capacity) --failed->kept; /* this one says why the run ends */
   }
   ++failed->count;
   if (failed->kept < failed->capacity) {
     failed->statuses[failed->kept] = status;
+    failed->sites[failed->kept] = h->ctx->error_site;
     memcpy(failed->points + failed->kept * h->n, q, (size_t)h->n * sizeof(double));
     ++failed->kept;
   }

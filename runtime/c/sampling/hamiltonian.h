@@ -8,10 +8,11 @@
 
 #include "metric.h"
 
-/* Log densities that could not be evaluated: kept until they are read, their statuses and points. */
+/* Log densities that could not be evaluated: kept until they are read, their statuses, sites and points. */
 typedef struct {
   int64_t count, kept, capacity;
   int32_t *statuses;
+  int64_t *sites; /* of the unit's table */
   double *points; /* n numbers each */
 } failed_evaluations;
 
