@@ -60,6 +60,7 @@ def export(
 
     Raises ImportError if neither package is installed.
     """
+    saved = any(name.startswith("warmup_") for name in groups)
     about = {"inference_library": "ulam", **attributes}
     names: dict[str, Any] = {
         "coords": dict(coords or {}),
@@ -70,10 +71,9 @@ def export(
     except ImportError:
         pass
     else:
-        return arviz_base.from_dict(dict(groups), attrs={"/": about}, **names)
+        return arviz_base.from_dict(dict(groups), attrs={"/": about}, save_warmup=saved, **names)
     try:
         import arviz  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ImportError(MISSING) from None
-    saved = any(name.startswith("warmup_") for name in groups)
     return arviz.from_dict(**groups, attrs=about, save_warmup=saved, **names)  # pyright: ignore[reportArgumentType]
