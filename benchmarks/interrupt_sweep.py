@@ -101,9 +101,13 @@ def check(work, *expected):
     small = ulam.StanModel("parameters { real x; } model { x ~ normal(0, 1); }")
     assert small.log_density([2.0]) == -2.0 and small.optimize().converged
     print("tidy", flush=True)
-def pool(m):
+def pool(m, work=lambda m, processes: m.optimize(n_starts=9, executor=processes)):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
-        return m.optimize(n_starts=9, executor=processes)
+        return work(m, processes)
+def filed(m):
+    try: return m.sample(draws=10**7, progress=False, output="out.csv", keep=False)
+    finally: [os.remove(name) for name in os.listdir() if name.startswith("out_")]
+def sampled(m, processes): return m.sample(draws=10**6, executor=processes, progress=False)
 """
 COMPILED = """
 import numpy as np, ulam
@@ -131,6 +135,10 @@ CALLS = {
     "many starts": ("m = model('slow')", "check(lambda: m.optimize(n_starts=999))"),
     "endless starts": ("m = model('endless')", "check(lambda: m.optimize(n_starts=9))"),
     "laplace": ("m = model('slow')", "check(lambda: m.laplace({'a': [1.0] * 40}, draws=10**5) and 'draws')"),
+    "sample": ("m = model('short')", "check(lambda: m.sample(draws=10**7, progress=False) and 'draws')"),
+    "sample slowly": ("m = model('slow')", "check(lambda: m.sample(draws=10**5, progress=False) and 'draws')"),
+    "endless sample": ("m = model('endless')", "check(lambda: m.sample(draws=10**5, progress=False) and 'draws')"),
+    "sample to files": ("m = model('short')", "check(lambda: filed(m) and 'draws')"),
     "trace": ("m = model('slow')", "check(lambda: [m.track_density(point) for _ in range(999)])"),
     "threads": (
         "m = model('endless')",
@@ -156,6 +164,7 @@ check(work)
     ),
     "processes": ("m = model('slow')", "check(lambda: pool(m))"),
     "endless processes": ("m = model('endless')", "check(lambda: pool(m))"),
+    "sample in processes": ("m = model('short')", "check(lambda: pool(m, sampled) and 'draws')"),
 }
 """What is done once, and what is interrupted."""
 

@@ -95,6 +95,11 @@ class PhaseDraws:
     statistics: Vector
     count: int = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the room that is empty."""
+        arrays = {name: getattr(self, name)[: self.count] for name in ("unconstrained", "values", "statistics")}
+        return arrays | {"count": self.count}
+
     @staticmethod
     def room(draws: int, unconstrained: int, values: int) -> PhaseDraws:
         """For so many draws."""

@@ -6,6 +6,8 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -276,6 +278,22 @@ def test_prints_reach_the_user(capsys: pytest.CaptureFixture[str]) -> None:
     assert [float(line.removeprefix("x = ")) for line in lines] == pytest.approx(fit["x"].ravel().tolist(), rel=1e-4)
 
 
+def test_profiles_have_the_phases() -> None:
+    model = ulam.StanModel(
+        """parameters { real x; }
+           model { profile("density") { x ~ std_normal(); } }
+           generated quantities { real y; profile("more") { y = x; } }"""
+    )
+    fit = short(model)
+    assert model.profiler is not None
+    found: dict[tuple[str, str], int] = {}
+    for row in model.profiler.rows(by_phase=True):  # of several threads
+        found[row.name, row.phase] = found.get((row.name, row.phase), 0) + row.passes + row.gradient_passes
+    assert found["more", "generated quantities"] == 80
+    assert found["density", "sampling"] == fit.stats["n_leapfrog"].sum()
+    assert found["density", "warm-up"] > 100
+
+
 def test_no_initial_point() -> None:
     model = ulam.StanModel('parameters { real x; } model { if (x < 5) reject("small"); }')
     with pytest.raises(ulam.InitializationError, match="after 100 attempts") as error:
@@ -382,6 +400,34 @@ def test_files(model: ulam.StanModel, tmp_path: Path) -> None:
     assert (read_chain(chain_path(path, 1, 2)).draws[:, 7:] == fit.values[0]).all()
     with pytest.raises(OSError, match="nowhere"):
         short(model, output=tmp_path / "nowhere" / "draws.csv")
+
+
+KILLED = """
+import sys
+import ulam
+
+model = ulam.StanModel("parameters { vector[3] x; } model { x ~ std_normal(); }")
+def tell(record): print(record.chain, record.iteration, flush=True)
+model.sample(chains=2, warmup=0, step_size=0.1, draws=10**7, progress=tell, output=sys.argv[1], keep=False)
+"""
+
+
+def test_killed_processes_leave_what_was_counted(tmp_path: Path) -> None:
+    path, counted = tmp_path / "draws.csv", {1: 0, 2: 0}
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for _ in range(7):
+        chain, drawn = map(int, process.stdout.readline().split())
+        counted[chain] = drawn
+    process.kill()
+    for row in process.communicate()[0].splitlines(keepends=True):
+        if row.endswith("\n"):
+            chain, drawn = map(int, row.split())
+            counted[chain] = drawn
+    for chain, drawn in counted.items():
+        file = read_chain(chain_path(path, chain, 2))
+        assert len(file.draws) >= drawn and not file.is_whole and np.isfinite(file.draws).all()
+    assert sum(counted.values()) >= 7000
 
 
 def test_full_disk_is_one_error(model: ulam.StanModel) -> None:
