@@ -72,6 +72,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_debugger_register": (_POINTER, (ctypes.c_char_p, _I64)),
     "ulam_debugger_unregister": (_NOTHING, (_POINTER,)),
     "ulam_normal_quantiles": (_NOTHING, (_POINTER, _POINTER, _I64)),
+    "ulam_csv_rows": (_I64, (_POINTER, _I64, _I64, _POINTER)),
     "ulam_beta_quantile": (_F64, (_F64, _F64, _F64)),
     "ulam_native_handle_new": (_POINTER, (_I64, _I32, *[_POINTER] * 4)),
     "ulam_native_handle_free": (_NOTHING, (_POINTER,)),

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.frontend.encoding import decoded
+from ulam.runtime.c_library import library
 from ulam.runtime.cmdstan_csv import Setting, comment, csv_number, ending, preamble
 from ulam.runtime.errors import DataError
 from ulam.runtime.named_text import NamedText
@@ -33,6 +34,9 @@ STATISTICS = ("lp", "accept_stat", "stepsize", "int_time", "treedepth", "n_leapf
 
 _ROWS = 1000
 """Rows of a fit that are written at a time."""
+
+_NUMBER_LENGTH = 25
+"""Of a number and a comma, at most: as in c/sampling/decimal.h."""
 
 ADAPTED = "Adaptation terminated"
 _METRIC = {1: "Diagonal elements of inverse mass matrix:", 2: "Elements of inverse mass matrix:"}
@@ -105,8 +109,9 @@ def rows_text(table: Array, digits: int | None = None) -> bytes:
     if digits is not None:
         line = ",".join([f"%.{digits}g"] * table.shape[1]) + "\n"
         return "".join(line % tuple(row) for row in table.tolist()).encode()
-    text = "\n".join(",".join(map(repr, row)) for row in table.tolist()) + "\n"
-    return text.replace(".0,", ",").replace(".0\n", "\n").encode()
+    rows = np.ascontiguousarray(table, dtype=np.float64)
+    text = np.empty(_NUMBER_LENGTH * rows.size, dtype=np.uint8)
+    return text[: library().ulam_csv_rows(rows.ctypes.data, *rows.shape, text.ctypes.data)].tobytes()
 
 
 class CsvStream:

@@ -146,6 +146,23 @@ def test_numbers() -> None:
     assert rows_text(table[:0]) == b""
 
 
+def test_numbers_are_the_shortest_that_read_back() -> None:
+    """As Python writes them, whatever their bits."""
+    generator = np.random.default_rng(11)
+    powers = 2.0 ** np.arange(-1074, 1024)
+    tens = np.array([float(f"1e{k}") for k in range(-323, 309)])
+    values = np.concatenate([
+        generator.integers(0, 2**63, 20000, dtype=np.uint64).view(np.float64), generator.normal(size=5000),
+        np.exp(20 * generator.normal(size=5000)), powers, -np.nextafter(powers, 0), np.nextafter(powers[:-1], np.inf),
+        tens, np.nextafter(tens, np.inf), -np.nextafter(tens, 0), np.arange(1, 500) * 5e-324, np.arange(-500, 500) / 8,
+        generator.integers(-(2**60), 2**60, 2000).astype(float), generator.integers(0, 10**6, 2000) / 1000,
+    ])  # fmt: skip
+    expected = [repr(value).removesuffix(".0") for value in values.tolist()]
+    assert rows_text(values[:, np.newaxis]).decode().split() == expected
+    longest = np.full((3, 7), -1.7976931348623157e308)
+    assert len(rows_text(longest)) == 25 * longest.size
+
+
 def test_names_of_files() -> None:
     assert chain_path("a/out.csv", 2, 4) == Path("a/out_2.csv")
     assert chain_path("a/out.csv", 1, 1) == Path("a/out.csv")
