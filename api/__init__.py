@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ulam.runtime.errors import InitializationError as InitializationError
     from ulam.runtime.errors import Interrupted as Interrupted
     from ulam.runtime.errors import Rejection as Rejection
+    from ulam.runtime.errors import SamplingError as SamplingError
     from ulam.runtime.errors import TimeLimit as TimeLimit
     from ulam.runtime.errors import UlamError as UlamError
     from ulam.runtime.model import StanModel as StanModel
@@ -44,6 +45,7 @@ _HOMES = {
     "Rejection": "ulam.runtime.errors",
     "Rng": "ulam.runtime.native",
     "SampleFit": "ulam.runtime.sampling.fit",
+    "SamplingError": "ulam.runtime.errors",
     "StanModel": "ulam.runtime.model",
     "TimeLimit": "ulam.runtime.errors",
     "UlamError": "ulam.runtime.errors",
@@ -53,7 +55,7 @@ _HOMES = {
 __all__ = [
     "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted", "LaplaceResult",
     "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection", "Rng", "SampleFit",
-    "StanModel", "TimeLimit", "UlamError", "__version__", "load",
+    "SamplingError", "StanModel", "TimeLimit", "UlamError", "__version__", "load",
 ]  # fmt: skip
 
 

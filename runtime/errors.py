@@ -118,6 +118,14 @@ class InitializationError(UlamError):
         return self.model.explain(self.point, jacobian=self.jacobian)
 
 
+class SamplingError(UlamError):
+    """A chain cannot go on: no step size is right for it, or no metric."""
+
+
+class SamplingWarning(UserWarning):
+    """Draws have values that are missing."""
+
+
 class Interrupted(UlamError):
     """SIGINT ended the call: of a thread that is not the main one, or where the host's handler raised nothing."""
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ulam.runtime.data import INITIAL_VALUES, read_data
-from ulam.runtime.errors import DataError
+from ulam.runtime.errors import DataError, SamplingWarning
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.sampling.chain import INTERRUPT
 from ulam.runtime.sampling.chain_csv import chain_path
@@ -68,7 +69,10 @@ class SampleCommand(ModelCommand):
             "jobs": self.jobs, "progress": self.progress, "output": self.output, "sampler": self.sampler,
         }  # fmt: skip
         try:
-            fit = self.loaded().sample(**options)
+            model = self.loaded()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SamplingWarning)  # the notes say the same
+                fit = model.sample(**options)
         except ValueError as error:
             if isinstance(error, RuntimeError):
                 raise

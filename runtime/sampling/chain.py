@@ -274,7 +274,7 @@ class _Run:
             room.append(points, values, statistics)
         if block.phase != "warmup":
             self.record.drawn += done
-        if failed:
+        if failed and block.phase != "warmup":
             self.record.nan_draws += len(failed)
             if not self.record.nan_reason:
                 row = min(failed)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ulam.library.statuses import OK, STOPPED
 from ulam.runtime.c_library import library
-from ulam.runtime.errors import ArgumentError, UlamError
+from ulam.runtime.errors import ArgumentError, SamplingError
 from ulam.runtime.native import Context, Rng
 from ulam.runtime.sampling.settings import MAX_ENERGY_ERROR, METRICS, SamplingSettings
 
@@ -34,10 +34,6 @@ _ERRORS = {
     9: "no step size is small enough to be accepted. Is the log density continuous, and its gradient right?",
     _METRIC: "the metric that warmup has found is not finite and positive definite",
 }
-
-
-class SamplingError(UlamError):
-    """A chain cannot go on."""
 
 
 class _Settings(ctypes.Structure):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.crew import Crew
-from ulam.runtime.errors import ArgumentError, DataError, TimeLimit, UlamError
+from ulam.runtime.errors import ArgumentError, DataError, SamplingWarning, TimeLimit, UlamError
 from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupted, stoppable
 from ulam.runtime.memory import room_for
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
@@ -197,7 +198,10 @@ class _Sampling:
             raise_interrupted()
         if ended:
             forget_stop()
-        notes = [*_ended_notes(records, kept, settings, ended), *_failure_notes(records)]
+        missing = _missing_notes(records)
+        for note in missing:
+            warnings.warn(note, SamplingWarning, stacklevel=2)
+        notes = [*_ended_notes(records, kept, settings, ended), *_rejection_notes(records), *missing]
         count = min((records[k].drawn for k in kept), default=0)
         chosen = [records[k] for k in kept]
         warmup = None
@@ -284,22 +288,24 @@ def _ended_notes(records: list[ChainRecord], kept: list[int], settings: Sampling
     return notes
 
 
-def _failure_notes(records: list[ChainRecord]) -> list[str]:
-    notes: list[str] = []
+def _rejection_notes(records: list[ChainRecord]) -> list[str]:
+    """How often the program rejected, by statement."""
     tally = FailureTally()
     for record in records:
         tally.update(record.rejections)
-    if tally.count:
-        many = "1 proposal was" if tally.count == 1 else f"{tally.count} proposals were"
-        notes.append(
-            f"{many} rejected, which may happen now and then, in warmup above all:\n{tally.table(tally.count)}"
-        )
-    failed = sum(record.nan_draws for record in records)
-    if failed:
-        drawn = sum(record.drawn for record in records)
-        reason = next(record.nan_reason for record in records if record.nan_reason)
-        notes.append(f"{failed} of {drawn} draws have NaN in generated quantities, the first for: {reason}.")
-    return notes
+    if not tally.count:
+        return []
+    many = "1 proposal was" if tally.count == 1 else f"{tally.count} proposals were"
+    return [f"{many} rejected, which may happen now and then, in warmup above all:\n{tally.table(tally.count)}"]
+
+
+def _missing_notes(records: list[ChainRecord]) -> list[str]:
+    """How many draws have no generated quantities, and why."""
+    failed, drawn = sum(record.nan_draws for record in records), sum(record.drawn for record in records)
+    if not failed:
+        return []
+    reason = next(record.nan_reason for record in records if record.nan_reason)
+    return [f"{failed} of {drawn} draws have NaN in generated quantities, the first for: {reason}."]
 
 
 # ---------------------------------------------------------------- what the arguments mean

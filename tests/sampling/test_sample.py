@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.runtime.errors import SamplingWarning
 from ulam.runtime.sampling.chain import ChainProgress, quantities_rng
 from ulam.runtime.sampling.chain_csv import chain_path, read_chain
 from ulam.runtime.sampling.sample import _kept_chains
@@ -257,7 +258,9 @@ def test_errors_in_generated_quantities_are_nan() -> None:
            model { x ~ std_normal(); }
            generated quantities { real a = 1; real z = normal_rng(0, x); }"""
     )
-    fit = short(model, draws=100)
+    with pytest.warns(SamplingWarning, match="have NaN") as warned:
+        fit = short(model, draws=100, save_warmup=True)
+    assert len(warned) == 1
     bad = fit["x"] <= 0
     assert 0 < bad.sum() < 200
     assert (np.isnan(fit["z"]) == bad).all() and (np.isnan(fit["a"]) == bad).all()

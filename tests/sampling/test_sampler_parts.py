@@ -16,7 +16,7 @@ import ulam
 from ulam.runtime.c_library import library
 from ulam.runtime.native import Context, Rng
 from ulam.runtime.sampling.chain import QUANTITIES_STREAM, TRAJECTORY_STREAM, chain_stream, quantities_rng
-from ulam.runtime.sampling.native_chain import NativeChain, SamplingError, generator_words
+from ulam.runtime.sampling.native_chain import NativeChain, generator_words
 from ulam.runtime.sampling.settings import checked_settings
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -323,7 +323,7 @@ def test_step_size_comes_to_the_target() -> None:
 
 
 def test_improper_posteriors() -> None:
-    with pytest.raises(SamplingError, match="improper"):
+    with pytest.raises(ulam.SamplingError, match="improper"):
         ulam.StanModel("parameters { real x; } model { }").sample(chains=1, progress=False)
 
 

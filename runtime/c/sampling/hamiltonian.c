@@ -25,12 +25,6 @@ double evaluate(hamiltonian *h, const double *q, double *g) {
   return -INFINITY;
 }
 
-ULAM_CLONES static double dot(const double *a, const double *b, int64_t groups) {
-  lanes sum = {0};
-  for (int64_t k = 0; k < groups; ++k) sum += in_lanes(a)[k] * in_lanes(b)[k];
-  return SUM_OF_LANES(sum);
-}
-
 /* The two parts of a step around the gradient. The first: half of the momentum's, and the position's. */
 ULAM_CLONES static void begin_diagonal(const phase_point *z, const double *inverse, int64_t groups, double step,
                                        double *q, double *p) {
@@ -89,7 +83,7 @@ void set_momentum(const hamiltonian *h, phase_point *z) {
   } else {
     for (int64_t i = 0; i < h->n; ++i) z->v[i] = m->inverse[i] * z->p[i];
   }
-  z->energy = 0.5 * dot(z->p, z->v, groups_of(h->n)) - z->lp;
+  z->energy = 0.5 * lanes_dot(z->p, z->v, groups_of(h->n)) - z->lp;
 }
 
 void leapfrog(hamiltonian *h, phase_point *z, double *q, double *p, double *g, double *v, double step) {

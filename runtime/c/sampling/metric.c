@@ -18,10 +18,10 @@ static int make_scale(metric *m) {
   for (int64_t i = 0; i < m->n; ++i) {
     double *li = row(m->scale, m, i);
     const double *source = row(m->inverse, m, i);
+    memset(li, 0, (size_t)m->stride * sizeof(double));
     for (int64_t j = 0; j <= i; ++j) {
       const double *lj = row(m->scale, m, j);
-      double sum = source[j];
-      for (int64_t k = 0; k < j; ++k) sum -= li[k] * lj[k];
+      double sum = source[j] - lanes_dot(li, lj, groups_of(j)); /* beyond j one of them has zeros */
       if (i == j && !(sum > 0 && isfinite(sum))) return -1;
       li[j] = i == j ? sqrt(sum) : sum / lj[j];
     }

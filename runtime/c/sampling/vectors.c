@@ -16,6 +16,12 @@ double *vector_new(vector_store *store, int64_t n) {
   return (double *)(block + (-(uintptr_t)block & (sizeof(lanes) - 1)));
 }
 
+ULAM_CLONES double lanes_dot(const double *a, const double *b, int64_t groups) {
+  lanes sum = {0};
+  for (int64_t k = 0; k < groups; ++k) sum += in_lanes(a)[k] * in_lanes(b)[k];
+  return SUM_OF_LANES(sum);
+}
+
 void vectors_free(vector_store *store) {
   for (int64_t i = 0; i < store->count; ++i) free(store->blocks[i]);
   free(store->blocks);

@@ -36,6 +36,8 @@ static inline void vector_copy(double *to, const double *from, int64_t n) {
 #define LANES_INLINE static inline __attribute__((always_inline))
 LANES_INLINE const lanes *in_lanes(const double *x) { return (const lanes *)x; }
 LANES_INLINE lanes *to_lanes(double *x) { return (lanes *)x; }
+/* The sum of products of so many groups. */
+double lanes_dot(const double *a, const double *b, int64_t groups);
 #define SUM_OF_LANES(v) ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
 
 #endif
