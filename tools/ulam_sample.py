@@ -84,7 +84,7 @@ class SampleCommand(ModelCommand):
         given = initial_values(self.init)
         if given is None:
             return 2
-        if isinstance(given, float) or given == "pathfinder":
+        if isinstance(given, int | float) or given == "pathfinder":
             return given
         if (each := _list_of_values(given)) is not None:
             return each

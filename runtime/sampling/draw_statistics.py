@@ -166,11 +166,13 @@ class Columns:
         """The draws of all chains together, each quantity's in order."""
         return np.take_along_axis(self.pooled, self._order, axis=1)
 
-    @cached_property
+    @property
     def _halves(self) -> Columns:
         """Split chains as columns of their own; the same draws in another shape where chains have even lengths."""
-        if self.n_draws % 2 == 0:
-            return self
+        return self if self.n_draws % 2 == 0 else self._odd_halves
+
+    @cached_property
+    def _odd_halves(self) -> Columns:
         return Columns(split(self.draws))
 
     @property

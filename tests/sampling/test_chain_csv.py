@@ -151,7 +151,7 @@ def test_numbers_are_the_shortest_that_read_back() -> None:
     generator = np.random.default_rng(11)
     powers = 2.0 ** np.arange(-1074, 1024)
     tens = np.array([float(f"1e{k}") for k in range(-323, 309)])
-    values = np.concatenate([
+    values: Any = np.concatenate([
         generator.integers(0, 2**63, 20000, dtype=np.uint64).view(np.float64), generator.normal(size=5000),
         np.exp(20 * generator.normal(size=5000)), powers, -np.nextafter(powers, 0), np.nextafter(powers[:-1], np.inf),
         tens, np.nextafter(tens, np.inf), -np.nextafter(tens, 0), np.arange(1, 500) * 5e-324, np.arange(-500, 500) / 8,

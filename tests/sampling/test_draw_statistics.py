@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,6 +184,20 @@ def test_draws_are_left_as_they_are() -> None:
     before = draws.copy()
     _ours(draws)
     assert (draws == before).all()
+
+
+def test_memory() -> None:
+    """What is worked out for some columns is gone with them, and not only when Python looks for circles."""
+    for draws in (100, 101):
+        columns = Columns(_chains("independent", 4, draws)[np.newaxis])
+        assert np.isfinite(columns.rhat + columns.ess_bulk + columns.ess_tail + columns.mad).all()
+        left = weakref.ref(columns)
+        gc.disable()
+        try:
+            del columns
+            assert left() is None
+        finally:
+            gc.enable()
 
 
 def _write() -> None:

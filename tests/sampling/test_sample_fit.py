@@ -7,6 +7,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from io import StringIO
 from pathlib import Path
@@ -135,6 +136,24 @@ def test_blocks_of_a_summary(fit: SampleFit, monkeypatch: pytest.MonkeyPatch) ->
     for size in (1, 1700, 5000):
         monkeypatch.setattr("ulam.runtime.sampling.summary._BLOCK", size)
         np.testing.assert_allclose(fit.summary(["q", "m", "k"]).table, whole, rtol=1e-12)
+
+
+def test_memory_of_a_summary(fit: SampleFit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes that of a few columns, not of all of them, and access by name takes none."""
+    monkeypatch.setattr("ulam.runtime.sampling.summary._BLOCK", 1)
+    count = 20_000
+    many = SampleFit(
+        fit.model, np.zeros((4, count, 6)), np.random.default_rng(2).normal(size=(4, count, len(fit.names))),
+        {"lp": np.zeros((4, count))}, None, fit.step_size, fit.metric, SamplingSettings(draws=count), fit.seconds,
+    )  # fmt: skip
+    tracemalloc.start()
+    try:
+        assert many["q"].shape == (4, count, 2, 3) and len(many.draws) > 5
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+        many.summary(["q", "m", "k"])
+        assert tracemalloc.get_traced_memory()[1] < 20 * 4 * count * 8
+    finally:
+        tracemalloc.stop()
 
 
 def test_shown(fit: SampleFit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def test_the_model_is_made_when_it_is_asked_for(fit: SampleFit, saved: Path, mon
     with monkeypatch.context() as patch:
         patch.setattr(ulam.StanModel, "_setup", refuse)
         found = ulam.load(saved)
-        str(found), found._repr_html_(), found.to_json()
+        assert str(found) and found._repr_html_() and found.to_json()
         with pytest.raises(AssertionError, match="compiled"):
             assert found.model
     point = fit.unconstrained[0, 0]
