@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 
 from ulam.emit.errors import EmissionError
 from ulam.emit.vector_math import ARITY, FUNCTIONS, definition
+from ulam.library.derivatives import arguments_of, primitive_names
 
 if TYPE_CHECKING:
     from ulam.emit.llvm_text import FunctionEmitter
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PrimitiveForm:
-    """One row. `target` is the text, intrinsic or C symbol; results are doubles."""
+    """One row. `target` is the text, intrinsic or C symbol; arguments and results are doubles."""
 
     kind: Literal["inline", "intrinsic", "own", "libm", "runtime"]
     target: str
-    parameters: tuple[str, ...] = ("double",)
+    arity: int = 1
     libm: str | None = None
     """For `own` functions: the C function to call instead on loop-carried chains at levels 3 and 4."""
 
@@ -79,60 +80,28 @@ LIBM: dict[str, int] = {
     "atan2": 2, "hypot": 2, "fmod": 2, "pow": 2,
 }  # fmt: skip
 
-RUNTIME: dict[str, tuple[str, ...]] = {
-    "digamma": ("double",),
-    "trigamma": ("double",),
-    "Phi": ("double",),
-    "inv_Phi": ("double",),
-    "inv_erfc": ("double",),
-    "lambert_w0": ("double",),
-    "lambert_wm1": ("double",),
-    "lbeta": ("double", "double"),
-    "lchoose": ("double", "double"),
-    "lmgamma": ("i32", "double"),
-    "gamma_p": ("double", "double"),
-    "gamma_q": ("double", "double"),
-    "inc_beta": ("double", "double", "double"),
-    "log_Phi": ("double",),
-    "log_scaled_Phi": ("double",),
-    "normal_hazard": ("double", "double"),
-    "normal_hazard_excess": ("double",),
-    "digamma_step": ("double", "double"),
-    "lgamma_step": ("double", "double"),
-    "tetragamma": ("double",),
-    "log_gamma_p": ("double", "double"),
-    "log_gamma_p_dx": ("double", "double"),
-    "log_gamma_p_da": ("double", "double"),
-    "log_gamma_q": ("double", "double"),
-    "log_gamma_q_dx": ("double", "double"),
-    "log_gamma_q_da": ("double", "double"),
-    "log_inc_beta": ("double", "double", "double", "double"),
-    "log_inc_beta_dx": ("double", "double", "double", "double"),
-    "log_inc_beta_da": ("double", "double", "double", "double"),
-    "log_inc_beta_db": ("double", "double", "double", "double"),
-    "pentagamma": ("double",),
-    "log_gamma_p_daa": ("double", "double"),
-    "log_gamma_q_daa": ("double", "double"),
-    "log_inc_beta_daa": ("double", "double", "double", "double"),
-    "log_inc_beta_dab": ("double", "double", "double", "double"),
-    "log_inc_beta_dbb": ("double", "double", "double", "double"),
+# those without a derivative; the other functions of the runtime are the primitives of derivatives.txt with no row above
+RUNTIME: dict[str, int] = {
+    "pentagamma": 1,
+    "log_gamma_p_daa": 2,
+    "log_gamma_q_daa": 2,
+    "log_inc_beta_daa": 4,
+    "log_inc_beta_dab": 4,
+    "log_inc_beta_dbb": 4,
 }
 
 SYNONYMS = {"multiply_log": "lmultiply", "binomial_coefficient_log": "lchoose"}
 
 
-def _doubles(count: int) -> tuple[str, ...]:
-    return ("double",) * count
-
-
 def _table() -> dict[str, PrimitiveForm]:
-    table = {name: PrimitiveForm("inline", text, _doubles(n)) for name, (n, text) in INLINE.items()}
-    table |= {name: PrimitiveForm("intrinsic", target, _doubles(n)) for name, (target, n) in INTRINSICS.items()}
+    table = {name: PrimitiveForm("inline", text, n) for name, (n, text) in INLINE.items()}
+    table |= {name: PrimitiveForm("intrinsic", target, n) for name, (target, n) in INTRINSICS.items()}
     for name in FUNCTIONS:
-        libm = name if name in OWN_WITH_LIBM else None
-        table[name] = PrimitiveForm("own", name, _doubles(ARITY.get(name, 1)), libm)
-    table |= {name: PrimitiveForm("libm", name, _doubles(n)) for name, n in LIBM.items()}
-    table |= {name: PrimitiveForm("runtime", f"ulam_{name}", types) for name, types in RUNTIME.items()}
+        table[name] = PrimitiveForm("own", name, ARITY.get(name, 1), name if name in OWN_WITH_LIBM else None)
+    table |= {name: PrimitiveForm("libm", name, n) for name, n in LIBM.items()}
+    others = [name for name in primitive_names() if name not in table and name not in SYNONYMS]
+    for name, n in {**{name: len(arguments_of(name)) for name in others}, **RUNTIME}.items():
+        table[name] = PrimitiveForm("runtime", f"ulam_{name}", n)
     return table | {name: table[target] for name, target in SYNONYMS.items()}
 
 
@@ -172,9 +141,9 @@ def emit_math(e: FunctionEmitter, op: Operation) -> None:
     if primitive is None:
         raise EmissionError(f"the function '{name}' is not supported yet: it has no row in emit/primitives.py", op)
     operands = e.operands(op)
-    types = tuple([e.type(v) for v in operands])
-    if types != primitive.parameters or e.type(op.results[0]) != "double":
-        wanted, got = ", ".join(primitive.parameters), ", ".join(types)
+    types = [e.type(v) for v in operands]
+    if types != ["double"] * primitive.arity or e.type(op.results[0]) != "double":
+        wanted, got = ", ".join(["double"] * primitive.arity), ", ".join(types)
         raise EmissionError(f"'{name}' takes ({wanted}) and gives a double; it is called with ({got})", op)
     arguments = [e.names[v] for v in operands]
     result = e.define(op.results[0])
@@ -217,10 +186,10 @@ def _call(e: FunctionEmitter, primitive: PrimitiveForm, arguments: list[str]) ->
             # LLVM must not replace calls whose argument it happens to know: bits would depend on what it knows
             attributes = " nobuiltin #1"
     if not target.startswith("ulam."):
-        parameters = ", ".join(primitive.parameters)
+        parameters = ", ".join(["double"] * primitive.arity)
         suffix = "" if primitive.kind == "intrinsic" else " #1"
         e.module.declare(target, f"declare double @{target}({parameters}){suffix}")
-    typed = ", ".join([f"{t} {a}" for t, a in zip(primitive.parameters, arguments, strict=True)])
+    typed = ", ".join([f"double {argument}" for argument in arguments])
     return f"call double @{target}({typed}){attributes}"
 
 

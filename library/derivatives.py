@@ -51,9 +51,13 @@ def op_names() -> list[str]:
     return [name for name in _rows() if name.startswith(_OPS)]
 
 
+def arguments_of(name: str) -> tuple[str, ...]:
+    """The arguments of the primitive `name`, as its row calls them."""
+    return tuple(argument.strip() for argument in _rows()[name][0].split(","))
+
+
 @cache
 def rule(name: str) -> Rule:
     """The derivative of the primitive `name`; KeyError if there is none."""
-    arguments, partials = _rows()[name]
-    terms = read_terms(partials, f"derivatives.txt, row '{name}'")
-    return Rule(tuple(a.strip() for a in arguments.split(",")), tuple(terms))
+    terms = read_terms(_rows()[name][1], f"derivatives.txt, row '{name}'")
+    return Rule(arguments_of(name), tuple(terms))

@@ -123,12 +123,6 @@ double ulam_lchoose(double n, double k) {
   return -ulam_lbeta(n - k + 1, k + 1) - log1p(n);
 }
 
-double ulam_lmgamma(int32_t k, double x) {
-  double sum = 0.25 * k * (k - 1.0) * log(pi);
-  for (int32_t j = 1; j <= k; ++j) sum += special_lgamma(x + 0.5 * (1 - j));
-  return sum;
-}
-
 double ulam_Phi(double x) {
   const double inv_sqrt_two = 0.7071067811865476, inv_sqrt_two_rest = -4.833646656726457e-17;
   double u = -x * inv_sqrt_two, value = 0.5 * erfc(u);

@@ -9,7 +9,6 @@ ULAM_API double ulam_digamma(double x);
 ULAM_API double ulam_trigamma(double x);
 ULAM_API double ulam_lbeta(double a, double b);
 ULAM_API double ulam_lchoose(double n, double k);
-ULAM_API double ulam_lmgamma(int32_t k, double x);
 ULAM_API double ulam_Phi(double x);
 ULAM_API double ulam_inv_Phi(double p);
 ULAM_API double ulam_inv_erfc(double x);

@@ -66,15 +66,6 @@ def test_borders(call: Callable[[], float], expected: float) -> None:
     assert call() == pytest.approx(expected, nan_ok=True, abs=1e-15)
 
 
-def test_lmgamma() -> None:
-    lmgamma = c_library.library().ulam_lmgamma
-    lmgamma.restype = ctypes.c_double
-    lmgamma.argtypes = [ctypes.c_int32, ctypes.c_double]
-    for k, x in ((1, 2.5), (3, 4.2), (10, 7.0)):
-        expected = k * (k - 1) / 4 * math.log(math.pi) + sum(math.lgamma(x + (1 - j) / 2) for j in range(1, k + 1))
-        assert lmgamma(k, x) == pytest.approx(expected, rel=1e-14)
-
-
 positive = st.floats(1e-6, 1e7)
 
 
