@@ -206,8 +206,8 @@ def _verify_math(op: Operation) -> None:
     assert isinstance(op, rt.MathOp)
     if (form := PRIMITIVES.get(op.function.data)) is None:
         raise VerifyException(f"there is no primitive '{op.function.data}'")
-    if len(op.operands) != len(form.parameters):
-        raise VerifyException(f"'{op.function.data}' takes {len(form.parameters)} arguments, not {len(op.operands)}")
+    if len(op.operands) != form.arity:
+        raise VerifyException(f"'{op.function.data}' takes {form.arity} arguments, not {len(op.operands)}")
 
 
 def _verify_low_call(op: Operation) -> None:
