@@ -94,7 +94,7 @@ OPTIONS: dict[str, Option] = {
     # Points, densities, random numbers.
     "init": Option(
         "Constrained values of some or all parameters, a JSON file or text; or a radius of random ones. Of sample also "
-        "an array, with values for each chain; pathfinder: its draws.",
+        "an array, with values for each chain; a file of its --save; pathfinder: its draws.",
         of="VALUES", shown="2", reads=True,
     ),
     "unconstrained": Option(
@@ -147,7 +147,8 @@ OPTIONS: dict[str, Option] = {
     "max_depth": Option("Largest depth of a tree, of nuts.", int, "N", 10, least=1, most=60),
     "integration_time": Option("Length of a trajectory, of hmc.", float, "X", shown="6.28"),
     "metric": Option(
-        "Kind of the metric: unit, diag, dense; or a JSON file with inv_metric, to begin with.", of="METRIC",
+        "Kind of the metric: unit, diag, dense; or a JSON file with inv_metric, or one of --save, to begin with.",
+        of="METRIC",
         default="diag",
     ),
     "step_size": Option("Step size to begin with.", float, "X", shown="1"),

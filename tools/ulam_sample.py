@@ -6,8 +6,10 @@ The summary goes to standard output, progress and messages to standard error.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 from ulam.runtime.data import INITIAL_VALUES, read_data
 from ulam.runtime.errors import DataError, SamplingWarning
 from ulam.runtime.named_text import NamedText
+from ulam.runtime.output_files import check_writable
 from ulam.runtime.sampling.chain import INTERRUPT
 from ulam.runtime.sampling.chain_csv import chain_path
 from ulam.runtime.sampling.fit import SampleFit
@@ -59,11 +62,14 @@ class SampleCommand(ModelCommand):
         self.adaptation = _adaptation(self.adapt or [])
         if self.output is not None and self.chains > 1 and is_standard_output(self.output):
             raise UsageError("--output: standard output takes one chain; give --chains 1, or the name of a file")
+        for path in self._chain_files():
+            check_writable(path)
 
     def run(self) -> int:
         options: dict[str, Any] = {
             "chains": self.chains, "warmup": self.warmup, "draws": self.draws, "seed": self.seed, "init": self.inits,
-            "thin": self.thin, "target_accept": self.target_accept, "max_depth": self.max_depth, "metric": self.metric,
+            "thin": self.thin, "target_accept": self.target_accept, "max_depth": self.max_depth,
+            "metric": _saved_fit(self.metric) or self.metric,
             "step_size": self.step_size, "step_size_jitter": self.step_size_jitter, "adapt": self.adaptation,
             "integration_time": self.integration_time, "save_warmup": self.save_warmup, "keep": self.keep,
             "jobs": self.jobs, "progress": self.progress, "output": self.output, "sampler": self.sampler,
@@ -88,8 +94,14 @@ class SampleCommand(ModelCommand):
             return given
         if (each := _list_of_values(given)) is not None:
             return each
+        if (fit := _saved_fit(given)) is not None:
+            return fit
         read_data(given, INITIAL_VALUES)
         return given
+
+    def _chain_files(self) -> list[Path]:
+        """The files of `--output`."""
+        return [] if self.output is None else [chain_path(self.output, k + 1, self.chains) for k in range(self.chains)]
 
     def _report(self, fit: SampleFit) -> int:
         """Shows and writes the result whatever comes of it; the exit status says how it ended."""
@@ -101,9 +113,7 @@ class SampleCommand(ModelCommand):
             print_fit(fit, self.rows or None, told)
         for note in fit.notes:
             tell("warning", note)
-        written = (
-            [] if self.output is None else [chain_path(self.output, k + 1, self.chains) for k in range(self.chains)]
-        )
+        written = self._chain_files()
         for path, write in ((self.json, fit.to_json), (self.save, fit.save)):
             if path is not None and not (printed and path is self.json):
                 write(path)
@@ -116,6 +126,15 @@ class SampleCommand(ModelCommand):
             return interrupted("ulam", SO_FAR)
         tell("error", f"the time limit was reached; {SO_FAR}")
         return EXIT_TIME_LIMIT
+
+
+def _saved_fit(given: Text) -> SampleFit | None:
+    """The fit in a file that `--save` has written; None if it is anything else."""
+    if not isinstance(given, str) or not os.path.isfile(given) or not zipfile.is_zipfile(given):
+        return None
+    from ulam.runtime.sampling.loading import load
+
+    return load(given)
 
 
 def _list_of_values(given: Text) -> list[Any] | None:

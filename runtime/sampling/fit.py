@@ -38,6 +38,10 @@ class ChainDraws:
         self.about, self.unconstrained, self.values = about, unconstrained, values
         self.stats = dict(statistics)
 
+    def __getstate__(self) -> dict[str, Any]:
+        views = ("draws", "_tuples")  # pickled they would be copies
+        return {name: value for name, value in self.__dict__.items() if name not in views}
+
     @property
     def n_chains(self) -> int:
         return self.values.shape[0]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.names import GlobalVariable, constrained_names
 
 if TYPE_CHECKING:
     from ulam.runtime.model import Recipe, StanModel
+
+
+def _itself(model: StanModel) -> StanModel:
+    return model
 
 
 @dataclass
@@ -28,9 +32,12 @@ class ModelDescription:
     def of(model: StanModel) -> ModelDescription:
         """That of a model at hand."""
         return ModelDescription(
-            model.name(), model.written_variables(), model.param_unc_names(), model.recipe, lambda: model,
+            model.name(), model.written_variables(), model.param_unc_names(), model.recipe, partial(_itself, model),
             model.compile_seconds,
         )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "model"}
 
     @cached_property
     def names(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -81,6 +82,17 @@ def test_draws_by_name(fit: SampleFit) -> None:
         fit["x"]
     assert fit.warmup is not None and fit.warmup["q"].shape == (4, 300, 2, 3)
     assert fit.warmup.stats["divergent"].shape == (4, 300) and fit.warmup.unconstrained.shape == (4, 300, 6)
+
+
+def test_pickled(fit: SampleFit) -> None:
+    """With its model, and without the views by name."""
+    assert fit["mu"].shape
+    text = pickle.dumps(fit)
+    whole = fit.values.nbytes + fit.unconstrained.nbytes
+    assert len(text) < 2.5 * 1.6 * whole  # with those of the warmup
+    found = pickle.loads(text)
+    np.testing.assert_array_equal(found["q"], fit["q"])
+    assert found.model.param_names() == fit.model.param_names() and str(found) == str(fit)
 
 
 def test_what_a_run_begins_with(model: ulam.StanModel, fit: SampleFit) -> None:

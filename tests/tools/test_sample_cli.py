@@ -46,7 +46,9 @@ def slow(tmp_path: Path) -> Path:
 
 
 def process(*words: str | Path, **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ulam.tools.ulam_main", "sample", *map(str, words)]
+    """The command, as the console script begins it."""
+    script = "import sys; from ulam.tools.entry import ulam; sys.exit(ulam())"
+    command = [sys.executable, "-c", script, "sample", *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
@@ -118,6 +120,19 @@ def test_what_cannot_be(words: list[str], status: int, text: str, capsys: Captur
 def test_where_chains_begin(init: str, capsys: Capture) -> None:
     assert main(["sample", *SCHOOLS, *SHORT, "--init", init, "--adapt", "window=30", "--adapt", "t0=8"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_an_earlier_fit(tmp_path: Path, capsys: Capture) -> None:
+    saved = str(tmp_path / "fit.ulam")
+    assert main(["sample", *SCHOOLS, *SHORT, "--save", saved]) == 0
+    assert (
+        main(["sample", *SCHOOLS, *SHORT, "--init", saved, "--metric", saved, "--warmup", "0", "--step-size", "0.3"])
+        == 0
+    )
+    assert capsys.readouterr().err == ""
+    Path(saved).write_bytes(Path(saved).read_bytes()[:1000] + bytes(1000) + Path(saved).read_bytes()[2000:])
+    assert main(["sample", *SCHOOLS, *SHORT, "--init", saved]) == 1
+    assert "the file is damaged" in capsys.readouterr().err
 
 
 def test_draws_in_files_only(tmp_path: Path, capsys: Capture) -> None:
