@@ -75,6 +75,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_csv_rows": (_I64, (_POINTER, _I64, _I64, _POINTER)),
     "ulam_beta_quantile": (_F64, (_F64, _F64, _F64)),
     "ulam_native_handle_new": (_POINTER, (_I64, _I32, *[_POINTER] * 4)),
+    "ulam_native_fatal_point": (_POINTER, (_POINTER,)),
     "ulam_native_handle_free": (_NOTHING, (_POINTER,)),
     "ulam_chain_new": (_POINTER, (*[_POINTER] * 7,)),
     "ulam_chain_free": (_NOTHING, (_POINTER,)),

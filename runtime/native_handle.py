@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
+
+from ulam.runtime.arguments import FloatArray
 from ulam.runtime.c_library import library
 from ulam.runtime.program import BoundProgram, Unit
 
@@ -42,7 +45,18 @@ class NativeHandle:
         """What the function wants as its last argument."""
         self.keep_alive: Any = _Kept(handle, program)
         """What must be referred to while the function is in use."""
-        address = ctypes.cast(native.ulam_native_gradient, ctypes.c_void_p).value
-        assert address is not None
-        self.address: int = address
+        self.address = _address(native.ulam_native_gradient)
         """The address of the function."""
+        self.noting_address = _address(native.ulam_native_gradient_noting)
+        """That of one which returns 1 for fatal errors, too, and notes the first of them."""
+
+    def fatal_point(self) -> FloatArray | None:
+        """Where the function at `noting_address` first had a fatal error."""
+        address = library().ulam_native_fatal_point(self.user_data)
+        return None if not address else np.array((ctypes.c_double * self.n).from_address(address))
+
+
+def _address(function: Any) -> int:
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found

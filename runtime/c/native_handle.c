@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "interrupts.h"
 
@@ -13,6 +14,8 @@ struct ulam_native_handle {
   int64_t n;
   int32_t jacobian;
   void *gradient, *gradient_bound, *locate, *locate_bound;
+  double *fatal_point;
+  int32_t fatal; /* 1: the point is about to be written, 2: it is there */
   ulam_context *idle[KEPT]; /* taken and given back by exchanging one of them with NULL */
 };
 
@@ -20,6 +23,11 @@ ulam_native_handle *ulam_native_handle_new(int64_t n, int32_t jacobian, void *gr
                                            void *locate, void *locate_bound) {
   ulam_native_handle *handle = calloc(1, sizeof *handle);
   if (handle == NULL) return NULL;
+  handle->fatal_point = calloc((size_t)n + 1, sizeof(double));
+  if (handle->fatal_point == NULL) {
+    free(handle);
+    return NULL;
+  }
   handle->n = n;
   handle->jacobian = jacobian;
   handle->gradient = gradient;
@@ -32,6 +40,7 @@ ulam_native_handle *ulam_native_handle_new(int64_t n, int32_t jacobian, void *gr
 void ulam_native_handle_free(ulam_native_handle *handle) {
   if (handle == NULL) return;
   for (int i = 0; i < KEPT; ++i) ulam_context_free(handle->idle[i]);
+  free(handle->fatal_point);
   free(handle);
 }
 
@@ -90,4 +99,26 @@ int ulam_native_gradient(size_t n, const double *x, double *grad, double *lp, vo
     status = located(handle, ctx, x);
   give(handle, ctx);
   return status;
+}
+
+int ulam_native_gradient_noting(size_t n, const double *x, double *grad, double *lp, void *user) {
+  ulam_native_handle *handle = user;
+  int status = ulam_native_gradient(n, x, grad, lp, user);
+  if (status == ULAM_OK || status == ULAM_REJECT || (int64_t)n != handle->n) return status;
+  int32_t none = 0;
+  if (__atomic_compare_exchange_n(&handle->fatal, &none, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    memcpy(handle->fatal_point, x, n * sizeof(double));
+    __atomic_store_n(&handle->fatal, 2, __ATOMIC_RELEASE);
+  }
+  return ULAM_REJECT;
+}
+
+const double *ulam_native_fatal_point(const ulam_native_handle *handle) {
+  return __atomic_load_n(&handle->fatal, __ATOMIC_ACQUIRE) == 2 ? handle->fatal_point : NULL;
+}
+
+int ulam_native_copy(size_t n, size_t kept, const double *x, double *out, void *user) {
+  (void)user;
+  memcpy(out, x, (n < kept ? n : kept) * sizeof(double));
+  return 0;
 }

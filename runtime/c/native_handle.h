@@ -21,5 +21,11 @@ ULAM_API void ulam_native_handle_free(ulam_native_handle *handle);
 
 /* Of `n` unconstrained parameters `x`: the log density and its gradient. For any number of threads at once. */
 ULAM_API int ulam_native_gradient(size_t n, const double *x, double *grad, double *lp, void *user);
+/* The same for samplers that know of rejections only: a fatal error is one, too, and is noted. */
+ULAM_API int ulam_native_gradient_noting(size_t n, const double *x, double *grad, double *lp, void *user);
+/* Where a fatal error was first noted; NULL: nowhere. */
+ULAM_API const double *ulam_native_fatal_point(const ulam_native_handle *handle);
+/* For samplers that ask what is to be kept of a point: itself. */
+ULAM_API int ulam_native_copy(size_t n, size_t kept, const double *x, double *out, void *user);
 
 #endif

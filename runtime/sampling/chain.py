@@ -30,6 +30,7 @@ from ulam.runtime.sampling.settings import SamplingSettings
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
     from ulam.runtime.sampling.chain_csv import CsvStream
+    from ulam.runtime.sampling.nutpie_chain import NutpieChain
 
 Vector = npt.NDArray[np.float64]
 
@@ -200,10 +201,7 @@ class _Run:
             self.record.draws = job.draws or PhaseDraws.room(settings.kept_draws, model.param_unc_num(), width)
         capacity = max(1, min(BLOCK_DRAWS, BLOCK_BYTES // (8 * max(width, model.param_unc_num(), 1))))
         self.values = np.empty((capacity, width))
-        self.chain = NativeChain(
-            settings, self.unit, self.context, self._start(), job.inverse_metric, job.step_size,
-            chain_stream(job.chain, TRAJECTORY_STREAM), capacity,
-        )  # fmt: skip
+        self.chain = self._made(capacity)
         self.began = self.phase_began = time.perf_counter()
         try:
             if job.output is not None:
@@ -214,6 +212,17 @@ class _Run:
             if self.file is not None:
                 self.file.close()
         return self.record
+
+    def _made(self, capacity: int) -> NativeChain | NutpieChain:
+        """The chain, at its first point."""
+        job, settings, stream = self.job, self.settings, chain_stream(self.job.chain, TRAJECTORY_STREAM)
+        if settings.sampler == "nutpie" and self.unit is not None:
+            from ulam.runtime.sampling.nutpie_chain import NutpieChain
+
+            return NutpieChain(settings, self.model, self._start(), job.step_size, stream, capacity)
+        return NativeChain(
+            settings, self.unit, self.context, self._start(), job.inverse_metric, job.step_size, stream, capacity
+        )
 
     def _opened(self, path: str) -> CsvStream:
         from ulam.runtime.sampling.chain_csv import CsvStream, comments
@@ -236,7 +245,7 @@ class _Run:
         chain, record = self.chain, self.record
         if chain.phase != "warmup":
             self._adapted()
-        while chain.phase != "done" and not record.ended:
+        while chain.phase != "done" and (not record.ended or chain.is_pending):
             self.model.enter_phase(self.context, PROFILED_AS[chain.phase])
             block = chain.run(BLOCK_SECONDS)
             self.model.show_output(self.context)

@@ -80,6 +80,16 @@ class _Block(ctypes.Structure):
     ]  # fmt: skip
 
 
+FIRST_OF_WARMUP = 1 << 62
+"""From here on draws of warmup are numbered (c/sampling/chain.c)."""
+
+
+def numbers_of_draws(count: int, thin: int, phase: str) -> npt.NDArray[np.uint64]:
+    """The numbers of the draws of a phase, as `draw_quantities` wants them."""
+    first = FIRST_OF_WARMUP if phase == "warmup" else 0
+    return np.uint64(first) + np.uint64(thin) * np.arange(count, dtype=np.uint64)
+
+
 def generator_words(seed: int, stream: int) -> Any:
     """The state of `Rng(seed, stream)` as c/pcg64dxsm.h wants it."""
     state = Rng(seed, stream).generator.state["state"]
@@ -158,6 +168,9 @@ class NativeChain:
         if address := getattr(self, "address", 0):
             self.address = 0
             self._library.ulam_chain_free(address)
+
+    is_pending = False
+    """Whether draws are left, of a chain that was stopped."""
 
     @property
     def phase(self) -> str:

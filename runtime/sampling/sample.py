@@ -34,7 +34,7 @@ from ulam.runtime.sampling.chain import (
     statistics_by_name,
 )
 from ulam.runtime.sampling.fit import SampleFit
-from ulam.runtime.sampling.settings import METRICS, RULES, SamplingSettings, checked_settings
+from ulam.runtime.sampling.settings import METRICS, METRICS_OF_NUTPIE, RULES, SamplingSettings, checked_settings
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
@@ -76,11 +76,15 @@ def sample(
         "save_warmup": save_warmup, "keep": keep,
     }  # fmt: skip
     chains = RULES["chains"].checked("chains", chains)
-    kind, metrics = _metric(model, metric, chains)
+    kind, metrics = _metric(model, metric, chains, sampler)
     steps = _step_sizes(step_size, chains)
     settings = checked_settings(
         sampler=sampler, metric=kind, adapt=adapt, init=_init_text(init), step_size=steps[0], **options
     )
+    if sampler == "nutpie":
+        from ulam.runtime.sampling.nutpie_chain import nutpie_library
+
+        nutpie_library()
     if not keep and output is None:
         raise ArgumentError("keep=False keeps no draws: give output, a file for them")
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
@@ -351,10 +355,13 @@ def _step_sizes(given: Any, chains: int) -> list[float | None]:
     return each.tolist()
 
 
-def _metric(model: StanModel, given: Any, chains: int) -> tuple[str, list[Vector | None]]:
+def _metric(model: StanModel, given: Any, chains: int, sampler: str) -> tuple[str, list[Vector | None]]:
     """The kind of the metric, and the inverse metric that each chain begins with."""
-    if isinstance(given, str) and given in METRICS:
+    if isinstance(given, str) and given in (*METRICS, *METRICS_OF_NUTPIE):
         return given, [None] * chains
+    if sampler == "nutpie":
+        names = ", ".join(map(repr, METRICS_OF_NUTPIE))
+        raise ArgumentError(f"sampler='nutpie' takes no metric to begin with: metric must be one of {names}")
     n = model.param_unc_num()
     source = "metric"
     if isinstance(given, (str, os.PathLike)):

@@ -10,9 +10,10 @@ from typing import Any
 
 from ulam.runtime.errors import ArgumentError
 
-SAMPLERS = ("nuts", "hmc")
+SAMPLERS = ("nuts", "hmc", "nutpie")
 METRICS = ("unit", "diag", "dense")
 """Kinds of the metric, in the order of their numbers in c/sampling/metric.h."""
+METRICS_OF_NUTPIE = ("diag", "low_rank")
 MAX_ENERGY_ERROR = 1000.0
 """An iteration whose energy is off by more is divergent, as in Stan."""
 
@@ -58,7 +59,7 @@ RULES: dict[str, _Rule] = {
     "seed": _count(0),
     "thin": _count(1),
     "target_accept": _Rule(float, lambda value: 0 < value < 1, "a number between 0 and 1"),
-    "max_depth": _Rule(int, lambda value: 1 <= value <= 60, "an int from 1 to 60", ("nuts",)),
+    "max_depth": _Rule(int, lambda value: 1 <= value <= 60, "an int from 1 to 60", ("nuts", "nutpie")),
     "step_size": _positive(),
     "step_size_jitter": _Rule(float, lambda value: 0 <= value <= 1, "a number from 0 to 1"),
     "integration_time": _positive("hmc"),
@@ -147,6 +148,11 @@ def checked_settings(
     if sampler not in SAMPLERS:
         raise ArgumentError(f"sampler must be one of {', '.join(map(repr, SAMPLERS))}, found {sampler!r}")
     defaults = {entry.name: entry.default for entry in fields(SamplingSettings)}
+    own = METRICS_OF_NUTPIE if sampler == "nutpie" else METRICS
+    if metric not in own:
+        raise ArgumentError(f"sampler={sampler!r} has no metric {metric!r}; it has {', '.join(map(repr, own))}")
+    if sampler == "nutpie" and adapt is not None:
+        raise ArgumentError("sampler='nutpie' has no adapt: it adapts in a way of its own")
     found: dict[str, Any] = {}
     for name, value in options.items():
         if value is None:
@@ -154,6 +160,7 @@ def checked_settings(
         rule = RULES[name]
         found[name] = rule.checked(name, value)
         if sampler not in rule.samplers and found[name] != defaults[name]:
-            others = " and ".join(repr(other) for other in rule.samplers)
-            raise ArgumentError(f"sampler={sampler!r} has no {name}; {others} has")
+            others = " and ".join(map(repr, rule.samplers))
+            have = "has" if len(rule.samplers) == 1 else "have"
+            raise ArgumentError(f"sampler={sampler!r} has no {name}; {others} {have}")
     return SamplingSettings(sampler=sampler, metric=metric, adapt=Adaptation.of(adapt), init=init, **found)
