@@ -142,7 +142,10 @@ OPTIONS: dict[str, Option] = {
     "chains": Option("How many chains.", int, "N", 4, least=1),
     "warmup": Option("Iterations of each chain that adapt the sampler.", int, "N", 1000, least=0),
     "thin": Option("Keep every so many-th draw.", int, "N", 1, least=1),
-    "sampler": Option("nuts, or hmc with trajectories of one length.", default="nuts", choices=("nuts", "hmc")),
+    "sampler": Option(
+        "nuts; hmc with trajectories of one length; nutpie (an extra) for --metric low_rank.", default="nuts",
+        choices=("nuts", "hmc", "nutpie"),
+    ),
     "target_accept": Option("Acceptance that the step size is adapted to; Stan's delta.", float, "X", 0.8),
     "max_depth": Option("Largest depth of a tree, of nuts.", int, "N", 10, least=1, most=60),
     "integration_time": Option("Length of a trajectory, of hmc.", float, "X", shown="6.28"),
