@@ -144,7 +144,8 @@ class StanServices:
         try:
             httpstan.models.import_services_extension_module(self.name)
         except KeyError:
-            arguments = ["-O3", "-march=native", "-std=c++17", "-w", "-DNDEBUG"]
+            # The services are compiled already, for any processor: memory has to be aligned as there.
+            arguments = ["-O3", "-march=native", "-DEIGEN_MAX_ALIGN_BYTES=16", "-std=c++14", "-w", "-DNDEBUG"]
             asyncio.run(httpstan.models.build_services_extension_module(load.code, arguments))
 
     def run(self, seed: int) -> tuple[Array, float]:
@@ -203,8 +204,17 @@ def _services(name: str, place: str, data: dict[str, Any], seed: int, chain: int
     module = httpstan.models.import_services_extension_module(name)
     method = arguments.Method["SAMPLE"]
     known = arguments.function_arguments("hmc_nuts_diag_e_adapt", module)
-    options = {argument: arguments.lookup_default(method, argument) for argument in known if argument != "data"}
-    options |= {"num_warmup": WARMUP, "num_samples": DRAWS, "random_seed": seed, "chain": chain, "refresh": 0}
+    options = {
+        argument: arguments.lookup_default(method, argument) for argument in known if argument not in ("data", "init")
+    }
+    options |= {
+        "init": {},
+        "num_warmup": WARMUP,
+        "num_samples": DRAWS,
+        "random_seed": seed,
+        "chain": chain,
+        "refresh": 0,
+    }
     began = time.process_time()
     module.hmc_nuts_diag_e_adapt_wrapper(place, data=data, **{k: v for k, v in options.items() if k in known})
     told.send(time.process_time() - began)

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 RESAMPLING_STREAM = 5
 """Stream of the run's seed that chooses draws by their weights."""
 
+SECONDS_TO_COMPLETE = 1.0
+"""How long the generated quantities of a run that was ended may take; draws after that are left out."""
+
 DRAWS_FOR_INITS = 100
 """Draws of each path that initial values are chosen from."""
 
@@ -356,11 +359,15 @@ class _Pathfinder:
         quantities, rejections, done = Rng(seed, QUANTITIES_STREAM), [], 0
         ended = self.ended
         try:
+            until = math.inf if ended is None else time.monotonic() + SECONDS_TO_COMPLETE
             for done, draw in enumerate(chosen):
+                if done and time.monotonic() > until:
+                    break
                 values[done], rejection = constrained_or_nan(self.model, drawn.points[draw], quantities)
                 if rejection is not None:
                     rejections.append(rejection)
-            done = len(chosen)
+            else:
+                done = len(chosen)
         except (KeyboardInterrupt, Interrupted):
             ended = self.ended = Termination.INTERRUPTED
             if not done:

@@ -275,6 +275,17 @@ def test_time_limit(gaussian: StanModel, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "Interrupted: 25 of" in " ".join(fit.notes)
 
 
+def test_run_that_was_ended_completes_soon(gaussian: StanModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its generated quantities may take long: draws that would come late are left out."""
+    from ulam.runtime.sampling import pathfinder
+
+    monkeypatch.setattr(pathfinder, "SECONDS_TO_COMPLETE", -1.0)
+    assert len(gaussian.pathfinder(num_paths=1, draws=50)) == 50
+    stopping(gaussian, monkeypatch, 60, KeyboardInterrupt)
+    fit = gaussian.pathfinder(num_paths=1, draws=50)
+    assert len(fit) == 1 and fit.interrupted and fit.notes[0].startswith("Interrupted: 1 of 25 draws")
+
+
 # ---------------------------------------------------------------- output
 
 
