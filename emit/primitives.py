@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from xdsl.dialects.builtin import StringAttr
@@ -161,11 +163,17 @@ def _inline(e: FunctionEmitter, text: str, arguments: list[str], result: str) ->
         )
     for line in text.format(*arguments, r=result, **used).split("\n"):
         e.line(line)
-    for name in ("log", "log1m_exp"):
-        if f"@ulam.{name}(" in text:
-            e.module.math_functions.add(name)
-    if "@llvm.sqrt.f64" in text:
-        e.module.declare("llvm.sqrt.f64", "declare double @llvm.sqrt.f64(double)")
+    for callee, arity in _callees(text):
+        if callee.startswith("ulam."):
+            e.module.math_functions.add(callee.removeprefix("ulam."))
+        else:
+            e.module.declare(callee, f"declare double @{callee}({', '.join(['double'] * arity)})")
+
+
+@cache
+def _callees(text: str) -> list[tuple[str, int]]:
+    """What an inline form calls, with the number of arguments."""
+    return [(callee, arguments.count(",") + 1) for callee, arguments in re.findall(r"@([\w.]+)\(([^)]*)\)", text)]
 
 
 def _call(e: FunctionEmitter, primitive: PrimitiveForm, arguments: list[str]) -> str:
