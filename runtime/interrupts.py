@@ -83,9 +83,18 @@ def stoppable(work: Callable[[], _T], limit: float | Limit | None = None, *, kep
         if depth == 0 and not kept and native.ulam_stop_reasons() & STOP_INTERRUPT:
             raise_stopped()
         return result
+    except RuntimeError as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         native.ulam_scope_leave(depth)
         del stack[size:]
+
+
+def is_interrupt(error: Exception) -> bool:
+    """Whether it is a KeyboardInterrupt in disguise: Python before 3.12 wraps those that come while a class is made."""
+    return isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt)
 
 
 def scoped(method: Callable[_P, _T]) -> Callable[_P, _T]:

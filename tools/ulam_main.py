@@ -186,10 +186,11 @@ def _failure(error: Exception) -> int:
         TimeLimit,
         UlamError,
     )
+    from ulam.runtime.interrupts import is_interrupt
     from ulam.runtime.terminal import escaped
     from ulam.tools.messages import show, tell
 
-    if isinstance(error, Interrupted):
+    if isinstance(error, Interrupted) or is_interrupt(error):
         return interrupted("ulam")
     if isinstance(error, TimeLimit):
         tell("error", str(error))

@@ -52,7 +52,8 @@ def chain_path(path: str | os.PathLike[str], chain: int, chains: int) -> Path:
 # ---------------------------------------------------------------- settings
 
 
-METRIC_NAMES = {"unit": "unit_e", "diag": "diag_e", "dense": "dense_e"}
+METRIC_NAMES = {"unit": "unit_e", "diag": "diag_e", "dense": "dense_e", "low_rank": "unit_e"}
+"""CmdStan's. It has no low-rank one: files say of it what they hold, which is no metric."""
 
 
 def comments(

@@ -103,7 +103,7 @@ def _divergences(fit: SampleFit) -> Iterator[Problem]:
 
 
 def _depth(fit: SampleFit) -> Iterator[Problem]:
-    if fit.settings.sampler != "nuts" or "treedepth" not in fit.stats:
+    if fit.settings.sampler == "hmc" or "treedepth" not in fit.stats:
         return
     depth = fit.settings.max_depth
     count = int(np.count_nonzero(fit.stats["treedepth"] >= depth))

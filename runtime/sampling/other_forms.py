@@ -72,7 +72,7 @@ def _sampled(
 
 def _statistics(draws: ChainDraws, settings: Any) -> dict[str, Array]:
     found = {ARVIZ_NAMES.get(name, name): values for name, values in draws.stats.items()}
-    if "tree_depth" in found and settings.sampler == "nuts":
+    if "tree_depth" in found and settings.sampler != "hmc":
         found["reached_max_treedepth"] = found["tree_depth"] >= settings.max_depth
     return found
 

@@ -310,6 +310,17 @@ def test_a_call_in_a_thread_is_interrupted_from_its_first_line_on(name: str) -> 
         assert ends_in_a_thread(traced) == [ulam.Interrupted]
 
 
+def test_an_interrupt_while_a_class_is_made() -> None:
+    """As while a module is being imported: Python before 3.12 makes a RuntimeError of it."""
+
+    class Interrupting:
+        def __set_name__(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stoppable(lambda: type("Made", (), {"attribute": Interrupting()}))
+
+
 def test_sigint_after_the_last_step_of_a_call() -> None:
     assert ends_in_a_thread(lambda sent: stoppable(sent)) == [ulam.Interrupted]
     assert ends_in_a_thread(lambda sent: stoppable(lambda: sent() or "result", kept=True)) == ["result"]

@@ -50,9 +50,12 @@ def test_every_option_is_of_the_table(command: str) -> None:
 
 
 def test_a_name_means_the_same_everywhere() -> None:
-    """No spelling belongs to two options of one command, and only old names to different ones of several commands."""
+    """No spelling belongs to two options of one command, and only old names, and those that an option has in place of
+    its own, to different ones of several commands.
+    """
     owners: dict[str, str] = {}
-    for name in dict.fromkeys(name for command in COMMANDS.values() for name in command.names()):
+    names = dict.fromkeys(name for command in COMMANDS.values() for name in command.names())
+    for name in (name for name in names if not OPTIONS[name].name):
         for flag in (flag for flag in options.flags(name) if flag not in OPTIONS[name].old_names):
             for spelling in flag.split("/"):
                 assert owners.setdefault(spelling, name) == name
