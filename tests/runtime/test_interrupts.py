@@ -278,6 +278,10 @@ PUBLIC_CALLS: dict[str, Callable[[str], Callable[[], Any]]] = {
     "optimize": lambda note: partial(ulam.StanModel(LOOP + note).optimize, init=[0.3]),
     "many starts": lambda note: partial(ulam.StanModel(LOOP + note).optimize, n_starts=2, init=0.3),
     "laplace": lambda note: partial(ulam.StanModel(LOOP + note).laplace, {"x": 0.3}, draws=3),
+    "pathfinder": lambda note: partial(ulam.StanModel(LOOP + note).pathfinder, init={"x": 0.3}, num_paths=2),
+    "generate_quantities": lambda note: partial(
+        ulam.StanModel(BEYOND + note).generate_quantities, {"x": np.array([0.3])}
+    ),
     "track_density": lambda note: partial(ulam.StanModel(LOOP + note).track_density, at(0.3)),
     "explain": lambda note: partial(ulam.StanModel(LOOP + note).explain, at(0.3)),
 }
@@ -291,7 +295,10 @@ def test_a_call_in_a_thread_is_interrupted_from_its_first_line_on(name: str) -> 
 
         def traced(sent: Callable[[], None], call: Callable[[], Any] = call, step: int = step) -> Any:
             steps = iter(range(1, 10**9))
-            here = ("model.py", "second_order.py", "tracked_model.py", "interrupts.py", Path(__file__).name)
+            here = (
+                "model.py", "sampled_model.py", "second_order.py", "tracked_model.py", "interrupts.py",
+                Path(__file__).name,
+            )  # fmt: skip
             STOPPED_BY_TEST[0] = library().ulam_thread_handle()
 
             def on_call(frame: Any, *_: Any) -> None:
@@ -486,6 +493,7 @@ INTERRUPTED_COMMANDS: dict[str, list[str]] = {
     "optimize": ["--init", '{"x": 0.3}'],
     "optimize --starts": ["--starts", "2", "--init", "0.1"],
     "laplace": ["--mode", '{"x": 0.3}'],
+    "pathfinder": ["--init", '{"x": 0.3}'],
     "profile": ["--init", '{"x": 0.3}'],
     "bench": ["--vs-opt-level", "0", "--init", '{"x": 0.3}'],
     "trace": ["--density", "--unconstrained", "0.3"],
