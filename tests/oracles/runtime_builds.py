@@ -16,6 +16,7 @@ import sysconfig
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,6 +36,7 @@ def extension() -> dict[str, Any]:
         Extension=lambda name, **settings: found.update(settings), setup=lambda **settings: None
     )
     stubs["setuptools.command.editable_wheel"].__dict__["editable_wheel"] = object
+    import_module("numpy")  # of setup.py: what is imported below is forgotten again, and NumPy can be loaded once only
     before = Path.cwd()
     os.chdir(ROOT)
     try:

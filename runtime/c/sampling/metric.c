@@ -137,6 +137,11 @@ int metric_update(metric *m) {
   m->count = 0;
   memset(m->mean, 0, (size_t)m->n * sizeof(double));
   memset(m->squares, 0, (size_t)(m->kind == METRIC_DENSE ? m->n * m->stride : m->n) * sizeof(double));
+  if (make_scale(m) == 1) return 1;
+  if (m->kind != METRIC_DENSE) return -1;
+  for (int64_t i = 0; i < m->n; ++i) /* rounding has made it indefinite: the variances alone are not */
+    for (int64_t j = 0; j < m->n; ++j)
+      if (i != j) row(m->inverse, m, i)[j] = 0;
   return make_scale(m);
 }
 
