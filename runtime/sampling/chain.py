@@ -225,12 +225,12 @@ class _Run:
         )
 
     def _opened(self, path: str) -> CsvStream:
-        from ulam.runtime.sampling.chain_csv import CsvStream, comments
+        from ulam.runtime.sampling.chain_csv import CsvStream, comments, statistics_of
 
         model, settings, is_fixed = self.model, self.settings, self.unit is None
         names = model.param_names(include_tp=True, include_gq=True)
         about = comments(settings, model.name(), path, self.job.chain, is_fixed)
-        return CsvStream(path, about, names, statistics_of("fixed" if is_fixed else settings.sampler))
+        return CsvStream(path, about, names, statistics_of(settings.sampler, is_fixed))
 
     def _start(self) -> Vector:
         """The first point."""
@@ -371,12 +371,3 @@ def statistics_by_name(table: Vector, sampler: str) -> dict[str, npt.NDArray[Any
     if sampler == "hmc":
         found["int_time"] = found["stepsize"] * found["n_leapfrog"]
     return found
-
-
-def statistics_of(sampler: str) -> tuple[str, ...]:
-    """Names of the statistics that a sampler ("fixed": of a model without parameters) has, in CmdStan's order."""
-    if sampler == "fixed":
-        return STATISTICS[:2]
-    if sampler == "hmc":
-        return tuple("int_time" if name == "treedepth" else name for name in STATISTICS)
-    return STATISTICS

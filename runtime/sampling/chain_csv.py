@@ -52,8 +52,8 @@ def chain_path(path: str | os.PathLike[str], chain: int, chains: int) -> Path:
 # ---------------------------------------------------------------- settings
 
 
-METRIC_NAMES = {"unit": "unit_e", "diag": "diag_e", "dense": "dense_e", "low_rank": "unit_e"}
-"""CmdStan's. It has no low-rank one: files say of it what they hold, which is no metric."""
+METRIC_NAMES = {"unit": "unit_e", "diag": "diag_e", "dense": "dense_e"}
+"""CmdStan's."""
 
 
 def comments(
@@ -94,7 +94,8 @@ def _hamiltonian(settings: Any) -> Iterator[Setting]:
     if engine == "static":
         yield 6, "int_time", settings.integration_time, 2 * np.pi
     yield 6, "max_depth", settings.max_depth, 10
-    yield 4, "metric", METRIC_NAMES.get(settings.metric, settings.metric), "diag_e"
+    told = settings.sampler != "nutpie"  # whose metrics are its own: files say what they hold, which is none
+    yield 4, "metric", METRIC_NAMES[settings.metric if told else "unit"], "diag_e"
     yield 4, "metric_file", "", ""
     yield 4, "stepsize", 1.0 if settings.step_size is None else settings.step_size, 1.0
     yield 4, "stepsize_jitter", settings.step_size_jitter, 0.0
@@ -169,10 +170,11 @@ def ending_text(seconds: Sequence[float], remarks: Iterable[str] = ()) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
-def statistics_of(found: Iterable[str]) -> list[str]:
-    """The statistics that there are, in the order of the columns."""
-    names = set(found)
-    return [name for name in STATISTICS if name in names]
+def statistics_of(sampler: str, is_fixed: bool) -> tuple[str, ...]:
+    """Those of the statistics that the files of a sampler, or of a model without parameters, have as columns."""
+    if is_fixed:
+        return STATISTICS[:2]
+    return tuple(name for name in STATISTICS if name != ("treedepth" if sampler == "hmc" else "int_time"))
 
 
 def write_fit(fit: SampleFit, path: str | os.PathLike[str], digits: int | None = None) -> list[Path]:
@@ -211,7 +213,7 @@ def _parts(fit: SampleFit, path: Path, chain: int, digits: int | None) -> Iterat
     settings = fit.settings
     if fit.n_draws != settings.kept_draws or (fit.warmup is None) == settings.save_warmup:
         settings = replace(settings, draws=fit.n_draws * settings.thin, save_warmup=fit.warmup is not None)
-    statistics = statistics_of(fit.stats)
+    statistics = statistics_of(settings.sampler, fit.is_fixed)
     text = "".join(map(comment, comments(settings, fit.about.name, path, chain + 1, fit.is_fixed)))
     header = ",".join((*(f"{name}__" for name in statistics), *fit.names))
     yield f"{text}{header}\n".encode("utf-8", "backslashreplace")

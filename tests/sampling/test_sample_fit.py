@@ -378,6 +378,24 @@ def test_csv(fit: SampleFit, tmp_path: Path) -> None:
     np.testing.assert_allclose(read_chain(short[0]).columns(fit.names), fit.values[0], rtol=1e-3)
 
 
+@pytest.mark.parametrize("sampler", ["nuts", "hmc", "fixed"])
+def test_files_of_a_run_and_of_its_fit(model: ulam.StanModel, tmp_path: Path, sampler: str) -> None:
+    """The same rows, columns and settings."""
+    options: dict[str, Any] = {"chains": 1, "warmup": 30, "draws": 20, "thin": 2, "progress": False}
+    if sampler == "fixed":
+        model = ulam.StanModel("generated quantities { real x = normal_rng(0, 1); }", opt_level=0)
+    else:
+        options |= {"sampler": sampler, "save_warmup": True}
+    fit = model.sample(**options, output=tmp_path / "run.csv")
+    (path,) = fit.to_csv(tmp_path / "fit.csv")
+    one, other = read_chain(tmp_path / "run.csv"), read_chain(path)
+    assert one.names == other.names and one.settings | {"file": ""} == other.settings | {"file": ""}
+    np.testing.assert_array_equal(one.draws, other.draws)
+    np.testing.assert_array_equal(one.warmup, other.warmup)
+    np.testing.assert_array_equal(one.metric, other.metric)
+    assert len(one.draws) == 10 and one.is_whole and other.is_whole
+
+
 def test_csv_of_other_readers(fit: SampleFit, tmp_path: Path) -> None:
     cmdstanpy = pytest.importorskip("cmdstanpy")
     found: Any = cmdstanpy.from_csv([str(path) for path in fit.to_csv(tmp_path / "out.csv")])
