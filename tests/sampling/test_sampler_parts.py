@@ -309,6 +309,33 @@ def test_metric_is_the_regularised_covariance() -> None:
     assert fit.metric is None
 
 
+def learned(draws: Any, kind: int) -> tuple[int, Any]:
+    rows = np.ascontiguousarray(draws, float)
+    count, n = rows.shape
+    found = np.empty((n, n) if kind == 2 else n)
+    return library().ulam_try_metric(n, kind, count, rows.ctypes.data, found.ctypes.data), found
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 17])
+def test_metrics_of_any_size(n: int) -> None:
+    rng = np.random.default_rng(n)
+    draws = 1e3 + rng.normal(size=(40, n)) @ rng.normal(size=(n, n))
+    expected = np.atleast_2d(np.cov(draws.T)) * (40 / 45) + 1e-3 * 5 / 45 * np.eye(n)
+    for kind, wanted in ((1, np.diag(expected)), (2, expected)):
+        status, found = learned(draws, kind)
+        assert status == 1 and found == pytest.approx(wanted, rel=1e-9)
+
+
+def test_metrics_of_draws_on_a_line() -> None:
+    """Of a scale that makes what is added to the variances nothing: the covariance is singular, and then diagonal."""
+    line = np.linspace(-1, 1, 30)[:, None] * np.array([1e12, 2e12, -1e12])
+    status, found = learned(line, 2)
+    variances = np.var(line, axis=0, ddof=1) * 30 / 35
+    assert status == 1 and found == pytest.approx(np.diag(variances), rel=1e-9)
+    assert learned(1e-20 * line, 2)[1] == pytest.approx(1e-3 / 7 * np.eye(3), abs=1e-10)
+    assert learned(1e180 * line, 2)[0] == -1
+
+
 def test_step_size_comes_to_the_target() -> None:
     model = ulam.StanModel("parameters { vector[20] x; } model { x ~ std_normal(); }")
     reached: list[float] = []

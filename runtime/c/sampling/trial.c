@@ -59,6 +59,23 @@ end:
   return found;
 }
 
+int32_t ulam_try_metric(int64_t n, int64_t kind, int64_t count, const double *draws, double *inverse) {
+  vector_store store = {0};
+  metric m;
+  double *q = vector_new(&store, n);
+  int32_t status = q == NULL ? 0 : metric_begin(&m, &store, n, (int32_t)kind, NULL);
+  if (status == 1) {
+    for (int64_t i = 0; i < count; ++i) {
+      memcpy(q, draws + i * n, (size_t)n * sizeof(double));
+      metric_learn(&m, q);
+    }
+    status = metric_update(&m);
+    metric_read(&m, inverse);
+  }
+  vectors_free(&store);
+  return status;
+}
+
 void ulam_try_generator(const uint64_t words[4], uint64_t jumps, int64_t count, uint64_t *bits, double *uniform) {
   ulam_pcg generator;
   ulam_pcg_begin(&generator, words);
