@@ -45,23 +45,43 @@ def plain_table(header: Row, rows: Sequence[Row], left: Collection[int] = (0,)) 
     return "\n".join(lines)
 
 
-def print_table(header: Row, rows: Sequence[Row], file: TextIO | None = None, left: Collection[int] = (0,)) -> None:
-    """The table, by rich if `file` is a terminal."""
+def print_table(
+    header: Row,
+    rows: Sequence[Row],
+    file: TextIO | None = None,
+    left: Collection[int] = (0,),
+    spare: Sequence[int] = (),
+) -> None:
+    """The table, by rich if `file` is a terminal. If that is too narrow the columns of `spare` are left out, the first
+    ones first, and a line says so.
+    """
     stream: TextIO = file or sys.stdout
     if not is_decorated(stream):
         print(plain_table(header, rows, left), file=stream)
         return
     from rich.box import SIMPLE_HEAD
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD)
-    for column, title in enumerate(header):
-        side = "left" if column in left else "right"
-        table.add_column(title, justify=side, no_wrap=column not in left)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console(stream).print(table)
+    def drawn(columns: Sequence[int]) -> Table:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        for column in columns:
+            side = "left" if column in left else "right"
+            table.add_column(header[column], justify=side, no_wrap=column not in left)
+        for row in rows:
+            table.add_row(*(Text(row[column]) for column in columns))
+        return table
+
+    shown, left_out = console(stream), list[int]()
+    table = drawn(range(len(header)))
+    unlimited = shown.options.update(max_width=10_000)
+    while len(left_out) < len(spare) and Measurement.get(shown, unlimited, table).maximum > shown.width:
+        left_out.append(spare[len(left_out)])
+        table = drawn([column for column in range(len(header)) if column not in left_out])
+    shown.print(table)
+    if left_out:
+        print(f"(not shown for want of width: {', '.join(header[column] for column in sorted(left_out))})", file=stream)
 
 
 def html_table(header: Row, rows: Sequence[Row]) -> str:

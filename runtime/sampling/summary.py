@@ -22,6 +22,9 @@ LOG_DENSITY = "lp__"
 
 QUANTILES = (0.05, 0.5, 0.95)
 
+SPARE = ("mad", "50%", "ess_tail", "mcse")
+"""Columns that narrow terminals do not show, the first ones first."""
+
 _BLOCK = 1 << 20
 """Numbers that are worked on at a time, at least those of one column."""
 
@@ -66,8 +69,9 @@ class SummaryTable(Mapping[str, dict[str, float]]):
         return ("parameter", *self.columns), shortened(rows, limit)
 
     def print(self, limit: int | None = SHOWN_ROWS, file: TextIO | None = None) -> None:
-        """The table, by rich on a terminal."""
-        print_table(*self.rows(limit), file)
+        """The table, by rich on a terminal; on a narrow one without some of the columns."""
+        spare = [self.columns.index(name) + 1 for name in SPARE if name in self.columns]
+        print_table(*self.rows(limit), file, spare=spare)
 
     def __str__(self) -> str:
         return plain_table(*self.rows(SHOWN_ROWS))
@@ -96,6 +100,8 @@ def _some(names: list[str]) -> str:
 def _cell(column: str, value: float) -> str:
     if column.startswith("ess") and np.isfinite(value):
         return f"{value:.0f}"
+    if column.startswith("mcse"):
+        return number_text(value, 2)
     return f"{value:.3f}" if column == "r_hat" and value < 100 else number_text(value, 4)
 
 

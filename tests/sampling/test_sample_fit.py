@@ -183,6 +183,23 @@ def test_shown(fit: SampleFit, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(fit.summary().rows(None)[1]) == len(fit.names) + 1
 
 
+def test_narrow_terminals(fit: SampleFit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They show whole numbers of fewer columns."""
+
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for width, told in ((200, ""), (80, ": mad"), (20, ": mcse, mad, 50%, ess_tail)")):
+        monkeypatch.setenv("COLUMNS", str(width))
+        file = Terminal()
+        fit.summary(["mu"]).print(None, file)
+        text = file.getvalue()
+        assert ("not shown" in text, "mad" in text.splitlines()[1]) == (width < 200, width == 200)
+        assert f"(not shown for want of width{told}" in text or not told
+        assert width < 80 or "…" not in text
+
+
 def test_json(fit: SampleFit, tmp_path: Path) -> None:
     path = tmp_path / "fit.json"
     record = json.loads(fit.to_json(path))
