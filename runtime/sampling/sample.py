@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.crew import Crew
-from ulam.runtime.errors import ArgumentError, DataError, SamplingWarning, TimeLimit, UlamError
+from ulam.runtime.errors import (
+    ArgumentError,
+    DataError,
+    InitializationError,
+    SamplingWarning,
+    TimeLimit,
+    UlamError,
+)
 from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupted, stoppable
 from ulam.runtime.memory import room_for
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
@@ -176,6 +183,9 @@ class _Sampling:
             with nullcontext() if threads is None else threads:
                 workers = executor or threads
                 records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, workers, self._ended)
+        except InitializationError as error:
+            error.model = self.model  # which does not come back from other processes
+            raise
         finally:
             if self.shown is not None:
                 self.shown.close()

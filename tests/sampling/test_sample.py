@@ -308,6 +308,12 @@ def test_no_initial_point() -> None:
     assert error.value.reasons[0].count == 100 and "small" in str(error.value)
     explained = error.value.explain()
     assert explained is not None and "small" in str(explained)
+    with (
+        ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool,
+        pytest.raises(ulam.InitializationError) as elsewhere,
+    ):
+        short(model, executor=pool)
+    assert str(elsewhere.value.explain()) == str(explained)
 
 
 # ------------------------------------------------------------------------------------------------ ended early
