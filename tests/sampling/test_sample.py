@@ -304,7 +304,7 @@ def test_profiles_have_the_phases() -> None:
 def test_no_initial_point() -> None:
     model = ulam.StanModel('parameters { real x; } model { if (x < 5) reject("small"); }')
     with pytest.raises(ulam.InitializationError, match="after 100 attempts") as error:
-        short(model)
+        short(model, jobs=1)
     assert error.value.reasons[0].count == 100 and "small" in str(error.value)
     explained = error.value.explain()
     assert explained is not None and "small" in str(explained)
