@@ -160,12 +160,12 @@ def test_nothing_large_is_imported() -> None:
 def test_time_limit(slow: Path, tmp_path: Path) -> None:
     """What there is by then is shown and written."""
     assert main(["sample", str(slow), *SHORT]) == 0  # compiles
-    words = ("--draws", "100000", "--warmup", "20", "--chains", "2", "--time-limit", "3")
+    words = ("--draws", "100000", "--warmup", "20", "--chains", "1", "--time-limit", "3")
     run = process(slow, *words, "--output", tmp_path / "x.csv")
     out, err = run.communicate(timeout=120)
     assert run.returncode == 124 and "the time limit was reached; the draws so far are shown" in err
     assert "x[1]" in out and "100000 draws of each chain" in err
-    assert len(read_chain(tmp_path / "x_1.csv").draws) > 10
+    assert len(read_chain(tmp_path / "x.csv").draws) > 10
 
 
 def test_counted_draws_are_in_the_file(slow: Path, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def interrupted_at(seconds: float, slow: Path, folder: Path) -> None:
 
 def test_interrupts(slow: Path, tmp_path: Path) -> None:
     assert main(["sample", str(slow), *SHORT]) == 0  # compiles
-    for seconds in (0.3, 1.0, 2.0):
+    for seconds in (0.3, 1.5):
         interrupted_at(seconds, slow, tmp_path)
 
 
