@@ -20,7 +20,7 @@ from ulam.runtime.sampling.settings import checked_settings
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
-CHAINS, ITERATIONS = 1500, 4
+CHAINS, ITERATIONS = 1000, 4
 BOUND = 5.0
 
 CORRELATION = np.array([[1.0, 0.99 * 2], [0.99 * 2, 4.0]])
