@@ -7,7 +7,7 @@ beforehand and not timed. The figure of a run is the processor time of all its t
 of the parameters; that of a model is the median over the seeds. Runs take turns, seed by seed. A run with an R-hat of
 1.01 or more does not count, and seeds go on until each side has its number, or twice as many were tried.
 
-Needs `stanli`, and `httpstan` with g++ for Stan's services (hmc_nuts_diag_e_adapt, compiled with -O3 -march=native).
+Needs `stanli`, and `httpstan` with g++ for Stan's services (hmc_nuts_diag_e_adapt, compiled with its own flags, -O3).
 """
 
 from __future__ import annotations
@@ -144,9 +144,8 @@ class StanServices:
         try:
             httpstan.models.import_services_extension_module(self.name)
         except KeyError:
-            # The services are compiled already, for any processor: memory has to be aligned as there.
-            arguments = ["-O3", "-march=native", "-DEIGEN_MAX_ALIGN_BYTES=16", "-std=c++14", "-w", "-DNDEBUG"]
-            asyncio.run(httpstan.models.build_services_extension_module(load.code, arguments))
+            # With other flags than those of the services, which are compiled already, it does not run.
+            asyncio.run(httpstan.models.build_services_extension_module(load.code))
 
     def run(self, seed: int) -> tuple[Array, float]:
         chains = [self._chain(seed, chain) for chain in range(1, CHAINS + 1)]
