@@ -22,8 +22,7 @@ from ulam.tracing.contexts import (
 )
 from ulam.tracing.diff.differences import Diff, Divergence, TermDifference, ValueDifference, diff
 from ulam.tracing.explain.explanation import Explanation
-from ulam.tracing.export.read_json import from_json
-from ulam.tracing.export.write_json import schema
+from ulam.tracing.export.trace_json import from_json, schema
 from ulam.tracing.functions import Functions, StanFunction, functions, traced_ir, track
 from ulam.tracing.gradients.gradient_check import GradientCheck
 from ulam.tracing.gradients.op_library import NoDerivative, OpLibrary

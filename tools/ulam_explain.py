@@ -26,7 +26,7 @@ class ExplainCommand(PointCommand):
 
     def run(self) -> int:
         """0 if the log density and its gradient are finite, at all points that were tried; else 1."""
-        from ulam.tracing.explain.terminal import print_explanation
+        from ulam.tracing.explain.text import print_explanation
 
         where, printed = self.initial(), is_standard_output(self.json)
         with redirect_stdout(sys.stderr) if printed else nullcontext():  # what the program prints is no JSON

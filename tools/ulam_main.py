@@ -221,7 +221,7 @@ def _explain(error: InitializationError) -> None:
         tell("note", f"no explanation: {type(problem).__name__}: {problem}")
         return
     if found is not None:
-        from ulam.tracing.explain.terminal import print_explanation
+        from ulam.tracing.explain.text import print_explanation
 
         print("\nThe first point that failed:", file=sys.stderr)
         print_explanation(found, sys.stderr)

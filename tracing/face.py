@@ -73,7 +73,7 @@ class Exports:
         With a path it is written piece by piece, whatever its size, and the text returned is empty; else `max_nodes`
         (None: any number) is the limit. Raises ArgumentError beyond it, and for a trace whose beginning was not kept.
         """
-        from ulam.tracing.export.write_json import to_json
+        from ulam.tracing.export.trace_json import to_json
 
         return to_json(cast("Node | Trace", self), path, max_nodes=max_nodes)
 

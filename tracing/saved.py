@@ -21,8 +21,7 @@ from ulam.runtime.errors import ArgumentError
 from ulam.runtime.output_files import writing
 from ulam.tracing.contexts import TraceContext
 from ulam.tracing.copying import flat
-from ulam.tracing.instrument.graph import ROOT, Graph
-from ulam.tracing.instrument.graph_json import check_graphs, decoded, plain
+from ulam.tracing.instrument.graph import ROOT, Graph, check_graphs, decoded, plain
 from ulam.tracing.program_text import SourceText
 from ulam.tracing.tape.overlay import Changes, FrameChanges
 from ulam.tracing.tape.recorder import DRAW_KINDS, UNIFORM, DamagedTrace, Draws, Recorder

@@ -1,5 +1,6 @@
 """The emitter, by what the code does: control flow, errors, memory, adjoint ops, compiled, run and compared. Scalars:
-test_scalar_ops.py."""
+test_scalar_ops.py.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 # ruff: noqa: E501  (Stan text in tables)
 from __future__ import annotations
 
-from gradient_programs import DATA, PROGRAMS, case, model, point, with_functions
+from gradient_programs_control import DATA, PROGRAMS, case, model, point, with_functions
 
 __all__ = ["DATA", "PROGRAMS", "point"]
 

@@ -9,7 +9,7 @@ from work import lines_executed
 from ulam import StanModel
 from ulam.trace import NestedCallNode, TraceContext
 from ulam.tracing.tape import frames
-from ulam.tracing.tape.loop_fills import fill_before
+from ulam.tracing.tape.frames import fill_before
 
 PROGRAM = """functions {
   vector plain(vector x) {

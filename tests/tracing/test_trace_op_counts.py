@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gradient_programs import PROGRAMS as GRADIENT_PROGRAMS
+from gradient_programs_control import PROGRAMS as GRADIENT_PROGRAMS
 from trace_programs import PROGRAM
 from traced_random_programs import Generator, stan_text
 from xdsl.dialects.builtin import ModuleOp

@@ -19,11 +19,10 @@ import numpy as np
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.results import plain_table
-from ulam.tracing.diff.alignment import Alignment
-from ulam.tracing.diff.frames import Comparison, Found, Parted
+from ulam.tracing.diff.frames import Alignment, Comparison, Found, Parted
 from ulam.tracing.export.graph import check_whole, source_line, top_of
 from ulam.tracing.export.svg_layout import shortened
-from ulam.tracing.export.write_json import plain
+from ulam.tracing.export.trace_json import plain
 from ulam.tracing.listing import line_of
 from ulam.tracing.node_kinds import TargetNode
 from ulam.tracing.nodes import ArgumentNode, Const, ItemNode, JumpNode, NestedCallNode, Node, Ref

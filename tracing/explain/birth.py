@@ -17,7 +17,7 @@ import numpy as np
 from ulam.tracing.gradients.moves import is_move, moved
 from ulam.tracing.node_kinds import ConstrainNode
 from ulam.tracing.nodes import ArgumentNode, Const, ItemNode, NestedCallNode, Node, Ref, ReturnNode
-from ulam.tracing.tape.loop_fills import fill_before
+from ulam.tracing.tape.frames import fill_before
 from ulam.tracing.tape.values import MISSING, Digest
 
 Element = tuple[int, ...] | None

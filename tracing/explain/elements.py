@@ -3,11 +3,15 @@
 The statement is evaluated once more, element by element, by a function that is compiled for it; nothing of this costs
 anything while a model runs. What an element is follows from the library's definition of the density: where it takes a
 scalar, or a vector, and the program gives a container of these, the elements are the parts of the container.
+
+Supports are what the library's densities say of their variates (`library/supports.py`), with the numbers of the
+arguments. Where they say nothing, it is the whole line, or checked by the density itself.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,16 +19,50 @@ from typing import Any
 import numpy as np
 
 from ulam.frontend.stan_types import BasicType, StanType, array_of
-from ulam.library.functions import DENSITIES
+from ulam.library.functions import DENSITIES, function
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.errors import UlamError
 from ulam.tracing.contexts import TraceContext
 from ulam.tracing.explain.parts import short_text
-from ulam.tracing.explain.supports import Interval, support
 from ulam.tracing.functions import traced_program
 from ulam.tracing.instrument.graph import ValueType
 from ulam.tracing.session import TracedProgram
-from ulam.tracing.tape.values import SHOWN, Digest, value_text
+from ulam.tracing.tape.values import SHOWN, Digest, scalar_text, value_text
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A support with its numbers."""
+
+    lower: float
+    upper: float
+    has_lower: bool
+    has_upper: bool
+
+    def __contains__(self, value: float) -> bool:
+        above = self.lower < value or (self.has_lower and value == self.lower)
+        below = value < self.upper or (self.has_upper and value == self.upper)
+        return above and below
+
+    def outside(self, name: str, value: float) -> str:
+        """`y = 5.0 outside [-1.0, 1.0]`, with as many digits as it takes to see it."""
+        shown = [short_text(number) for number in (value, self.lower, self.upper)]
+        rounded = Interval(float(shown[1]), float(shown[2]), self.has_lower, self.has_upper)
+        if float(shown[0]) in rounded:
+            shown = [scalar_text(number) for number in (value, self.lower, self.upper)]
+        opening, closing = "[" if self.has_lower else "(", "]" if self.has_upper else ")"
+        return f"{name} = {shown[0]} outside {opening}{shown[1]}, {shown[2]}{closing}"
+
+
+def support(distribution: str, arguments: Mapping[str, Any]) -> Interval | None:
+    """The support for these arguments, scalars by name; None if the density's definition tells none, or an argument is
+    missing."""
+    known = next((found for kind in DENSITIES if (found := function(kind.of(distribution)).support) is not None), None)
+    if known is None:
+        return None
+    lower, upper = (arguments.get(bound) if isinstance(bound, str) else bound for bound in (known.lower, known.upper))
+    return None if lower is None or upper is None else Interval(lower, upper, known.has_lower, known.has_upper)
+
 
 ROW_WISE = {"x": "matrix", "y": "array", "n": "array", "N": "array", "alpha": "vector"}
 """Arguments of the densities of linear models (`*_glm`) that have a part for each observation, if they are of this

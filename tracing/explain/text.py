@@ -1,13 +1,17 @@
-"""An explanation as text: lines and tables. `plain_text` sets them for a pipe, `explain_terminal` for a terminal."""
+"""An explanation as text, lines and tables: plain for a pipe; for a terminal in colours, by rich, and in lines that fit
+its width.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from ulam.runtime.results import plain_table
+from ulam.runtime.terminal import console, is_decorated
 from ulam.tracing.explain.parts import (
     WORDS,
     Cause,
@@ -23,6 +27,7 @@ from ulam.tracing.explain.parts import (
 
 if TYPE_CHECKING:
     from ulam.tracing.explain.explanation import Explanation
+
 
 SHOWN_PARAMETERS = 10
 SHOWN_TERMS = 40
@@ -283,3 +288,51 @@ def _parameters(e: Explanation) -> Iterator[TextLine | Table]:
     if len(e.parameters) > len(shown):
         rows.append((f"... and {len(e.parameters) - len(shown)} more", *[""] * (len(header) - 1)))
     yield Table(header, rows, (0,), 0)
+
+
+STYLES = {
+    OK: "bold green", BAD: "bold red", PLACE: "bold", SOURCE: "", CARET: "bold red",
+    FACT: "yellow", PLAIN: "", QUIET: "dim", CUT: "",
+}  # fmt: skip
+LEAD, HEADER, RULE = "bold", "bold", "dim"
+
+
+def print_explanation(explanation: Explanation, file: TextIO | None = None) -> None:
+    """With colours if `file` is a terminal, else as plain text."""
+    stream: TextIO = file or sys.stdout
+    if not is_decorated(stream):
+        print(plain_text(explanation), file=stream)
+        return
+    from rich.text import Text
+
+    shown = console(stream)
+    for pieces in _lines(explanation, shown.width):
+        line = Text()
+        for piece, style in pieces:
+            line.append(piece, style=style)
+        shown.print(line)
+
+
+def _lines(explanation: Explanation, width: int) -> Iterator[list[tuple[str, str]]]:
+    """The lines, each as pieces with their styles."""
+    parts = list(document(explanation))
+    for number, part in enumerate(parts):
+        if isinstance(part, Table):
+            yield from _table(part, width)
+            continue
+        shown = part.text
+        if part.kind in (SOURCE, CARET):
+            first = number if part.kind == SOURCE else number - 1
+            pair = [other.text for other in parts[first : first + 2] if isinstance(other, TextLine)]
+            shown = fitted(pair[0], pair[1], width)[number - first]
+        if part.kind == CUT:
+            shown = cut(shown, width)
+        yield [(part.lead, LEAD), (shown, STYLES[part.kind])]
+
+
+def _table(table: Table, width: int) -> Iterator[list[tuple[str, str]]]:
+    header, *rows = table.text(width).split("\n")
+    yield [(header, HEADER)]
+    yield [("─" * min(max(map(len, (header, *rows))), width), RULE)]
+    for number, row in enumerate(rows):
+        yield [(row, "red" if number in table.bad else "")]

@@ -22,6 +22,8 @@ from ulam.tracing.instrument.flow import (
     Event,
     FlowBlock,
     FlowEdge,
+    Hooked,
+    TracedFunction,
     assign_slots,
     live_before,
     live_variables,
@@ -40,7 +42,6 @@ from ulam.tracing.instrument.graph import (
     ValueType,
 )
 from ulam.tracing.instrument.names import name_of, part_of_record, place_of, real_positions, value_type
-from ulam.tracing.instrument.traced import Hooked, TracedFunction
 
 UNASSIGNED = {"int": -(2**31), "bool": -(2**31), "real": float("nan")}
 

@@ -2,6 +2,8 @@
 
 Dominators after Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm"; arguments of blocks at the iterated
 dominance frontier of the assignments, where the variable is read afterwards (pruned SSA).
+
+`TracedFunction` is what is known of a function once its table has been made.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
+from ulam.dialects import stan
 from ulam.tracing.instrument.choices import Form
-from ulam.tracing.instrument.graph import ADDING, ROOT, Argument, Block, Edge, Item, Operand, Place, ValueType
+from ulam.tracing.instrument.graph import ADDING, ROOT, Argument, Block, Edge, Graph, Item, Operand, Place, ValueType
 
 Definition = Argument | Item | Operand
 """What a value of the function is in its table."""
@@ -205,3 +208,31 @@ def assign_slots(symbol: str, blocks: Sequence[FlowBlock], returns: Sequence[Flo
     for block in returns:
         block.made.ended = block.made.slots
         block.made.slots += 1
+
+
+Hooked = tuple[FlowBlock, Operation, SSAValue | None, int]
+"""An op, its value if it has one, and the number of the hook."""
+
+
+@dataclass
+class TracedFunction:
+    """A table, and what of the function it was made of belongs to which part."""
+
+    function: stan.FuncOp
+    graph: Graph
+    blocks: list[FlowBlock]
+    ops: dict[int, Operation]
+    """Number of a value → op."""
+    item_ops: list[tuple[FlowBlock, int, Item, Operation | None, SSAValue | None]]
+    """Items that are recorded: their block, place in it, the op, and its value if it is to be kept. Without an op, the
+    value is there when the block begins."""
+    guards: list[tuple[FlowBlock, int, Operation]] = field(default_factory=list[tuple[FlowBlock, int, Operation]])
+    """Ops that are no items but may throw, with the number of items before them."""
+    additions: list[tuple[FlowBlock, Item, Operation]] = field(default_factory=list[tuple[FlowBlock, Item, Operation]])
+    """Items that add to the target, with the op that does."""
+    hooks: list[Hooked] = field(default_factory=list["Hooked"])
+    """Ops after which a hook is called."""
+    returns: list[tuple[FlowBlock, Operation]] = field(default_factory=list[tuple[FlowBlock, Operation]])
+    """Where a call ends, if the time is to be kept."""
+    called: stan.FuncOp | None = None
+    """Of a higher-order function: what it calls; some of the blocks are in it."""

@@ -26,7 +26,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from ulam.dialects import stan
 from ulam.frontend.functions.higher_order import REDUCE_SUM
 from ulam.tracing.instrument.choices import Form
-from ulam.tracing.instrument.flow import FlowBlock, assign_slots
+from ulam.tracing.instrument.flow import FlowBlock, TracedFunction, assign_slots
 from ulam.tracing.instrument.graph import (
     FUNCTION,
     OPAQUE,
@@ -40,7 +40,6 @@ from ulam.tracing.instrument.graph import (
     ValueType,
 )
 from ulam.tracing.instrument.names import place_of, value_type
-from ulam.tracing.instrument.traced import TracedFunction
 
 
 def is_higher_order(op: object) -> bool:

@@ -14,10 +14,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import stan, trace
 from ulam.dialects.walk import ops_within
 from ulam.passes.errors import NotSupportedError
-from ulam.tracing.instrument.flow import FlowBlock
+from ulam.tracing.instrument.flow import FlowBlock, TracedFunction
 from ulam.tracing.instrument.graph import Item, ValueType
 from ulam.tracing.instrument.names import value_type
-from ulam.tracing.instrument.traced import TracedFunction
 
 BEFORE_ITEM, IN_ITEM = 0, 1
 """How far a block has got: twice the number of its ops that are over, and IN_ITEM if the next one runs; 1 is added, so

@@ -19,7 +19,7 @@ from ulam.dialects import trace
 from ulam.passes.errors import NotSupportedError
 from ulam.tracing.instrument.choices import Plan
 from ulam.tracing.instrument.density import ROOTS, model_function
-from ulam.tracing.instrument.graph_json import plain
+from ulam.tracing.instrument.graph import plain
 from ulam.tracing.instrument.unit import add_clones, find_function
 
 

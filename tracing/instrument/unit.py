@@ -41,13 +41,12 @@ from ulam.passes.variable_form import write_out_literals
 from ulam.tracing.instrument import lower_trace  # noqa: F401  (registers handlers)
 from ulam.tracing.instrument.choices import MOST_CLONES, STATIC_DEPTH, Choice, Plan, Question
 from ulam.tracing.instrument.control_flow import traced_function
-from ulam.tracing.instrument.graph import ROOT, Graph, ValueType
-from ulam.tracing.instrument.graph_json import plain
+from ulam.tracing.instrument.flow import TracedFunction
+from ulam.tracing.instrument.graph import ROOT, Graph, ValueType, plain
 from ulam.tracing.instrument.higher_order import first_order_function, is_higher_order, traced_higher_order
 from ulam.tracing.instrument.instrument import hook_values, instrument
 from ulam.tracing.instrument.lower_trace import RECORDER_SLOT
 from ulam.tracing.instrument.names import place_of, value_type
-from ulam.tracing.instrument.traced import TracedFunction
 
 
 @dataclass

@@ -20,8 +20,7 @@ from ulam.tracing.tape.overlay import SEGMENT, Key, Taken, collected, key_of, pa
 from ulam.tracing.tape.recorder import NO_DRAWS, Draws, Recorder, Source
 from ulam.tracing.tape.target import Terms, is_hidden, is_read, path_of, touching
 from ulam.tracing.tape.values import converted, same
-from ulam.tracing.update.evaluation import Evaluator, Threw
-from ulam.tracing.update.interpret import Interpreter
+from ulam.tracing.update.interpret import Evaluator, Interpreter, Threw
 from ulam.tracing.update.values import FullValues, ValueSetting
 from ulam.tracing.versions import RecordedRun, draws_of, drop_segments, set_error
 
