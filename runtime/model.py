@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.passes.units import density_unit
+from ulam.runtime import terminal
 from ulam.runtime.arguments import FloatArray, optimization_level, profiling, random_seed, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values, read_data
@@ -546,7 +547,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
     def _show(self, text: str) -> None:
         """Lines that the program printed."""
         if self._capture:
-            sys.stdout.write(text)
+            (terminal.program_output or sys.stdout).write(text)
         else:
             os.write(1, text.encode())
 

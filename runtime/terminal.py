@@ -14,6 +14,10 @@ color = "auto"
 """`always`, `never`, or `auto`: on terminals. The option `--color` of the commands sets it."""
 
 
+program_output: TextIO | None = None
+"""Where programs print; None is standard output. Commands set it whose standard output is for other programs."""
+
+
 def is_decorated(stream: TextIO) -> bool:
     """Whether tables and texts for this stream are drawn by rich."""
     return color == "always" or (color == "auto" and stream.isatty())

@@ -314,12 +314,16 @@ OPTIONS: dict[str, Option] = {
 
 @dataclass(frozen=True)
 class Command:
-    """A command: `runs` is the module below `ulam.tools` and the class in it whose fields are the options."""
+    """A command: `runs` is the module below `ulam.tools` and the class in it whose fields are the options.
+
+    `is_for_programs`: what it prints without an output is read by other programs.
+    """
 
     runs: str
     help: str
     arguments: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    is_for_programs: bool = False
 
     def names(self) -> tuple[str, ...]:
         """All that the command takes."""
@@ -398,6 +402,7 @@ COMMANDS: dict[str, Command] = {
         'are "NaN", "Infinity" and "-Infinity", as in Stan\'s data files.',
         ("model",),
         ("data", *_POINT, "jacobian", "propto", "output", *_COMPILING),
+        is_for_programs=True,
     ),
     "trace": Command(
         "ulam_trace:TraceCommand",

@@ -96,7 +96,7 @@ for _name, _command in options.COMMANDS.items():
 def execute(name: str, values: dict[str, Any]) -> int:
     """Runs a command with these values of its options; what can be told to be wrong beforehand, is."""
     from ulam.runtime import compile_notice, terminal
-    from ulam.tools.files import checked_files
+    from ulam.tools.files import checked_files, is_standard_output
     from ulam.tools.messages import warnings_told
 
     if wrong := options.wrong_choice(name, values):
@@ -106,11 +106,17 @@ def execute(name: str, values: dict[str, Any]) -> int:
         raise UsageError(f"--time-limit: give a positive number of seconds, found {limit:g}")
     compile_notice.shown_on = sys.stderr if terminal.is_animated(sys.stderr) else None
     values = checked_files(name, values)
+    printed = [file for _, file in options.files(name, values, written=True) if is_standard_output(file)]
+    taken = printed or (options.COMMANDS[name].is_for_programs and values.get("output") is None)
     module, _, kind = options.COMMANDS[name].runs.partition(":")
 
     def run() -> int:
-        with warnings_told():
-            return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
+        terminal.program_output = sys.stderr if taken else None
+        try:
+            with warnings_told():
+                return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
+        finally:
+            terminal.program_output = None
 
     if "time_limit" not in options.COMMANDS[name].names():
         return run()

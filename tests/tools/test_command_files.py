@@ -112,6 +112,21 @@ def test_outputs_are_checked_before_the_run(command: str, name: str, folder: Pat
     assert Path("m.stan").read_text() == PROGRAM and os.listdir() == ["m.stan"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sample", "--json"], ["sample", "-o", "-"], ["optimize", "--json"], ["optimize", "-o", "-"],
+        ["laplace", "-o", "-"], ["pathfinder", "-o", "-"], ["log-density"],
+    ],
+)  # fmt: skip
+def test_what_programs_print_is_no_part_of_what_other_programs_read(words: list[str], capfd: Any) -> None:
+    Path("m.stan").write_text(PROGRAM.replace("model {", 'model { print("a word");', 1))
+    assert ulam_main.main([words[0], "m.stan", *MINIMAL[words[0]], *words[1:], "-O0"]) == 0
+    out, err = capfd.readouterr()
+    assert "a word" not in out and "a word\n" in err
+    assert out.startswith(("{", "# stan_version_major"))
+
+
 @pytest.mark.usefixtures("no_model")
 def test_two_outputs_of_one_name(capsys: Capture) -> None:
     words = ["optimize", "m.stan", *MINIMAL["optimize"]]
