@@ -160,6 +160,20 @@ def test_csv_files(later: StanModel, fit: SampleFit, tmp_path: Path) -> None:
     np.testing.assert_array_equal(one["y"][0], found["y"][0])
 
 
+def test_our_own_files(later: StanModel, model: StanModel, fit: SampleFit, tmp_path: Path) -> None:
+    """Of each method that writes draws."""
+    found = later.generate_quantities(fit.to_csv(tmp_path / "fit.csv"), seed=3)
+    np.testing.assert_allclose(found["log_lik"], np.log(fit["s"]), rtol=1e-12)
+    approximate = model.pathfinder(draws=10, seed=1)
+    approximate.to_csv(tmp_path / "pathfinder.csv")
+    normal = model.laplace(seed=2, draws=10)
+    normal.to_csv(tmp_path / "laplace.csv")
+    for result, name in ((approximate, "pathfinder.csv"), (normal, "laplace.csv")):
+        again = later.generate_quantities(tmp_path / name)
+        np.testing.assert_allclose(again["m"][0], result["m"], rtol=1e-12)
+        np.testing.assert_allclose(again["log_lik"][0], np.log(result["s"]), rtol=1e-12)
+
+
 def test_wrong_csv_files(later: StanModel, fit: SampleFit, tmp_path: Path) -> None:
     paths = written(fit, tmp_path, digits=4)
     with pytest.raises(DataError, match=r"draws_1\.csv.*simplex.*few digits may not keep a constraint"):
