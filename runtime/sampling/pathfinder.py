@@ -253,8 +253,7 @@ class _Pathfinder:
     def result(self) -> PathfinderResult:
         """Runs all paths, and chooses draws."""
         paths = self._run_paths()
-        limit = current_limit() if self.ended is Termination.TIME_LIMIT else None
-        if limit is not None:
+        if self.ended is Termination.TIME_LIMIT:
             forget_stop()
         drawn, numbers = _joined(paths)
         khat, chosen = math.nan, np.arange(len(drawn))
@@ -268,7 +267,8 @@ class _Pathfinder:
         for path in paths:
             path.draws = None
         fit.seconds = time.perf_counter() - self.began - self.model.compile_seconds
-        if limit is not None:
+        if self.ended is Termination.TIME_LIMIT and (limit := current_limit()) is not None:
+            forget_stop()
             raise TimeLimit(limit.seconds, fit)
         return fit
 
@@ -338,7 +338,8 @@ class _Pathfinder:
     def _single(self, path: PathfinderPath) -> PathfinderResult:
         """The draws of a path as a result."""
         assert path.draws is not None
-        khat = self._weights(path.draws)[1] if self.settings.calculate_lp else math.nan
+        finite = self.settings.calculate_lp and bool(np.isfinite(path.draws.log_p).any())
+        khat = self._weights(path.draws)[1] if finite else math.nan
         numbers = np.full(len(path.draws), path.number)
         fit = self._fit(path.draws, numbers, np.arange(len(path.draws)), khat, [path], path.seed)
         fit.settings = replace(self.settings, num_paths=1, psis_resample=False, save_single_paths=False)
@@ -357,9 +358,8 @@ class _Pathfinder:
         """The result, of those draws that can be constrained before it is interrupted."""
         values = np.empty((len(chosen), self.model.param_num(include_tp=True, include_gq=True)))
         quantities, rejections, done = Rng(seed, QUANTITIES_STREAM), [], 0
-        ended = self.ended
         try:
-            until = math.inf if ended is None else time.monotonic() + SECONDS_TO_COMPLETE
+            until = math.inf if self.ended is None else time.monotonic() + SECONDS_TO_COMPLETE
             for done, draw in enumerate(chosen):
                 if done and time.monotonic() > until:
                     break
@@ -368,18 +368,15 @@ class _Pathfinder:
                     rejections.append(rejection)
             else:
                 done = len(chosen)
-        except (KeyboardInterrupt, Interrupted):
-            ended = self.ended = Termination.INTERRUPTED
+        except (KeyboardInterrupt, Interrupted, TimeLimit) as stop:
             if not done:
                 raise
+            self.ended = Termination.TIME_LIMIT if isinstance(stop, TimeLimit) else Termination.INTERRUPTED
             forget_stop()
-        except TimeLimit as error:
-            error.result = None
-            raise
         kept = chosen[:done]
         fit = PathfinderResult(
             self.model, seed, self.settings, drawn.points[kept], values[:done], drawn.log_p[kept], drawn.log_q[kept],
-            numbers[kept], khat, paths, len(rejections), 0.0, init_text(self.init), interrupted=ended is not None,
+            numbers[kept], khat, paths, len(rejections), 0.0, init_text(self.init), interrupted=self.ended is not None,
         )  # fmt: skip
         fit.notes = _notes(fit, len(chosen), rejections, self.settings)
         return fit

@@ -275,6 +275,31 @@ def test_time_limit(gaussian: StanModel, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "Interrupted: 25 of" in " ".join(fit.notes)
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, TimeLimit])
+def test_stopped_amid_the_generated_quantities(
+    gaussian: StanModel, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
+) -> None:
+    """Draws that are complete are kept."""
+    whole = gaussian.pathfinder(draws=30, seed=2)
+    constrain, calls = gaussian.param_constrain, [0]
+
+    def stopped(*args: Any, **options: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 13:
+            raise TimeLimit(100.0) if stop is TimeLimit else stop
+        return constrain(*args, **options)
+
+    monkeypatch.setattr(gaussian, "param_constrain", stopped)
+    if stop is TimeLimit:
+        with pytest.raises(TimeLimit) as caught:
+            gaussian.pathfinder(draws=30, seed=2, time_limit=100)
+        fit = caught.value.result
+    else:
+        fit = gaussian.pathfinder(draws=30, seed=2)
+    assert len(fit) == 12 and fit.interrupted and "Interrupted: 12 of 30" in fit.notes[0]
+    np.testing.assert_array_equal(fit.constrained_draws, whole.constrained_draws[:12])
+
+
 def test_run_that_was_ended_completes_soon(gaussian: StanModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its generated quantities may take long: draws that would come late are left out."""
     from ulam.runtime.sampling import pathfinder
