@@ -81,10 +81,9 @@ def _loaded(file: IO[bytes]) -> SampleFit:
     ]  # fmt: skip
     for points, values, stats in blocks:
         shape = values.shape[:2]
-        widths = {(*shape, len(about.unconstrained_names)): points, (*shape, len(about.names)): values}
-        if any(array.shape != wanted for wanted, array in widths.items()) or any(
-            array.shape != shape for array in stats.values()
-        ):
+        expected = [(points, (*shape, len(unconstrained))), (values, (*shape, len(about.names)))]
+        expected += [(array, shape) for array in stats.values()]
+        if any(array.shape != wanted for array, wanted in expected):
             raise ValueError("its arrays do not have the shapes of its variables")
     warmup = blocks[1] if len(blocks) > 1 else None
     rest = (

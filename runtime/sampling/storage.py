@@ -63,7 +63,7 @@ def save(fit: SampleFit, path: str | os.PathLike[str]) -> None:
         },
     }
     with writing(path, binary=True) as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(HEADER, json_page(header))
+        archive.writestr(HEADER, json_page(header).encode("utf-8", "backslashreplace"))
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)

@@ -117,6 +117,26 @@ def test_other_shapes(tmp_path: Path) -> None:
     assert_same(ulam.load(tmp_path / "fit.ulam"), fixed)
 
 
+def test_names_of_programs_that_are_no_text(tmp_path: Path) -> None:
+    """Names of files may be any bytes."""
+    path = tmp_path / os.fsdecode(b"caf\xe9.stan")
+    path.write_text("parameters { real x; } model { x ~ std_normal(); }")
+    ulam.StanModel(path, opt_level=0).sample(warmup=10, draws=5, progress=False).save(tmp_path / "fit.ulam")
+    assert ulam.load(tmp_path / "fit.ulam").model.source[1] == str(path)
+
+
+def test_arrays_that_do_not_fit(saved: Path, tmp_path: Path) -> None:
+    def fewer(header: dict[str, Any]) -> None:
+        del header["unconstrained_names"][0]
+
+    def other(header: dict[str, Any]) -> None:
+        header["variables"][0]["dims"] = [2]
+
+    for change in (fewer, other):
+        with pytest.raises(DataError, match="do not have the shapes of its variables"):
+            ulam.load(rewritten(saved, tmp_path / "x.ulam", change))
+
+
 def test_numpy_reads_it(saved: Path, fit: SampleFit) -> None:
     with np.load(saved, allow_pickle=False) as archive:
         np.testing.assert_array_equal(archive["values"], fit.values)
