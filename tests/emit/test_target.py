@@ -110,7 +110,7 @@ def test_code_of_levels_is_cached_apart(
     assert len(keys) == 2
 
 
-@pytest.mark.parametrize("command", [("ulam", "optimize", "--data", f"{EXAMPLE}.json"), ("stan_opt", "-t", "asm")])
+@pytest.mark.parametrize("command", [("ulam_main", "optimize", "--data", f"{EXAMPLE}.json"), ("stan_opt", "-t", "asm")])
 def test_commands_say_that_there_is_no_such_level(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(target.VARIABLE, "x86-64-v9")
     code = f"import sys; from ulam.tools.{command[0]} import main; sys.exit(main(sys.argv[1:]))"

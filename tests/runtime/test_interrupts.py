@@ -538,7 +538,9 @@ def test_a_console_script_is_interrupted_where_its_command_does_not_run(name: st
     if when == "imported":
         code += f"sys.meta_path.insert(0, SimpleNamespace(find_spec=interrupt)); entry.{name}()"
     else:
-        code += f"sys.modules['ulam.tools.{name}'] = SimpleNamespace(main=lambda begin: 0); entry.{name}(); interrupt()"
+        module = {"ulam": "ulam_main"}.get(name, name)
+        code += f"sys.modules['ulam.tools.{module}'] = SimpleNamespace(main=lambda begin: 0)\n"
+        code += f"entry.{name}(); interrupt()"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert (ended.returncode, ended.stderr) == (130, f"{name.replace('_', '-')}: interrupted\n")
 
