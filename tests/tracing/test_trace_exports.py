@@ -342,6 +342,7 @@ def test_damaged_json(h: NestedCallNode) -> None:
         (changed(lambda e: e["frames"][2].update(function="h.traced")), "values for each|another function"),
         (changed(lambda e: e["frames"][1]["values"][1].__setitem__(0, "x")), "no trace"),
         (changed(lambda e: e["frames"].pop(0)), "caller|first frame"),
+        (changed(lambda e: e["functions"]["h.traced"].pop("name")), "has no entry 'name'"),
         ("[]", "Is a directory|No such file|no trace|version"),
     ):
         with pytest.raises((DamagedTrace, OSError), match=told):
