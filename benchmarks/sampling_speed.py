@@ -158,7 +158,8 @@ class StanServices:
             listener.bind(place)
             listener.listen(8)
             lines: list[bytes] = []
-            threading.Thread(target=_receive, args=(listener, lines), daemon=True).start()
+            receiver = threading.Thread(target=_receive, args=(listener, lines), daemon=True)
+            receiver.start()
             ours, theirs = multiprocessing.Pipe()
             process = multiprocessing.get_context("fork").Process(
                 target=_services, args=(self.name, place, self.data, seed, chain, theirs)
@@ -166,7 +167,7 @@ class StanServices:
             process.start()
             seconds: float = ours.recv()
             process.join()
-            time.sleep(0.2)  # the last lines
+            receiver.join(60)
         header: list[str] = []
         rows: list[list[float]] = []
         for line in b"".join(lines).splitlines():
@@ -180,19 +181,24 @@ class StanServices:
         return np.array(rows)[:, first : first + self.count], seconds
 
 
+WRITERS = 4
+"""Of a chain: log, initial values, draws, diagnostics, each with a connection of its own."""
+
+
 def _receive(listener: socket.socket, lines: list[bytes]) -> None:
+    """What all writers send until they close their connections."""
+
     def read(connection: socket.socket) -> None:
         parts: list[bytes] = []
         while part := connection.recv(1 << 16):
             parts.append(part)
         lines.append(b"".join(parts))
 
-    while True:
-        try:
-            connection, _ = listener.accept()
-        except OSError:
-            return
-        threading.Thread(target=read, args=(connection,), daemon=True).start()
+    readers = [threading.Thread(target=read, args=(listener.accept()[0],)) for _ in range(WRITERS)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
 
 
 def _services(name: str, place: str, data: dict[str, Any], seed: int, chain: int, told: Any) -> None:
