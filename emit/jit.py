@@ -118,27 +118,45 @@ def _options() -> Iterator[None]:
                 llvm.set_option("ulam", f"-{name}={default}")
 
 
-def _optimize(text: str, pipeline: Pipeline, machine: TargetMachine, between: Callable[[], None]) -> ModuleRef:
-    try:
-        module = llvm.parse_assembly(text, llvm.create_context())
-    except RuntimeError as error:
-        raise CodeGenerationError(f"LLVM refused the module: {error}") from error
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    between()
-    options = llvm.create_pipeline_tuning_options(speed_level=pipeline.speed)
-    options.loop_vectorization = pipeline.vectorize
-    options.loop_interleaving = pipeline.interleave
-    options.loop_unrolling = pipeline.vectorize
-    options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager()
-    try:
-        passes.run(module, builder)
-    finally:
-        _release(passes)
-    between()
-    return module
+@contextmanager
+def _parsed(text: str) -> Iterator[ModuleRef]:
+    """The module, in a context of its own; both are given back here.
+
+    An exception may hold them in a cycle, by its traceback, and garbage collection would take the context first.
+    """
+    with llvm.create_context() as context:
+        try:
+            module = llvm.parse_assembly(text, context)
+        except RuntimeError as error:
+            raise CodeGenerationError(f"LLVM refused the module: {error}") from error
+        with module:
+            yield module
+
+
+def _optimize(module: ModuleRef, pipeline: Pipeline, machine: TargetMachine) -> None:
+    with llvm.create_pipeline_tuning_options(speed_level=pipeline.speed) as options:
+        options.loop_vectorization = pipeline.vectorize
+        options.loop_interleaving = pipeline.interleave
+        options.loop_unrolling = pipeline.vectorize
+        options.slp_vectorization = False
+        with llvm.create_pass_builder(machine, options) as builder:
+            passes = builder.getModulePassManager()
+            try:
+                passes.run(module, builder)
+            finally:
+                _release(passes)
+
+
+@contextmanager
+def _optimized(text: str, pipeline: Pipeline, between: Callable[[], None]) -> Iterator[tuple[TargetMachine, ModuleRef]]:
+    """The module after LLVM's passes, and the machine that it is for."""
+    with _options(), _target_machine(pipeline.speed) as machine, _parsed(text) as module:
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        between()
+        _optimize(module, pipeline, machine)
+        between()
+        yield machine, module
 
 
 def _release(passes: ModulePassManager) -> None:
@@ -151,10 +169,11 @@ def _release(passes: ModulePassManager) -> None:
 def verify(text: str) -> None:
     """Raises CodeGenerationError unless `text` is a valid module."""
     _initialize()
-    try:
-        llvm.parse_assembly(text, llvm.create_context()).verify()
-    except RuntimeError as error:
-        raise CodeGenerationError(f"LLVM refused the module: {error}") from error
+    with _parsed(text) as module:
+        try:
+            module.verify()
+        except RuntimeError as error:
+            raise CodeGenerationError(f"LLVM refused the module: {error}") from error
 
 
 def _go_on() -> None:
@@ -182,25 +201,22 @@ def _in_proportion(text: str, pipeline: Pipeline) -> Pipeline:
 def compile_object(text: str, pipeline: Pipeline = HOT, between: Callable[[], None] = _go_on) -> bytes:
     """The module as an object file. `between` is called between steps, and may end this by an exception."""
     pipeline = _in_proportion(text, pipeline)
-    machine = _target_machine(pipeline.speed)
-    with _options():
-        return machine.emit_object(_optimize(text, pipeline, machine, between))
+    with _optimized(text, pipeline, between) as (machine, module):
+        return machine.emit_object(module)
 
 
 def compile_assembly(text: str, pipeline: Pipeline = HOT) -> str:
     """The module as assembly."""
     pipeline = _in_proportion(text, pipeline)
-    machine = _target_machine(pipeline.speed)
-    with _options():
-        return machine.emit_assembly(_optimize(text, pipeline, machine, _go_on))
+    with _optimized(text, pipeline, _go_on) as (machine, module):
+        return machine.emit_assembly(module)
 
 
 def optimized_text(text: str, pipeline: Pipeline = HOT) -> str:
     """The module as LLVM IR text, optimised."""
     pipeline = _in_proportion(text, pipeline)
-    machine = _target_machine(pipeline.speed)
-    with _options():
-        return str(_optimize(text, pipeline, machine, _go_on))
+    with _optimized(text, pipeline, _go_on) as (_, module):
+        return str(module)
 
 
 class LinkedObject:

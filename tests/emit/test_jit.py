@@ -30,6 +30,27 @@ def test_text_that_is_not_llvm_ir() -> None:
         jit.verify("define i32 @f() { ret i64 0 }")
 
 
+def test_what_an_exception_holds_is_given_back_in_order() -> None:
+    """Compiles that were ended, with their frames in cycles: contexts outlive their modules. In another process."""
+    code = """
+import gc
+from ulam.emit import jit
+
+def stop():
+    raise KeyboardInterrupt
+
+gc.disable()
+for when in range(100):
+    calls = iter([lambda: None] * (when % 2) + [stop])
+    try:
+        jit.compile_object("define i32 @f() { ret i32 0 }", between=lambda: next(calls)())
+    except KeyboardInterrupt as error:
+        error.itself = error
+    gc.collect()
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 def test_missing_symbols_are_an_error_not_a_crash() -> None:
     data = jit.compile_object(
         """declare i32 @ulam_no_such_kernel()
