@@ -116,18 +116,24 @@ def run_jobs(
     crew: Crew,
     executor: Executor | None = None,
     report: Callable[[_T], None] | None = None,
+    workers: int | None = None,
 ) -> tuple[list[_T], list[_T] | None]:
     """What `run` returned for the jobs, in their order. None follows, unless SIGINT ended the call before:
     then it is what those that were under way handed back.
 
     `run` must be a function of a module, and raises only what ends the whole call. `lost` makes an outcome of a job
-    whose worker was lost, with the reason. `executor`: None is a pool of threads of its own. The crew is closed.
+    whose worker was lost, with the reason. `executor`: None is a pool of threads of its own, `workers`
+    of them or as many as there are processors, which have ended when this returns. The crew is closed.
     """
     call = _Call(jobs, run, lost, crew, report)
+
+    def on_threads() -> tuple[list[_T], list[_T] | None]:
+        with ThreadPoolExecutor(workers or default_workers(len(jobs))) as own:
+            return call.run_all(own)
+
     try:
         if executor is None:
-            with ThreadPoolExecutor(default_workers(len(jobs))) as own:
-                return held(lambda: call.run_all(own))
+            return held(on_threads)  # waiting for the threads to end is not interrupted
         if isinstance(executor, PoolExecutor):
             # Its locks, and those of its futures, are Python's own: an interrupt amid them may leave them broken.
             return held(lambda: call.run_all(executor))

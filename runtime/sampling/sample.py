@@ -6,8 +6,6 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -28,7 +26,7 @@ from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupte
 from ulam.runtime.memory import room_for
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import init_text, inits_of_each
-from ulam.runtime.parallel_jobs import Executor, SharedModel, default_workers, end_of_limit, run_jobs
+from ulam.runtime.parallel_jobs import Executor, SharedModel, end_of_limit, run_jobs
 from ulam.runtime.sampling.chain import (
     INTERRUPT,
     STATISTICS,
@@ -178,11 +176,8 @@ class _Sampling:
             self.model.constrain_unit()
             if self.n:
                 self.model.density_gradient_unit()
-        threads = None if executor is not None else ThreadPoolExecutor(jobs or default_workers(len(self.jobs)))
         try:
-            with nullcontext() if threads is None else threads:
-                workers = executor or threads
-                records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, workers, self._ended)
+            records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, executor, self._ended, jobs)
         except InitializationError as error:
             error.model = self.model  # which does not come back from other processes
             raise
