@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -15,7 +16,18 @@ color = "auto"
 
 
 program_output: TextIO | None = None
-"""Where programs print; None is standard output. Commands set it whose standard output is for other programs."""
+"""Where programs print; None is standard output."""
+
+
+@contextmanager
+def programs_print_to(stream: TextIO) -> Iterator[None]:
+    """What programs print goes to this stream meanwhile, of all threads."""
+    global program_output
+    before, program_output = program_output, stream
+    try:
+        yield
+    finally:
+        program_output = before
 
 
 def is_decorated(stream: TextIO) -> bool:

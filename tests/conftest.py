@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 import pytest
 
@@ -12,6 +13,8 @@ from ulam.emit import jit
 # What terminals are shown must not depend on the one where the tests run.
 os.environ["TERM"] = "xterm-256color"
 os.environ.pop("NO_COLOR", None)
+# Shells ignore SIGINT for what they start in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 QUICK = jit.Pipeline(speed=0, vectorize=False)
 

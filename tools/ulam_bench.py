@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ulam.runtime import terminal
 from ulam.runtime.comparison import (
     Agreement,
     Timing,
@@ -54,7 +54,7 @@ class BenchCommand(PointCommand):
     def run(self) -> int:
         if self.vs is None and self.vs_data is None and self.vs_opt_level is None:
             raise UsageError("give another version by --vs, --vs-data or --vs-opt-level")
-        with open(os.devnull, "w") as sink, redirect_stdout(sink):  # what the programs print, many times over
+        with open(os.devnull, "w") as sink, terminal.programs_print_to(sink):  # many times over
             found: Agreement | None = None
             # Other copies of the models are asked for points, lest their units count in the compile times. The first
             # of them also loads the compiler.

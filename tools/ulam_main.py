@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,12 +112,8 @@ def execute(name: str, values: dict[str, Any]) -> int:
     module, _, kind = options.COMMANDS[name].runs.partition(":")
 
     def run() -> int:
-        terminal.program_output = sys.stderr if taken else None
-        try:
-            with warnings_told():
-                return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
-        finally:
-            terminal.program_output = None
+        with warnings_told(), terminal.programs_print_to(sys.stderr) if taken else nullcontext():
+            return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
 
     if "time_limit" not in options.COMMANDS[name].names():
         return run()

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from ulam.runtime import terminal
 from ulam.runtime.comparison import Timing, Vector, first_points, gradient_timer, interleaved
 from ulam.runtime.crew import Crew
 from ulam.runtime.errors import ArgumentError, Rejection
@@ -71,7 +72,7 @@ class ProfileCommand(PointCommand):
 
     def run(self) -> int:
         # What the program prints would stand between the tables, or spoil the JSON.
-        with redirect_stdout(sys.stderr):
+        with terminal.programs_print_to(sys.stderr):
             model = self._model(self.auto or True, TRACED_PASSES if self.trace else 0)
             profiler = model.profiler
             if profiler is None and not self.lines:
@@ -194,7 +195,7 @@ class ProfileCommand(PointCommand):
         """The lines of the program as it runs without regions, in gradients at a point."""
         from ulam.runtime.profiling.line_profile import sample_lines
 
-        with open(os.devnull, "w") as sink, redirect_stdout(sink):  # what the program prints, many times over
+        with open(os.devnull, "w") as sink, terminal.programs_print_to(sink):  # many times over
             return sample_lines(self._model(False, lines=True), point, seconds=LINE_SECONDS)
 
     # ------------------------------------------------------------ the report
@@ -230,7 +231,7 @@ class ProfileCommand(PointCommand):
             print_profile(profiler, by_phase=self.by_phase, overhead=corrected)
         recorded = self._recorded(profiler)
         # This adds to the profile, which is read no more. What the program prints has been seen once.
-        with open(os.devnull, "w") as sink, redirect_stdout(sink):
+        with open(os.devnull, "w") as sink, terminal.programs_print_to(sink):
             timing = interleaved(gradient_timer(plain, point), gradient_timer(model, point))
         files = [("written", escaped(str(path))) for path in written]
         if not is_standard_output(self.json):

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from contextlib import redirect_stdout
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ulam.runtime import terminal
 from ulam.runtime.comparison import Vector, first_points
 from ulam.runtime.errors import DataError
 from ulam.runtime.json_text import json_line
@@ -69,7 +69,7 @@ class TraceCommand(PointCommand):
     def run(self) -> int:
         if wrong := self._wrong_usage():
             raise UsageError(wrong)
-        with redirect_stdout(sys.stderr):  # what the program prints is no part of the trace
+        with terminal.programs_print_to(sys.stderr):  # what the program prints is no part of the trace
             node = self._node(self.model)
             other = None if self.diff is None else self._node(self.diff)
         if self.save is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -20,10 +21,14 @@ def lines_executed(run: Callable[[], Any]) -> int:
         count += 1
         return in_frame
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.collect()
+    gc.disable()  # what others have left, some of it with finalizers in Python
     sys.settrace(in_frame)
     try:
         run()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return count
