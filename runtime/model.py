@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
@@ -547,7 +546,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
     def _show(self, text: str) -> None:
         """Lines that the program printed."""
         if self._capture:
-            (terminal.program_output or sys.stdout).write(text)
+            terminal.show_printed(text)
         else:
             os.write(1, text.encode())
 

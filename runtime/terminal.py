@@ -30,6 +30,11 @@ def programs_print_to(stream: TextIO) -> Iterator[None]:
         program_output = before
 
 
+def show_printed(text: str) -> None:
+    """Shows what a program has printed."""
+    (program_output or sys.stdout).write(text)
+
+
 def is_decorated(stream: TextIO) -> bool:
     """Whether tables and texts for this stream are drawn by rich."""
     return color == "always" or (color == "auto" and stream.isatty())

@@ -15,6 +15,7 @@ from ulam.runtime.errors import ArgumentError, ErrorSite, UlamError
 from ulam.runtime.interrupts import checkpoint, held
 from ulam.runtime.native import BoundData, ContextPool
 from ulam.runtime.program import compile_errors, load_object
+from ulam.runtime.terminal import show_printed
 from ulam.tracing.argument_values import argument_value, count_of, store_arguments
 from ulam.tracing.contexts import TraceContext, is_builtin, takes_function
 from ulam.tracing.gradients.op_library import OpLibrary
@@ -47,11 +48,7 @@ if TYPE_CHECKING:
 _REAL = ValueType("real")
 
 
-def _show(text: str) -> None:
-    print(text, end="")
-
-
-PRINTED: ContextVar[Callable[[str], Any]] = ContextVar("printed", default=_show)
+PRINTED: ContextVar[Callable[[str], Any]] = ContextVar("printed", default=show_printed)
 """What is done with what a program prints while it is traced: of each thread its own."""
 
 
