@@ -114,7 +114,7 @@ class Stanli:
     """stanli with its default options."""
 
     def __init__(self, load: Workload) -> None:
-        import stanli
+        import stanli  # pyright: ignore[reportMissingImports]
 
         import ulam
 
@@ -134,7 +134,7 @@ class StanServices:
     """Stan's `hmc_nuts_diag_e_adapt`, as httpstan compiles it; each chain in a process of its own."""
 
     def __init__(self, load: Workload) -> None:
-        import httpstan.models
+        import httpstan.models  # pyright: ignore[reportMissingImports]
 
         import ulam
 
@@ -203,8 +203,8 @@ def _receive(listener: socket.socket, lines: list[bytes]) -> None:
 
 def _services(name: str, place: str, data: dict[str, Any], seed: int, chain: int, told: Any) -> None:
     """Runs one chain; in a process of its own."""
-    import httpstan.models
-    import httpstan.services.arguments as arguments
+    import httpstan.models  # pyright: ignore[reportMissingImports]
+    import httpstan.services.arguments as arguments  # pyright: ignore[reportMissingImports]
 
     module = httpstan.models.import_services_extension_module(name)
     method = arguments.Method["SAMPLE"]
