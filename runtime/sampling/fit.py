@@ -92,6 +92,46 @@ class ChainDraws:
         places = [k for name in chosen for k in starts[name]]
         return places, [self.names[k] for k in places]
 
+    # ------------------------------------------------------------ for other packages
+
+    def to_arviz(
+        self,
+        *,
+        log_likelihood: str | None = "log_lik",
+        posterior_predictive: Sequence[str] | None = None,
+        observed_data: Sequence[str] | None = None,
+        coords: Mapping[str, Any] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None,
+    ) -> Any:
+        """The draws for ArviZ: a DataTree with arviz-base, an InferenceData with arviz before 1.0.
+
+        The variable named by `log_likelihood`, if the model has it, and those of `posterior_predictive` get groups of
+        their own; the latter are generated quantities that end in `_rep`, `_pred` or `_tilde` if none are named.
+        `observed_data` are data; without a choice `y` for `y_rep`. Other data are `constant_data`. `coords` and `dims`
+        name dimensions, as ArviZ has them. Raises ImportError if there is neither package, KeyError for a name that is
+        not there.
+        """
+        from ulam.runtime.sampling.other_forms import to_arviz
+
+        return to_arviz(self, log_likelihood, posterior_predictive, observed_data, coords, dims)
+
+    def to_xarray(
+        self, *, coords: Mapping[str, Any] | None = None, dims: Mapping[str, Sequence[str]] | None = None
+    ) -> Any:
+        """A Dataset of xarray, with the dimensions chain (from 1) and draw (from 0). Raises ImportError."""
+        from ulam.runtime.sampling.other_forms import to_xarray
+
+        return to_xarray(self, coords, dims)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame of pandas with a row for each draw: `chain__`, `iter__`, `draw__`, statistics, elements.
+
+        Raises ImportError.
+        """
+        from ulam.runtime.sampling.other_forms import to_pandas
+
+        return to_pandas(self)
+
 
 class SampleFit(ChainDraws):
     """The result of `StanModel.sample`.
@@ -189,46 +229,6 @@ class SampleFit(ChainDraws):
         from ulam.runtime.results import json_text
 
         return json_text(self.to_dict(), path)
-
-    # ------------------------------------------------------------ for other packages
-
-    def to_arviz(
-        self,
-        *,
-        log_likelihood: str | None = "log_lik",
-        posterior_predictive: Sequence[str] | None = None,
-        observed_data: Sequence[str] | None = None,
-        coords: Mapping[str, Any] | None = None,
-        dims: Mapping[str, Sequence[str]] | None = None,
-    ) -> Any:
-        """The draws for ArviZ: a DataTree with arviz-base, an InferenceData with arviz before 1.0.
-
-        The variable named by `log_likelihood`, if the model has it, and those of `posterior_predictive` get groups of
-        their own; the latter are generated quantities that end in `_rep`, `_pred` or `_tilde` if none are named.
-        `observed_data` are data; without a choice `y` for `y_rep`. Other data are `constant_data`. `coords` and `dims`
-        name dimensions, as ArviZ has them. Raises ImportError if there is neither package, KeyError for a name that is
-        not there.
-        """
-        from ulam.runtime.sampling.other_forms import to_arviz
-
-        return to_arviz(self, log_likelihood, posterior_predictive, observed_data, coords, dims)
-
-    def to_xarray(
-        self, *, coords: Mapping[str, Any] | None = None, dims: Mapping[str, Sequence[str]] | None = None
-    ) -> Any:
-        """A Dataset of xarray, with the dimensions chain (from 1) and draw (from 0). Raises ImportError."""
-        from ulam.runtime.sampling.other_forms import to_xarray
-
-        return to_xarray(self, coords, dims)
-
-    def to_pandas(self) -> Any:
-        """A DataFrame of pandas with a row for each draw: `chain__`, `iter__`, `draw__`, statistics, elements.
-
-        Raises ImportError.
-        """
-        from ulam.runtime.sampling.other_forms import to_pandas
-
-        return to_pandas(self)
 
     # ------------------------------------------------------------ files
 

@@ -94,34 +94,6 @@ class GeneratedQuantities(ChainDraws):
     def _repr_html_(self) -> str:
         return f"{self.summary()._repr_html_()}\n{html_table(('', ''), self.facts())}"
 
-    def to_arviz(
-        self,
-        *,
-        log_likelihood: str | None = "log_lik",
-        posterior_predictive: Sequence[str] | None = None,
-        observed_data: Sequence[str] | None = None,
-        coords: Mapping[str, Any] | None = None,
-        dims: Mapping[str, Sequence[str]] | None = None,
-    ) -> Any:
-        """As of a fit of `sample`, without the sampler's statistics."""
-        from ulam.runtime.sampling.other_forms import to_arviz
-
-        return to_arviz(self, log_likelihood, posterior_predictive, observed_data, coords, dims)
-
-    def to_xarray(
-        self, *, coords: Mapping[str, Any] | None = None, dims: Mapping[str, Sequence[str]] | None = None
-    ) -> Any:
-        """A Dataset of xarray, as of a fit of `sample`."""
-        from ulam.runtime.sampling.other_forms import to_xarray
-
-        return to_xarray(self, coords, dims)
-
-    def to_pandas(self) -> Any:
-        """A DataFrame of pandas, as of a fit of `sample`."""
-        from ulam.runtime.sampling.other_forms import to_pandas
-
-        return to_pandas(self)
-
     def to_csv(self, path: str | os.PathLike[str], *, digits: int | None = None) -> list[Path]:
         """Writes CmdStan's CSV files of the generated quantities, one for each chain, as a fit does with its draws."""
         from ulam.runtime.sampling.chain_csv import write_quantities

@@ -12,7 +12,6 @@ from ulam.runtime.arviz_export import export, posterior_groups
 
 if TYPE_CHECKING:
     from ulam.runtime.sampling.fit import ChainDraws, SampleFit
-    from ulam.runtime.sampling.generated import GeneratedQuantities
 
 Array = npt.NDArray[Any]
 
@@ -27,14 +26,14 @@ PREDICTIVE_ENDINGS = ("_rep", "_pred", "_tilde")
 
 
 def to_arviz(
-    fit: SampleFit | GeneratedQuantities,
+    fit: ChainDraws,
     log_likelihood: str | None,
     posterior_predictive: Sequence[str] | None,
     observed_data: Sequence[str] | None,
     coords: Mapping[str, Any] | None,
     dims: Mapping[str, Sequence[str]] | None,
 ) -> Any:
-    """What `to_arviz` of a result returns."""
+    """What `ChainDraws.to_arviz` returns."""
     if posterior_predictive is None:
         quantities = [each.name for each in fit.about.variables if each.block == "generated_quantities"]
         posterior_predictive = [name for name in quantities if name.endswith(PREDICTIVE_ENDINGS)]
@@ -99,7 +98,7 @@ def _observed(data: Mapping[str, Array], predictive: Sequence[str]) -> list[str]
 
 
 def to_xarray(fit: ChainDraws, coords: Mapping[str, Any] | None, dims: Mapping[str, Sequence[str]] | None) -> Any:
-    """What `SampleFit.to_xarray` returns."""
+    """What `ChainDraws.to_xarray` returns."""
     import xarray  # pyright: ignore[reportMissingImports]
 
     named = dims or {}
@@ -115,7 +114,7 @@ def to_xarray(fit: ChainDraws, coords: Mapping[str, Any] | None, dims: Mapping[s
 
 
 def to_pandas(fit: ChainDraws) -> Any:
-    """What `SampleFit.to_pandas` returns."""
+    """What `ChainDraws.to_pandas` returns."""
     import pandas  # pyright: ignore[reportMissingImports]
 
     chains, draws = fit.n_chains, fit.n_draws
