@@ -4,7 +4,7 @@
 
 extern "C" {
 
-// `run` is `ulam_run_gradient` of runtime/c/ulam.h; the other pointers are its arguments.
+// `run` is `ulam_run_gradient` of runtime/c/context.h; the other pointers are its arguments.
 typedef int32_t (*run_gradient)(void *context, void *entry, void *bound, const double *theta, double *gradient,
                                 int32_t jacobian);
 

@@ -1,6 +1,6 @@
 """The memory part of the emission table: the arena, bound data, buffers, and the `ad` ops on them.
 
-Offsets into the context are those of `struct ulam_context` (runtime/c/ulam.h). A truth value is one byte in memory.
+Offsets into the context are those of `struct ulam_context` (runtime/c/context.h). A truth value is one byte in memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How compiled code says what became of a call: the statuses that functions return and checks leave with.
 
-Those of the C runtime are the same (`ULAM_OK` and below in runtime/c/ulam.h).
+Those of the C runtime are the same (`ULAM_OK` and below in runtime/c/context.h).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ STOP_INTERRUPT, STOP_TIME = 1, 2
 """Why (c/interrupts.h)."""
 
 ABI = 3
-"""As ULAM_ABI in c/ulam.h: the layout of a context and the meaning of kernels. Part of the key of cached objects."""
+"""As ULAM_ABI in c/context.h: the layout of a context and the meaning of kernels. Part of the key of cached objects."""
 
 PrintSink = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 

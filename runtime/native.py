@@ -18,7 +18,7 @@ from ulam.library.statuses import STOPPED
 from ulam.runtime.c_library import PrintSink, library
 from ulam.runtime.interrupts import raise_stopped
 
-# Offsets of the public fields of `struct ulam_context`, as in c/ulam.h.
+# Offsets of the public fields of `struct ulam_context`, as in c/context.h.
 _ERROR_SITE, _ERROR_VALUES, _VALUE, _OUTPUT_LENGTH, _RNG = 16, 24, 64, 72, 80
 
 KEEP_BYTES = 256 << 20
@@ -120,7 +120,7 @@ def running(status: int) -> int:
 
 
 class Context:
-    """A context of the C runtime: what one evaluation at a time needs. See c/ulam.h.
+    """A context of the C runtime: what one evaluation at a time needs. See c/context.h.
 
     `value` holds the result of `run_value` and `run_gradient` (`context.value.value`); `output_length.value` says
     how many bytes of printed text wait for `take_output`.

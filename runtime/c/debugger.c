@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ulam.h"
+#include "context.h"
 
 enum { NOTHING, REGISTER, UNREGISTER };
 

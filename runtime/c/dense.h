@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "number.h"
-#include "ulam.h"
+#include "context.h"
 
 #ifdef ULAM_DUAL
 #define dense_view dense_view_dual

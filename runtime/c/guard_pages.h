@@ -2,7 +2,7 @@
 #ifndef ULAM_GUARD_PAGES_H
 #define ULAM_GUARD_PAGES_H
 
-#include "ulam.h"
+#include "context.h"
 
 /* From now on: `left`: blocks begin where their pages begin, so that underruns fault; else they end where these end.
  * `garbage`: the byte that new blocks are filled with. `whole_lines`: for code that was emitted for the runtime without

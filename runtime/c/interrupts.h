@@ -11,7 +11,7 @@
 
 #include <setjmp.h>
 
-#include "ulam.h"
+#include "context.h"
 
 /* Why a call is to end, as bits. `ASK`: if Python was interrupted; no reason that others hear of. */
 enum { ULAM_STOP_INTERRUPT = 1, ULAM_STOP_TIME = 2, ULAM_STOP_ASK = 4 };

@@ -2,7 +2,7 @@
 #ifndef ULAM_SAMPLER_H
 #define ULAM_SAMPLER_H
 
-#include "ulam.h"
+#include "context.h"
 
 /* Code of a compiled program that is sampled. */
 typedef struct {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ulam.h"
+#include "context.h"
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 

@@ -2,7 +2,7 @@
 #ifndef ULAM_MEMORY_H
 #define ULAM_MEMORY_H
 
-#include "ulam.h"
+#include "context.h"
 
 enum { ULAM_LARGE_BLOCK = 1 << 28 }; /* a block of less is asked for without a look at what is free */
 

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "ulam.h"
+#include "context.h"
 
 /* What `ulam_native_gradient` returns; ULAM_OK, ULAM_REJECT and ULAM_FATAL are as everywhere. */
 enum { ULAM_WRONG_SIZE = 5, ULAM_NO_MEMORY = 6 };

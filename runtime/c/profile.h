@@ -3,7 +3,7 @@
 #ifndef ULAM_PROFILE_H
 #define ULAM_PROFILE_H
 
-#include "ulam.h"
+#include "context.h"
 
 typedef struct ulam_profile ulam_profile;
 

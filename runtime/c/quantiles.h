@@ -2,7 +2,7 @@
 #ifndef ULAM_QUANTILES_H
 #define ULAM_QUANTILES_H
 
-#include "ulam.h"
+#include "context.h"
 
 /* A probability and what is left to 1, so that neither tail is rounded away. */
 typedef struct {

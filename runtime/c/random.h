@@ -12,7 +12,7 @@
 #include "numpy/random/bitgen.h"
 #include "quantiles.h"
 #include "special.h"
-#include "ulam.h"
+#include "context.h"
 
 typedef struct {
   union {

@@ -3,7 +3,7 @@
 #define ULAM_SERVICES_H
 
 #include "interrupts.h"
-#include "ulam.h"
+#include "context.h"
 
 /* A growing text, always zero-terminated. */
 typedef struct ulam_text {

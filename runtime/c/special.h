@@ -3,7 +3,7 @@
 #ifndef ULAM_SPECIAL_H
 #define ULAM_SPECIAL_H
 
-#include "ulam.h"
+#include "context.h"
 
 ULAM_API double ulam_digamma(double x);
 ULAM_API double ulam_trigamma(double x);

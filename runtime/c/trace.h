@@ -8,7 +8,7 @@
 #ifndef ULAM_TRACE_H
 #define ULAM_TRACE_H
 
-#include "ulam.h"
+#include "context.h"
 
 /* What to do with a full chunk once `limit` bytes are held. */
 enum {

@@ -6,12 +6,12 @@
 #ifndef ULAM_SAMPLING_CHAIN_H
 #define ULAM_SAMPLING_CHAIN_H
 
-#include "ulam.h"
+#include "context.h"
 
 enum { ULAM_SAMPLER_NUTS = 0, ULAM_SAMPLER_STATIC = 1, ULAM_SAMPLER_FIXED = 2 };
 enum { ULAM_PHASE_WARMUP = 0, ULAM_PHASE_DRAWS = 1, ULAM_PHASE_DONE = 2 };
 
-/* Why a chain cannot go on, beside the statuses of ulam.h. */
+/* Why a chain cannot go on, beside the statuses of context.h. */
 enum {
   ULAM_CHAIN_NO_MEMORY = 6,
   ULAM_CHAIN_IMPROPER = 8, /* steps of any size are accepted */

@@ -2,7 +2,7 @@
 #ifndef ULAM_DECIMAL_H
 #define ULAM_DECIMAL_H
 
-#include "ulam.h"
+#include "context.h"
 
 #define DECIMAL_LENGTH 25 /* of a number and a comma, at most */
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "ulam.h"
+#include "context.h"
 
 typedef struct {
   double delta, gamma, kappa, t0;

@@ -2,7 +2,7 @@
 #ifndef ULAM_SAMPLING_TRIAL_H
 #define ULAM_SAMPLING_TRIAL_H
 
-#include "ulam.h"
+#include "context.h"
 
 /* `steps` leapfrog steps from q with momentum p (n numbers each), which the last ones replace; `energies` has room for
  * one more than that. `metric` and `inverse` are as of a chain. */

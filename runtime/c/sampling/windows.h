@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "ulam.h"
+#include "context.h"
 
 typedef struct {
   int64_t begin, end; /* of all windows: iterations of warmup, from 0 */

@@ -5,8 +5,8 @@
  * Functions that may fail return a status; see ULAM_OK and below. The layout of the first fields is part of the ABI:
  * emitted code allocates from the arena and fills the error slot inline.
  */
-#ifndef ULAM_H
-#define ULAM_H
+#ifndef ULAM_CONTEXT_H
+#define ULAM_CONTEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
