@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 
+from ulam.runtime.c_library import STOP_INTERRUPT, library
 from ulam.runtime.crew import Crew
-from ulam.runtime.errors import Interrupted
+from ulam.runtime.errors import Interrupted, TimeLimit
 from ulam.runtime.interrupts import current_limit, forget_stop, held, listen
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ SECONDS_TO_END = 10.0
 """How long an interrupted call waits for all jobs that are under way to hand back what they have."""
 LISTEN_SECONDS = 0.05
 """How often a thread that waits for a job looks whether SIGINT asked the call to end."""
+
+
+INTERRUPT, TIME_LIMIT = "interrupt", "time limit"
+"""Why a job ended before its work was done."""
 
 
 class Future(Protocol):
@@ -104,6 +109,28 @@ def end_of_limit() -> float | None:
 def seconds_left(ends: float | None) -> float | None:
     """What a job has of the time until `ends`."""
     return None if ends is None else max(ends - time.time(), LEAST_SECONDS)
+
+
+# ---------------------------------------------------------------- what a job ends with
+
+
+def run_until_stopped(crew: Crew, ends: float | None, work: Callable[[], object]) -> str:
+    """Runs a job's work, here or in a worker: "", or why it was ended from outside. Its error ends all jobs."""
+    try:
+        crew.run(work, seconds_left(ends))
+    except (KeyboardInterrupt, Interrupted):
+        return INTERRUPT
+    except TimeLimit:
+        return TIME_LIMIT
+    except BaseException:
+        crew.stop()
+        raise
+    return ""
+
+
+def why_stopped() -> str:
+    """Why native code of this thread was stopped, which then counts as dealt with."""
+    return INTERRUPT if library().ulam_stop_take() & STOP_INTERRUPT else TIME_LIMIT
 
 
 # ---------------------------------------------------------------- running

@@ -16,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.library.statuses import REJECTION, STOPPED
-from ulam.runtime.c_library import STOP_INTERRUPT, library
 from ulam.runtime.crew import Crew
-from ulam.runtime.errors import FatalError, Interrupted, ProgramError, TimeLimit, UlamError
+from ulam.runtime.errors import FatalError, ProgramError, UlamError
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import Init, initial_point
 from ulam.runtime.optimizers.objective import ModelObjective
-from ulam.runtime.parallel_jobs import SharedModel, seconds_left
+from ulam.runtime.parallel_jobs import SharedModel, run_until_stopped, why_stopped
 from ulam.runtime.sampling.native_chain import STATISTICS, ChainBlock, NativeChain, draw_quantities, generator_words
 from ulam.runtime.sampling.settings import SamplingSettings
 
@@ -45,9 +44,6 @@ LOCATED = 100
 PROFILED_AS = {"warmup": "warm-up", "sampling": "sampling"}
 """The phase of a profile, by the chain's."""
 
-INTERRUPT, TIME_LIMIT = "interrupt", "time limit"
-"""Why a chain ended before its last draw."""
-
 INIT_STREAM, TRAJECTORY_STREAM, QUANTITIES_STREAM, _STREAMS = 0, 1, 2, 8
 
 
@@ -62,6 +58,15 @@ def quantities_rng(seed: int, chain: int, draw: int) -> Rng:
     rng.generator = rng.generator.jumped(draw)
     rng.bitgen = rng.generator.ctypes.bit_generator.value
     return rng
+
+
+def why_nan(model: StanModel, seed: int, chain: int, draw: int, point: Vector) -> str:
+    """Why the values of a draw are NaN; `draw` as of `quantities_rng`."""
+    try:
+        model.param_constrain(point, include_tp=True, include_gq=True, rng=quantities_rng(seed, chain, draw))
+    except UlamError as error:
+        return str(error)
+    return "an error that did not come again"
 
 
 @dataclass(frozen=True)
@@ -162,15 +167,8 @@ class ChainRecord:
 def run_chain(job: ChainJob) -> ChainRecord:
     """Runs one chain, here or in a worker. An error of one chain ends all of them."""
     record = ChainRecord(job.chain)
-    try:
-        return job.crew.run(lambda: _Run(job, record).go(), seconds_left(job.ends))
-    except (KeyboardInterrupt, Interrupted):  # before there was a chain
-        record.ended = INTERRUPT
-    except TimeLimit:
-        record.ended = TIME_LIMIT
-    except BaseException:
-        job.crew.stop()
-        raise
+    if why := run_until_stopped(job.crew, job.ends, lambda: _Run(job, record).go()):  # before there was a chain
+        record.ended = why
     return record
 
 
@@ -190,7 +188,7 @@ class _Run:
         self.file: CsvStream | None = None
         self.generator = generator_words(self.settings.seed, chain_stream(job.chain, QUANTITIES_STREAM))
 
-    def go(self) -> ChainRecord:
+    def go(self) -> None:
         """To the last draw, or until it is stopped."""
         job, settings, model = self.job, self.settings, self.model
         self.unit = model.density_gradient_unit() if model.param_unc_num() else None
@@ -211,7 +209,6 @@ class _Run:
         finally:
             if self.file is not None:
                 self.file.close()
-        return self.record
 
     def _made(self, capacity: int) -> NativeChain | NutpieChain:
         """The chain, at its first point."""
@@ -287,7 +284,8 @@ class _Run:
             self.record.nan_draws += len(failed)
             if not self.record.nan_reason:
                 row = min(failed)
-                self.record.nan_reason = self._reason(points[row], int(block.numbers[row]))
+                number = int(block.numbers[row])
+                self.record.nan_reason = why_nan(self.model, self.settings.seed, self.job.chain, number, points[row])
 
     def _quantities(self, block: ChainBlock) -> tuple[int, dict[int, int]]:
         self.model.enter_phase(self.context, "generated quantities")
@@ -298,15 +296,6 @@ class _Run:
         if done < len(block.points):
             self._stopped()
         return done, failed
-
-    def _reason(self, point: Vector, number: int) -> str:
-        """Why the values of a draw are NaN."""
-        try:
-            rng = quantities_rng(self.settings.seed, self.job.chain, number)
-            self.model.param_constrain(point, include_tp=True, include_gq=True, rng=rng)
-        except UlamError as error:
-            return str(error)
-        return "an error that did not come again"
 
     def _count_failures(self, block: ChainBlock) -> None:
         tally = self.record.rejections
@@ -323,7 +312,7 @@ class _Run:
     def _stopped(self) -> None:
         """The chain ends with the draws it has."""
         if not self.record.ended:
-            self.record.ended = INTERRUPT if library().ulam_stop_take() & STOP_INTERRUPT else TIME_LIMIT
+            self.record.ended = why_stopped()
 
     def _report(self) -> None:
         record, state, settings = self.record, self.chain.state, self.settings

@@ -15,16 +15,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.c_library import STOP_INTERRUPT, library
 from ulam.runtime.crew import Crew
-from ulam.runtime.errors import ArgumentError, DataError, Interrupted, Rejection, TimeLimit, UlamError
+from ulam.runtime.errors import ArgumentError, DataError, Rejection, TimeLimit, UlamError
 from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupted, stoppable
 from ulam.runtime.memory import room_for
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.optimizers.laplace import FEW_DIGITS
-from ulam.runtime.parallel_jobs import Executor, SharedModel, end_of_limit, run_jobs, seconds_left
+from ulam.runtime.parallel_jobs import (
+    INTERRUPT,
+    Executor,
+    SharedModel,
+    end_of_limit,
+    run_jobs,
+    run_until_stopped,
+    why_stopped,
+)
 from ulam.runtime.results import facts_text, html_table
-from ulam.runtime.sampling.chain import BLOCK_BYTES, BLOCK_DRAWS, QUANTITIES_STREAM, chain_stream, quantities_rng
+from ulam.runtime.sampling.chain import BLOCK_BYTES, BLOCK_DRAWS, QUANTITIES_STREAM, chain_stream, why_nan
 from ulam.runtime.sampling.chain_csv import read_chain
 from ulam.runtime.sampling.fit import ChainDraws
 from ulam.runtime.sampling.model_description import ModelDescription
@@ -278,29 +285,22 @@ class QuantitiesJob:
 
 @dataclass
 class ChainQuantities:
-    """Values of the first draws of a chain, and how many failed. `ended`: whether it was stopped; `lost`: why."""
+    """Values of the first draws of a chain, and how many failed. `ended`: why it was stopped, if it was; `lost`: why
+    nothing is known."""
 
     chain: int
     values: Vector | None = None
     failed: int = 0
     reason: str = ""
-    ended: bool = False
-    interrupted: bool = False
+    ended: str = ""
     lost: str = ""
 
 
 def run_quantities(job: QuantitiesJob) -> ChainQuantities:
     """Computes the values of a chain's draws, here or in a worker."""
     found = ChainQuantities(job.chain)
-    try:
-        job.crew.run(lambda: _compute(job, found), seconds_left(job.ends))
-    except (KeyboardInterrupt, Interrupted):
-        found.ended = found.interrupted = True
-    except TimeLimit:
-        found.ended = True
-    except BaseException:
-        job.crew.stop()
-        raise
+    if why := run_until_stopped(job.crew, job.ends, lambda: _compute(job, found)):
+        found.ended = why
     return found
 
 
@@ -326,24 +326,14 @@ def _compute(job: QuantitiesJob, found: ChainQuantities) -> None:
         model.show_output(context)
         found.failed += len(failed)
         if failed and not found.reason:
-            found.reason = _reason(model, job, begin + min(failed))
+            row = begin + min(failed)
+            found.reason = why_nan(model, job.seed, job.chain, int(job.numbers[row]), job.points[row])
         if order is not None:
             values[rows] = values[rows][:, order]
         found.values = values[: begin + done]
         if begin + done < rows.stop:
-            found.ended = True
-            found.interrupted = bool(library().ulam_stop_take() & STOP_INTERRUPT)
+            found.ended = why_stopped()
             return
-
-
-def _reason(model: StanModel, job: QuantitiesJob, row: int) -> str:
-    """Why the values of a draw are NaN."""
-    try:
-        rng = quantities_rng(job.seed, job.chain, int(job.numbers[row]))
-        model.param_constrain(job.points[row], include_tp=True, include_gq=True, rng=rng)
-    except UlamError as error:
-        return str(error)
-    return "an error that did not come again"
 
 
 def _generated(model: StanModel, given: GivenDraws, seed: int, executor: Executor | None) -> GeneratedQuantities:
@@ -354,7 +344,7 @@ def _generated(model: StanModel, given: GivenDraws, seed: int, executor: Executo
         for k in range(chains)
     ]
     found, rescued = run_jobs(jobs, run_quantities, _lost, crew, executor)
-    interrupted = rescued is not None or any(chain.interrupted for chain in found)
+    interrupted = rescued is not None or any(chain.ended == INTERRUPT for chain in found)
     found += rescued or []
     ended = interrupted or any(chain.ended for chain in found)
     lost = next((chain for chain in found if chain.lost), None)

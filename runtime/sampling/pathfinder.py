@@ -63,13 +63,13 @@ class PathfinderError(UlamError):
 class PathfinderSettings:
     """Settings of a run by CmdStan's names and with its defaults; those of L-BFGS as of `optimize`."""
 
-    init_alpha: float = 1e-3
-    tol_obj: float = 1e-12
-    tol_rel_obj: float = 1e4
-    tol_grad: float = 1e-8
-    tol_rel_grad: float = 1e7
-    tol_param: float = 1e-8
-    history_size: int = 5
+    init_alpha: float = LBFGSOptions.init_alpha
+    tol_obj: float = LBFGSOptions.tol_obj
+    tol_rel_obj: float = LBFGSOptions.tol_rel_obj
+    tol_grad: float = LBFGSOptions.tol_grad
+    tol_rel_grad: float = LBFGSOptions.tol_rel_grad
+    tol_param: float = LBFGSOptions.tol_param
+    history_size: int = LBFGSOptions.history_size
     num_psis_draws: int = 1000
     num_paths: int = 4
     save_single_paths: bool = False

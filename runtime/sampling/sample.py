@@ -26,9 +26,8 @@ from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupte
 from ulam.runtime.memory import room_for
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import init_text, inits_of_each
-from ulam.runtime.parallel_jobs import Executor, SharedModel, end_of_limit, run_jobs
+from ulam.runtime.parallel_jobs import INTERRUPT, Executor, SharedModel, end_of_limit, run_jobs
 from ulam.runtime.sampling.chain import (
-    INTERRUPT,
     STATISTICS,
     ChainJob,
     ChainProgress,
@@ -52,29 +51,29 @@ Progress = Callable[[ChainProgress], None]
 def sample(
     model: StanModel,
     *,
-    chains: int = 4,
-    warmup: int = 1000,
-    draws: int = 1000,
-    seed: int = 1,
-    init: Any = 2,
-    thin: int = 1,
-    target_accept: float = 0.8,
-    max_depth: int = 10,
-    metric: Any = "diag",
-    step_size: Any = None,
-    step_size_jitter: float = 0,
-    integration_time: float | None = None,
-    adapt: Mapping[str, Any] | None = None,
-    save_warmup: bool = False,
-    keep: bool = True,
-    jobs: int | None = None,
-    executor: Executor | None = None,
-    progress: bool | Progress = True,
-    output: str | os.PathLike[str] | None = None,
-    time_limit: float | None = None,
-    sampler: str = "nuts",
+    chains: int,
+    warmup: int,
+    draws: int,
+    seed: int,
+    init: Any,
+    thin: int,
+    target_accept: float,
+    max_depth: int,
+    metric: Any,
+    step_size: Any,
+    step_size_jitter: float,
+    integration_time: float | None,
+    adapt: Mapping[str, Any] | None,
+    save_warmup: bool,
+    keep: bool,
+    jobs: int | None,
+    executor: Executor | None,
+    progress: bool | Progress,
+    output: str | os.PathLike[str] | None,
+    time_limit: float | None,
+    sampler: str,
 ) -> SampleFit:
-    """Draws from the posterior. See `StanModel.sample`."""
+    """Draws from the posterior. See `StanModel.sample`, which has the defaults."""
     options = {
         "chains": chains, "warmup": warmup, "draws": draws, "seed": seed, "thin": thin, "max_depth": max_depth,
         "target_accept": target_accept, "step_size_jitter": step_size_jitter, "integration_time": integration_time,

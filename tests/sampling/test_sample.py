@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from ulam.runtime.errors import SamplingWarning
 from ulam.runtime.sampling.chain import ChainProgress, quantities_rng
 from ulam.runtime.sampling.chain_csv import chain_path, read_chain
 from ulam.runtime.sampling.sample import _kept_chains
+from ulam.runtime.sampling.settings import SamplingSettings
+from ulam.tools.options import COMMANDS, OPTIONS
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -46,6 +50,19 @@ def model() -> ulam.StanModel:
 
 def short(model: ulam.StanModel, **options: Any) -> Any:
     return model.sample(**{"chains": 2, "warmup": 50, "draws": 40, "progress": False} | options)
+
+
+# ------------------------------------------------------------------------------------------------ options
+
+
+def test_defaults_are_the_same_in_the_method_the_settings_and_the_command() -> None:
+    method = {name: entry.default for name, entry in inspect.signature(ulam.StanModel.sample).parameters.items()}
+    settings = asdict(SamplingSettings())
+    compared = ["chains", "warmup", "draws", "seed", "thin", "target_accept", "max_depth", "metric", "step_size"]
+    compared += ["step_size_jitter", "save_warmup", "keep", "sampler"]
+    assert {name: method[name] for name in compared} == {name: settings[name] for name in compared}
+    of_command = {name: OPTIONS[name].default_in("sample") for name in COMMANDS["sample"].options if name in compared}
+    assert of_command == {name: method[name] for name in of_command} and len(of_command) > 10
 
 
 # ------------------------------------------------------------------------------------------------ draws
