@@ -24,7 +24,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ulam.emit.errors import CodeGenerationError
-from ulam.emit.target import Host, chosen
+from ulam.emit.target import NATIVE, Host, chosen, named
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, ModuleRef, ResourceTracker, TargetMachine
@@ -72,6 +72,11 @@ def host() -> Host:
     return chosen(Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()))
 
 
+def target(name: str) -> Host:
+    """What code is made for, by a name of it: `host` is `NATIVE`. Raises TargetError for names that there are not."""
+    return host() if name == NATIVE else named(host(), name)
+
+
 _initialized = False
 
 
@@ -84,11 +89,10 @@ def _initialize() -> None:
             _initialized = True
 
 
-def _target_machine(speed: int) -> TargetMachine:
+def _target_machine(speed: int, processor: str = NATIVE) -> TargetMachine:
     """A new one each time: they must not be shared between threads."""
-    machine = host()
-    target = llvm.Target.from_triple(machine.triple)
-    return target.create_target_machine(
+    machine = target(processor)
+    return llvm.Target.from_triple(machine.triple).create_target_machine(
         cpu=machine.cpu,
         features=machine.features,
         opt=min(speed, 2),
@@ -148,9 +152,15 @@ def _optimize(module: ModuleRef, pipeline: Pipeline, machine: TargetMachine) -> 
 
 
 @contextmanager
-def _optimized(text: str, pipeline: Pipeline, between: Callable[[], None]) -> Iterator[tuple[TargetMachine, ModuleRef]]:
+def _optimized(
+    text: str, pipeline: Pipeline, between: Callable[[], None], processor: str = NATIVE, prefix: str = ""
+) -> Iterator[tuple[TargetMachine, ModuleRef]]:
     """The module after LLVM's passes, and the machine that it is for."""
-    with _options(), _target_machine(pipeline.speed) as machine, _parsed(text) as module:
+    with _options(), _target_machine(pipeline.speed, processor) as machine, _parsed(text) as module:
+        if prefix:
+            for function in module.functions:
+                if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                    function.name = prefix + function.name
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         between()
@@ -198,10 +208,20 @@ def _in_proportion(text: str, pipeline: Pipeline) -> Pipeline:
     return pipeline
 
 
-def compile_object(text: str, pipeline: Pipeline = HOT, between: Callable[[], None] = _go_on) -> bytes:
-    """The module as an object file. `between` is called between steps, and may end this by an exception."""
+def compile_object(
+    text: str,
+    pipeline: Pipeline = HOT,
+    between: Callable[[], None] = _go_on,
+    *,
+    processor: str = NATIVE,
+    prefix: str = "",
+) -> bytes:
+    """The module as an object file. `between` is called between steps, and may end this by an exception.
+
+    `processor` is a name that `target` knows. `prefix` goes before the names of functions that others see.
+    """
     pipeline = _in_proportion(text, pipeline)
-    with _optimized(text, pipeline, between) as (machine, module):
+    with _optimized(text, pipeline, between, processor, prefix) as (machine, module):
         return machine.emit_object(module)
 
 

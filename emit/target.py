@@ -1,9 +1,11 @@
-"""The processor that code is made for: this machine's, or for tests a lower level of the x86-64 architecture.
+"""The processor that code is made for: this machine's, or a level of its architecture.
 
     ULAM_TARGET_CPU=x86-64-v3 ulam optimize MODEL     # as on a machine with AVX2 and without AVX-512
+    ulam build --target-cpu generic MODEL             # for all machines of the architecture
 
-Vectors have 128 bits at level 2, 256 at level 3, 512 at level 4. The levels are those of the x86-64 psABI, "Low Level
-System Information". Only what this machine can run is accepted. CPU and features are part of the key of cached code.
+Vectors have 128 bits at level 2 and below, 256 at level 3, 512 at level 4. The levels are those of the x86-64 psABI,
+"Low Level System Information". What is run here must be what this machine has, what is built for others need not be.
+CPU and features are part of the key of cached code.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from dataclasses import dataclass
 from ulam.emit.errors import TargetError
 
 VARIABLE = "ULAM_TARGET_CPU"
+
+NATIVE, GENERIC = "native", "generic"
+"""This machine; what every machine of its architecture has."""
 
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
@@ -43,9 +48,33 @@ def chosen(machine: Host) -> Host:
         return machine
     if level not in LEVELS:
         raise TargetError(f"{VARIABLE}={level}: there is no such level; there are {', '.join(LEVELS)}")
-    features = [f"+{name}" for name in LEVELS[level]]
-    missing = [name for name in features if name not in machine.features.split(",")]
+    missing = [f"+{name}" for name in LEVELS[level] if f"+{name}" not in machine.features.split(",")]
     if missing:
         raise TargetError(f"{VARIABLE}={level}: this machine ({machine.cpu}) is without {', '.join(missing)}")
+    return _of_level(machine, level)
+
+
+def named(machine: Host, name: str) -> Host:
+    """What `name` means on machines like this one: one of `target_names`. Raises TargetError for others."""
+    if name == NATIVE:
+        return machine
+    if name == GENERIC:
+        return Host(machine.triple, "x86-64" if _is_x86(machine) else "generic", "")
+    if name not in target_names(machine):
+        raise TargetError(f"there is no target '{name}'; there are {', '.join(target_names(machine))}")
+    return _of_level(machine, name)
+
+
+def target_names(machine: Host) -> tuple[str, ...]:
+    """What code can be made for here."""
+    return (NATIVE, GENERIC, *(LEVELS if _is_x86(machine) else ()))
+
+
+def _is_x86(machine: Host) -> bool:
+    return machine.triple.startswith("x86_64")
+
+
+def _of_level(machine: Host, level: str) -> Host:
+    features = [f"+{name}" for name in LEVELS[level]]
     # LLVM's choice for level 4 would be vectors of 256 bits
     return Host(machine.triple, level, ",".join([*features, "-prefer-256-bit"]))

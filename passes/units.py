@@ -24,6 +24,15 @@ class UnitKind:
     """Made of the program as it was written, whatever the level, for any data: it tells which error comes first."""
 
     @property
+    def prefix(self) -> str:
+        """What the names of its functions begin with in object code."""
+        return f"{self.name}."
+
+    def symbol(self, function: str) -> str:
+        """The name of one of its functions there, which no other unit has: units may be linked with each other."""
+        return self.prefix + function
+
+    @property
     def gradient(self) -> bool:
         """Whether there is a reverse sweep."""
         return self.order >= 1

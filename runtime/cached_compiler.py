@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ulam.emit.jit import host
+from ulam.emit.jit import target
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
 from ulam.frontend.encoding import INCLUDE
 from ulam.passes.units import UNITS
@@ -128,7 +128,7 @@ class CachedCompiler:
         return Source(self._text, self._filename, self._options.include_paths).text
 
     def _key(self, unit: str) -> str:
-        machine = host()
+        machine = target(self._options.target)
         return cache_key(
             source=self._expanded_text,
             options={

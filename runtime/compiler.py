@@ -37,6 +37,8 @@ class CompileOptions:
     profile: str = "on"
     """`on`: the program's profile statements record; `off`: they are not there; `statements`, `blocks`, `functions`:
     each of these is a region of its own instead (see `passes.insert_profiles`)."""
+    target: str = "native"
+    """The processor that code is made for (see `emit.target`); other code than `native` is for others to run."""
     lines: bool = False
     """Object code says which instructions belong to which line (see `runtime.line_profile`); they are the same."""
 
@@ -180,7 +182,7 @@ class Compiler:
 
     def _emit(self, unit: LoweredUnit) -> EmittedUnit:
         """The rest of the way of a unit that has begun to be lowered."""
-        from ulam.emit.jit import host
+        from ulam.emit.jit import target
         from ulam.emit.llvm_module import emit_module
         from ulam.emit.llvm_text import EmitOptions
         from ulam.passes.lowering_pipeline import finish_unit
@@ -190,7 +192,7 @@ class Compiler:
         checkpoint()
         options = EmitOptions(
             self.options.opt_level,
-            host().fused,
+            target(self.options.target).fused,
             lines=self.options.lines,
             unit=unit.kind.name,
             exact_blocks=exact_blocks(),
@@ -213,7 +215,10 @@ class Compiler:
         from ulam.emit import jit
 
         unit = self._lower(kind)
-        code = jit.compile_object(unit.text, jit.HOT if kind.hot else jit.ONCE, checkpoint)
+        pipeline = jit.HOT if kind.hot else jit.ONCE
+        code = jit.compile_object(
+            unit.text, pipeline, checkpoint, processor=self.options.target, prefix=kind.prefix
+        )
         return UnitObject(code, unit.sites, unit.n_slots, unit.draws)
 
 

@@ -215,7 +215,7 @@ class Unit:
         self.data = data
         self.sites = sites
         self.draws = draws
-        self.entry = loaded.address("evaluate") if UNITS[name].is_bound else 0
+        self.entry = loaded.address(UNITS[name].symbol("evaluate")) if UNITS[name].is_bound else 0
         self.bound = data.address
         self.failure: Failure | None = None
         self.profiler = profiler
@@ -328,7 +328,7 @@ class BoundProgram:
         unit = Unit(name, loaded, data, sites, compiled.draws, self.profiler)
         if UNITS[name].has_bind:
             with self._contexts.context() as context:
-                status = context.run_bind(loaded.address("bind"), data)
+                status = context.run_bind(loaded.address(UNITS[name].symbol("bind")), data)
                 self._print(context)
                 if status:
                     unit.failure = Failure.of(status, context)
@@ -345,7 +345,7 @@ class BoundProgram:
         # NumPy's generators take a fifth of the time of a cached start: only for transformed data that draw.
         rng = make_rng() if setup.draws else None
         data = setup.data
-        dims_entry = setup.loaded.address("data_dims")
+        dims_entry = setup.loaded.address(UNITS["setup"].symbol("data_dims"))
 
         with self._contexts.context(rng) as context:
             if self.profiler is not None:
@@ -385,7 +385,7 @@ class BoundProgram:
             warn_of_unused(source, declared, "declared in the data block", declared)
             bind_values(self.of_block("data"), source, dims_of, store)
             before = None if rng is None else rng.generator.state
-            status = context.run_bind(setup.loaded.address("prepare"), data)
+            status = context.run_bind(setup.loaded.address(UNITS["setup"].symbol("prepare")), data)
             self._print(context)
             if status:
                 raise setup.error(status, context)

@@ -12,6 +12,7 @@ import pytest
 
 from ulam.emit import jit, target
 from ulam.emit.errors import TargetError
+from ulam.emit.object_file import ObjectFile
 from ulam.runtime.cached_compiler import CachedCompiler
 from ulam.runtime.compiler import CompileOptions
 
@@ -98,16 +99,36 @@ def test_loops_are_as_wide_as_the_level(level: str, widest: str, host_for: Calla
     assert registers and max(registers) == widest
 
 
-def test_code_of_levels_is_cached_apart(
-    host_for: Callable[[str], target.Host], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler = CachedCompiler("model {}", "empty.stan", CompileOptions())
-    keys = set()
+def test_code_of_levels_is_cached_apart(host_for: Callable[[str], target.Host]) -> None:
+    def key(processor: str) -> str:
+        compiler = CachedCompiler("model {}", "empty.stan", CompileOptions(target=processor))
+        return compiler._key("setup")  # pyright: ignore[reportPrivateUsage]
+
+    keys = {key("native"), key("generic")}
     for level in ("x86-64-v2", "x86-64-v3"):
-        host = host_for(level)
-        monkeypatch.setattr("ulam.runtime.cached_compiler.host", lambda host=host: host)
-        keys.add(compiler._key("setup"))  # pyright: ignore[reportPrivateUsage]
-    assert len(keys) == 2
+        host_for(level)
+        keys.add(key("native"))
+    assert len(keys) == 4
+
+
+def test_targets_by_name() -> None:
+    assert target.named(AVX2, "native") is AVX2
+    assert target.named(AVX2, "x86-64-v4").cpu == "x86-64-v4"  # for others to run
+    generic = target.named(AVX2, "generic")
+    assert (generic.cpu, generic.features, generic.fused) == ("x86-64", "", False)
+    arm = target.Host("aarch64-unknown-linux-gnu", "cortex-a72", "+neon")
+    assert target.named(arm, "generic").fused
+    with pytest.raises(TargetError, match="no target 'x86-64-v2'; there are native, generic$"):
+        target.named(arm, "x86-64-v2")
+    with pytest.raises(TargetError, match="no target 'z80'; there are native, generic, x86-64-v2,"):
+        target.named(AVX2, "z80")
+
+
+def test_functions_have_the_prefix() -> None:
+    text = "define i32 @f() { ret i32 1 }\ndefine internal i32 @g() { ret i32 2 }\ndeclare double @exp(double)"
+    data = jit.compile_object(text, prefix="unit.")
+    assert [f.name for f in ObjectFile(data).functions if f.exported] == ["unit.f"]
+    assert jit.load_object(data).function("unit.f")() == 1
 
 
 @pytest.mark.parametrize("command", [("ulam_main", "optimize", "--data", f"{EXAMPLE}.json"), ("stan_opt", "-t", "asm")])

@@ -212,7 +212,8 @@ class Loaded:
             self.library = ctypes.CDLL(file.name)
 
     def address(self, symbol: str) -> int:
-        found = ctypes.cast(getattr(self.library, symbol), ctypes.c_void_p).value
+        name = symbol.rpartition(".")[2]  # of one unit, whose name stands before it
+        found = ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value
         assert found is not None
         return found
 

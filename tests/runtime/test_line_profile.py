@@ -192,7 +192,7 @@ def test_ranges_cover_the_functions_once() -> None:
     ranges = LineTable(code).ranges
     assert all(a.end <= b.start for a, b in zip(ranges, ranges[1:], strict=False))
     functions = [f for f in ObjectFile(code).functions if not f.name.startswith("ulam.")]
-    assert {"evaluate", "bind"} < {f.name for f in functions}
+    assert {"gradient_propto.evaluate", "gradient_propto.bind"} < {f.name for f in functions}
     for f in functions:
         covered = sum(max(0, min(r.end, f.offset + f.size) - max(r.start, f.offset)) for r in ranges)
         assert covered == f.size, f.name
@@ -495,10 +495,10 @@ def test_perf_map(tmp_path: Path, lines: bool) -> None:
     path.unlink()
     rows = [line.split(" ", 2) for line in text.splitlines()]
     names = {name for _, _, name in rows}
-    assert {"data_dims", "prepare"} <= names
+    assert {"setup.data_dims", "setup.prepare"} <= names
     assert (f"{tmp_path}/program.stan:29" in names) == lines
     assert (f"{tmp_path}/program.stan:29 (reverse)" in names) == lines
-    assert lines or {"evaluate", "bind"} <= names
+    assert lines or {"gradient_propto.evaluate", "gradient_propto.bind"} <= names
     spans = sorted((int(start, 16), int(size, 16)) for start, size, _ in rows)
     assert all(size > 0 for _, size in spans)
     assert all(start + size <= following for (start, size), (following, _) in zip(spans, spans[1:], strict=False))
