@@ -2,7 +2,7 @@
 
     python benchmarks/levels.py [--posteriordb DIR] [--only NAME] [--level N]... [--pass NAME]... [--json FILE]
     python benchmarks/levels.py --posteriordb DIR --slower-than 1.05
-    python benchmarks/levels.py --scale [--kind KIND] [--sizes N,N,...] [--pass NAME]... [--json FILE]
+    python benchmarks/levels.py --scale [--work] [--kind KIND] [--sizes N,N,...] [--pass NAME]... [--json FILE]
 
 For each program, of `examples/` or of a posteriordb checkout, and each way to compile it: nanoseconds per gradient, how
 many times faster than level 0 that is, ops of the `stan` dialect after the passes (the program's own functions and
@@ -343,6 +343,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, help="results as JSON")
     add("--slower-than", type=float, metavar="RATIO", help="list programs that -O3 slows down by more than this")
     add("--scale", action="store_true", help="growth of pass times with the length of a program")
+    add("--work", action="store_true", help="with --scale: of the lines of Python executed, not of time")
     add("--kind", action="append", help="with --scale: only these kinds of programs")
     add("--sizes", type=lambda text: [int(n) for n in text.split(",")], help="with --scale: lines of the programs")
     add("--profile", action="store_true", help="with --scale: functions that take most time at the largest size")
@@ -355,7 +356,9 @@ def main() -> int:
     levels = sorted({0, *arguments.level}) if arguments.level else list(LEVELS)
     if arguments.scale:
         only_passes = arguments.passes is not None and arguments.level is None
-        rows = scale_report([] if only_passes else levels, passes, arguments.kind, arguments.sizes, arguments.profile)
+        rows = scale_report(
+            [] if only_passes else levels, passes, arguments.kind, arguments.sizes, arguments.profile, arguments.work
+        )
         _write(arguments.json, rows)
         return 0
     source = examples() if arguments.posteriordb is None else posteriors(arguments.posteriordb)

@@ -2,16 +2,20 @@
 
 Programs of each kind are generated in growing lengths, lowered once, and each pass alone, and each level, runs on a
 copy; the least CPU time of some runs counts. Twice the length may cost at most 2.2 times. What looks worse is measured
-again before it is called so. Then, for a model of 300 lines: what each level adds to compiling it.
+again before it is called so. With `--work` what is measured is the number of lines of Python that are executed, which
+depends neither on the machine nor on what else it does; its limit is `WORK_LIMIT`. Then, for a model of 300 lines: what
+each level adds to compiling it.
 """
 
 from __future__ import annotations
 
 import gc
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import compile_time
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from ulam.passes.known_data import KnownData
 
 LIMIT = 2.2
+WORK_LIMIT = 2.1
 SIZES = (250, 500, 1000, 2000, 4000)
 SHORTEST = 20e-3
 """Seconds below which a growth says nothing."""
@@ -126,7 +131,17 @@ class Growth:
     what: str
     lines: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    """Or millions of lines that were executed."""
+    counted: bool = False
     problem: str = ""
+
+    @property
+    def limit(self) -> float:
+        return WORK_LIMIT if self.counted else LIMIT
+
+    @property
+    def is_above(self) -> bool:
+        return self.worst > self.limit
 
     @property
     def ratios(self) -> list[float]:
@@ -145,7 +160,7 @@ class Growth:
     def line(self) -> str:
         times = " ".join(f"{1e3 * seconds:8.1f}" for seconds in self.seconds)
         verdict = f"{self.worst:6.2f}" if self.ratios else "     -"
-        mark = "  ABOVE THE LIMIT" if self.worst > LIMIT else ""
+        mark = "  ABOVE THE LIMIT" if self.is_above else ""
         failure = f"  FAILED {self.problem}" if self.problem else ""
         return f"{self.kind:14} {self.what:30} {verdict}  {times}{mark}{failure}"
 
@@ -173,16 +188,37 @@ def least_seconds(module: ModuleOp, pipeline: str, known: KnownData, runs: int) 
     return best
 
 
-def growth_of(kind: str, what: str, pipeline: str, modules: Sequence[tuple[int, ModuleOp, KnownData]]) -> Growth:
-    growth = Growth(kind, what)
+def lines_executed_by(module: ModuleOp, pipeline: str, known: KnownData) -> int:
+    """Lines of Python that a pipeline executes on a copy of the module."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
+    from work import lines_executed
+
+    from ulam.passes.known_data import specializing_on
+    from ulam.passes.pipelines import run_pipeline
+    from ulam.runtime.compiler import compiling
+
+    with compiling(), specializing_on(known):
+        copy = module.clone()
+        return lines_executed(lambda: run_pipeline(copy, pipeline))
+
+
+def growth_of(
+    kind: str, what: str, pipeline: str, modules: Sequence[tuple[int, ModuleOp, KnownData]], counted: bool
+) -> Growth:
+    growth = Growth(kind, what, counted=counted)
     try:
+        if counted:  # what is imported or made at first use is not to be counted
+            least_seconds(modules[0][1], pipeline, modules[0][2], 1)
         for lines, module, known in modules:
             growth.lines.append(lines)
+            if counted:
+                growth.seconds.append(lines_executed_by(module, pipeline, known) / 1e6)
+                continue
             growth.seconds.append(least_seconds(module, pipeline, known, 2))
             if growth.seconds[-1] > LONGEST:
                 break
         for _ in range(5):
-            if not growth.worst > LIMIT:
+            if counted or not growth.is_above:
                 break
             for n, (_, module, known) in enumerate(modules[: len(growth.seconds)]):
                 growth.seconds[n] = min(growth.seconds[n], least_seconds(module, pipeline, known, 2))
@@ -229,6 +265,7 @@ def scale_report(
     kinds: Sequence[str] | None = None,
     sizes: Sequence[int] | None = None,
     profile: bool = False,
+    counted: bool = False,
 ) -> list[dict[str, Any]]:
     """Prints the table, and returns its rows."""
     from ulam.passes.pipelines import level_pipeline
@@ -237,9 +274,8 @@ def scale_report(
     least_seconds(lowered("parameters { real x; } model { x ~ std_normal(); }"), "", plausible_data_of_none(), 1)
     rows: list[dict[str, Any]] = []
     above: list[Growth] = []
-    print(
-        f"{'kind':14} {'pass or level':30} {'growth':>6}  milliseconds at {', '.join(map(str, sizes or SIZES))} lines"
-    )
+    what = "thousands of lines executed" if counted else "milliseconds"
+    print(f"{'kind':14} {'pass or level':30} {'growth':>6}  {what} at {', '.join(map(str, sizes or SIZES))} lines")
     for kind in kinds or KINDS:
         modules: list[tuple[int, ModuleOp, KnownData]] = []
         for lines in sizes or SIZES:
@@ -247,15 +283,15 @@ def scale_report(
             module = lowered(text)
             modules.append((text.count("\n"), module, plausible_data(module)))
         for what, pipeline in work:
-            growth = growth_of(kind, what, pipeline, modules)
+            growth = growth_of(kind, what, pipeline, modules, counted)
             print(growth.line(), flush=True)
             rows.append({**asdict(growth), "growth": growth.worst})
-            if growth.worst > LIMIT:
+            if growth.is_above:
                 above.append(growth)
             if profile:
                 show_profile(pipeline, *modules[-1][1:])
-    print(f"{len(rows)} rows, {len(above)} grow by more than {LIMIT} per doubling")
-    if levels:
+    print(f"{len(rows)} rows, {len(above)} grow by more than {WORK_LIMIT if counted else LIMIT} per doubling")
+    if levels and not counted:
         base = None
         for row in added_seconds(levels):
             base = row["compile"] if base is None else base
