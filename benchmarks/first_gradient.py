@@ -29,7 +29,7 @@ IMPORTS = (
     "numpy", "llvmlite.binding", "ulam.runtime.model", "ulam.runtime.cached_compiler", "ulam.runtime.compiler",
     "ulam.frontend.parse.program", "ulam.frontend.check.program", "ulam.frontend.lower.program",
     "ulam.passes.pipelines", "ulam.passes.lowering_pipeline",
-    "ulam.passes.autodiff.reverse_mode", "ulam.emit.llvm_text",
+    "ulam.passes.autodiff.reverse_mode", "ulam.emit.llvm_module",
 )  # fmt: skip
 """What a compile imports; a cached start imports the first four only, when it comes to them."""
 
@@ -53,7 +53,7 @@ ORDER = (
     "interpreter", "imports", *(stage for stage, *_ in STAGES), "cache, data, bind", "first call", "total",
 )  # fmt: skip
 
-FORBIDDEN = ("xdsl", "llvmlite.ir", "platformdirs", "orjson", "rich", "typer", "numpy.random", "importlib.metadata")
+FORBIDDEN = ("xdsl", "platformdirs", "orjson", "rich", "typer", "numpy.random", "importlib.metadata")
 """What a cached start does without."""
 
 
@@ -109,7 +109,8 @@ def child(model_path: str, data_path: str, kind: str, started: float) -> None:
         import ulam.emit.jit
         import ulam.runtime.cached_compiler
     for stage, module_name, function in STAGES:
-        if (module := sys.modules.get(module_name)) is not None:
+        if kind == "cold" or module_name in sys.modules:
+            module = sys.modules[module_name]
             setattr(module, function, watch.wrap(stage, getattr(module, function)))
     with watch.stage("cache, data, bind"):
         model = model_class(model_path, data=data_path)
