@@ -135,9 +135,8 @@ class Compiler:
     @cached_property
     def _as_written(self) -> Compiler:
         """The same program at level 0: its units tell which error comes first. Made when an evaluation failed."""
-        if self.options.opt_level == 0 and not self.options.passes:
-            return self
-        return Compiler(self.source_text, self.filename, replace(self.options, opt_level=0, pipeline=None))
+        options = replace(self.options, opt_level=0, pipeline=None)
+        return self if options == self.options else Compiler(self.source_text, self.filename, options)
 
     @cached_property
     def program(self) -> ProgramParts:

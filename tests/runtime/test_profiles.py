@@ -106,6 +106,15 @@ def test_loops() -> None:
     assert rows(profiler)["gp"].other_values > 0
 
 
+@pytest.mark.parametrize("profile", [False, "statements"])
+@pytest.mark.parametrize("level", [0, 3])
+def test_errors_of_programs_without_their_statements(profile: bool | str, level: int) -> None:
+    program = """parameters { real x; } model { profile("p") { if (x > 0) reject("no ", x); } }"""
+    model = StanModel(program, profile=profile, opt_level=level)
+    with pytest.raises(Rejection, match=r"^no 1 "):
+        model.log_density(np.array([1.0]))
+
+
 def profiled_text(model: StanModel) -> str:
     return model.source[0]
 
