@@ -40,7 +40,7 @@ void ulam_restore_float_control(const ulam_call *call) {
 #endif
 }
 
-#if !defined(_WIN32)
+#if !defined(_WIN32) && !defined(ULAM_STANDALONE)
 
 #include <errno.h>
 #include <pthread.h>
@@ -659,7 +659,8 @@ void ulam_end_on_second(int32_t on) {
 
 #else
 
-/* Without signals nothing is stopped that runs; what is asked for is seen by the next run. */
+/* Without signals nothing is stopped that runs; what is asked for is seen by the next run. In a built library signals are
+ * its host's, and nothing is stopped at all. */
 
 static ulam_thread_state state = {0, 0, 0, 0}; /* of all threads */
 
@@ -670,6 +671,9 @@ void ulam_call_stopped(void) {
 }
 int ulam_outer_call_begin(ulam_call *call, ulam_short_entries *known, void *entry) {
   (void)known, (void)entry;
+#if defined(ULAM_STANDALONE)
+  return 0;
+#endif
   ulam_own_thread = &state;
   call->float_control = state.float_control = float_control();
   call->share = ULAM_NESTED;

@@ -16,7 +16,8 @@
 #include <errno.h>
 #include <string.h>
 
-#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
+/* A built library (ULAM_STANDALONE) samples nothing. */
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(ULAM_STANDALONE)
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

@@ -51,7 +51,7 @@ double ulam_seconds_per_tick(void) {
 
 static int64_t thread_id(void) {
 #if defined(__linux__)
-  static _Thread_local int64_t id = 0;
+  static ULAM_THREAD_LOCAL int64_t id = 0;
   if (id == 0) id = (int64_t)syscall(SYS_gettid);
   return id;
 #else

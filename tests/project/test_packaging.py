@@ -55,7 +55,7 @@ def test_data_files_are_shipped(package: str) -> None:
     data = PROJECT["tool"]["setuptools"]["package-data"]
     patterns = [*data.get("*", []), *data.get(package, [])]
     for path in folder_of(package).iterdir():
-        if path.is_file() and path.suffix not in (".py", ".pyc", ".so") and not path.name.startswith("."):
+        if path.is_file() and path.suffix not in (".py", ".pyc", ".so", ".a") and not path.name.startswith("."):
             assert any(fnmatch(path.name, pattern) for pattern in patterns), f"{path} is not in package-data"
 
 

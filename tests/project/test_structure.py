@@ -40,6 +40,7 @@ ALLOWED = {
         "api dialects emit frontend frontend/check frontend/functions frontend/lower frontend/parse library "
         "passes passes/to_loops runtime/optimizers runtime/profiling runtime/sampling tracing tracing/explain"
     ),
+    "runtime/libraries": "runtime",
     "runtime/optimizers": "runtime",
     "runtime/profiling": "emit runtime",
     "runtime/sampling": "frontend library runtime runtime/optimizers",
