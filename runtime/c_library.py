@@ -86,6 +86,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_try_turns": (_I64, (_I64, _I64, _POINTER, _POINTER)),
     "ulam_try_metric": (_I32, (*[_I64] * 3, _POINTER, _POINTER)),
     "ulam_try_generator": (_NOTHING, (_POINTER, _U64, _I64, _POINTER, _POINTER)),
+    "ulam_try_values": (_I32, (*[ctypes.c_char_p] * 2, _POINTER, _I64, *[_POINTER] * 3, _I64)),
     "ulam_dual_averaging_restart": (_NOTHING, (_POINTER, _F64)),
     "ulam_dual_averaging_learn": (_F64, (_POINTER, _F64)),
     "ulam_dual_averaging_mean": (_F64, (_POINTER,)),
