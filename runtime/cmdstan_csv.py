@@ -11,11 +11,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from io import StringIO
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ulam.frontend.encoding import read_text
+from ulam.runtime.c_library import library
 from ulam.runtime.errors import DataError
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.optimizers.algorithms import ALGORITHMS
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 Path = str | os.PathLike[str]
 Setting = tuple[int, str, Any, Any]
 """Depth, name, value and default of a setting; a value of None makes a group's heading."""
+
+_ROWS = 1000
+"""Rows that are written at a time."""
+
+_NUMBER_LENGTH = 25
+"""Of a number and a comma, at most: as in c/sampling/decimal.h."""
 
 
 def csv_number(value: float) -> str:
@@ -53,6 +60,41 @@ def comment(setting: Setting) -> str:
     text = name if value is None else f"{name} = {escaped(setting_text(value))}"
     mark = " (Default)" if value is not None and value == default else ""
     return f"# {'  ' * depth}{text}{mark}\n"
+
+
+@dataclass(frozen=True)
+class CsvForm:
+    """What a file says before its header, and how many digits its numbers have: None, all that they need."""
+
+    settings: Sequence[Setting]
+    digits: int | None = None
+
+    def head(self, columns: Iterable[str]) -> bytes:
+        """Settings and header."""
+        text = "".join(map(comment, self.settings)) + ",".join(columns) + "\n"
+        return text.encode("utf-8", "backslashreplace")
+
+    def rows(self, table: Vector) -> bytes:
+        """Rows of numbers."""
+        return rows_text(table, self.digits)
+
+
+def rows_text(table: Vector, digits: int | None = None) -> bytes:
+    """Rows of numbers as text. All digits that a number needs to be read as the same one, or so many."""
+    if not len(table):
+        return b""
+    if digits is not None:
+        line = ",".join([f"%.{digits}g"] * table.shape[1]) + "\n"
+        return "".join(line % tuple(row) for row in table.tolist()).encode()
+    rows = np.ascontiguousarray(table, dtype=np.float64)
+    text = np.empty(_NUMBER_LENGTH * rows.size, dtype=np.uint8)
+    return text[: library().ulam_csv_rows(rows.ctypes.data, *rows.shape, text.ctypes.data)].tobytes()
+
+
+def remark_text(remarks: Iterable[str]) -> bytes:
+    """Remarks as comments, a line each of their lines."""
+    lines = [f"# {escaped(line)}\n" for remark in remarks for line in remark.splitlines()]
+    return "".join(lines).encode("utf-8", "backslashreplace")
 
 
 def preamble(model_name: str) -> Iterator[Setting]:
@@ -109,51 +151,57 @@ def _pathfinder_settings(result: PathfinderResult) -> Iterator[Setting]:
         yield 2, option.name, getattr(result.settings, option.name), option.default
 
 
-def write_optimization(result: OptimizationResult, path: Path) -> None:
+# ---------------------------------------------------------------- writing
+
+
+def write_optimization(result: OptimizationResult, path: Path, form: CsvForm | None = None) -> None:
     """`iteration_columns` and `iterations` of the result: one row, or one for each iteration that was saved."""
-    settings = [*preamble(result.model.name()), *_optimize_settings(result), *ending(result.init, result.seed, path)]
+    settings = (*preamble(result.model.name()), *_optimize_settings(result), *ending(result.init, result.seed, path))
     rows = result.iterations  # first: computing the values may add a note
     remarks = [
         f"{result.n_iterations} iterations, {result.n_gradients} gradient evaluations",
         *result.notes,
         result.message,
     ]
-    with writing(path) as file:
-        _write(file, settings, result.iteration_columns, rows, remarks)
+    write_table(path, form or CsvForm(settings), result.iteration_columns, [rows], remarks)
 
 
-def write_laplace(result: LaplaceResult, path: Path) -> None:
+def write_laplace(result: LaplaceResult, path: Path, form: CsvForm | None = None) -> None:
     """`log_p__,log_q__,<names>`, one row per draw."""
-    settings = [*preamble(result.model.name()), *_laplace_settings(result), *ending("2", result.seed, path)]
-    rows = ((p, q, *values) for p, q, values in zip(result.log_p, result.log_q, result.constrained_draws, strict=True))
-    with writing(path) as file:
-        _write(file, settings, ["log_p__", "log_q__", *result.names], rows, result.notes)
+    settings = (*preamble(result.model.name()), *_laplace_settings(result), *ending("2", result.seed, path))
+    columns = ["log_p__", "log_q__", *result.names]
+    parts = parts_of([result.log_p, result.log_q], result.constrained_draws)
+    write_table(path, form or CsvForm(settings), columns, parts, result.notes)
 
 
-def write_pathfinder(result: PathfinderResult, path: Path) -> None:
+def write_pathfinder(result: PathfinderResult, path: Path, form: CsvForm | None = None) -> None:
     """`lp_approx__,lp__,path__,<names>`, one row per draw; of a single path without `path__`."""
-    settings = [*preamble(result.model.name()), *_pathfinder_settings(result), *ending(result.init, result.seed, path)]
+    settings = (*preamble(result.model.name()), *_pathfinder_settings(result), *ending(result.init, result.seed, path))
     header, columns = ["lp_approx__", "lp__"], [result.log_q, result.log_p]
     if len(result.paths) > 1:
         header, columns = [*header, "path__"], [*columns, result.path]
-    rows = ((*first, *values) for *first, values in zip(*columns, result.constrained_draws, strict=True))
     remarks = [f"Pareto k = {csv_number(result.khat)}", *result.notes]
-    with writing(path) as file:
-        _write(file, settings, [*header, *result.names], rows, remarks)
+    parts = parts_of(columns, result.constrained_draws)
+    write_table(path, form or CsvForm(settings), [*header, *result.names], parts, remarks)
 
 
-def _write(
-    file: IO[str],
-    settings: Iterable[Setting],
-    header: Sequence[str],
-    rows: Iterable[Iterable[float]],
-    remarks: list[str],
+def parts_of(columns: Sequence[Any], values: Vector) -> Iterator[Vector]:
+    """Columns before rows of values as tables of so many rows as are written at a time."""
+    for begin in range(0, len(values), _ROWS):
+        part = slice(begin, begin + _ROWS)
+        before = [np.asarray(column[part], dtype=np.float64)[:, None] for column in columns]
+        yield np.concatenate([*before, values[part]], axis=1)
+
+
+def write_table(
+    path: Path, form: CsvForm, columns: Iterable[str], parts: Iterable[Vector], remarks: Iterable[str] = ()
 ) -> None:
-    file.writelines(comment(setting) for setting in settings)
-    file.write(",".join(header) + "\n")
-    for row in rows:
-        file.write(",".join(map(csv_number, row)) + "\n")
-    file.writelines(f"# {escaped(line)}\n" for remark in remarks for line in remark.splitlines())
+    """A whole file: settings, header, tables of rows one below the other, remarks."""
+    with writing(path, binary=True) as file:
+        file.write(form.head(columns))
+        for part in parts:
+            file.write(form.rows(part))
+        file.write(remark_text(remarks))
 
 
 # ---------------------------------------------------------------- reading

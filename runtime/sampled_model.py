@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ulam.runtime.parallel_jobs import Executor
     from ulam.runtime.profiling.profiler import Profiler
     from ulam.runtime.sampling.chain import ChainProgress
+    from ulam.runtime.sampling.chain_csv import ChainFiles
     from ulam.runtime.sampling.fit import SampleFit
     from ulam.runtime.sampling.generated import GeneratedQuantities
     from ulam.runtime.sampling.pathfinder import PathfinderResult
@@ -65,18 +66,21 @@ class SampledModel:
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: bool | Callable[[ChainProgress], None] = True,
-        output: str | os.PathLike[str] | None = None,
+        output: str | os.PathLike[str] | ChainFiles | None = None,
         time_limit: float | None = None,
         sampler: str = "nuts",
+        first_chain: int = 1,
     ) -> SampleFit:
         """Draws from the posterior, by Hamiltonian Monte Carlo with Stan's adaptation: docs/sampling.md.
 
         `warmup` and `draws` count iterations of each chain, of which every `thin`-th is kept. `init` is what `optimize`
         takes (a number is the radius of uniform numbers on the unconstrained scale), a list of it with an entry for
         each chain, an array (chains, n), an earlier fit, or "pathfinder". `sampler`: "nuts" (has `max_depth`), or "hmc"
-        with trajectories of the length `integration_time` (2 pi). `metric`: the kind of mass matrix, or the inverse
-        one to begin with: an array, a JSON file with `inv_metric`, an earlier fit. `adapt` has some of gamma, kappa,
-        t0, init_buffer, term_buffer and window.
+        with trajectories of the length `integration_time` (2 pi), or "fixed": parameters stay where they begin, and
+        generated quantities are drawn. `metric`: the kind of mass matrix, or the inverse one to begin with: an array, a
+        list with an array for each chain, a JSON file with `inv_metric`, an earlier fit. `adapt` has some of gamma,
+        kappa, t0, init_buffer, term_buffer, window, and `engaged`, whether warmup adapts at all. Chains have the random
+        numbers of those from `first_chain` on.
 
         Chains run in threads, `jobs` at a time (as many as there are processors), or as jobs of `executor`, any of
         `concurrent.futures`; the draws are the same. `progress`: a callback that is given a `ChainProgress` after each

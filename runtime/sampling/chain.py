@@ -27,6 +27,7 @@ from ulam.runtime.sampling.native_chain import STATISTICS, ChainBlock, NativeCha
 from ulam.runtime.sampling.settings import SamplingSettings
 
 if TYPE_CHECKING:
+    from ulam.runtime.cmdstan_csv import CsvForm
     from ulam.runtime.model import StanModel
     from ulam.runtime.sampling.chain_csv import CsvStream
     from ulam.runtime.sampling.nutpie_chain import NutpieChain
@@ -133,6 +134,8 @@ class ChainJob:
     ends: float | None = None
     output: str | None = None
     """The file of this chain."""
+    form: CsvForm | None = None
+    """What is in it, if that is not what the settings say."""
     report: Report | None = None
     warmup: PhaseDraws | None = None
     draws: PhaseDraws | None = None
@@ -182,16 +185,18 @@ class _Run:
 
     def __init__(self, job: ChainJob, record: ChainRecord) -> None:
         self.job, self.settings, self.record = job, job.settings, record
+        self.number = job.chain + job.settings.first_chain - 1  # of its random numbers
         self.model: StanModel = job.shared.model
         self.context = self.model.new_context()
         self.known: dict[int, ProgramError] = {}  # rejections by site
         self.file: CsvStream | None = None
-        self.generator = generator_words(self.settings.seed, chain_stream(job.chain, QUANTITIES_STREAM))
+        self.generator = generator_words(self.settings.seed, chain_stream(self.number, QUANTITIES_STREAM))
 
     def go(self) -> None:
         """To the last draw, or until it is stopped."""
         job, settings, model = self.job, self.settings, self.model
-        self.unit = model.density_gradient_unit() if model.param_unc_num() else None
+        is_fixed = settings.sampler == "fixed" or not model.param_unc_num()
+        self.unit = None if is_fixed else model.density_gradient_unit()
         self.constrain = model.constrain_unit()
         width, self.order = model.output_layout()
         if settings.keep:
@@ -212,7 +217,7 @@ class _Run:
 
     def _made(self, capacity: int) -> NativeChain | NutpieChain:
         """The chain, at its first point."""
-        job, settings, stream = self.job, self.settings, chain_stream(self.job.chain, TRAJECTORY_STREAM)
+        job, settings, stream = self.job, self.settings, chain_stream(self.number, TRAJECTORY_STREAM)
         if settings.sampler == "nutpie" and self.unit is not None:
             from ulam.runtime.sampling.nutpie_chain import NutpieChain
 
@@ -222,19 +227,20 @@ class _Run:
         )
 
     def _opened(self, path: str) -> CsvStream:
-        from ulam.runtime.sampling.chain_csv import CsvStream, comments, statistics_of
+        from ulam.runtime.cmdstan_csv import CsvForm
+        from ulam.runtime.sampling.chain_csv import ChainTable, CsvStream, comments, statistics_of
 
         model, settings, is_fixed = self.model, self.settings, self.unit is None
         names = model.param_names(include_tp=True, include_gq=True)
-        about = comments(settings, model.name(), path, self.job.chain, is_fixed)
-        return CsvStream(path, about, names, statistics_of(settings.sampler, is_fixed))
+        form = self.job.form or CsvForm(tuple(comments(settings, model.name(), path, self.number, is_fixed)))
+        return CsvStream(path, ChainTable(form, statistics_of(settings.sampler, is_fixed), names))
 
     def _start(self) -> Vector:
         """The first point."""
         objective = ModelObjective(self.model, jacobian=True)
-        if self.unit is None:
+        if not self.model.param_unc_num():
             return np.empty(0)
-        stream = chain_stream(self.job.chain, INIT_STREAM)
+        stream = chain_stream(self.number, INIT_STREAM)
         point = initial_point(objective, self.job.init, self.settings.seed, stream, as_sampled=True)
         return point.x
 
@@ -263,7 +269,7 @@ class _Run:
         record, unit_metric = self.record, self.settings.metric == "unit" or self.unit is None
         record.step_size = self.chain.state.step_size
         record.metric = None if unit_metric else self.chain.metric()
-        if self.file is not None:
+        if self.file is not None and self.unit is not None:
             self.file.adapted(record.step_size, record.metric)
 
     def _take(self, block: ChainBlock) -> None:
@@ -285,7 +291,7 @@ class _Run:
             if not self.record.nan_reason:
                 row = min(failed)
                 number = int(block.numbers[row])
-                self.record.nan_reason = why_nan(self.model, self.settings.seed, self.job.chain, number, points[row])
+                self.record.nan_reason = why_nan(self.model, self.settings.seed, self.number, number, points[row])
 
     def _quantities(self, block: ChainBlock) -> tuple[int, dict[int, int]]:
         self.model.enter_phase(self.context, "generated quantities")

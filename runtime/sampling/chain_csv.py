@@ -16,12 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.frontend.encoding import decoded
-from ulam.runtime.c_library import library
-from ulam.runtime.cmdstan_csv import Setting, comment, csv_number, ending, preamble
+from ulam.runtime.cmdstan_csv import (
+    CsvForm,
+    Setting,
+    csv_number,
+    ending,
+    parts_of,
+    preamble,
+    remark_text,
+    write_table,
+)
 from ulam.runtime.errors import DataError
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import GrowingFile, writing
-from ulam.runtime.terminal import escaped
 
 if TYPE_CHECKING:
     from ulam.runtime.sampling.fit import ChainDraws, SampleFit
@@ -32,12 +39,6 @@ Array = npt.NDArray[np.float64]
 STATISTICS = ("lp", "accept_stat", "stepsize", "int_time", "treedepth", "n_leapfrog", "divergent", "energy")
 """Names of the sampler's statistics in the order of the columns, which have two underscores after them."""
 
-_ROWS = 1000
-"""Rows of a fit that are written at a time."""
-
-_NUMBER_LENGTH = 25
-"""Of a number and a comma, at most: as in c/sampling/decimal.h."""
-
 ADAPTED = "Adaptation terminated"
 _METRIC = {1: "Diagonal elements of inverse mass matrix:", 2: "Elements of inverse mass matrix:"}
 _NO_METRIC = "No free parameters for unit metric"
@@ -47,6 +48,19 @@ def chain_path(path: str | os.PathLike[str], chain: int, chains: int) -> Path:
     """The file of a chain, counted from 1: that of several has its number before the suffix, as CmdStan's."""
     whole = Path(path)
     return whole if chains == 1 else whole.with_name(f"{whole.stem}_{chain}{whole.suffix}")
+
+
+def chain_paths(path: str | os.PathLike[str], chains: int) -> list[Path]:
+    """The files of all chains."""
+    return [chain_path(path, chain, chains) for chain in range(1, chains + 1)]
+
+
+@dataclass(frozen=True)
+class ChainFiles:
+    """The files of a run, one for each chain, and what they say; None: its settings."""
+
+    paths: Sequence[str | os.PathLike[str]]
+    form: CsvForm | None = None
 
 
 # ---------------------------------------------------------------- settings
@@ -68,7 +82,7 @@ def comments(
     yield 2, "save_warmup", settings.save_warmup, False
     yield 2, "thin", settings.thin, 1
     yield 2, "adapt", None, None
-    yield 3, "engaged", settings.warmup > 0 and not is_fixed, True
+    yield 3, "engaged", settings.adapts and not is_fixed, True
     yield 3, "gamma", settings.adapt.gamma, 0.05
     yield 3, "delta", settings.target_accept, 0.8
     yield 3, "kappa", settings.adapt.kappa, 0.75
@@ -104,38 +118,34 @@ def _hamiltonian(settings: Any) -> Iterator[Setting]:
 # ---------------------------------------------------------------- writing
 
 
-def rows_text(table: Array, digits: int | None = None) -> bytes:
-    """Rows of numbers as text. All digits that a number needs to be read as the same one, or so many."""
-    if not len(table):
-        return b""
-    if digits is not None:
-        line = ",".join([f"%.{digits}g"] * table.shape[1]) + "\n"
-        return "".join(line % tuple(row) for row in table.tolist()).encode()
-    rows = np.ascontiguousarray(table, dtype=np.float64)
-    text = np.empty(_NUMBER_LENGTH * rows.size, dtype=np.uint8)
-    return text[: library().ulam_csv_rows(rows.ctypes.data, *rows.shape, text.ctypes.data)].tobytes()
+@dataclass(frozen=True)
+class ChainTable:
+    """The columns of a chain's file: statistics, then elements of a draw."""
+
+    form: CsvForm
+    statistics: Sequence[str]
+    names: Sequence[str]
+
+    def head(self) -> bytes:
+        """Settings and header."""
+        return self.form.head((*(f"{name}__" for name in self.statistics), *self.names))
+
+    def rows(self, values: Array, statistics: Mapping[str, npt.NDArray[Any]]) -> Iterator[bytes]:
+        """Rows of warmup or draws, some at a time: values (rows, names), and an array of each statistic."""
+        return map(self.form.rows, parts_of([statistics[name] for name in self.statistics], values))
 
 
 class CsvStream:
     """The file of one chain. What was appended is on the disk."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        settings: Iterable[Setting],
-        names: Sequence[str],
-        statistics: Sequence[str] = STATISTICS,
-        digits: int | None = None,
-    ) -> None:
-        self._statistics, self._digits = tuple(statistics), digits
+    def __init__(self, path: str | os.PathLike[str], table: ChainTable) -> None:
+        self._table = table
         self._file = GrowingFile(path)
-        header = ",".join((*(f"{name}__" for name in self._statistics), *names))
-        self._file.append(("".join(map(comment, settings)) + header + "\n").encode("utf-8", "backslashreplace"))
+        self._file.append(table.head())
 
     def append(self, values: Array, statistics: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Rows of warmup or draws: values (rows, names), and an array of each statistic."""
-        columns = [np.asarray(statistics[name], dtype=np.float64)[:, None] for name in self._statistics]
-        self._file.append(rows_text(np.concatenate([*columns, values], axis=1), self._digits))
+        """Rows of warmup or draws."""
+        self._file.append(b"".join(self._table.rows(values, statistics)))
 
     def adapted(self, step_size: float, metric: Array | None) -> None:
         """Between warmup and draws: the step size, and the inverse metric; None for the unit metric."""
@@ -143,7 +153,7 @@ class CsvStream:
 
     def finish(self, seconds: Sequence[float], remarks: Iterable[str] = ()) -> None:
         """The times of warmup and draws, in seconds, and what else there is to say. Closes the file."""
-        self._file.append(ending_text(seconds, remarks).encode("utf-8", "backslashreplace"))
+        self._file.append(ending_text(seconds, remarks))
         self._file.close()
 
     def close(self) -> None:
@@ -161,13 +171,16 @@ def adaptation_text(step_size: float, metric: Array | None) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
-def ending_text(seconds: Sequence[float], remarks: Iterable[str] = ()) -> str:
-    """The times and the remarks, as comments."""
+def elapsed_lines(seconds: Sequence[float]) -> list[str]:
+    """What warmup and draws took, in CmdStan's words."""
     warmup, sampling = seconds
     times = ((" Elapsed Time: ", warmup, "Warm-up"), ("", sampling, "Sampling"), ("", warmup + sampling, "Total"))
-    lines = ["", *(f"{before:15}{time:.6f} seconds ({phase})" for before, time, phase in times), ""]
-    lines += [escaped(line) for remark in remarks for line in remark.splitlines()]
-    return "".join(f"# {line}\n" for line in lines)
+    return [f"{before:15}{time:.6f} seconds ({phase})" for before, time, phase in times]
+
+
+def ending_text(seconds: Sequence[float], remarks: Iterable[str] = ()) -> bytes:
+    """The times and the remarks, as comments."""
+    return "".join(f"# {line}\n" for line in ["", *elapsed_lines(seconds), ""]).encode() + remark_text(remarks)
 
 
 def statistics_of(sampler: str, is_fixed: bool) -> tuple[str, ...]:
@@ -179,7 +192,7 @@ def statistics_of(sampler: str, is_fixed: bool) -> tuple[str, ...]:
 
 def write_fit(fit: SampleFit, path: str | os.PathLike[str], digits: int | None = None) -> list[Path]:
     """What `SampleFit.to_csv` does."""
-    paths = [chain_path(path, chain, fit.n_chains) for chain in range(1, fit.n_chains + 1)]
+    paths = chain_paths(path, fit.n_chains)
     for chain, place in enumerate(paths):
         with writing(place, binary=True) as file:
             for part in _parts(fit, place, chain, digits):
@@ -188,49 +201,41 @@ def write_fit(fit: SampleFit, path: str | os.PathLike[str], digits: int | None =
 
 
 def write_quantities(
-    result: GeneratedQuantities, path: str | os.PathLike[str], digits: int | None = None
+    result: GeneratedQuantities, path: str | os.PathLike[str] | ChainFiles, digits: int | None = None
 ) -> list[Path]:
     """What `GeneratedQuantities.to_csv` does: the generated quantities only, as CmdStan's method has them."""
-    paths = [chain_path(path, chain, result.n_chains) for chain in range(1, result.n_chains + 1)]
+    given = path if isinstance(path, ChainFiles) else ChainFiles(chain_paths(path, result.n_chains))
     places, names = result.places(result.quantities)
-    for chain, place in enumerate(paths):
-        method = [
-            (0, "method", "generate_quantities", "sample"),
-            (1, "generate_quantities", None, None),
-            (2, "fitted_params", result.source, None),
-        ]
-        settings = [*preamble(result.about.name), *method, *ending("2", result.seed, place, chain + 1)]
-        text = "".join(map(comment, settings)) + ",".join(names) + "\n"
-        with writing(place, binary=True) as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
-            for begin in range(0, result.n_draws, _ROWS):
-                file.write(rows_text(result.values[chain, begin : begin + _ROWS][:, places], digits))
-            file.write("".join(f"# {escaped(note)}\n" for note in result.notes).encode())
-    return paths
+    method = [
+        (0, "method", "generate_quantities", "sample"),
+        (1, "generate_quantities", None, None),
+        (2, "fitted_params", result.source, None),
+    ]
+    for chain, place in enumerate(given.paths):
+        settings = (*preamble(result.about.name), *method, *ending("2", result.seed, place, chain + 1))
+        parts = parts_of([], result.values[chain][:, places])
+        write_table(place, given.form or CsvForm(settings, digits), names, parts, result.notes)
+    return [Path(place) for place in given.paths]
 
 
 def _parts(fit: SampleFit, path: Path, chain: int, digits: int | None) -> Iterator[bytes]:
     settings = fit.settings
     if fit.n_draws != settings.kept_draws or (fit.warmup is None) == settings.save_warmup:
         settings = replace(settings, draws=fit.n_draws * settings.thin, save_warmup=fit.warmup is not None)
-    statistics = statistics_of(settings.sampler, fit.is_fixed)
-    text = "".join(map(comment, comments(settings, fit.about.name, path, chain + 1, fit.is_fixed)))
-    header = ",".join((*(f"{name}__" for name in statistics), *fit.names))
-    yield f"{text}{header}\n".encode("utf-8", "backslashreplace")
+    about = comments(settings, fit.about.name, path, chain + settings.first_chain, fit.is_fixed)
+    table = ChainTable(CsvForm(tuple(about), digits), statistics_of(settings.sampler, fit.is_fixed), fit.names)
+    yield table.head()
     if fit.warmup is not None:
-        yield from _rows(fit.warmup, chain, statistics, digits)
+        yield from table.rows(fit.warmup.values[chain], _of_chain(fit.warmup, chain))
     if not fit.is_fixed:
         metric = None if fit.metric is None else fit.metric[chain]
         yield adaptation_text(float(fit.step_size[chain]), metric).encode()
-    yield from _rows(fit, chain, statistics, digits)
-    yield ending_text(fit.seconds[chain].tolist(), fit.notes).encode("utf-8", "backslashreplace")
+    yield from table.rows(fit.values[chain], _of_chain(fit, chain))
+    yield ending_text(fit.seconds[chain].tolist(), fit.notes)
 
 
-def _rows(draws: ChainDraws, chain: int, statistics: Sequence[str], digits: int | None) -> Iterator[bytes]:
-    for begin in range(0, draws.n_draws, _ROWS):
-        part = slice(begin, begin + _ROWS)
-        columns = [np.asarray(draws.stats[name][chain, part], dtype=np.float64)[:, None] for name in statistics]
-        yield rows_text(np.concatenate([*columns, draws.values[chain, part]], axis=1), digits)
+def _of_chain(draws: ChainDraws, chain: int) -> dict[str, npt.NDArray[Any]]:
+    return {name: values[chain] for name, values in draws.stats.items()}
 
 
 # ---------------------------------------------------------------- reading

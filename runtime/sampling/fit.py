@@ -171,8 +171,8 @@ class SampleFit(ChainDraws):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the model has no parameters, so that there was nothing to sample."""
-        return not self.about.unconstrained_names
+        """Whether nothing was sampled: the model has no parameters, or they were to stay as they are."""
+        return self.settings.sampler == "fixed" or not self.about.unconstrained_names
 
     # ------------------------------------------------------------ what they say
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -40,7 +40,7 @@ class _Settings(ctypes.Structure):
     _fields_: ClassVar[Any] = [
         *[(name, ctypes.c_int64) for name in (
             "n", "sampler", "metric", "warmup", "draws", "thin", "save_warmup", "max_depth", "init_buffer",
-            "term_buffer", "window", "find_step_size",
+            "term_buffer", "window", "find_step_size", "still",
         )],
         *[(name, ctypes.c_double) for name in (
             "delta", "gamma", "kappa", "t0", "step_size", "step_size_jitter", "integration_time", "max_energy_error",
@@ -134,12 +134,13 @@ class NativeChain:
         native.metric = METRICS.index(settings.metric)
         for name in ("warmup", "draws", "thin", "save_warmup", "max_depth", "step_size_jitter", "integration_time"):
             setattr(native, name, getattr(settings, name))
-        for entry in fields(settings.adapt):
-            setattr(native, entry.name, getattr(settings.adapt, entry.name))
+        for name in ("gamma", "kappa", "t0", "init_buffer", "term_buffer", "window"):
+            setattr(native, name, getattr(settings.adapt, name))
+        native.still = not settings.adapt.engaged
         native.warmup = settings.warmup if unit is not None else 0
         native.delta = settings.target_accept
         native.step_size = 1.0 if step_size is None else step_size
-        native.find_step_size = unit is not None and (step_size is None or settings.warmup > 0)
+        native.find_step_size = unit is not None and (step_size is None or settings.adapts)
         native.max_energy_error = MAX_ENERGY_ERROR
         native.generator = generator_words(settings.seed, stream)
         self._metric_shape = (self.n, self.n) if settings.metric == "dense" else (self.n,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,9 @@ from ulam.runtime.sampling.fit import SampleFit
 from ulam.runtime.sampling.settings import METRICS, METRICS_OF_NUTPIE, RULES, SamplingSettings, checked_settings
 
 if TYPE_CHECKING:
+    from ulam.runtime.cmdstan_csv import CsvForm
     from ulam.runtime.model import StanModel
+    from ulam.runtime.sampling.chain_csv import ChainFiles
     from ulam.runtime.sampling.progress import SampleProgress
 
 Vector = npt.NDArray[np.float64]
@@ -69,15 +71,16 @@ def sample(
     jobs: int | None,
     executor: Executor | None,
     progress: bool | Progress,
-    output: str | os.PathLike[str] | None,
+    output: str | os.PathLike[str] | ChainFiles | None,
     time_limit: float | None,
     sampler: str,
+    first_chain: int,
 ) -> SampleFit:
     """Draws from the posterior. See `StanModel.sample`, which has the defaults."""
     options = {
         "chains": chains, "warmup": warmup, "draws": draws, "seed": seed, "thin": thin, "max_depth": max_depth,
         "target_accept": target_accept, "step_size_jitter": step_size_jitter, "integration_time": integration_time,
-        "save_warmup": save_warmup, "keep": keep,
+        "save_warmup": save_warmup, "keep": keep, "first_chain": first_chain,
     }  # fmt: skip
     chains = RULES["chains"].checked("chains", chains)
     kind, metrics = _metric(model, metric, chains, sampler)
@@ -121,7 +124,7 @@ class _Sampling:
         metrics: list[Vector | None],
         steps: list[float | None],
         progress: bool | Progress,
-        output: str | os.PathLike[str] | None,
+        output: str | os.PathLike[str] | ChainFiles | None,
     ) -> None:
         self.model, self.settings = model, settings
         self.shown = shown_progress(settings.chains) if progress and not callable(progress) else None
@@ -132,10 +135,10 @@ class _Sampling:
         self.rooms = self._rooms()
         crew, shared, ends = Crew(), SharedModel(model), end_of_limit()
         self.crew = crew
-        files = _files(output, settings.chains)
+        files, form = _files(output, settings)
         self.jobs = [
             ChainJob(
-                shared, settings, k + 1, inits[k], steps[k], metrics[k], crew, ends, files[k],
+                shared, settings, k + 1, inits[k], steps[k], metrics[k], crew, ends, files[k], form,
                 report=self._report if self.callback is not None else None,
                 warmup=self.rooms[0][k] if settings.keep else None,
                 draws=self.rooms[1][k] if settings.keep else None,
@@ -173,7 +176,7 @@ class _Sampling:
     def run(self, jobs: int | None, executor: Executor | None) -> SampleFit:
         if executor is None:  # chains would compile in their threads, all but one of them waiting
             self.model.constrain_unit()
-            if self.n:
+            if self.n and self.settings.sampler != "fixed":
                 self.model.density_gradient_unit()
         try:
             records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, executor, self._ended, jobs)
@@ -256,17 +259,19 @@ class _Sampling:
         return picked[0], picked[1], statistics_by_name(picked[2], settings.sampler)
 
 
-def _files(output: str | os.PathLike[str] | None, chains: int) -> list[str | None]:
-    """Of each chain. Raises OSError if one could not be written."""
+def _files(
+    output: str | os.PathLike[str] | ChainFiles | None, settings: SamplingSettings
+) -> tuple[Sequence[str | None], CsvForm | None]:
+    """Of each chain, and what they have in them. Raises OSError if one could not be written."""
     if output is None:
-        return [None] * chains
+        return [None] * settings.chains, None
     from ulam.runtime.output_files import check_writable
-    from ulam.runtime.sampling.chain_csv import chain_path
+    from ulam.runtime.sampling.chain_csv import ChainFiles, chain_paths
 
-    found = [os.fspath(chain_path(output, chain, chains)) for chain in range(1, chains + 1)]
-    for path in found:
+    files = output if isinstance(output, ChainFiles) else ChainFiles(chain_paths(output, settings.chains))
+    for path in files.paths:
         check_writable(path)
-    return [*found]
+    return [os.fspath(path) for path in files.paths], files.form
 
 
 def _part(whole: PhaseDraws, begin: int, count: int) -> PhaseDraws:
@@ -359,6 +364,10 @@ def _step_sizes(given: Any, chains: int) -> list[float | None]:
     return each.tolist()
 
 
+def _is_list_of_arrays(given: Any) -> bool:
+    return isinstance(given, (list, tuple)) and all(isinstance(entry, np.ndarray) for entry in given)
+
+
 def _metric(model: StanModel, given: Any, chains: int, sampler: str) -> tuple[str, list[Vector | None]]:
     """The kind of the metric, and the inverse metric that each chain begins with."""
     if isinstance(given, str) and given in (*METRICS, *METRICS_OF_NUTPIE):
@@ -368,8 +377,15 @@ def _metric(model: StanModel, given: Any, chains: int, sampler: str) -> tuple[st
         raise ArgumentError(f"sampler='nutpie' takes no metric to begin with: metric must be one of {names}")
     n = model.param_unc_num()
     source = "metric"
+    if _is_list_of_arrays(given):
+        if len(given) != chains:
+            raise ArgumentError(f"metric must be one for each of {chains} chains, found {len(given)}")
+        kinds = [_metric(model, entry, 1, sampler) for entry in given]
+        if len({kind for kind, _ in kinds}) > 1:
+            raise ArgumentError("metric must be diagonal for all chains, or dense")
+        return kinds[0][0], [metric for _, (metric,) in kinds]
     if isinstance(given, (str, os.PathLike)):
-        source, given = f"metric file '{os.fspath(given)}'", _metric_file(given)
+        source, given = f"metric file '{os.fspath(given)}'", read_metric(given)
     elif hasattr(given, "metric"):
         source, given = "metric of the fit", given.metric
         if given is None:
@@ -379,7 +395,7 @@ def _metric(model: StanModel, given: Any, chains: int, sampler: str) -> tuple[st
         array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.empty(())
-    shapes = {(n,): "diag", (n, n): "dense", (chains, n): "diag", (chains, n, n): "dense"}
+    shapes = {(n,): "diag", (chains, n): "diag", (n, n): "dense", (chains, n, n): "dense"}
     if array.shape not in shapes:
         names = ", ".join(map(repr, METRICS))
         raise ArgumentError(
@@ -393,7 +409,7 @@ def _metric(model: StanModel, given: Any, chains: int, sampler: str) -> tuple[st
     return kind, [array if shared else array[k] for k in range(chains)]
 
 
-def _metric_file(path: str | os.PathLike[str]) -> Any:
+def read_metric(path: str | os.PathLike[str]) -> Any:
     """`inv_metric` of a JSON file, CmdStan's metric_file."""
     if not Path(path).is_file():
         names = ", ".join(map(repr, METRICS))

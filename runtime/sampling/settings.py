@@ -10,7 +10,7 @@ from typing import Any
 
 from ulam.runtime.errors import ArgumentError
 
-SAMPLERS = ("nuts", "hmc", "nutpie")
+SAMPLERS = ("nuts", "hmc", "nutpie", "fixed")
 METRICS = ("unit", "diag", "dense")
 """Kinds of the metric, in the order of their numbers in c/sampling/metric.h."""
 METRICS_OF_NUTPIE = ("diag", "low_rank")
@@ -57,6 +57,7 @@ RULES: dict[str, _Rule] = {
     "warmup": _count(0),
     "draws": _count(0),
     "seed": _count(0),
+    "first_chain": _count(0),
     "thin": _count(1),
     "target_accept": _Rule(float, lambda value: 0 < value < 1, "a number between 0 and 1"),
     "max_depth": _Rule(int, lambda value: 1 <= value <= 60, "an int from 1 to 60", ("nuts", "nutpie")),
@@ -75,6 +76,7 @@ ADAPT_RULES: dict[str, _Rule] = {
     "init_buffer": _count(0),
     "term_buffer": _count(0),
     "window": _count(1),
+    "engaged": _YES_OR_NO,
 }
 """The keys of the option `adapt`."""
 
@@ -89,6 +91,7 @@ class Adaptation:
     init_buffer: int = 75
     term_buffer: int = 50
     window: int = 25
+    engaged: bool = True
 
     @staticmethod
     def of(given: Mapping[str, Any] | None) -> Adaptation:
@@ -108,7 +111,7 @@ class SamplingSettings:
     """What all chains of a run share: the options of `StanModel.sample`, checked.
 
     `draws` and `warmup` count iterations, of which every `thin`-th is kept. `step_size` is None where none was given,
-    `init` says in words where chains begin.
+    `init` says in words where chains begin; random numbers of the first of them are those of chain `first_chain`.
     """
 
     chains: int = 4
@@ -127,6 +130,12 @@ class SamplingSettings:
     keep: bool = True
     sampler: str = "nuts"
     init: str = "2"
+    first_chain: int = 1
+
+    @property
+    def adapts(self) -> bool:
+        """Whether warmup changes the step size and the metric."""
+        return self.warmup > 0 and self.adapt.engaged
 
     @property
     def kept_draws(self) -> int:

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ulam.runtime.cmdstan_csv import CsvForm, rows_text
 from ulam.runtime.errors import DataError
 from ulam.runtime.sampling.chain_csv import (
     STATISTICS,
     ChainFile,
+    ChainTable,
     CsvStream,
     chain_path,
     comments,
     read_chain,
-    rows_text,
 )
 
 NAMES = ["a", "b.1", "b.2"]
@@ -31,7 +32,7 @@ METRICS = {"diag": np.array([1.0, 2.0, 0.1]), "dense": np.diag([1.0, 2.0, 0.1]) 
 ADAPT = {"gamma": 0.05, "kappa": 0.75, "t0": 10.0, "init_buffer": 75, "term_buffer": 50, "window": 25}
 SETTINGS: dict[str, Any] = {
     "warmup": 50, "thin": 1, "adapt": SimpleNamespace(**ADAPT), "target_accept": 0.9, "max_depth": 10, "step_size": 0.1,
-    "step_size_jitter": 0.0, "integration_time": 1.0, "sampler": "nuts", "seed": 1, "init": "2",
+    "step_size_jitter": 0.0, "integration_time": 1.0, "sampler": "nuts", "seed": 1, "init": "2", "adapts": True,
 }  # fmt: skip
 
 
@@ -43,7 +44,8 @@ def _statistics(generator: np.random.Generator, count: int) -> dict[str, Any]:
 def _write(path: Path, values: Any, metric: str = "diag", warmup: Any = None, chain: int = 1) -> None:
     generator = np.random.default_rng(chain)
     run = SETTINGS | {"draws": len(values), "save_warmup": warmup is not None, "metric": metric}
-    stream = CsvStream(path, comments(SimpleNamespace(**run), "m_model", path, chain), NAMES, COLUMNS)
+    form = CsvForm(tuple(comments(SimpleNamespace(**run), "m_model", path, chain)))
+    stream = CsvStream(path, ChainTable(form, COLUMNS, NAMES))
     if warmup is not None:
         stream.append(warmup, _statistics(generator, len(warmup)))
     stream.adapted(0.5, METRICS[metric])
@@ -105,7 +107,7 @@ def test_ended_by_force(tmp_path: Path, values: Any, saves_warmup: bool) -> None
 
 def test_blocks_are_on_the_disk(tmp_path: Path, values: Any) -> None:
     path = tmp_path / "out.csv"
-    stream = CsvStream(path, [], NAMES, ["lp"])
+    stream = CsvStream(path, ChainTable(CsvForm(()), ["lp"], NAMES))
     for count in (10, 30, 100):
         before = len(read_chain(path).draws)
         stream.append(values[before:count], {"lp": np.zeros(count - before)})
@@ -125,7 +127,7 @@ def test_full_disk(tmp_path: Path, values: Any) -> None:
 
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-            stream = CsvStream(path, [], NAMES, ["lp"])
+            stream = CsvStream(path, ChainTable(CsvForm(()), ["lp"], NAMES))
             stream.append(values[:20], {"lp": np.zeros(20)})
             try:
                 stream.append(values[20:], {"lp": np.zeros(80)})

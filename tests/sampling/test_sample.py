@@ -145,7 +145,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"step_size_jitter": 1.5}, "step_size_jitter must be a number from 0 to 1"),
     ({"integration_time": 1.0}, "sampler='nuts' has no integration_time; 'hmc' has"),
     ({"sampler": "hmc", "max_depth": 5}, "sampler='hmc' has no max_depth; 'nuts' and 'nutpie' have"),
-    ({"sampler": "gibbs"}, "sampler must be one of 'nuts', 'hmc', 'nutpie', found 'gibbs'"),
+    ({"sampler": "gibbs"}, "sampler must be one of 'nuts', 'hmc', 'nutpie', 'fixed', found 'gibbs'"),
     ({"adapt": {"delta": 0.8}}, "adapt has no setting 'delta'; it has gamma, kappa"),
     ({"adapt": {"window": 0}}, "adapt['window'] must be a positive int"),
     ({"adapt": 3}, "adapt must be a mapping"),

@@ -196,8 +196,8 @@ static int32_t iterate(ulam_chain *chain, ulam_chain_block *block) {
   seen->depth = found.depth;
   int32_t status = ULAM_OK;
   uint64_t number = (uint64_t)(in_warmup ? seen->iteration : seen->iteration - settings->warmup);
-  if (in_warmup && settings->sampler != ULAM_SAMPLER_FIXED) {
-    status = adapt(chain, found.accept_stat);
+  if (in_warmup) {
+    if (settings->sampler != ULAM_SAMPLER_FIXED && !settings->still) status = adapt(chain, found.accept_stat);
     if (status) return status;
   } else {
     seen->divergences += found.divergent;

@@ -25,6 +25,7 @@ typedef struct {
   int64_t warmup, draws, thin, save_warmup, max_depth;
   int64_t init_buffer, term_buffer, window;
   int64_t find_step_size; /* begin with one that is accepted about as often as not */
+  int64_t still; /* warmup adapts nothing */
   double delta, gamma, kappa, t0;
   double step_size, step_size_jitter, integration_time, max_energy_error;
   uint64_t generator[4]; /* see ulam_pcg_begin */

@@ -1,0 +1,1 @@
+"""CmdStan's command line for a model: arguments, methods, files (CmdStan guide)."""

@@ -1,0 +1,134 @@
+"""`run`: a model with CmdStan's command line, to the exit status, which is 0 or 1."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from ulam.tools.cmdstan.arguments import TREE, Arguments
+from ulam.tools.cmdstan.parser import INFO, CommandLineError, HelpAsked, parse
+
+METHODS = {
+    "sample": "sampling:sample",
+}
+"""The functions of the methods; each is given a `MethodCall` and returns the exit status."""
+
+OK, FAILED = 0, 1
+
+
+def run(model: str | os.PathLike[str], words: Sequence[str], *, command: str = "", **options: Any) -> int:
+    """Runs the model (a `.stan` file, or the text of a program) with a command line of CmdStan's.
+
+    `command` is what help calls the program; `options` are those of `StanModel`: `include_paths`, `opt_level`, `cache`.
+    Messages of errors go to standard error, with `Error` or `Exception` before them.
+    """
+    command = command or os.path.splitext(os.path.basename(os.fspath(model)))[0]
+    try:
+        if not words:
+            _show_help("help", TREE, command)
+            return FAILED
+        arguments = parse(words)
+    except HelpAsked as asked:
+        if asked.word == INFO:
+            _show_info()
+        else:
+            _show_help(asked.word, asked.node, command)
+        return OK
+    except CommandLineError as error:
+        _tell(error.lines)
+        _tell(["Failed to parse command arguments, cannot run model."])
+        return FAILED
+    return _run(model, arguments, options)
+
+
+def _show_help(word: str, node: Any, command: str) -> None:
+    from ulam.tools.cmdstan.help_text import help_text
+
+    print(help_text(word, node, command), end="")
+
+
+def _show_info() -> None:
+    from ulam.runtime.versions import STAN_VERSION
+
+    major, minor = STAN_VERSION.split(".")
+    print(f"stan_version_major = {major}", f"stan_version_minor = {minor}", "stan_version_patch = 0", sep="\n")
+    flags = {"STAN_THREADS": "true"} | dict.fromkeys(
+        ("STAN_MPI", "STAN_OPENCL", "STAN_NO_RANGE_CHECKS", "STAN_CPP_OPTIMS"), "false"
+    )
+    print(*(f"{name}={value}" for name, value in flags.items()), sep="\n")
+
+
+def _run(model: str | os.PathLike[str], arguments: Arguments, options: dict[str, Any]) -> int:
+    from ulam.runtime.interrupts import as_command
+    from ulam.tools.cmdstan.call import MethodCall
+
+    call = MethodCall(model, arguments, options)
+    module, _, name = METHODS.get(arguments.method, "").partition(":")
+
+    def work() -> int:
+        if not name:
+            raise CommandLineError(f"method={arguments.method} is not there.")
+        call.announce()
+        method = getattr(import_module(f"ulam.tools.cmdstan.{module}"), name)
+        try:
+            return method(call)
+        finally:
+            call.write_profile()
+
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _told_warning
+            return as_command(work)
+    except BrokenPipeError:
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        return _failure(error)
+
+
+def _told_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _tell(f"Warning: {message}".splitlines())
+
+
+def _failure(error: BaseException) -> int:
+    """Says what went wrong, in lines that CmdStan's clients look for."""
+    from ulam.runtime.errors import (
+        ArgumentError,
+        CompileError,
+        DataError,
+        InternalCompilerError,
+        Interrupted,
+        ProgramError,
+        UlamError,
+    )
+    from ulam.runtime.interrupts import is_interrupt
+    from ulam.tools.exits import internal_error
+
+    sys.stdout.flush()
+    if isinstance(error, (KeyboardInterrupt, Interrupted)) or (isinstance(error, Exception) and is_interrupt(error)):
+        _tell(["Interrupted."])
+    elif isinstance(error, CommandLineError):
+        _tell([f"Error: {error.lines[0]}", *error.lines[1:]])
+    elif isinstance(error, OSError) and error.filename is not None:
+        _tell([f"Error: {error.filename}: {error.strerror}"])
+    elif isinstance(error, InternalCompilerError) or not isinstance(
+        error, (UlamError, ArgumentError, ValueError, NotImplementedError, MemoryError, OSError)
+    ):
+        internal_error("ulam", error)
+    elif isinstance(error, CompileError):
+        _tell(["Error: the program does not compile:", *str(error).splitlines()])
+    else:
+        word = "Exception" if isinstance(error, (DataError, ProgramError)) else "Error"
+        first, *rest = (str(error) or type(error).__name__).splitlines()
+        _tell([f"{word}: {first}", *rest])
+    return FAILED
+
+
+def _tell(lines: Sequence[str]) -> None:
+    from ulam.runtime.terminal import escaped
+
+    sys.stderr.write("".join(f"{escaped(line)}\n" for line in lines))
+    sys.stderr.flush()
