@@ -71,6 +71,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_sampler_read": (_I64, (_POINTER, _I64, _POINTER)),
     "ulam_debugger_register": (_POINTER, (ctypes.c_char_p, _I64)),
     "ulam_debugger_unregister": (_NOTHING, (_POINTER,)),
+    "ulam_seed_words": (_NOTHING, (_POINTER, _I64, _POINTER)),
+    "ulam_uniform_numbers": (_NOTHING, (_POINTER, _F64, _F64, _I64, _POINTER)),
     "ulam_normal_quantiles": (_NOTHING, (_POINTER, _POINTER, _I64)),
     "ulam_csv_rows": (_I64, (_POINTER, _I64, _I64, _POINTER)),
     "ulam_beta_quantile": (_F64, (_F64, _F64, _F64)),

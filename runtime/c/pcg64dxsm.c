@@ -41,3 +41,11 @@ void ulam_pcg_jump(ulam_pcg *generator, uint64_t count) {
   }
   generator->has_kept = 0;
 }
+
+void ulam_uniform_numbers(uint64_t words[4], double low, double high, int64_t count, double *numbers) {
+  ulam_pcg generator;
+  ulam_pcg_begin(&generator, words);
+  for (int64_t k = 0; k < count; ++k) numbers[k] = low + (high - low) * ulam_pcg_uniform(&generator);
+  words[0] = (uint64_t)(generator.state >> 64);
+  words[1] = (uint64_t)generator.state;
+}

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "context.h"
 #include "numpy/random/bitgen.h"
 
 __extension__ typedef unsigned __int128 ulam_uint128;
@@ -41,5 +42,9 @@ static inline uint64_t ulam_pcg_next(ulam_pcg *generator) {
 static inline double ulam_pcg_uniform(ulam_pcg *generator) {
   return (double)(ulam_pcg_next(generator) >> 11) * 0x1p-53;
 }
+
+/* The next `count` numbers between two bounds, as NumPy's `uniform` makes them, of the generator that has the state and
+ * the increment `words`, which goes on. */
+ULAM_API void ulam_uniform_numbers(uint64_t words[4], double low, double high, int64_t count, double *numbers);
 
 #endif

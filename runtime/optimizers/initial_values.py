@@ -23,10 +23,10 @@ from ulam.runtime.data import Values as DataValues
 from ulam.runtime.errors import ArgumentError, DataError, InitializationError, Rejection
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import GlobalVariable
-from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.line_search import Point, Vector
 from ulam.runtime.optimizers.objective import ModelObjective
+from ulam.runtime.random_numbers import UniformNumbers
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
@@ -108,7 +108,7 @@ class InitSource:
     radius: float = DEFAULT_RADIUS
     fixed: Vector | None = None
     given: GivenValues | None = None
-    generator: np.random.Generator | None = None
+    numbers: UniformNumbers | None = None
     stream: int = INIT_STREAM
 
     def tries(self, model: StanModel) -> int:
@@ -128,8 +128,8 @@ class InitSource:
             return self.fixed
         size = model.param_unc_num()
         if self.radius:
-            self.generator = self.generator or np.random.Generator(Rng(seed, self.stream).generator)
-            theta = self.generator.uniform(-self.radius, self.radius, size)
+            self.numbers = self.numbers or UniformNumbers(seed, self.stream)
+            theta = self.numbers.draw(-self.radius, self.radius, size)
         else:
             theta = np.zeros(size)
         return theta if self.given is None else self.given.combine(theta)

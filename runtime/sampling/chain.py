@@ -23,7 +23,8 @@ from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import Init, initial_point
 from ulam.runtime.optimizers.objective import ModelObjective
 from ulam.runtime.parallel_jobs import SharedModel, run_until_stopped, why_stopped
-from ulam.runtime.sampling.native_chain import STATISTICS, ChainBlock, NativeChain, draw_quantities, generator_words
+from ulam.runtime.random_numbers import generator_words
+from ulam.runtime.sampling.native_chain import STATISTICS, ChainBlock, NativeChain, draw_quantities
 from ulam.runtime.sampling.settings import SamplingSettings
 
 if TYPE_CHECKING:

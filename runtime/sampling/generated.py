@@ -30,12 +30,13 @@ from ulam.runtime.parallel_jobs import (
     run_until_stopped,
     why_stopped,
 )
+from ulam.runtime.random_numbers import generator_words
 from ulam.runtime.results import facts_text, html_table
 from ulam.runtime.sampling.chain import BLOCK_BYTES, BLOCK_DRAWS, QUANTITIES_STREAM, chain_stream, why_nan
 from ulam.runtime.sampling.chain_csv import read_chain
 from ulam.runtime.sampling.fit import ChainDraws
 from ulam.runtime.sampling.model_description import ModelDescription
-from ulam.runtime.sampling.native_chain import draw_quantities, generator_words
+from ulam.runtime.sampling.native_chain import draw_quantities
 from ulam.runtime.sampling.summary import QUANTILES, SummaryTable, summarize
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from ulam.library.statuses import OK, STOPPED
 from ulam.runtime.c_library import library
 from ulam.runtime.errors import ArgumentError, SamplingError
-from ulam.runtime.native import Context, Rng
+from ulam.runtime.native import Context
+from ulam.runtime.random_numbers import generator_words
 from ulam.runtime.sampling.settings import MAX_ENERGY_ERROR, METRICS, SamplingSettings
 
 if TYPE_CHECKING:
@@ -88,14 +89,6 @@ def numbers_of_draws(count: int, thin: int, phase: str) -> npt.NDArray[np.uint64
     """The numbers of the draws of a phase, as `draw_quantities` wants them."""
     first = FIRST_OF_WARMUP if phase == "warmup" else 0
     return np.uint64(first) + np.uint64(thin) * np.arange(count, dtype=np.uint64)
-
-
-def generator_words(seed: int, stream: int) -> Any:
-    """The state of `Rng(seed, stream)` as c/pcg64dxsm.h wants it."""
-    state = Rng(seed, stream).generator.state["state"]
-    mask = (1 << 64) - 1
-    words = [part for number in (state["state"], state["inc"]) for part in (number >> 64, number & mask)]
-    return (ctypes.c_uint64 * 4)(*words)
 
 
 @dataclass

@@ -15,8 +15,9 @@ from nuts_reference import Reference, State, turns
 import ulam
 from ulam.runtime.c_library import library
 from ulam.runtime.native import Context, Rng
+from ulam.runtime.random_numbers import UniformNumbers, generator_words
 from ulam.runtime.sampling.chain import QUANTITIES_STREAM, TRAJECTORY_STREAM, chain_stream, quantities_rng
-from ulam.runtime.sampling.native_chain import NativeChain, generator_words
+from ulam.runtime.sampling.native_chain import NativeChain
 from ulam.runtime.sampling.settings import checked_settings
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -38,6 +39,23 @@ def settings(**options: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------ random numbers
+
+
+SEEDS = (0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 2**70, 2**300 + 1, 8191, 20261123)
+
+
+@pytest.mark.parametrize("stream", [0, 1, 2**32, 2**40 + 7])
+def test_seeds_are_those_of_numpy(stream: int) -> None:
+    for seed in SEEDS:
+        state = np.random.PCG64DXSM(np.random.SeedSequence((seed, stream))).state["state"]
+        high, low, *increment = generator_words(seed, stream)
+        assert [high << 64 | low, increment[0] << 64 | increment[1]] == [state["state"], state["inc"]]
+        numbers = UniformNumbers(seed, stream)
+        expected = np.random.Generator(Rng(seed, stream).generator)
+        for low, high in ((-2.0, 2.0), (0.0, 1.0), (-0.1, 0.3)):
+            assert (numbers.draw(low, high, 50) == expected.uniform(low, high, 50)).all()
+    with pytest.raises(ValueError, match="negative"):
+        generator_words(-1, stream)
 
 
 @pytest.mark.parametrize("jumps", [0, 1, 2, 1000, (1 << 62) + 5])
