@@ -8,8 +8,10 @@ Every node carries a `Span`, the characters of the source that it was read from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from typing import TypeVar
 
 from ulam.frontend.stan_types import VOID, StanType
 
@@ -431,3 +433,22 @@ class Program(SyntaxNode):
     transformed_parameters: BlockStatement | None = None
     model: BlockStatement | None = None
     generated_quantities: BlockStatement | None = None
+
+
+Node = TypeVar("Node", bound=SyntaxNode)
+
+
+def nodes_below(node: SyntaxNode, kind: type[Node]) -> Iterator[Node]:
+    """All nodes of a kind in a tree, in the order of the text; functions that calls refer to are not entered."""
+    pending = [node]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, FunctionDefinition):
+            continue
+        if isinstance(found, kind):
+            yield found
+        parts: list[SyntaxNode] = []
+        for each in fields(found):  # pyright: ignore[reportArgumentType]
+            value = getattr(found, each.name)
+            parts += [part for part in (value if isinstance(value, list) else (value,)) if isinstance(part, SyntaxNode)]
+        pending += reversed(parts)

@@ -22,7 +22,7 @@ from ulam.runtime.named_text import NamedText
 from ulam.runtime.optimizers.algorithms import ALGORITHMS
 from ulam.runtime.output_files import writing
 from ulam.runtime.terminal import escaped
-from ulam.runtime.versions import STAN_VERSION
+from ulam.runtime.versions import STAN_PATCH, STAN_VERSION
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
@@ -102,7 +102,7 @@ def preamble(model_name: str) -> Iterator[Setting]:
     major, minor, *_ = STAN_VERSION.split(".")
     yield 0, "stan_version_major", major, None
     yield 0, "stan_version_minor", minor, None
-    yield 0, "stan_version_patch", "0", None
+    yield 0, "stan_version_patch", STAN_PATCH, None
     yield 0, "model", model_name, None
 
 

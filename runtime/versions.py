@@ -6,6 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 STAN_VERSION = "2.40"
+STAN_PATCH = "0"
 PACKAGES = ("xdsl", "llvmlite", "numpy", "scipy", "scipy-openblas32", "typer", "rich", "platformdirs")
 
 

@@ -75,6 +75,7 @@ OPTIONS: dict[str, Option] = {
     "traced": Option(
         "A Stan program, or a saved trace; -: standard input.", Path, "MODEL", argument=True, reads=True
     ),
+    "folder": Option("A folder to write to.", Path, "DIR", argument=True),
     "more_args": Option("Further arguments of the function.", list[str], "JSON", argument=True, hidden=True),
     "data": Option(
         "Data: a JSON file, or JSON text.", of="DATA", short="-d", reads=True,
@@ -425,6 +426,11 @@ COMMANDS: dict[str, Command] = {
     ),
     "info": Command(
         "ulam_check:InfoCommand", "Prints what a program declares as JSON.", ("model",), ("include_path",)
+    ),
+    "cmdstan-home": Command(
+        "cmdstan.home:CmdstanHomeCommand",
+        "Writes a folder that cmdstanpy and other clients of CmdStan take for it, and prints their environment.",
+        ("folder",),
     ),
     "doctor": Command("ulam_doctor:DoctorCommand", "Shows versions, and whether compiling works here."),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -23,18 +23,13 @@ from ulam.tools.exits import (
     EXIT_FAILURE,
     EXIT_INTERRUPTED,
     EXIT_OK,
-    EXIT_TIME_LIMIT,
     EXIT_USAGE,
     UsageError,
     can_show_all,
     discard_output,
-    internal_error,
     interrupted,
-    named,
 )
-
-if TYPE_CHECKING:
-    from ulam.runtime.errors import InitializationError
+from ulam.tools.failures import failure
 
 app = typer.Typer(
     name="ulam",
@@ -175,59 +170,7 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
             if told := options.hint(given):
                 print(f"Help: {told}", file=sys.stderr)
             return EXIT_USAGE
-        return _failure(error)
-
-
-def _failure(error: Exception) -> int:
-    """A user's mistake is a message; anything else is a mistake of ours."""
-    from ulam.runtime.errors import (
-        ArgumentError,
-        CompileError,
-        InitializationError,
-        InternalCompilerError,
-        Interrupted,
-        TimeLimit,
-        UlamError,
-    )
-    from ulam.runtime.interrupts import is_interrupt
-    from ulam.runtime.terminal import escaped
-    from ulam.tools.messages import show, tell
-
-    if isinstance(error, Interrupted) or is_interrupt(error):
-        return interrupted("ulam")
-    if isinstance(error, TimeLimit):
-        tell("error", str(error))
-        return EXIT_TIME_LIMIT
-    if isinstance(error, InternalCompilerError):
-        return internal_error("ulam", error)
-    if isinstance(error, CompileError):
-        show(str(error))
-    elif isinstance(error, (UlamError, ArgumentError, NotImplementedError, MemoryError)):
-        tell("error", str(error) or type(error).__name__)
-        if isinstance(error, InitializationError):
-            _explain(error)
-    elif isinstance(error, OSError):
-        file = named(error).filename
-        tell("error", f"{escaped(str(file))}: {error.strerror}" if file is not None else error.strerror or str(error))
-    else:
-        return internal_error("ulam", error)
-    return EXIT_FAILURE
-
-
-def _explain(error: InitializationError) -> None:
-    """Shows why the first initial point failed, where that is known. The error itself was shown before."""
-    from ulam.tools.messages import tell
-
-    try:
-        found = error.explain()
-    except Exception as problem:
-        tell("note", f"no explanation: {type(problem).__name__}: {problem}")
-        return
-    if found is not None:
-        from ulam.tracing.explain.text import print_explanation
-
-        print("\nThe first point that failed:", file=sys.stderr)
-        print_explanation(found, sys.stderr)
+        return failure(error)
 
 
 if __name__ == "__main__":

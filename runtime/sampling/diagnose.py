@@ -6,18 +6,18 @@ as CmdStan's `diagnose` has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ulam.runtime.names import bracket_name
 from ulam.runtime.sampling.draw_statistics import LEAST_DRAWS, bfmi
 from ulam.runtime.sampling.summary import SummaryTable
 
-if TYPE_CHECKING:
-    from ulam.runtime.sampling.fit import SampleFit
+Array = npt.NDArray[Any]
 
 LARGEST_RHAT = 1.01
 LEAST_ESS_PER_CHAIN = 100
@@ -68,7 +68,39 @@ class Diagnosis:
         return {"ok": self.ok, "problems": [asdict(problem) for problem in self.problems]}
 
 
-def diagnose(fit: SampleFit) -> Diagnosis:
+class DiagnosedDraws(Protocol):
+    """What is known of draws: a `SampleFit`, or files."""
+
+    @property
+    def n_chains(self) -> int: ...
+    @property
+    def n_draws(self) -> int: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def is_fixed(self) -> bool: ...
+    @property
+    def values(self) -> Array: ...
+    @property
+    def stats(self) -> Mapping[str, Array]: ...
+    @property
+    def settings(self) -> DiagnosedSettings: ...
+
+    def summary(self) -> SummaryTable: ...
+
+
+class DiagnosedSettings(Protocol):
+    """What is told of the sampler's settings."""
+
+    @property
+    def sampler(self) -> str: ...
+    @property
+    def max_depth(self) -> int: ...
+    @property
+    def target_accept(self) -> float: ...
+
+
+def diagnose(fit: DiagnosedDraws) -> Diagnosis:
     """What `SampleFit.diagnose` returns."""
     if not fit.n_draws:
         empty = Problem(
@@ -80,7 +112,7 @@ def diagnose(fit: SampleFit) -> Diagnosis:
     )
 
 
-def _problems(fit: SampleFit, table: SummaryTable) -> Iterator[Problem]:
+def _problems(fit: DiagnosedDraws, table: SummaryTable) -> Iterator[Problem]:
     for check in (_divergences, _depth, _energy, _stuck):
         yield from check(fit)
     yield from _missing(fit)
@@ -88,7 +120,7 @@ def _problems(fit: SampleFit, table: SummaryTable) -> Iterator[Problem]:
     yield from _sizes(fit, table)
 
 
-def _divergences(fit: SampleFit) -> Iterator[Problem]:
+def _divergences(fit: DiagnosedDraws) -> Iterator[Problem]:
     count = int(np.count_nonzero(fit.stats["divergent"])) if "divergent" in fit.stats else 0
     if count:
         target = fit.settings.target_accept
@@ -102,7 +134,7 @@ def _divergences(fit: SampleFit) -> Iterator[Problem]:
         )
 
 
-def _depth(fit: SampleFit) -> Iterator[Problem]:
+def _depth(fit: DiagnosedDraws) -> Iterator[Problem]:
     if fit.settings.sampler == "hmc" or "treedepth" not in fit.stats:
         return
     depth = fit.settings.max_depth
@@ -116,7 +148,7 @@ def _depth(fit: SampleFit) -> Iterator[Problem]:
         )
 
 
-def _energy(fit: SampleFit) -> Iterator[Problem]:
+def _energy(fit: DiagnosedDraws) -> Iterator[Problem]:
     if "energy" not in fit.stats:
         return
     found = bfmi(fit.stats["energy"])
@@ -131,7 +163,7 @@ def _energy(fit: SampleFit) -> Iterator[Problem]:
         )
 
 
-def _stuck(fit: SampleFit) -> Iterator[Problem]:
+def _stuck(fit: DiagnosedDraws) -> Iterator[Problem]:
     if fit.is_fixed or fit.n_draws < LEAST_DRAWS:
         return
     still = [k + 1 for k in range(fit.n_chains) if np.ptp(fit.stats["lp"][k]) == 0]
@@ -144,7 +176,7 @@ def _stuck(fit: SampleFit) -> Iterator[Problem]:
         )
 
 
-def _missing(fit: SampleFit) -> Iterator[Problem]:
+def _missing(fit: DiagnosedDraws) -> Iterator[Problem]:
     names = [name for k, name in enumerate(fit.names) if np.isnan(fit.values[..., k]).any()]
     if names:
         rows = np.zeros((fit.n_chains, fit.n_draws), dtype=bool)
@@ -161,7 +193,7 @@ def _missing(fit: SampleFit) -> Iterator[Problem]:
         )
 
 
-def _rhat(fit: SampleFit, table: SummaryTable) -> Iterator[Problem]:
+def _rhat(fit: DiagnosedDraws, table: SummaryTable) -> Iterator[Problem]:
     if fit.n_chains < 2:
         yield Problem(
             "chains",
@@ -182,7 +214,7 @@ def _rhat(fit: SampleFit, table: SummaryTable) -> Iterator[Problem]:
         )
 
 
-def _sizes(fit: SampleFit, table: SummaryTable) -> Iterator[Problem]:
+def _sizes(fit: DiagnosedDraws, table: SummaryTable) -> Iterator[Problem]:
     least = LEAST_ESS_PER_CHAIN * fit.n_chains
     for kind, used_for in (("bulk", "means and medians"), ("tail", "5% and 95% quantiles")):
         found = table.column(f"ess_{kind}")
@@ -211,6 +243,6 @@ def _counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _share(count: int, fit: SampleFit) -> str:
+def _share(count: int, fit: DiagnosedDraws) -> str:
     total = fit.n_chains * fit.n_draws
     return f"{count} of {_counted(total, 'draw')} ({100 * count / total:.2g}%)"

@@ -110,6 +110,11 @@ def quantile_name(probability: float) -> str:
     return f"{100 * probability:.10g}%"
 
 
+def statistic_names(quantiles: Sequence[float]) -> tuple[str, ...]:
+    """The columns of `statistics`, without the errors of quantiles."""
+    return ("mean", "mcse", "sd", "mad", *map(quantile_name, quantiles), "ess_bulk", "ess_tail", "r_hat")
+
+
 def summarize(
     fit: ChainDraws, variables: Sequence[str] | None, quantiles: Sequence[float], errors: bool
 ) -> SummaryTable:
@@ -117,16 +122,16 @@ def summarize(
     wrong = [probability for probability in quantiles if not 0 <= probability <= 1]
     if wrong:
         raise ValueError(f"quantiles must be probabilities from 0 to 1, found {wrong[0]!r}")
-    header = ["mean", "mcse", "sd", "mad", *map(quantile_name, quantiles), "ess_bulk", "ess_tail", "r_hat"]
+    header = list(statistic_names(quantiles))
     if errors:
         header += ["mcse_sd", *(f"mcse_{quantile_name(probability)}" for probability in quantiles)]
     places, names = fit.places(variables)
     parts = [
-        _statistics(np.stack([fit.values[..., k] for k in block]), quantiles, errors)
+        statistics(np.stack([fit.values[..., k] for k in block]), quantiles, errors)
         for block in _blocks(places, fit.n_chains * fit.n_draws)
     ]
     if variables is None:
-        parts.insert(0, _statistics(fit.stats["lp"][np.newaxis], quantiles, errors))
+        parts.insert(0, statistics(fit.stats["lp"][np.newaxis], quantiles, errors))
         names = [LOG_DENSITY, *names]
     return SummaryTable(names, header, np.concatenate(parts) if parts else np.empty((0, len(header))))
 
@@ -136,7 +141,7 @@ def _blocks(places: Sequence[int], draws: int) -> Iterator[Sequence[int]]:
     return (places[k : k + count] for k in range(0, len(places), count))
 
 
-def _statistics(draws: Array, quantiles: Sequence[float], errors: bool) -> Array:
+def statistics(draws: Array, quantiles: Sequence[float], errors: bool = False) -> Array:
     """Rows of the table, of (elements, chains, draws)."""
     found = Columns(draws)
     columns = [found.mean, found.mcse_mean, found.sd, found.mad, *map(found.quantile, quantiles)]

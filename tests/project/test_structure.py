@@ -49,7 +49,7 @@ ALLOWED = {
         "frontend/parse library passes passes/optimize passes/to_loops runtime runtime/optimizers "
         "runtime/profiling runtime/sampling tracing tracing/explain tracing/tape"
     ),
-    "tools/cmdstan": "runtime runtime/sampling tools",
+    "tools/cmdstan": "frontend frontend/check frontend/functions frontend/parse runtime runtime/sampling tools",
     "tracing": (
         "emit frontend frontend/functions frontend/parse passes passes/to_loops runtime runtime/optimizers "
         "tracing/explain tracing/export tracing/gradients tracing/instrument tracing/tape tracing/update"
