@@ -18,7 +18,7 @@ from ulam.runtime.data import INITIAL_VALUES, read_data
 from ulam.runtime.errors import DataError, SamplingWarning
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import check_writable
-from ulam.runtime.sampling.chain import INTERRUPT
+from ulam.runtime.parallel_jobs import INTERRUPT
 from ulam.runtime.sampling.chain_csv import chain_path
 from ulam.runtime.sampling.fit import SampleFit
 from ulam.runtime.sampling.report import print_fit

@@ -121,7 +121,7 @@ def test_a_wrong_choice_is_told_at_once(command: str, name: str, tmp_path: Path,
 def test_wrong_usage(command: str, capsys: Capture) -> None:
     if COMMANDS[command].arguments:
         assert ulam_main.main([command]) == 2
-        assert "MODEL" in capsys.readouterr().err
+        assert OPTIONS[COMMANDS[command].arguments[0]].of in capsys.readouterr().err
     assert ulam_main.main([command, "x.stan", "--nonsense"]) == 2
     assert "--nonsense" in capsys.readouterr().err
 
