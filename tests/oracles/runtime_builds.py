@@ -27,15 +27,18 @@ BUILDS = ROOT / "build" / "runtimes"
 
 
 def extension() -> dict[str, Any]:
-    """What setup.py says of the extension: sources, flags, libraries."""
-    found: dict[str, Any] = {}
+    """What setup.py says of the C runtime: sources, flags, libraries."""
+    found: dict[str, dict[str, Any]] = {}
     # Not setuptools itself, which need not be installed where tests run.
-    names = ("setuptools", "setuptools.command", "setuptools.command.editable_wheel")
+    commands = ("build_ext", "editable_wheel")
+    names = ("setuptools", "setuptools.command", *(f"setuptools.command.{command}" for command in commands))
     stubs = {name: ModuleType(name) for name in names}
     stubs["setuptools"].__dict__.update(
-        Extension=lambda name, **settings: found.update(settings), setup=lambda **settings: None
+        Extension=lambda name, sources, **settings: found.update({name: {"sources": sources, **settings}}),
+        setup=lambda **settings: None,
     )
-    stubs["setuptools.command.editable_wheel"].__dict__["editable_wheel"] = object
+    for command in commands:
+        stubs[f"setuptools.command.{command}"].__dict__[command] = object
     import_module("numpy")  # of setup.py: what is imported below is forgotten again, and NumPy can be loaded once only
     before = Path.cwd()
     os.chdir(ROOT)
@@ -44,7 +47,7 @@ def extension() -> dict[str, Any]:
             runpy.run_path("setup.py")
     finally:
         os.chdir(before)
-    return found
+    return found["ulam.runtime._rt"]
 
 
 def c_compiler() -> str | None:
