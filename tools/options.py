@@ -77,6 +77,10 @@ OPTIONS: dict[str, Option] = {
     ),
     "folder": Option("A folder to write to.", Path, "DIR", argument=True),
     "more_args": Option("Further arguments of the function.", list[str], "JSON", argument=True, hidden=True),
+    "words": Option(
+        "CmdStan's arguments, as in sample num_chains=4 data file=data.json.", list[str], "ARGUMENT...", argument=True,
+        hidden=True,
+    ),
     "data": Option(
         "Data: a JSON file, or JSON text.", of="DATA", short="-d", reads=True,
         differs={"stan-opt": Difference("What level 4 specialises on.")},
@@ -431,6 +435,12 @@ COMMANDS: dict[str, Command] = {
         "cmdstan.home:CmdstanHomeCommand",
         "Writes a folder that cmdstanpy and other clients of CmdStan take for it, and prints their environment.",
         ("folder",),
+    ),
+    "cmdstan": Command(
+        "ulam_cmdstan:CmdStanCommand",
+        "Runs a program with CmdStan's command line: ulam cmdstan MODEL help.",
+        ("model", "words"),
+        ("include_path", "opt_level", "cache"),
     ),
     "doctor": Command("ulam_doctor:DoctorCommand", "Shows versions, and whether compiling works here."),
 }  # fmt: skip

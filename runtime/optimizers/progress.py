@@ -33,6 +33,12 @@ HEADER = "".join(f" {title:>{width}} " for title, width, _, _ in COLUMNS) + " No
 TERMINAL_HEADER = " ".join(f"{title:>{width}}" for title, _, width, _ in COLUMNS) + "  Notes"
 
 
+def ending_lines(termination: Termination) -> list[str]:
+    """What is said when a run has ended."""
+    how = "with error" if termination.code < 0 else "normally"
+    return [f"Optimization terminated {how}: ", f"  {termination.text}"]
+
+
 def progress_line(iteration: Iteration, n_gradients: int) -> str:
     """A row of the table: iteration, log density, step, gradient norm, both step sizes, evaluations so far, notes."""
     values = zip(_values(iteration, n_gradients), COLUMNS, strict=True)
@@ -103,9 +109,8 @@ class Progress:
             if is_shown:
                 self._print(progress_line(iteration, n_gradients))
         if last:
-            how = "with error" if iteration.termination.code < 0 else "normally"
-            self._print(f"Optimization terminated {how}: ")
-            self._print(f"  {iteration.termination.text}")
+            for line in ending_lines(iteration.termination):
+                self._print(line)
             self.close()
 
     def close(self) -> None:

@@ -116,13 +116,15 @@ def generate_quantities(
     seed: int | None = None,
     executor: Executor | None = None,
     time_limit: float | None = None,
+    first_chain: int | None = None,
 ) -> GeneratedQuantities:
     """Computes transformed parameters and generated quantities for draws of the parameters.
 
     `draws`: a fit of `sample`, `laplace`, `pathfinder` or `optimize`; arrays of the parameters by name, of shape
     (chains, draws, ...) or (draws, ...), an xarray Dataset or what has one as `posterior`; or CSV files, CmdStan's or
     ours, a path or a list with one for each chain. The fit may be one of another program, with the same parameters.
-    `seed` is for random numbers, by default the model's.
+    `seed` is for random numbers, by default the model's; those of the first chain are those of chain `first_chain`, by
+    default of the fit's first, or 1.
 
     Chains run in threads, or by `executor`. An interrupt (Ctrl-C) keeps the draws that are done, as many of each chain.
     After `time_limit` seconds there is `TimeLimit`, whose `result` has them. Raises DataError if the draws do not fit
@@ -132,7 +134,7 @@ def generate_quantities(
 
     def work() -> GeneratedQuantities:
         given = read_draws(model, draws)
-        return _generated(model, given, seed, executor)
+        return _generated(model, given, seed, executor, given.first_chain if first_chain is None else first_chain)
 
     return stoppable(work, time_limit, kept=True)
 
@@ -147,6 +149,7 @@ class GivenDraws:
     points: Vector
     numbers: Numbers
     source: str
+    first_chain: int = 1
 
 
 def read_draws(model: StanModel, draws: Any) -> GivenDraws:
@@ -216,13 +219,14 @@ def _of_fit(model: StanModel, fit: Any) -> GivenDraws | None:
         raise DataError(
             [f"the fit has other parameters: {', '.join(theirs)}; the model has {', '.join(wrong or ours)}"]
         )
-    thin = int(getattr(fit.settings, "thin", 1)) if hasattr(fit, "settings") else 1
+    settings = getattr(fit, "settings", None)
+    thin, first = int(getattr(settings, "thin", 1)), int(getattr(settings, "first_chain", 1))
     numbers = np.arange(points.shape[1], dtype=np.uint64) * np.uint64(thin)
     source = f"a {type(fit).__name__} of {fit.model.name()}"
     if fit.model is model or _same_values(model, points, values[..., :count]):
-        return GivenDraws(np.ascontiguousarray(points), numbers, source)
+        return GivenDraws(np.ascontiguousarray(points), numbers, source, first)
     given = _counted(values[..., :count], model, source)
-    return GivenDraws(given.points, numbers, source)
+    return GivenDraws(given.points, numbers, source, first)
 
 
 def _same_values(model: StanModel, points: Vector, values: Vector) -> bool:
@@ -337,11 +341,13 @@ def _compute(job: QuantitiesJob, found: ChainQuantities) -> None:
             return
 
 
-def _generated(model: StanModel, given: GivenDraws, seed: int, executor: Executor | None) -> GeneratedQuantities:
+def _generated(
+    model: StanModel, given: GivenDraws, seed: int, executor: Executor | None, first_chain: int
+) -> GeneratedQuantities:
     crew, shared, ends = Crew(), SharedModel(model), end_of_limit()
     chains, count, _ = given.points.shape
     jobs = [
-        QuantitiesJob(shared, k + 1, np.ascontiguousarray(given.points[k]), given.numbers, seed, crew, ends)
+        QuantitiesJob(shared, k + first_chain, np.ascontiguousarray(given.points[k]), given.numbers, seed, crew, ends)
         for k in range(chains)
     ]
     found, rescued = run_jobs(jobs, run_quantities, _lost, crew, executor)

@@ -47,9 +47,11 @@ ALLOWED = {
     "tools": (
         "api dialects dialects/stan emit frontend frontend/check frontend/functions frontend/lower "
         "frontend/parse library passes passes/optimize passes/to_loops runtime runtime/optimizers "
-        "runtime/profiling runtime/sampling tracing tracing/explain tracing/tape"
+        "runtime/profiling runtime/sampling tools/cmdstan tracing tracing/explain tracing/tape"
     ),
-    "tools/cmdstan": "frontend frontend/check frontend/functions frontend/parse runtime runtime/sampling tools",
+    "tools/cmdstan": (
+        "frontend frontend/check frontend/functions frontend/parse runtime runtime/optimizers runtime/sampling tools"
+    ),
     "tracing": (
         "emit frontend frontend/functions frontend/parse passes passes/to_loops runtime runtime/optimizers "
         "tracing/explain tracing/export tracing/gradients tracing/instrument tracing/tape tracing/update"

@@ -119,7 +119,7 @@ _SAMPLE = ArgumentGroup(
                 ArgumentValue("t0", _POSITIVE, 10.0, "Offset of its iterations"),
                 ArgumentValue("init_buffer", _COUNT, 75, "Iterations before the metric is adapted"),
                 ArgumentValue("term_buffer", _COUNT, 50, "Iterations after the metric is adapted"),
-                ArgumentValue("window", _COUNT, 25, "Iterations of the first window of the metric"),
+                ArgumentValue("window", _POSITIVE_COUNT, 25, "Iterations of the first window of the metric"),
                 ArgumentValue("save_metric", _FLAG, False, "Write step size and metric to a JSON file?"),
             ),
         ),
@@ -197,7 +197,7 @@ _LAPLACE = ArgumentGroup(
     (
         ArgumentValue("mode", _INPUT, "", "The mode: a CSV file of optimize, or JSON with the parameters"),
         ArgumentValue("jacobian", _FLAG, True, "Add the change of variables?"),
-        ArgumentValue("draws", _COUNT, 1000, "How many draws"),
+        ArgumentValue("draws", _POSITIVE_COUNT, 1000, "How many draws"),
         ArgumentValue("calculate_lp", _FLAG, True, "Compute the log density of each draw?"),
     ),
 )
@@ -262,7 +262,7 @@ _DIAGNOSE = ArgumentGroup(
 _VARIATIONAL = ArgumentGroup(
     "variational",
     "Not there: use pathfinder",
-    missing="variational is not there; use pathfinder, which is faster and more accurate: method=pathfinder",
+    missing="The method variational is not there. Use pathfinder: method=pathfinder",
 )
 
 METHOD = ArgumentChoice(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from ulam.tools.cmdstan.settings import SEED, about_file, config, given_paths, n
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
+    from ulam.runtime.named_text import NamedText
 
 THREADS_VARIABLE = "STAN_NUM_THREADS"
 
@@ -31,7 +34,7 @@ def time_seed() -> int:
 class MethodCall:
     """What a method works with."""
 
-    source: str | os.PathLike[str]
+    source: str | os.PathLike[str] | NamedText
     arguments: Arguments
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """Further ones of `StanModel`."""
@@ -124,6 +127,26 @@ class MethodCall:
         from ulam.runtime.output_files import write_text
 
         write_text(numbered_paths(self.output, count, self.first, tag, ".json")[which], json_page(record))
+
+    def write_diagnostics(self, record: Any) -> None:
+        """What the file for diagnostics has of a method that writes JSON to it."""
+        from ulam.runtime.json_text import json_page
+        from ulam.runtime.output_files import write_text
+
+        write_text(numbered_paths(self.arguments["output.diagnostic_file"], 1, suffix=".json")[0], json_page(record))
+
+    def refuse_input(self, source: str, path: str, name: str) -> None:
+        """A file that is read is not written."""
+        if os.path.exists(path) and os.path.samefile(source, path):
+            raise CommandLineError(
+                f"Filename conflict, {name} file {source} and output file names are identical, must be different."
+            )
+
+    @contextmanager
+    def executor(self, count: int) -> Iterator[Any]:
+        """Threads for so many chains."""
+        with ThreadPoolExecutor(min(self.threads, count)) as threads:
+            yield threads
 
     def write_profile(self) -> None:
         """What the program's profile statements have recorded, if it has any."""

@@ -7,26 +7,37 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ulam.tools.cmdstan.arguments import TREE, Arguments
 from ulam.tools.cmdstan.parser import INFO, CommandLineError, HelpAsked, parse
 
+if TYPE_CHECKING:
+    from ulam.runtime.named_text import NamedText
+
+    Program = str | os.PathLike[str] | NamedText
+
 METHODS = {
     "sample": "sampling:sample",
+    "optimize": "estimates:optimize",
+    "laplace": "estimates:laplace",
+    "pathfinder": "estimates:pathfinder",
+    "generate_quantities": "evaluations:generate_quantities",
+    "log_prob": "evaluations:log_prob",
+    "diagnose": "evaluations:diagnose",
 }
 """The functions of the methods; each is given a `MethodCall` and returns the exit status."""
 
 OK, FAILED = 0, 1
 
 
-def run(model: str | os.PathLike[str], words: Sequence[str], *, command: str = "", **options: Any) -> int:
+def run(model: Program, words: Sequence[str], *, command: str = "", **options: Any) -> int:
     """Runs the model (a `.stan` file, or the text of a program) with a command line of CmdStan's.
 
     `command` is what help calls the program; `options` are those of `StanModel`: `include_paths`, `opt_level`, `cache`.
     Messages of errors go to standard error, with `Error` or `Exception` before them.
     """
-    command = command or os.path.splitext(os.path.basename(os.fspath(model)))[0]
+    command = command or os.path.splitext(os.path.basename(str(model)))[0]
     try:
         if not words:
             _show_help("help", TREE, command)
@@ -62,16 +73,14 @@ def _show_info() -> None:
     print(*(f"{name}={value}" for name, value in flags.items()), sep="\n")
 
 
-def _run(model: str | os.PathLike[str], arguments: Arguments, options: dict[str, Any]) -> int:
+def _run(model: Program, arguments: Arguments, options: dict[str, Any]) -> int:
     from ulam.runtime.interrupts import as_command
     from ulam.tools.cmdstan.call import MethodCall
 
     call = MethodCall(model, arguments, options)
-    module, _, name = METHODS.get(arguments.method, "").partition(":")
+    module, _, name = METHODS[arguments.method].partition(":")
 
     def work() -> int:
-        if not name:
-            raise CommandLineError(f"method={arguments.method} is not there.")
         call.announce()
         method = getattr(import_module(f"ulam.tools.cmdstan.{module}"), name)
         try:

@@ -1,0 +1,25 @@
+"""`ulam cmdstan`: a program with CmdStan's command line. The exit status is 0 or 1, as CmdStan's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ulam.runtime.named_text import NamedText
+from ulam.tools.cmdstan.command import run
+
+
+@dataclass(kw_only=True)
+class CmdStanCommand:
+    """The arguments of the command."""
+
+    model: Path | NamedText
+    words: list[str] | None
+    include_path: list[Path] | None
+    opt_level: int
+    cache: bool
+
+    def run(self) -> int:
+        options = {"include_paths": tuple(self.include_path or ()), "opt_level": self.opt_level, "cache": self.cache}
+        name = f"ulam cmdstan {self.model}"
+        return run(self.model, self.words or [], command=name, **options)
