@@ -133,6 +133,15 @@ setup(
             extra_compile_args=flags,
             py_limited_api=limited,
             extra_link_args=link_flags,
-        )
+        ),
+        Extension(
+            "ulam.runtime._calls",
+            sources=["runtime/python_c/calls.c"],
+            depends=["runtime/c/context.h"],
+            include_dirs=["runtime/c", numpy.get_include()],
+            extra_compile_args=flags,
+            py_limited_api=limited,
+            extra_link_args=link_flags,
+        ),
     ],
 )

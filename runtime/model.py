@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -34,7 +34,7 @@ from ulam.runtime.names import (
     to_compiled,
     unconstrained_names,
 )
-from ulam.runtime.native import Context, Rng
+from ulam.runtime.native import Context, Rng, density_call
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
 from ulam.runtime.sampled_model import SampledModel
 from ulam.runtime.second_order import SecondOrderModel
@@ -42,6 +42,7 @@ from ulam.runtime.workspace import Workspace
 from ulam.tracing.tracked_model import TrackedModel
 
 if TYPE_CHECKING:
+    from ulam.runtime._calls import DensityCall
     from ulam.runtime.cached_compiler import CachedCompiler
     from ulam.runtime.compiler import Compiler
     from ulam.runtime.optimizers.laplace import LaplaceResult
@@ -125,10 +126,9 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         self._size = sum(math.prod(variable.unconstrained_dims) for variable in self._parameters)
         self._shape = (self._size,)
         self._idle: list[Workspace] = []
-        self._values: dict[bool, Unit] = {}
-        self._gradients: dict[bool, Unit] = {}
+        self._values: dict[bool, DensityCall] = {}
+        self._gradients: dict[bool, DensityCall] = {}
         self._hessians: dict[bool, Unit] = {}
-        self._densities = (self._values, self._gradients, self._hessians)
         self._outputs: dict[tuple[bool, bool], tuple[int, npt.NDArray[np.intp] | None]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -240,24 +240,10 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
 
         `propto` drops terms that do not depend on the parameters; `jacobian` adds the change of variables.
         """
-        if time_limit is not None:
-            return limited(time_limit, self.log_density, theta_unc, propto=propto, jacobian=jacobian)
-        unit = self._values.get(propto)
-        if unit is None:  # compiling and the run are one call: what stops the one also stops the other
-            again = partial(StanModel.log_density, self, theta_unc, propto=bool(propto), jacobian=jacobian)
-            return stoppable(lambda: self._density_unit(0, propto, theta_unc, jacobian) and again())
-        space = self._take()
-        try:
-            self._fill(space, theta_unc)
-            context = space.context
-            status = context.run_value(space.address, unit.entry, unit.bound, space.theta_address, jacobian)
-            if context.output_length.value:
-                self._show(context.take_output())
-            if status:
-                raise self._density_error(unit, Failure.of(status, context), space, jacobian)
-            return context.value.value
-        finally:
-            self._idle.append(space)
+        if time_limit is None and (call := self._values.get(propto)) is not None:
+            value = call.evaluate(self, theta_unc, jacobian, None)
+            return call.evaluate(self, self._point(theta_unc), jacobian, None) if value is None else value
+        return self._begin(StanModel.log_density, 0, time_limit, theta_unc, propto=propto, jacobian=jacobian)
 
     def log_density_gradient(
         self,
@@ -269,32 +255,46 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         time_limit: float | None = None,
     ) -> tuple[float, FloatArray]:
         """The log density and its gradient, written to `out` if that is given."""
-        if time_limit is not None:
-            call = self.log_density_gradient
-            return limited(time_limit, call, theta_unc, propto=propto, jacobian=jacobian, out=out)
-        unit = self._gradients.get(propto)
-        if unit is None:
-            options = {"propto": bool(propto), "jacobian": jacobian, "out": out}
-            again = partial(StanModel.log_density_gradient, self, theta_unc, **options)
-            return stoppable(lambda: self._density_unit(1, propto, theta_unc, jacobian) and again())
+        if time_limit is None and (call := self._gradients.get(propto)) is not None:
+            found = call.evaluate(self, theta_unc, jacobian, out)
+            return found if found is not None else self._converted(call, theta_unc, jacobian, out)
+        evaluate = StanModel.log_density_gradient
+        return self._begin(evaluate, 1, time_limit, theta_unc, propto=propto, jacobian=jacobian, out=out)
+
+    def _converted(
+        self, call: DensityCall, theta: npt.ArrayLike, jacobian: bool, out: FloatArray | None
+    ) -> tuple[float, FloatArray]:
+        """The same for arrays that compiled code cannot read or write as they are."""
         target = None if out is None else writable(out, self._shape)
-        space = self._take()
-        try:
-            self._fill(space, theta_unc)
-            context = space.context
-            status = context.run_gradient(
-                space.address, unit.entry, unit.bound, space.theta_address, space.gradient_address, jacobian
-            )
-            if context.output_length.value:
-                self._show(context.take_output())
-            if status:
-                raise self._density_error(unit, Failure.of(status, context), space, jacobian)
-            if target is None:
-                return context.value.value, space.gradient.copy()
-            target[...] = space.gradient
-            return context.value.value, out  # pyright: ignore[reportReturnType]
-        finally:
-            self._idle.append(space)
+        value, gradient = call.evaluate(self, self._point(theta), jacobian, None)
+        if target is None:
+            return value, gradient
+        target[...] = gradient
+        return value, out  # pyright: ignore[reportReturnType]
+
+    def _begin(
+        self,
+        evaluate: Callable[..., Any],
+        order: int,
+        time_limit: float | None,
+        theta: npt.ArrayLike,
+        *,
+        propto: bool,
+        jacobian: bool,
+        **options: Any,
+    ) -> Any:
+        """An evaluation within a time limit, or for which the unit must be compiled.
+
+        Compiling and the run are one call: what stops the one also stops the other.
+        """
+        known = self._gradients if order else self._values
+
+        def begin() -> Any:
+            if propto not in known:
+                self._density_unit(order, propto, theta, jacobian)
+            return evaluate(self, theta, propto=bool(propto), jacobian=jacobian, **options)
+
+        return stoppable(begin, time_limit)
 
     def time_gradients(
         self, theta_unc: npt.ArrayLike, count: int, *, propto: bool = True, jacobian: bool = True
@@ -303,10 +303,11 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
 
         Compiling is not part of it, nor is waiting for a processor. Raises what `log_density_gradient` raises.
         """
-        unit = self._gradients.get(propto)
-        if unit is None:
+        call = self._gradients.get(propto)
+        if call is None:
             again = partial(self.time_gradients, theta_unc, count, propto=bool(propto), jacobian=jacobian)
             return stoppable(lambda: self._density_unit(1, propto, theta_unc, jacobian) and again())
+        unit = call.unit
         space = self._take()
         try:
             self._fill(space, theta_unc)
@@ -314,10 +315,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
             status, seconds = context.repeat_gradient(
                 unit.entry, unit.bound, space.theta_address, space.gradient_address, jacobian, count
             )
-            if context.output_length.value:
-                self._show(context.take_output())
-            if status:
-                raise self._density_error(unit, Failure.of(status, context), space, jacobian)
+            self._end_evaluation(unit, space, status, jacobian)
             return seconds
         finally:
             self._idle.append(space)
@@ -523,7 +521,11 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
                 raise self._density_error(unit, unit.failure, space, jacobian)
             finally:
                 self._idle.append(space)
-        self._densities[order][bool(propto)] = unit
+        if order == 2:
+            self._hessians[bool(propto)] = unit
+        else:
+            calls = self._gradients if order else self._values
+            calls[bool(propto)] = density_call(unit, self._size, bool(order), keeps=self._profiler is None)
         return unit
 
     def _take(self) -> Workspace:
@@ -537,6 +539,21 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         if self._profiler is not None:
             self._profiler.enter(space.context)
         return space
+
+    def _give(self, space: Workspace) -> None:
+        self._idle.append(space)
+
+    def _point(self, theta: npt.ArrayLike) -> FloatArray:
+        """The argument as compiled code reads it."""
+        return np.array(vector(theta, self._shape, "theta_unc"))
+
+    def _end_evaluation(self, unit: Unit, space: Workspace, status: int, jacobian: bool) -> None:
+        """Shows what the program has printed; raises if the evaluation failed, or was stopped."""
+        context = space.context
+        if context.output_length.value:
+            self._show(context.take_output())
+        if status:
+            raise self._density_error(unit, Failure.of(status, context), space, jacobian)
 
     def _fill(self, space: Workspace, theta: npt.ArrayLike) -> None:
         if type(theta) is not np.ndarray or theta.shape != self._shape:

@@ -12,11 +12,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ulam.library.statuses import STOPPED
 from ulam.runtime.c_library import PrintSink, library
 from ulam.runtime.interrupts import raise_stopped
+
+if TYPE_CHECKING:
+    from ulam.runtime._calls import DensityCall
+    from ulam.runtime.program import Unit
 
 # Offsets of the public fields of `struct ulam_context`, as in c/context.h.
 _ERROR_SITE, _ERROR_VALUES, _VALUE, _OUTPUT_LENGTH, _RNG = 16, 24, 64, 72, 80
@@ -281,6 +285,16 @@ class Context:
     def arena_bytes(self) -> int:
         """Arena memory that the context holds now."""
         return self._library.ulam_context_bytes(self.address)
+
+
+def density_call(unit: Unit, n: int, with_gradient: bool, keeps: bool) -> DensityCall:
+    """Evaluations of a unit of `n` parameters for Python; `keeps`: with the same workspaces again and again."""
+    from ulam.runtime._calls import DensityCall
+
+    run = library().ulam_run_gradient if with_gradient else library().ulam_run_value
+    address = ctypes.cast(run, ctypes.c_void_p).value
+    assert address is not None
+    return DensityCall(unit, address, unit.entry, unit.bound, n, with_gradient, keeps)
 
 
 class ContextPool:

@@ -10,10 +10,8 @@ import numpy.typing as npt
 
 from ulam.runtime.arguments import FloatArray, vector, writable
 from ulam.runtime.interrupts import limited, stoppable
-from ulam.runtime.program import Failure
 
 if TYPE_CHECKING:
-    from ulam.runtime.errors import ProgramError
     from ulam.runtime.program import Unit
     from ulam.runtime.workspace import Workspace
 
@@ -32,9 +30,8 @@ class SecondOrderModel:
         ) -> tuple[float, FloatArray]: ...
         def _take(self) -> Workspace: ...
         def _fill(self, space: Workspace, theta: npt.ArrayLike) -> None: ...
-        def _show(self, text: str) -> None: ...
         def _density_unit(self, order: int, propto: bool, theta: npt.ArrayLike, jacobian: bool) -> Unit: ...
-        def _density_error(self, unit: Unit, failure: Failure, space: Workspace, jacobian: bool) -> ProgramError: ...
+        def _end_evaluation(self, unit: Unit, space: Workspace, status: int, jacobian: bool) -> None: ...
 
     def log_density_hessian(
         self,
@@ -122,10 +119,7 @@ class SecondOrderModel:
                 status = context.run_hessian(
                     entry, bound, theta, self._size, scratch.ctypes.data, gradient, to, jacobian
                 )
-            if context.output_length.value:
-                self._show(context.take_output())
-            if status:
-                raise self._density_error(unit, Failure.of(status, context), space, jacobian)
+            self._end_evaluation(unit, space, status, jacobian)
             if gradient_target is None:
                 return context.value.value, space.gradient.copy()
             gradient_target[...] = space.gradient

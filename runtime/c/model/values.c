@@ -216,7 +216,9 @@ static int read_source(ulam_values *values, const char *source, const char *what
   const char *end = source ? source + strlen(source) : source;
   int32_t first;
   int is_blank = !source || ulam_is_blank(source, end, &first), is_text = !is_blank && (first == '{' || first == '[');
-  if (!(values->name = strdup(is_blank || is_text ? what : source))) return 0;
+  const char *name = is_blank || is_text ? what : source;
+  if (!(values->name = malloc(strlen(name) + 1))) return 0;
+  strcpy(values->name, name);
   if (is_blank) return 1;
   if (!is_text) {
     if (!ulam_source_read(source, what, &values->text, error)) return 0;

@@ -1,0 +1,14 @@
+from typing import Any
+
+from ulam.runtime.program import Unit
+
+class DensityCall:
+    """Evaluations of a loaded unit: see python_c/calls.c."""
+
+    def __init__(
+        self, unit: Unit, run: int, entry: int, bound: int, n: int, with_gradient: bool, keeps: bool
+    ) -> None: ...
+    @property
+    def unit(self) -> Unit: ...
+    def evaluate(self, model: Any, theta: Any, jacobian: bool, out: Any, /) -> Any:
+        """The log density, with its gradient if there is one; None if an array is not as the code wants it."""
