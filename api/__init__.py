@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from ulam.runtime.sampling.loading import load as load
     from ulam.runtime.sampling.pathfinder import PathfinderError as PathfinderError
     from ulam.runtime.sampling.pathfinder import PathfinderResult as PathfinderResult
+    from ulam.runtime.studies.fit_many import fit_many as fit_many
+    from ulam.runtime.studies.sbc import sbc as sbc
+    from ulam.runtime.studies.study import Study as Study
+    from ulam.runtime.studies.study import StudyError as StudyError
+    from ulam.runtime.studies.study import load_study as load_study
 
 __version__ = "0.1.0"
 
@@ -47,15 +52,21 @@ _HOMES = {
     "SampleFit": "ulam.runtime.sampling.fit",
     "SamplingError": "ulam.runtime.errors",
     "StanModel": "ulam.runtime.model",
+    "Study": "ulam.runtime.studies.study",
+    "StudyError": "ulam.runtime.studies.study",
     "TimeLimit": "ulam.runtime.errors",
     "UlamError": "ulam.runtime.errors",
+    "fit_many": "ulam.runtime.studies.fit_many",
     "load": "ulam.runtime.sampling.loading",
+    "load_study": "ulam.runtime.studies.study",
+    "sbc": "ulam.runtime.studies.sbc",
 }
 
 __all__ = [
     "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted", "LaplaceResult",
     "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection", "Rng", "SampleFit",
-    "SamplingError", "StanModel", "TimeLimit", "UlamError", "__version__", "load",
+    "SamplingError", "StanModel", "Study", "StudyError", "TimeLimit", "UlamError", "__version__", "fit_many", "load",
+    "load_study", "sbc",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -121,11 +121,7 @@ class CachedCompiler:
     @cached_property
     def _expanded_text(self) -> str:
         """The program with the files that it includes in place."""
-        if INCLUDE not in self._text:
-            return self._text
-        from ulam.frontend.source import Source
-
-        return Source(self._text, self._filename, self._options.include_paths).text
+        return with_includes(self._text, self._filename, self._options.include_paths)
 
     def _key(self, unit: str) -> str:
         machine = target(self._options.target)
@@ -144,6 +140,15 @@ class CachedCompiler:
             cpu=machine.cpu,
             features=machine.features,
         )
+
+
+def with_includes(text: str, filename: str, include_paths: Sequence[str]) -> str:
+    """A program with the files that it includes in place."""
+    if INCLUDE not in text:
+        return text
+    from ulam.frontend.source import Source
+
+    return Source(text, filename, tuple(include_paths)).text
 
 
 def _versions() -> dict[str, str]:

@@ -44,6 +44,11 @@ INTERRUPT, TIME_LIMIT = "interrupt", "time limit"
 """Why a job ended before its work was done."""
 
 
+_LOSSES = (BrokenExecutor, CancelledError, TimeoutError, ConnectionError, EOFError)
+_NAMES_OF_LOSSES = ("KilledWorker",)
+"""Dask's, which is derived from Exception only."""
+
+
 class Future(Protocol):
     """What `submit` returns; `done` and `cancel` are used where they exist."""
 
@@ -133,6 +138,16 @@ def why_stopped() -> str:
     return INTERRUPT if library().ulam_stop_take() & STOP_INTERRUPT else TIME_LIMIT
 
 
+def is_loss(error: BaseException) -> bool:
+    """Whether this error of a future says that its worker was lost, and not what the job raised."""
+    return isinstance(error, _LOSSES) or type(error).__name__ in _NAMES_OF_LOSSES
+
+
+def described(error: BaseException) -> str:
+    """The kind of an error and its text."""
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
 # ---------------------------------------------------------------- running
 
 
@@ -208,8 +223,10 @@ class _Call:
         """What a future holds; a lost worker is an error of its job, not of the call."""
         try:
             return future.result() if timeout is None else future.result(timeout)
-        except (BrokenExecutor, CancelledError, TimeoutError, ConnectionError, EOFError) as error:
-            return self.lost(job, f"its worker was lost: {type(error).__name__}: {error}".rstrip(": "))
+        except Exception as error:
+            if not is_loss(error):
+                raise
+            return self.lost(job, f"its worker was lost: {described(error)}")
 
     def _rescued(self, futures: Sequence[tuple[Any, Any]]) -> list[Any]:
         """After an interrupt: what has ended, and what ends soon. A second interrupt does not wait."""

@@ -7,10 +7,11 @@ import math
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from functools import partial
-from typing import IO, Any
+from tokenize import TokenError
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +28,14 @@ from ulam.runtime.sampling.storage import FORMAT, HEADER, KINDS, SCHEMA_VERSION
 from ulam.runtime.versions import ulam_version
 
 Array = npt.NDArray[Any]
+_T = TypeVar("_T")
 
 _PIECE = 1 << 24
 """Bytes that are read at a time."""
 
 _DAMAGED = (
     zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, NotImplementedError, OverflowError,
-    RuntimeError, AttributeError,
+    RuntimeError, AttributeError, SyntaxError, TokenError,
 )  # fmt: skip
 """What reading a file that is not as it was written may raise."""
 
@@ -43,33 +45,50 @@ def load(path: str | os.PathLike[str]) -> SampleFit:
 
     Raises OSError for a file that cannot be read, DataError for one that holds no fit, or is damaged.
     """
+    return read_archive(path, lambda archive: fit_of(*archive_parts(archive, HEADER, (FORMAT,))))
+
+
+def read_archive(path: str | os.PathLike[str], read: Callable[[zipfile.ZipFile], _T], what: str = "fit.save") -> _T:
+    """What `read` makes of an archive. `what` wrote such files, for messages.
+
+    Raises OSError for a file that cannot be read, DataError for one that is none of these, or is damaged.
+    """
     name = os.fspath(path)
     with open(path, "rb") as file:
         try:
-            return _loaded(file)
+            with zipfile.ZipFile(file) as archive:
+                return read(archive)
         except _Unreadable as error:
-            raise DataError([f"{name}: {error}"]) from None
+            raise DataError([f"{name}: {str(error) or f'not a file that {what} wrote'}"]) from None
         except _DAMAGED as error:
             if not zipfile.is_zipfile(file):
-                raise DataError([f"{name}: not a file that fit.save wrote, or a part of one"]) from None
+                raise DataError([f"{name}: not a file that {what} wrote, or a part of one"]) from None
             raise DataError([f"{name}: the file is damaged: {error}"]) from None
 
 
 class _Unreadable(Exception):
-    """What is wrong with a file, in words for users."""
+    """What is wrong with a file, in words for users; without words, that it is of another kind."""
 
 
-def _loaded(file: IO[bytes]) -> SampleFit:
-    with zipfile.ZipFile(file) as archive:
-        header = _header(archive)
-        arrays = {
-            info.filename.removesuffix(".npy"): _array(archive, info)
-            for info in archive.infolist()
-            if info.filename.endswith(".npy")
-        }
+def archive_parts(
+    archive: zipfile.ZipFile, name: str, kinds: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header, a member of this name which says of which of these kinds the archive is, and the arrays."""
+    header = _header(archive, name, kinds)
+    arrays = {
+        info.filename.removesuffix(".npy"): _array(archive, info)
+        for info in archive.infolist()
+        if info.filename.endswith(".npy")
+    }
+    return header, arrays
+
+
+def fit_of(header: Mapping[str, Any], arrays: Mapping[str, Array], recipe: Recipe | None = None) -> SampleFit:
+    """The fit whose parts these are: with the program and data in them, or those of the recipe."""
     statistics = header["statistics"]
-    recipe = _recipe(header["program"], arrays)
-    variables = [_variable(entry) for entry in header["variables"]]
+    if recipe is None:
+        recipe = recipe_of(header["program"], arrays)
+    variables = [variable_of(entry) for entry in header["variables"]]
     unconstrained = header["unconstrained_names"]
     make = partial(model_of, recipe)
     about = ModelDescription(header["model"], variables, unconstrained, recipe, make, header["compile_seconds"])
@@ -97,12 +116,12 @@ def _loaded(file: IO[bytes]) -> SampleFit:
     return SampleFit(about, *blocks[0], warmup, *rest)
 
 
-def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    if HEADER not in archive.namelist():
-        raise _Unreadable("not a file that fit.save wrote")
-    header = json.loads(archive.read(HEADER))
-    if header["format"] != FORMAT:
-        raise _Unreadable("not a file that fit.save wrote")
+def _header(archive: zipfile.ZipFile, name: str, kinds: Collection[str]) -> dict[str, Any]:
+    if name not in archive.namelist():
+        raise _Unreadable
+    header = json.loads(archive.read(name))
+    if header["format"] not in kinds:
+        raise _Unreadable
     if header["schema_version"] > SCHEMA_VERSION:
         raise _Unreadable(f"a later version of ulam wrote it, {header['ulam_version']}: this is {ulam_version()}")
     return header
@@ -128,7 +147,8 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
     return array.T if is_fortran else array
 
 
-def _variable(entry: Mapping[str, Any]) -> GlobalVariable:
+def variable_of(entry: Mapping[str, Any]) -> GlobalVariable:
+    """The variable of a record."""
     return GlobalVariable(
         -1, entry["name"], entry["block"], entry["type"], entry["element"], int(entry["array_rank"]), entry["inner"],
         entry["constraint"], -1, dims=tuple(int(size) for size in entry["dims"]),
@@ -144,7 +164,8 @@ def _settings(record: Mapping[str, Any]) -> SamplingSettings:
     return SamplingSettings(**values, adapt=Adaptation(**own))
 
 
-def _recipe(record: Mapping[str, Any], arrays: Mapping[str, Array]) -> Recipe:
+def recipe_of(record: Mapping[str, Any], arrays: Mapping[str, Array]) -> Recipe:
+    """The program of an archive with its data."""
     known = {each.name for each in fields(CompileOptions)}
     options = {name: value for name, value in record["options"].items() if name in known}
     options["include_paths"] = tuple(options.get("include_paths", ()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ulam.runtime.results import Row, number_text, seconds_text
 from ulam.runtime.terminal import is_animated, progress_stream
@@ -63,36 +63,31 @@ def line(update: ChainProgress) -> str:
     return f"chain {update.chain}: {phase}, iteration {iteration}, {state}{rest}"
 
 
-class SampleProgress:
-    """A callback for `sample` that shows how far each of its chains is. Call `close` when the run is over.
+class LiveDisplay:
+    """What changes on a terminal, drawn by rich and not too often; `table` makes what is drawn.
 
     `file` is standard error if not given; in a notebook standard output, since the other one is shown as errors there.
     """
 
-    def __init__(self, chains: int, file: TextIO | None = None) -> None:
+    def __init__(self, file: TextIO | None = None) -> None:
         self.file = file if file is not None else progress_stream()
         self._is_terminal = is_animated(self.file)
-        self._updates: list[ChainProgress | None] = [None] * chains
         self._live: Live | None = None
         self._began = self._drawn = time.monotonic()
-        self._told = [self._began] * chains
 
-    def __call__(self, update: ChainProgress) -> None:
-        self._updates[update.chain - 1] = update
-        if self._is_terminal:
-            self._draw()
-        elif update.phase == "done" or time.monotonic() - self._told[update.chain - 1] >= SECONDS_BETWEEN_LINES:
-            self._told[update.chain - 1] = time.monotonic()
-            print(line(update), file=self.file, flush=True)
+    def table(self) -> Any:
+        """What is drawn now."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Leaves the table as it is."""
         if self._live is not None:
-            self._live.update(self._table())
+            self._live.update(self.table())
             self._live.stop()
             self._live = None
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Draws the table, if it is time to do so."""
         now = time.monotonic()
         if self._live is None:
             if now - self._began < FIRST_SHOWN:
@@ -102,17 +97,32 @@ class SampleProgress:
             from ulam.runtime.terminal import console
 
             prints_here = sys.stdout.isatty()  # what the program prints goes above the table
-            self._live = Live(
-                self._table(), console=console(self.file), auto_refresh=False, redirect_stdout=prints_here
-            )
+            self._live = Live(self.table(), console=console(self.file), auto_refresh=False, redirect_stdout=prints_here)
             self._live.start(refresh=True)
         elif now - self._drawn >= SECONDS_BETWEEN_TABLES:
-            self._live.update(self._table(), refresh=True)
+            self._live.update(self.table(), refresh=True)
         else:
             return
         self._drawn = now
 
-    def _table(self) -> Table:
+
+class SampleProgress(LiveDisplay):
+    """A callback for `sample` that shows how far each of its chains is. Call `close` when the run is over."""
+
+    def __init__(self, chains: int, file: TextIO | None = None) -> None:
+        super().__init__(file)
+        self._updates: list[ChainProgress | None] = [None] * chains
+        self._told = [self._began] * chains
+
+    def __call__(self, update: ChainProgress) -> None:
+        self._updates[update.chain - 1] = update
+        if self._is_terminal:
+            self.draw()
+        elif update.phase == "done" or time.monotonic() - self._told[update.chain - 1] >= SECONDS_BETWEEN_LINES:
+            self._told[update.chain - 1] = time.monotonic()
+            print(line(update), file=self.file, flush=True)
+
+    def table(self) -> Table:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -37,35 +37,52 @@ KINDS = "fiub"
 
 def save(fit: SampleFit, path: str | os.PathLike[str]) -> None:
     """What `SampleFit.save` does."""
-    recipe = fit.about.recipe
-    given = {name: np.asarray(value) if hasattr(value, "__array__") else value for name, value in _given(recipe)}
-    arrays = dict(_arrays(fit)) | {f"data/{name}": value for name, value in given.items() if _is_array(value)}
+    header, arrays = fit_parts(fit)
+    program, data = program_parts(fit.about.recipe)
+    write_archive(path, HEADER, header | {"program": program}, arrays | data)
+
+
+def fit_parts(fit: SampleFit) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What a file has of a fit, but for its program and data: the header, and arrays by name."""
     header = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "ulam_version": ulam_version(),
         "model": fit.about.name,
         "compile_seconds": fit.about.compile_seconds,
-        "variables": [_variable_record(variable) for variable in fit.about.variables],
+        "variables": [variable_record(variable) for variable in fit.about.variables],
         "unconstrained_names": fit.about.unconstrained_names,
         "settings": asdict(fit.settings),
         "notes": fit.notes,
         "ended": fit.ended,
         "statistics": list(fit.stats),
-        "program": {
-            "text": recipe.text,
-            "filename": recipe.filename,
-            "seed": recipe.seed,
-            "options": asdict(recipe.options),
-            "data": {name: value for name, value in given.items() if not _is_array(value)},
-            "data_name": recipe.values.name,
-            "data_is_json": recipe.values.is_json,
-        },
     }
+    return header, dict(_arrays(fit))
+
+
+def program_parts(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Array]]:
+    """A program and its data: their entry of the header, and the data that are arrays."""
+    given = {name: np.asarray(value) if hasattr(value, "__array__") else value for name, value in _given(recipe)}
+    record = {
+        "text": recipe.text,
+        "filename": recipe.filename,
+        "seed": recipe.seed,
+        "options": asdict(recipe.options),
+        "data": {name: value for name, value in given.items() if not _is_array(value)},
+        "data_name": recipe.values.name,
+        "data_is_json": recipe.values.is_json,
+    }
+    return record, {f"data/{name}": value for name, value in given.items() if _is_array(value)}
+
+
+def write_archive(
+    path: str | os.PathLike[str], name: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> None:
+    """A zip archive of data only: the header as JSON, under `name`, and arrays in NumPy's format."""
     with writing(path, binary=True) as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(HEADER, json_page(header).encode("utf-8", "backslashreplace"))
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        archive.writestr(name, json_page(header).encode("utf-8", "backslashreplace"))
+        for member_name, array in arrays.items():
+            with archive.open(f"{member_name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
@@ -89,6 +106,7 @@ def _arrays(fit: SampleFit) -> Iterator[tuple[str, Array]]:
     yield "seconds", np.asarray(fit.seconds)
 
 
-def _variable_record(variable: GlobalVariable) -> dict[str, Any]:
+def variable_record(variable: GlobalVariable) -> dict[str, Any]:
+    """What a file has of a variable."""
     left_out = ("index", "slot", "sizes")
     return {each.name: getattr(variable, each.name) for each in fields(variable) if each.name not in left_out}
