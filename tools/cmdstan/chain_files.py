@@ -28,7 +28,7 @@ class FileSettings:
     target_accept: float
 
 
-class ChainFiles:
+class ReadChains:
     """The draws of several chains, without warmup: `table` is (columns, chains, draws).
 
     `names` and `values` (chains, draws, elements) are of the model's variables, `stats` what the method says of each

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ulam.runtime.sampling.diagnose import diagnose
-from ulam.tools.cmdstan.chain_files import ChainFiles
+from ulam.tools.cmdstan.chain_files import ReadChains
 from ulam.tools.exits import EXIT_OK, UsageError
 
 CHECKS = {
@@ -32,7 +32,7 @@ def run(words: Sequence[str]) -> int:
         return EXIT_OK
     if not words:
         raise UsageError("give the CSV files of a model's chains")
-    problems = diagnose(ChainFiles(words)).problems
+    problems = diagnose(ReadChains(words)).problems
     for names, (title, satisfied) in CHECKS.items():
         found = [str(problem) for problem in problems if problem.name in names]
         print("\n".join([title, *(found or [satisfied])]), end="\n\n")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ulam.runtime.output_files import write_text, writing
 from ulam.runtime.versions import STAN_PATCH, STAN_VERSION
-from ulam.tools.cmdstan.commands import PROGRAMS
 from ulam.tools.cmdstan.executable import interpreter_line, make_executable
+from ulam.tools.cmdstan.programs import PROGRAMS
 from ulam.tools.exits import EXIT_OK
 
 MAKE = "ulam-make"
@@ -93,7 +93,7 @@ def write_program(path: Path, name: str) -> None:
     with writing(path) as file:
         file.write(
             f"{interpreter_line()}import sys\n"
-            "from ulam.tools.cmdstan.commands import main\n"
+            "from ulam.tools.cmdstan.programs import main\n"
             f"sys.exit(main({name!r}, sys.argv[1:]))\n"
         )
         make_executable(file.fileno())

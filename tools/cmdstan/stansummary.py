@@ -11,7 +11,7 @@ from ulam.runtime.names import bracket_name
 from ulam.runtime.output_files import write_text
 from ulam.runtime.results import plain_table
 from ulam.runtime.sampling.summary import QUANTILES, SummaryTable
-from ulam.tools.cmdstan.chain_files import ChainFiles
+from ulam.tools.cmdstan.chain_files import ReadChains
 from ulam.tools.exits import EXIT_OK, UsageError
 
 TITLES = {
@@ -50,7 +50,7 @@ def run(words: Sequence[str]) -> int:
         return EXIT_OK
     if not arguments.files:
         raise UsageError("give the CSV files of a model's chains")
-    chains = ChainFiles(arguments.files)
+    chains = ReadChains(arguments.files)
     table = chains.summary(_wanted(chains, arguments.only), arguments.quantiles)
     about = _about(chains)
     if arguments.csv:
@@ -114,7 +114,7 @@ def _quantiles(text: str) -> tuple[float, ...]:
 # ---------------------------------------------------------------- the table
 
 
-def _wanted(chains: ChainFiles, only: Sequence[str]) -> list[str]:
+def _wanted(chains: ReadChains, only: Sequence[str]) -> list[str]:
     """The columns, row by row of a matrix; of what is not among those, the method's, the ones that say something."""
     names = in_row_order(chains.columns)
     if not only:
@@ -150,7 +150,7 @@ def _csv(table: SummaryTable, digits: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _about(chains: ChainFiles) -> list[str]:
+def _about(chains: ReadChains) -> list[str]:
     """Whose draws these are, how many, and how long they took."""
     said = chains.first.settings
     lines = [
