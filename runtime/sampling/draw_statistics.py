@@ -87,8 +87,11 @@ class Columns:
 
         Vehtari et al., section 4.1 and 4.2, (3), (4), (14).
         """
-        if self.n_chains < 2:
-            return self._nothing()
+        return self.split_rhat if self.n_chains >= 2 else self._nothing()
+
+    @cached_property
+    def split_rhat(self) -> Array:
+        """The same; of a single chain it compares its halves."""
 
         def found() -> Array:
             bulk = _rhat(self._scores)

@@ -75,5 +75,8 @@ class ReadChains:
         if columns is None:
             own = set(self.names)
             columns = [name for name in self.columns if name == "lp__" or name in own]
-        places = [self.columns.index(name) for name in columns]
-        return SummaryTable(columns, statistic_names(quantiles), statistics(self.table[places], quantiles))
+        return SummaryTable(columns, statistic_names(quantiles), statistics(self.of(columns), quantiles))
+
+    def of(self, columns: Sequence[str]) -> Array:
+        """The draws of these columns, (columns, chains, draws)."""
+        return self.table[[self.columns.index(name) for name in columns]]

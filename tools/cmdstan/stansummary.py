@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+import numpy as np
+
 from ulam.runtime.names import bracket_name
 from ulam.runtime.output_files import write_text
 from ulam.runtime.results import plain_table
+from ulam.runtime.sampling.draw_statistics import Columns
 from ulam.runtime.sampling.summary import QUANTILES, SummaryTable
 from ulam.tools.cmdstan.chain_files import ReadChains
 from ulam.tools.exits import EXIT_OK, UsageError
@@ -51,7 +55,7 @@ def run(words: Sequence[str]) -> int:
     if not arguments.files:
         raise UsageError("give the CSV files of a model's chains")
     chains = ReadChains(arguments.files)
-    table = chains.summary(_wanted(chains, arguments.only), arguments.quantiles)
+    table = cmdstan_table(chains, _wanted(chains, arguments.only), arguments.quantiles)
     about = _about(chains)
     if arguments.csv:
         write_text(arguments.csv, _csv(table, arguments.digits) + "".join(f"# {line}\n" for line in about))
@@ -114,8 +118,33 @@ def _quantiles(text: str) -> tuple[float, ...]:
 # ---------------------------------------------------------------- the table
 
 
+NORMAL_MAD = 1.4826
+"""What makes the median absolute deviation of normal draws their standard deviation, as R's `mad` has it."""
+
+
+def cmdstan_table(chains: ReadChains, names: Sequence[str], quantiles: Sequence[float]) -> SummaryTable:
+    """The table with CmdStan's conventions.
+
+    Those of ulam are arviz-stats'. Here variances are of one draw less, MAD is as of normal draws, columns that never
+    change have no sample size, and R-hat of one chain compares its halves.
+    """
+    table = chains.summary(names, quantiles)
+    columns = {name: table.table[:, k] for k, name in enumerate(table.columns)}
+    count = chains.n_chains * chains.n_draws
+    for name in ("sd", "mcse"):
+        columns[name] *= math.sqrt(count / max(count - 1, 1))
+    columns["mad"] *= NORMAL_MAD
+    constant = columns["sd"] == 0
+    for name in ("mcse", "ess_bulk", "ess_tail"):
+        columns[name][constant] = np.nan
+    if chains.n_chains == 1:
+        columns["r_hat"][:] = Columns(chains.of(names)).split_rhat
+    columns["r_hat"][constant] = np.nan
+    return table
+
+
 def _wanted(chains: ReadChains, only: Sequence[str]) -> list[str]:
-    """The columns, row by row of a matrix; of what is not among those, the method's, the ones that say something."""
+    """The columns that are asked for, those of a matrix row by row."""
     names = in_row_order(chains.columns)
     if not only:
         return names
