@@ -23,7 +23,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.editable_wheel import editable_wheel
 
-sources = sorted(str(path) for path in Path("runtime/c").rglob("*.c"))
+shim = Path("runtime/c/shim/bridgestan.c")  # a library of its own, of which each program gets a copy
+sources = sorted(str(path) for path in Path("runtime/c").rglob("*.c") if path.parent != shim.parent)
 headers = sorted(str(path) for path in Path("runtime/c").rglob("*.h"))
 numpy_random = Path(numpy.__file__).parent / "random" / "lib"
 
@@ -48,6 +49,7 @@ if march := os.environ.get("ULAM_RUNTIME_MARCH"):
     options["build"] = {"build_base": f"build/{march}"}  # objects of other levels are not these
 
 
+RUNTIME = "ulam.runtime._rt"
 ARCHIVE = "ulam"
 STANDALONE = [str(Path("runtime/c", name)) for name in ("interrupts.c", "line_sampler.c")]
 """Sources that are compiled once more for the archive: a library without Python leaves signals to its host."""
@@ -69,7 +71,7 @@ class BuildRuntime(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         super().build_extension(ext)
-        if sys.platform.startswith("linux"):
+        if sys.platform.startswith("linux") and ext.name == RUNTIME:
             self._build_archive(ext, Path(self.get_ext_fullpath(ext.name)).parent)
 
     def copy_extensions_to_source(self) -> None:
@@ -89,6 +91,7 @@ class BuildRuntime(build_ext):
         objects = compiler.object_filenames(common, output_dir=self.build_temp)
         alone = os.path.join(self.build_temp, "standalone")
         objects += compiler.compile(STANDALONE, output_dir=alone, macros=[("ULAM_STANDALONE", "1")], **arguments)
+        objects += compiler.compile([str(shim)], output_dir=alone, macros=[("ULAM_LINKED", "1")], **arguments)
         with tempfile.TemporaryDirectory() as work:
             numbers = str(numpy_random / "libnpyrandom.a")
             subprocess.run([*compiler.archiver[:1], "x", numbers], cwd=work, check=True)
@@ -124,7 +127,7 @@ setup(
     options=options,
     ext_modules=[
         Extension(
-            "ulam.runtime._rt",
+            RUNTIME,
             sources=sources,
             depends=headers,
             include_dirs=["runtime/c", numpy.get_include()],
@@ -138,6 +141,15 @@ setup(
             "ulam.runtime._calls",
             sources=["runtime/python_c/calls.c"],
             depends=["runtime/c/context.h"],
+            include_dirs=["runtime/c", numpy.get_include()],
+            extra_compile_args=flags,
+            py_limited_api=limited,
+            extra_link_args=link_flags,
+        ),
+        Extension(
+            "ulam.runtime._bridgestan",
+            [str(shim)],
+            depends=headers,
             include_dirs=["runtime/c", numpy.get_include()],
             extra_compile_args=flags,
             py_limited_api=limited,

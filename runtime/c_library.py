@@ -96,6 +96,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_windows_at": (_I32, (_POINTER, _I64)),
     "ulam_draw_quantities": (_I32, (*[_POINTER] * 4, *[_I64] * 3, *[_POINTER] * 4)),
     "ulam_set_print_sink": (_NOTHING, (_POINTER, PrintSink)),
+    "ulam_text_say": (_NOTHING, (_POINTER, ctypes.c_char_p)),
     "ulam_output": (_POINTER, (_POINTER,)),
     "ulam_clear_output": (_NOTHING, (_POINTER,)),
 }

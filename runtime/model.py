@@ -505,7 +505,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
     @property
     def compile_seconds(self) -> float:
         """Time spent so far on compiling and loading."""
-        return self._program.compile_seconds
+        return self._program.code.seconds
 
     # ------------------------------------------------------------ calls
 

@@ -241,6 +241,39 @@ def _said_of(variable: GlobalVariable, error: ProgramError) -> str:
     return str(error).removeprefix(f"{name}: ").removeprefix(f"{name} ")
 
 
+class ProgramCode:
+    """The units of a program as code in the process: each is compiled and loaded once, when it is first asked for."""
+
+    def __init__(self, compiler: CompiledProgram, load: Loader | None = None) -> None:
+        self._compiler = compiler
+        self._load = load or load_object
+        self._lock = threading.RLock()
+        self._units: dict[str, tuple[CompiledUnit, LoadedObject]] = {}
+        self.seconds = 0.0
+        """Time spent so far on compiling and loading."""
+
+    def metadata(self) -> Mapping[str, Any]:
+        return self._timed(self._compiler.metadata)
+
+    def unit(self, name: str) -> tuple[CompiledUnit, LoadedObject]:
+        with self._lock:
+            checkpoint()  # the thread that had the lock may have been asked to end, and this one, too
+            found = self._units.get(name)
+            if found is None:
+                compiled: CompiledUnit = self._timed(lambda: self._compiler.compiled(name))
+                found = self._units[name] = compiled, self._timed(lambda: self._load(compiled.code))
+        return found
+
+    def _timed(self, make: Callable[[], Any]) -> Any:
+        """Runs a step of compiling, counts its time, and turns messages about the program into CompileError."""
+        start = time.perf_counter()
+        try:
+            with compile_errors():
+                return held(make)
+        finally:
+            self.seconds += time.perf_counter() - start
+
+
 class BoundProgram:
     """Loads units on demand; one lock orders loading, evaluations take none."""
 
@@ -253,14 +286,12 @@ class BoundProgram:
         load: Loader | None = None,
         profile_events: int = 0,
     ) -> None:
-        self._compiler = compiler
-        self._load = load or load_object
+        self.code = ProgramCode(compiler, load)
         self._show = show
         self._lock = threading.RLock()
         self._units: dict[str, Unit] = {}
         self._contexts = ContextPool()
-        self.compile_seconds = 0.0
-        metadata = self._timed(compiler.metadata)
+        metadata = self.code.metadata()
         self.name: str = metadata["name"]
         self.variables = [GlobalVariable.from_metadata(i, entry) for i, entry in enumerate(metadata["globals"])]
         regions = [Region(*entry) for entry in metadata.get("profiles", ())]
@@ -308,18 +339,8 @@ class BoundProgram:
 
     # ------------------------------------------------------------ loading
 
-    def _timed(self, make: Callable[[], Any]) -> Any:
-        """Runs a step of compiling, counts its time, and turns messages about the program into CompileError."""
-        start = time.perf_counter()
-        try:
-            with compile_errors():
-                return held(make)
-        finally:
-            self.compile_seconds += time.perf_counter() - start
-
     def _load_unit(self, name: str, base: BoundData | None) -> Unit:
-        compiled: CompiledUnit = self._timed(lambda: self._compiler.compiled(name))
-        loaded: LoadedObject = self._timed(lambda: self._load(compiled.code))
+        compiled, loaded = self.code.unit(name)
         data = BoundData(compiled.n_slots)
         if base is not None:
             # Each unit has a table of its own: slots beyond those of data may mean something else in each.

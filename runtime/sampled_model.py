@@ -16,7 +16,7 @@ from ulam.runtime.program import BoundProgram, Failure, Unit
 
 if TYPE_CHECKING:
     from ulam.runtime.errors import ProgramError
-    from ulam.runtime.model import StanModel
+    from ulam.runtime.model import Recipe, StanModel
     from ulam.runtime.native_handle import NativeHandle
     from ulam.runtime.parallel_jobs import Executor
     from ulam.runtime.profiling.profiler import Profiler
@@ -34,6 +34,9 @@ class SampledModel:
     if TYPE_CHECKING:
         _size: int
         _program: BoundProgram
+
+        @property
+        def recipe(self) -> Recipe: ...
         _profiler: Profiler | None
         _idle: list[Workspace]
 
@@ -128,6 +131,20 @@ class SampledModel:
 
             unit = self._density_unit(1, propto, np.zeros(self._size), jacobian)
             return NativeHandle(self._program, unit, self._size, jacobian)
+
+        return stoppable(work)
+
+    def bridgestan_library(self) -> str:
+        """The path of a shared library with BridgeStan's C interface: docs/bridgestan.md.
+
+        It is the program's, for any data, and works in this process only, as long as that lives.
+        """
+
+        def work() -> str:
+            from ulam.runtime.libraries.bridgestan_library import library_of
+
+            recipe = self.recipe
+            return os.fspath(library_of(recipe, None if recipe.options.wants_data else self._program.code))
 
         return stoppable(work)
 

@@ -4,11 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interrupts.h"
-
-/* Idle contexts: as many as threads evaluated at once, up to this. */
-enum { KEPT = 64 };
-static const int64_t keep_bytes = (int64_t)256 << 20; /* of arena memory, by a context */
+#include "context_pool.h"
 
 struct ulam_native_handle {
   int64_t n;
@@ -16,7 +12,7 @@ struct ulam_native_handle {
   void *gradient, *gradient_bound, *locate, *locate_bound;
   double *fatal_point;
   int32_t fatal; /* 1: the point is about to be written, 2: it is there */
-  ulam_context *idle[KEPT]; /* taken and given back by exchanging one of them with NULL */
+  ulam_context_pool pool;
 };
 
 ulam_native_handle *ulam_native_handle_new(int64_t n, int32_t jacobian, void *gradient, void *gradient_bound,
@@ -39,17 +35,9 @@ ulam_native_handle *ulam_native_handle_new(int64_t n, int32_t jacobian, void *gr
 
 void ulam_native_handle_free(ulam_native_handle *handle) {
   if (handle == NULL) return;
-  for (int i = 0; i < KEPT; ++i) ulam_context_free(handle->idle[i]);
+  ulam_pool_clear(&handle->pool);
   free(handle->fatal_point);
   free(handle);
-}
-
-/* Where the calling thread begins to look, so that threads do not take turns at one place. */
-static int first_place(void) {
-  static ULAM_THREAD_LOCAL int own = -1;
-  static int threads = 0;
-  if (own < 0) own = __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) & (KEPT - 1);
-  return own;
 }
 
 static void print(const char *text, int64_t length) {
@@ -58,23 +46,9 @@ static void print(const char *text, int64_t length) {
 }
 
 static ulam_context *take(ulam_native_handle *handle) {
-  for (int i = 0, place = first_place(); i < KEPT; ++i, place = (place + 1) & (KEPT - 1)) {
-    if (__atomic_load_n(&handle->idle[place], __ATOMIC_RELAXED) == NULL) continue;
-    ulam_context *found = __atomic_exchange_n(&handle->idle[place], NULL, __ATOMIC_ACQUIRE);
-    if (found) return found;
-  }
-  ulam_context *made = ulam_context_new(keep_bytes);
-  if (made) ulam_set_print_sink(made, print);
-  return made;
-}
-
-static void give(ulam_native_handle *handle, ulam_context *ctx) {
-  for (int i = 0, place = first_place(); i < KEPT; ++i, place = (place + 1) & (KEPT - 1)) {
-    ulam_context *expected = NULL;
-    if (__atomic_compare_exchange_n(&handle->idle[place], &expected, ctx, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-      return;
-  }
-  ulam_context_free(ctx);
+  ulam_context *found = ulam_pool_take(&handle->pool);
+  if (found) ulam_set_print_sink(found, print);
+  return found;
 }
 
 static void print_nothing(const char *text, int64_t length) { (void)text, (void)length; }
@@ -97,7 +71,7 @@ int ulam_native_gradient(size_t n, const double *x, double *grad, double *lp, vo
     *lp = ctx->value;
   else if (status != ULAM_REJECT && status != ULAM_FATAL)
     status = located(handle, ctx, x);
-  give(handle, ctx);
+  ulam_pool_give(&handle->pool, ctx);
   return status;
 }
 

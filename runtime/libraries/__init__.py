@@ -1,0 +1,1 @@
+"""Programs as libraries with C interfaces: for programs that open shared libraries, and know nothing of ulam."""

@@ -38,9 +38,10 @@ ALLOWED = {
     "passes/value_form": "dialects dialects/stan library passes passes/analysis",
     "runtime": (
         "api dialects emit frontend frontend/check frontend/functions frontend/lower frontend/parse library "
-        "passes passes/to_loops runtime/optimizers runtime/profiling runtime/sampling tracing tracing/explain"
+        "passes passes/to_loops runtime/libraries runtime/optimizers runtime/profiling runtime/sampling tracing "
+        "tracing/explain"
     ),
-    "runtime/libraries": "runtime",
+    "runtime/libraries": "passes runtime",
     "runtime/optimizers": "runtime",
     "runtime/profiling": "emit runtime",
     "runtime/sampling": "frontend library runtime runtime/optimizers",

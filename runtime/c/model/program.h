@@ -76,7 +76,7 @@ typedef struct ulam_program {
    * once for the same unit, with no lock held. */
   int32_t (*load)(void *user, int64_t unit, ulam_text *error);
   void *user;
-  void (*print)(const char *text, size_t length); /* NULL: standard output */
+  void (*print)(const char *text, size_t length); /* see ulam_program_print_to */
 } ulam_program;
 
 /* ---------------------------------------------------------------- models */
@@ -117,6 +117,10 @@ static inline int32_t ulam_density_unit(int order, int propto) {
 /* A context, whose printed text stays in it until it is given back and then shown. NULL: out of memory. */
 ulam_context *ulam_model_take(ulam_model *model);
 void ulam_model_give(ulam_model *model, ulam_context *ctx);
+/* Shows what was printed meanwhile, for those who keep a context for long. */
+void ulam_model_show(ulam_model *model, ulam_context *ctx);
+/* Who gets what a program prints; NULL: standard output. Called by one thread at a time. */
+void ulam_program_print_to(ulam_program *program, void (*print)(const char *text, size_t length));
 
 /* The log density of an unconstrained point, with its gradient and its Hessian (n x n) where these are not NULL. */
 int32_t ulam_model_density(ulam_model *model, int propto, int jacobian, const double *x, double *lp, double *gradient,

@@ -169,6 +169,11 @@ static char *number_text(char *out, double value) {
   return placed(out, digits, power);
 }
 
+int64_t ulam_number_text(double value, char *out) {
+  pthread_once(&scaled_once, make_powers);
+  return number_text(out, value) - out;
+}
+
 int64_t ulam_csv_rows(const double *table, int64_t rows, int64_t columns, char *out) {
   pthread_once(&scaled_once, make_powers);
   char *end = out;

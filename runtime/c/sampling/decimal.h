@@ -10,4 +10,7 @@
    DECIMAL_LENGTH characters for each number. */
 ULAM_API int64_t ulam_csv_rows(const double *table, int64_t rows, int64_t columns, char *out);
 
+/* One number, of at most as many characters; returns how many. */
+int64_t ulam_number_text(double value, char *out);
+
 #endif

@@ -1,0 +1,149 @@
+"""The test suites of packages that use ulam in place of Stan's tools, from checkouts of them.
+
+    python benchmarks/client_suites.py --bridgestan DIR      # with libraries of the process, and with built ones
+    python benchmarks/client_suites.py --bridgestan DIR --ways process
+
+The suites run unchanged, on a copy. A test that fails must be in client_suites.csv, with the reason; what is there and
+passes is told, too. Ends with status 1 for failures without a reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+REASONS = FOLDER / "client_suites.csv"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite: what of the checkout is copied, which tests run, and how the copy is made ready in each `way`.
+
+    A way is a function of the copy that returns environment variables for the tests.
+    """
+
+    copied: Sequence[str]
+    tests: Sequence[str]
+    ways: Mapping[str, Callable[[Path], Mapping[str, str]]]
+    options: Sequence[str] = ()
+
+
+# ---------------------------------------------------------------- BridgeStan
+
+
+def _in_process(copy: Path) -> Mapping[str, str]:
+    """The plugin `in_process_libraries` makes the libraries in the process of the tests."""
+    return {
+        "PYTHONPATH": str(FOLDER),
+        "PYTEST_PLUGINS": "in_process_libraries",
+        "ULAM_TEST_MODELS": str(copy / "test_models"),
+    }
+
+
+def _built(copy: Path) -> Mapping[str, str]:
+    """Files that `ulam build` makes; programs that it refuses have none."""
+    for program in sorted((copy / "test_models").glob("*/*.stan")):
+        target = program.with_name(f"{program.stem}_model.so")
+        command = [sys.executable, "-m", "ulam", "build", str(program), "-o", str(target)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"{program.name}: not built: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+    return {}
+
+
+SUITES = {
+    "bridgestan": Suite(
+        copied=("python/test", "test_models"),
+        tests=("python/test/test_stanmodel.py",),
+        ways={"process": _in_process, "built": _built},
+    ),
+}
+
+
+# ---------------------------------------------------------------- runs
+
+
+def run(name: str, checkout: Path, way: str, extra: Sequence[str]) -> bool:
+    """Runs a suite in one way, prints what came of it; returns whether all failures have reasons."""
+    suite = SUITES[name]
+    with tempfile.TemporaryDirectory(prefix="client-suite-") as folder:
+        copy = Path(folder)
+        for part in suite.copied:
+            source = checkout / part
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, copy / part)
+        environment = {**os.environ, **suite.ways[way](copy)}
+        report = copy / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(copy), "-p", "no:cacheprovider", "-p"]
+        command += ["no:xdist", f"--junitxml={report}", *suite.options, *extra, *suite.tests]
+        subprocess.run(command, cwd=copy, env=environment, check=False)
+        if not report.exists():
+            print(f"{name} ({way}): the tests did not run")
+            return False
+        results = outcomes(report)
+    return tell(f"{name} ({way})", results, reasons_of(name, way))
+
+
+def outcomes(report: Path) -> dict[str, str]:
+    """Test → passed, failed or skipped, of a report in JUnit's form."""
+    found: dict[str, str] = {}
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+        kinds = {child.tag for child in case}
+        found[name] = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+    return found
+
+
+def reasons_of(suite: str, way: str) -> dict[str, str]:
+    """Pattern of a test's name → why it may fail."""
+    with REASONS.open(encoding="utf-8", newline="") as file:
+        return {row["test"]: row["reason"] for row in csv.DictReader(file) if row["suite"] in (suite, f"{suite}/{way}")}
+
+
+def tell(title: str, results: Mapping[str, str], reasons: Mapping[str, str]) -> bool:
+    """Prints the counts and every failure; returns whether all have reasons."""
+    failed = [test for test, outcome in results.items() if outcome == "failed"]
+    known = {test: why for test in failed for pattern, why in reasons.items() if fnmatch(test, pattern)}
+    counts = Counter(results.values())
+    ran = counts["passed"] + counts["failed"]
+    share = 100 * counts["passed"] / max(ran, 1)
+    print(f"\n{title}: {counts['passed']} of {ran} passed ({share:.0f}%), {counts['skipped']} skipped")
+    for test in failed:
+        print(f"  {test}: {known.get(test, 'NO REASON')}")
+    for pattern in reasons:
+        if not any(fnmatch(test, pattern) for test in failed):
+            print(f"  {pattern} is said to fail, and does not")
+    return ran > 0 and set(failed) == set(known)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in SUITES:
+        parser.add_argument(f"--{name}", type=Path, metavar="DIR", help=f"a checkout of {name}")
+    parser.add_argument("--ways", nargs="+", help="in which ways, if not all: see SUITES")
+    parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help="the rest is options of pytest")
+    arguments = parser.parse_args()
+    good = []
+    for name, suite in SUITES.items():
+        checkout = getattr(arguments, name)
+        for way in suite.ways if checkout is not None else ():
+            if arguments.ways is None or way in arguments.ways:
+                good.append(run(name, checkout.resolve(), way, arguments.pytest))
+    if not good:
+        parser.error("no checkout of a suite, or none of the ways")
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
