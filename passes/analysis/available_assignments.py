@@ -83,6 +83,7 @@ class AvailableAssignments:
         self.variables = variables
         self.candidates: list[SubstitutionCandidate] = []
         self._number: dict[Operation, int] = {}
+        self._giving: list[int] = [0] * len(variables)  # variable → candidates that assign it
         self._spoiled_by: list[int] = [0] * len(variables)  # variable → candidates that an assignment to it ends
         self._of_header: dict[Operation, int] = {}  # loop → candidates that its next iteration ends
         self._of_profiles = 0  # candidates that no edge of a profile lets pass
@@ -109,6 +110,7 @@ class AvailableAssignments:
         bit = 1 << len(self.candidates)
         self._number[op] = len(self.candidates)
         self.candidates.append(SubstitutionCandidate(op, variable, expression))
+        self._giving[variable] |= bit
         self._spoiled_by[variable] |= bit
         for read in members(expression.reads):
             self._spoiled_by[read] |= bit
@@ -151,10 +153,8 @@ class AvailableAssignments:
         number = self.variables.find(variable)
         if number is None:
             return None
-        for n in members(held & self._spoiled_by[number]):
-            if (candidate := self.candidates[n]).variable == number:
-                return candidate
-        return None
+        found = next(members(held & self._giving[number]), None)
+        return None if found is None else self.candidates[found]
 
 
 def _reads_are_current(assignment: stan.AssignOp, expression: RightHandSide) -> bool:

@@ -30,6 +30,10 @@ PROGRAMS = {
     "row vector of parameters": lambda n: (
         f"{X} model {{ row_vector[{n}] a = [{', '.join(f'x * {k}.5' for k in range(n))}]; target += -dot_self(a); }}"
     ),
+    "variables of one parameter": lambda n: (
+        f"{X} model {{ real v0 = x; {' '.join(f'real v{k} = v{k - 1} * x + exp(x);' for k in range(1, n + 1))} "
+        f"target += -v{n}; }}"
+    ),
     "chain": lambda n: _sum(["x"] * n, "+"),
     "chain of elements": lambda n: (
         f"parameters {{ vector[5] x; }} model {{ target += -({' + '.join(f'x[{k % 5 + 1}]' for k in range(n))}); }}"
