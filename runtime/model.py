@@ -164,6 +164,14 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
             return self
         return model_of(replace(self._recipe, options=replace(self.options, opt_level=0)))
 
+    @cached_property
+    def with_lines(self) -> StanModel:
+        """The same model, with a line table in its compiled code."""
+        if self.has_lines:
+            return self
+        require_lines()
+        return model_of(replace(self._recipe, options=replace(self.options, lines=True)))
+
     def loaded_units(self) -> list[Unit]:
         """The units of the program that are in the process by now."""
         return self._program.loaded()

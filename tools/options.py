@@ -143,6 +143,10 @@ OPTIONS: dict[str, Option] = {
         "Draws of the parameters: a CSV file for each chain.", list[Path], "FILES", reads=True, name="draws",
         several=".csv",
     ),
+    "fits": Option(
+        "A fit that --save of ulam sample wrote, or CSV files, ours or CmdStan's, one for each chain.", list[Path],
+        "FITS", argument=True, reads=True,
+    ),
     # Samplers.
     "chains": Option("How many chains.", int, "N", 4, least=1),
     "warmup": Option("Iterations of each chain that adapt the sampler.", int, "N", 1000, least=0),
@@ -229,6 +233,10 @@ OPTIONS: dict[str, Option] = {
         "Show how another run differs: a saved trace, or a version of the program.", Path, "OTHER", reads=True
     ),
     "rtol": Option("Of --diff: relative difference of reals that are the same.", float, "X", 0.0),
+    # Reports.
+    "program": Option("The program that CSV files are of, to show it with its costs.", Path, "MODEL", reads=True),
+    "costs": Option("Measure what each line of the program costs.", bool, default=True, negatable=True),
+    "title": Option("Title of the page.", of="TEXT", shown="the program's name"),
     # What is shown and written.
     "output": Option(
         "Write the result to this file; -: standard output.", Path, "FILE", short="-o", writes=True,
@@ -238,6 +246,7 @@ OPTIONS: dict[str, Option] = {
             "sample": Difference("As CmdStan's CSV while the chains run: FILE_1 and so on for several."),
             "pathfinder": Difference("As CmdStan's CSV."),
             "generate-quantities": Difference("As CmdStan's CSV, one for each chain."),
+            "report": Difference(default=Path("report.html")),
             "profile": Difference(
                 "As CSV; a number is added if a parallel run has written it.", default=Path("profile.csv")
             ),
@@ -257,7 +266,9 @@ OPTIONS: dict[str, Option] = {
     "flame": Option("Write a flame graph: .svg, or .html with the table.", Path, "FILE", writes=True),
     "speedscope": Option("Write JSON for speedscope.app.", Path, "FILE", writes=True),
     "save": Option("Also save all of the result, for ulam.load or ulam trace.", Path, "FILE", writes=True),
-    "rows": Option("Most rows of the table; 0: all.", int, "N", 50, least=0),
+    "rows": Option(
+        "Most rows of the table; 0: all.", int, "N", 50, least=0, differs={"report": Difference(default=2000)}
+    ),
     "refresh": Option(
         "Show progress every so many iterations; 0: never.", int, "N", shown="100 on a terminal, else 0", least=0
     ),
@@ -382,6 +393,12 @@ COMMANDS: dict[str, Command] = {
         "Computes generated quantities for draws of the parameters.",
         ("model",),
         ("data", "draws_files", "seed", "output", "rows", *_COMPILING),
+    ),
+    "report": Command(
+        "ulam_report:ReportCommand",
+        "Writes a page to look at: whether a fit can be trusted, traces, ranks, costs of lines.",
+        ("fits",),
+        ("output", "program", "data", "costs", "title", "rows", "include_path", "time_limit"),
     ),
     "profile": Command(
         "ulam_profile:ProfileCommand",

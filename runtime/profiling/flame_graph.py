@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ulam.runtime.markup import markup
 from ulam.runtime.output_files import write_text
 from ulam.runtime.profiling.records import ProfileNode
 from ulam.runtime.profiling.report import merged, region_table, time_text
@@ -112,11 +111,11 @@ def svg(profiler: Profiler, title: str) -> str:
     return "\n".join(
         [
             f'<svg id="flame-graph" xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-            f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{_text(title)}">',
+            f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{markup(title)}">',
             f"<style>{STYLE}</style>",
             f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-            f'<text class="title" x="{MARGIN}" y="24">{_text(title)}</text>',
-            f'<text class="note" x="{MARGIN}" y="44">{_text(told)}</text>',
+            f'<text class="title" x="{MARGIN}" y="24">{markup(title)}</text>',
+            f'<text class="note" x="{MARGIN}" y="44">{markup(told)}</text>',
             *(_drawn(profiler, box, whole) for box in boxes),
             f"<script>{SCRIPT}</script>",
             "</svg>\n",
@@ -133,7 +132,7 @@ def page(profiler: Profiler, picture: str, title: str) -> str:
         "td, th { padding: 3px 12px; border-bottom: 1px solid #e3e7ec; font-variant-numeric: tabular-nums }"
     )
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(title)}</title>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{markup(title)}</title>\n'
         f"<style>{style}</style>\n</head>\n<body>\n{picture}{html_table(header, rows)}\n</body>\n</html>\n"
     )
 
@@ -174,10 +173,10 @@ def _drawn(profiler: Profiler, box: Rectangle, whole: float) -> str:
     body, line = _colours(node)
     return (
         f'<g class="box" data-from="{box.start:.9g}" data-size="{box.size:.9g}" data-reverse="{reverse:.4g}" '
-        f'data-name="{_text(node.name)}" data-share="{share}"><title>{_text(_told(profiler, node, share))}</title>'
+        f'data-name="{markup(node.name)}" data-share="{share}"><title>{markup(_told(profiler, node, share))}</title>'
         f'<rect class="body" x="{x:.2f}" y="{y}" width="{room:.2f}" height="{ROW - 2}" rx="2" fill="{body}"/>'
         f'<rect class="reverse" x="{x:.2f}" y="{y + ROW - 6}" width="{room * reverse:.2f}" height="3" fill="{line}"/>'
-        f'<text x="{x + 5:.2f}" y="{y + 15}">{_text(label(node.name, share, room))}</text></g>'
+        f'<text x="{x + 5:.2f}" y="{y + 15}">{markup(label(node.name, share, room))}</text></g>'
     )
 
 
@@ -209,8 +208,3 @@ def _told(profiler: Profiler, node: ProfileNode, share: str) -> str:
         lines.append(f"{node.gradient_passes} passes with gradient, {node.passes} without")
         lines += [text for text in (node.region.place, profiler.line_text(node.region)) if text]
     return "\n".join(lines)
-
-
-def _text(text: str) -> str:
-    """As text or attribute of XML, which cannot have most control characters."""
-    return escape(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))

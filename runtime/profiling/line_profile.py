@@ -21,7 +21,7 @@ import ctypes
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -92,21 +92,32 @@ class LineProfile:
     def _main(self) -> str:
         return next(iter(self.sources), "")
 
+    def listing(self) -> Iterator[tuple[str, int, str, LineRow | None]]:
+        """The program and what it includes, line by line: file, number, text, and what was counted there."""
+        counted = {(row.file, row.line): row for row in self.rows}
+        for file in self.files:
+            lines = self.sources.get(file, "").splitlines()
+            last = max([len(lines), *(line for name, line in counted if name == file)])
+            for number in range(1, last + 1):
+                yield file, number, lines[number - 1] if number <= len(lines) else "", counted.get((file, number))
+
+    @property
+    def files(self) -> list[str]:
+        """The program's file, and those of the other lines."""
+        return list(self.sources) + sorted({row.file for row in self.rows} - set(self.sources))
+
     def annotated(self) -> str:
         """The program with the share of each line in front of it: `share% | line | text`."""
-        shares = {(row.file, row.line): row.share for row in self.rows}
-        files = list(self.sources) + sorted({row.file for row in self.rows} - set(self.sources))
         text: list[str] = []
-        for file in files:
-            lines = self.sources.get(file, "").splitlines()
-            if len(files) > 1:
+        lines = list(self.listing())
+        for file in self.files:
+            if len(self.files) > 1:
                 text.append(f"{file}:")
-            last = max([len(lines), *(line for name, line in shares if name == file)])
-            for number in range(1, last + 1):
-                share = shares.get((file, number))
-                shown = f"{100 * share:5.1f}%" if share is not None else " " * 6
-                line = lines[number - 1] if number <= len(lines) else ""
-                text.append(f"{shown} | {number:>{len(str(last))}} | {line}".rstrip())
+            own = [line[1:] for line in lines if line[0] == file]
+            width = len(str(len(own)))
+            for number, line, row in own:
+                shown = f"{100 * row.share:5.1f}%" if row is not None else " " * 6
+                text.append(f"{shown} | {number:>{width}} | {line}".rstrip())
         return "\n".join(text)
 
     def __str__(self) -> str:

@@ -166,7 +166,7 @@ def _energy(fit: DiagnosedDraws) -> Iterator[Problem]:
 def _stuck(fit: DiagnosedDraws) -> Iterator[Problem]:
     if fit.is_fixed or fit.n_draws < LEAST_DRAWS:
         return
-    still = [k + 1 for k in range(fit.n_chains) if np.ptp(fit.stats["lp"][k]) == 0]
+    still = [k + 1 for k, density in enumerate(fit.stats["lp"]) if density.min() == density.max()]
     if still:
         yield Problem(
             "stuck",

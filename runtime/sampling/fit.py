@@ -241,6 +241,24 @@ class SampleFit(ChainDraws):
 
         return write_fit(self, path, digits)
 
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        rows: int | None = 2000,
+        costs: bool = True,
+        time_limit: float | None = None,
+    ) -> str:
+        """The fit as a page to look at, one HTML file that needs no other: see docs/report.md. Written to `path`.
+
+        `rows`: most rows of the summary, None for all. `costs`: measure what each line of the program costs, which
+        compiles it and runs gradients for half a second.
+        """
+        from ulam.runtime.html_report.write import write_report
+
+        return write_report(self, path, title=title, rows=rows, costs=costs, time_limit=time_limit)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes all of the result to one file, which `ulam.load` reads. It holds data only: see docs/sampling.md."""
         from ulam.runtime.sampling.storage import save

@@ -41,14 +41,15 @@ ALLOWED = {
         "passes passes/to_loops runtime/libraries runtime/optimizers runtime/profiling runtime/sampling tracing "
         "tracing/explain"
     ),
+    "runtime/html_report": "runtime runtime/profiling runtime/sampling",
     "runtime/libraries": "passes runtime",
     "runtime/optimizers": "runtime",
     "runtime/profiling": "emit runtime",
-    "runtime/sampling": "frontend library runtime runtime/optimizers",
+    "runtime/sampling": "frontend library runtime runtime/html_report runtime/optimizers",
     "runtime/studies": "runtime runtime/optimizers runtime/sampling",
     "tools": (
         "api dialects dialects/stan emit frontend frontend/check frontend/functions frontend/lower "
-        "frontend/parse library passes passes/optimize passes/to_loops runtime runtime/optimizers "
+        "frontend/parse library passes passes/optimize passes/to_loops runtime runtime/html_report runtime/optimizers "
         "runtime/profiling runtime/sampling tools/cmdstan tracing tracing/explain tracing/tape"
     ),
     "tools/cmdstan": (

@@ -36,6 +36,7 @@ MINIMAL: dict[str, list[str]] = {
     "laplace": ["--data", DATA, "--draws", "2"],
     "pathfinder": ["--data", DATA, "--draws", "30"],
     "generate-quantities": ["--data", DATA, "--draws", "../draws.csv"],
+    "report": ["--data", DATA, "--program", "m.stan", "--no-costs"],
     "profile": ["--data", DATA, "--auto", "statements", "--gradients", "2"],
     "bench": ["--data", DATA, "--vs-opt-level", "0", "--rounds", "2", "--gradients", "2"],
     "log-density": ["--data", DATA, "--unconstrained", "0.5"],
@@ -45,6 +46,9 @@ MINIMAL: dict[str, list[str]] = {
     "info": [],
 }
 """What each command is given besides a program."""
+
+SUBJECT = {"report": "../draws.csv"}
+"""What commands are given that are about something else."""
 
 WRITING = [(command, name) for command in COMMANDS for name in COMMANDS[command].names() if OPTIONS[name].writes]
 READING = [
@@ -59,7 +63,7 @@ READING = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("m.stan").write_text(PROGRAM)
-    (tmp_path.parent / "draws.csv").write_text("lp__,mu\n-1,0.5\n")
+    (tmp_path.parent / "draws.csv").write_text("lp__,mu,big,none.1,none.2\n-1,0.5,inf,nan,-inf\n")
     return tmp_path
 
 
@@ -103,12 +107,13 @@ def strictly(text: str) -> Any:
 @pytest.mark.usefixtures("no_model")
 @pytest.mark.parametrize(("command", "name"), WRITING)
 def test_outputs_are_checked_before_the_run(command: str, name: str, folder: Path, capsys: Capture) -> None:
-    words = [command, "m.stan", *MINIMAL[command]]
+    words = [command, SUBJECT.get(command, "m.stan"), *MINIMAL[command]]
+    program = "--program" if command in SUBJECT else "MODEL"
     for path, reason in (("none/x.json", "the folder 'none' does not exist"), (str(folder), "Is a directory")):
         status, out, err = run(capsys, *words, f"{long_name(name)}={path}")
         assert (status, out) == (1, "") and err == f"ulam: error: {path}: {reason}\n"
     status, out, err = run(capsys, *words, f"{long_name(name)}=m.stan")
-    assert status == 2 and f"{long_name(name)} 'm.stan' is the file of MODEL, which would be lost" in err
+    assert status == 2 and f"{long_name(name)} 'm.stan' is the file of {program}, which would be lost" in err
     assert Path("m.stan").read_text() == PROGRAM and os.listdir() == ["m.stan"]
 
 
@@ -147,7 +152,7 @@ def test_outputs_are_written(command: str, capsys: Capture) -> None:
         path.write_text("old")
     given = [f"{long_name(name)}={path}" for name, path in files.items()]
     os.utime("o.txt", (0, 0)) if "output" in files else None  # else `profile` takes it for one of a parallel run
-    status, out, err = run(capsys, command, "m.stan", *MINIMAL[command], *given)
+    status, out, err = run(capsys, command, SUBJECT.get(command, "m.stan"), *MINIMAL[command], *given)
     assert status == 0, err
     assert sorted(os.listdir()) == sorted(["m.stan", *map(str, files.values())])
     for name, path in files.items():
@@ -178,7 +183,8 @@ def test_outputs_replace_no_included_file(command: str, name: str, folder: Path,
     part.write_text("// the end\n")
     Path("link.stan").symlink_to(part)
     for file in (str(part), "link.stan"):
-        status, out, err = run(capsys, command, "m.stan", *without(command, name), f"{long_name(name)}={file}")
+        words = [command, SUBJECT.get(command, "m.stan"), *without(command, name)]
+        status, out, err = run(capsys, *words, f"{long_name(name)}={file}")
         assert (status, out) == (2, "") and "is a file that m.stan includes, which would be lost" in err
     assert part.read_text() == "// the end\n"
 
@@ -259,7 +265,7 @@ def test_names_with_line_ends() -> None:
 # ---------------------------------------------------------------- standard input
 
 
-@pytest.mark.parametrize("command", MINIMAL)
+@pytest.mark.parametrize("command", [command for command in MINIMAL if command not in SUBJECT])
 def test_a_program_from_standard_input(command: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages call it `<stdin>`."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("model { x ~ normal(0, 1); }"))
@@ -276,11 +282,11 @@ def test_other_input_from_standard_input(
         words = ["-f", "f", "--args", "1"]
     else:
         words = without(command, {"init": "unconstrained"}.get(name, name))
-    words = [command, "m.stan", *words, long_name(name), "-"]
+    words = [command, SUBJECT.get(command, "m.stan"), *words, long_name(name), "-"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("{ x"))
     status, _, err = run(capsys, *words)
     told = "not a CSV file" if name == "draws_files" else "not valid JSON"
-    assert status == 1 and "<stdin>" in err and (told in err or name in ("vs", "diff")), err
+    assert status == 1 and "<stdin>" in err and (told in err or name in ("vs", "diff", "program")), err
     status, _, err = run(capsys, command, "-", *words[2:])
     model = told_name(COMMANDS[command].arguments[0])
     assert status == 2 and f"standard input can be read once, and {model} and {long_name(name)} are -" in err

@@ -64,7 +64,7 @@ def test_a_name_means_the_same_everywhere() -> None:
         assert len(set(spelled)) == len(spelled)
     shared = [name for name in OPTIONS if sum(name in command.names() for command in COMMANDS.values()) > 1]
     assert {name for name in shared if set(OPTIONS[name].differs) & set(COMMANDS)} == {
-        "jacobian", "propto", "gradients", "output", "json", "unconstrained", "seed",
+        "jacobian", "propto", "gradients", "output", "json", "unconstrained", "seed", "rows",
     }, "an option that differs between commands has a reason"  # fmt: skip
     for option in OPTIONS.values():
         assert set(option.differs) <= {*COMMANDS, "stan-opt"}

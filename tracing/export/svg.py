@@ -7,12 +7,11 @@ is red. Boxes tell value, place and line of the source when pointed at, and link
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
-from html import escape
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from ulam.runtime.markup import markup
 from ulam.tracing.export.graph import MAX_NODES, Gap, Picture, is_bad, source_line, written
 from ulam.tracing.export.svg_layout import (
     CHARACTER,
@@ -49,8 +48,6 @@ DARK = {
 LANES = ("#7d8896", "#b3742d", "#3f8f6b", "#a35ba0", "#4b7fc4", "#9a8a2a")
 """Colours of long lines, by lane, so that they can be followed."""
 
-_CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
 
 def to_svg(
     what: Node | Trace,
@@ -81,16 +78,16 @@ def _document(picture: Picture) -> Iterator[str]:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-labelledby="trace-title trace-desc">'
     )
-    yield f'<title id="trace-title">Trace of {_text(line_of(node, short=True))}</title>'
-    yield f'<desc id="trace-desc">{_text(_described(picture))}</desc>'
+    yield f'<title id="trace-title">Trace of {markup(line_of(node, short=True))}</title>'
+    yield f'<desc id="trace-desc">{markup(_described(picture))}</desc>'
     yield f"<style>{_style()}</style>"
     yield (
         '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'markerUnits="userSpaceOnUse" orient="auto"><path class="head" d="M0,0.8 L8,4 L0,7.2 z"/></marker></defs>'
     )
     yield f'<rect class="page" width="{width:.0f}" height="{height:.0f}"/>'
-    yield f'<text class="title" x="{MARGIN}" y="22">{_text(title)}</text>'
-    yield f'<text class="note" x="{MARGIN}" y="38">{_text(told)}</text>'
+    yield f'<text class="title" x="{MARGIN}" y="22">{markup(title)}</text>'
+    yield f'<text class="note" x="{MARGIN}" y="38">{markup(told)}</text>'
     if frame is None:
         box = Box(node, "root", lines, [], x=MARGIN, y=TOP)
         yield _box(picture, box, 0, 0)
@@ -190,7 +187,7 @@ def _line(line: Line, x: float, y: float) -> str:
     number = ""
     if len(line.user.operands) > 1:
         number = f'<text class="number" x="{ex + 3:.1f}" y="{ey - 3:.1f}">{line.number}</text>'
-    return f'<g class="edge{lane}"><title>{_text(told)}</title><path d="{path}" marker-end="url(#arrow)"/>{number}</g>'
+    return f'<g class="edge{lane}"><title>{markup(told)}</title><path d="{path}" marker-end="url(#arrow)"/>{number}</g>'
 
 
 def _rounded(points: list[tuple[float, float]], radius: float = 4) -> str:
@@ -215,14 +212,14 @@ def _box(picture: Picture, box: Box, x: float, y: float) -> str:
     span = picture.spans.of(member)
     if span is not None:
         told += f"\n{span.file}:{span.line}: {source_line(member.trace, span)}"
-    parts = [f"<title>{_text(told)}</title>"]
+    parts = [f"<title>{markup(told)}</title>"]
     parts.append(f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="5"/>')
     for n, line in enumerate(box.lines):
         kind = "value" if line.startswith("= ") or (n and isinstance(member, ArgumentNode)) else "what"
         parts.append(_fitted(kind, left + PAD, top + LINE * (n + 1), line))
     inner = "".join(parts)
     if span is not None:
-        inner = f'<a href="{_text(f"{span.file}#L{span.line}")}">{inner}</a>'
+        inner = f'<a href="{markup(f"{span.file}#L{span.line}")}">{inner}</a>'
     return f'<g class="node {_class(member)}">{inner}</g>'
 
 
@@ -243,7 +240,7 @@ def _fitted(kind: str, x: float, y: float, text: str) -> str:
     width = len(text) * CHARACTER
     return (
         f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" textLength="{width:.1f}" '
-        f'lengthAdjust="spacingAndGlyphs">{_text(text)}</text>'
+        f'lengthAdjust="spacingAndGlyphs">{markup(text)}</text>'
     )
 
 
@@ -285,7 +282,3 @@ text {{ fill: {ink} }}
 .dotted {{ stroke: {frame} }}
 .head {{ fill: {faint} }}
 """.format_map(palette)
-
-
-def _text(text: str) -> str:
-    return escape(_CONTROL.sub("�", text))

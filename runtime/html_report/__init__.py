@@ -1,0 +1,1 @@
+"""The report on a fit as one HTML page. See docs/report.md."""
