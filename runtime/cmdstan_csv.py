@@ -70,8 +70,9 @@ class CsvForm:
     digits: int | None = None
 
     def head(self, columns: Iterable[str]) -> bytes:
-        """Settings and header."""
-        text = "".join(map(comment, self.settings)) + ",".join(columns) + "\n"
+        """Settings, and the header if there are columns."""
+        header = ",".join(columns)
+        text = "".join(map(comment, self.settings)) + (f"{header}\n" if header else "")
         return text.encode("utf-8", "backslashreplace")
 
     def rows(self, table: Vector) -> bytes:
@@ -93,7 +94,7 @@ def rows_text(table: Vector, digits: int | None = None) -> bytes:
 
 def remark_text(remarks: Iterable[str]) -> bytes:
     """Remarks as comments, a line each of their lines."""
-    lines = [f"# {escaped(line)}\n" for remark in remarks for line in remark.splitlines()]
+    lines = [f"# {escaped(line)}\n" for remark in remarks for line in remark.splitlines() or [""]]
     return "".join(lines).encode("utf-8", "backslashreplace")
 
 

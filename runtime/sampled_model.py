@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ulam.runtime.parallel_jobs import Executor
     from ulam.runtime.profiling.profiler import Profiler
     from ulam.runtime.sampling.chain import ChainProgress
-    from ulam.runtime.sampling.chain_csv import ChainFiles
+    from ulam.runtime.sampling.chain_csv import ChainOutput
     from ulam.runtime.sampling.fit import SampleFit
     from ulam.runtime.sampling.generated import GeneratedQuantities
     from ulam.runtime.sampling.pathfinder import PathfinderResult
@@ -69,7 +69,7 @@ class SampledModel:
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: bool | Callable[[ChainProgress], None] = True,
-        output: str | os.PathLike[str] | ChainFiles | None = None,
+        output: str | os.PathLike[str] | ChainOutput | None = None,
         time_limit: float | None = None,
         sampler: str = "nuts",
         first_chain: int = 1,

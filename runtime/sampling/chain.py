@@ -28,9 +28,8 @@ from ulam.runtime.sampling.native_chain import STATISTICS, ChainBlock, NativeCha
 from ulam.runtime.sampling.settings import SamplingSettings
 
 if TYPE_CHECKING:
-    from ulam.runtime.cmdstan_csv import CsvForm
     from ulam.runtime.model import StanModel
-    from ulam.runtime.sampling.chain_csv import CsvStream
+    from ulam.runtime.sampling.chain_csv import ChainOutput, CsvStream
     from ulam.runtime.sampling.nutpie_chain import NutpieChain
 
 Vector = npt.NDArray[np.float64]
@@ -133,10 +132,8 @@ class ChainJob:
     inverse_metric: Vector | None
     crew: Crew
     ends: float | None = None
-    output: str | None = None
+    output: ChainOutput | None = None
     """The file of this chain."""
-    form: CsvForm | None = None
-    """What is in it, if that is not what the settings say."""
     report: Report | None = None
     warmup: PhaseDraws | None = None
     draws: PhaseDraws | None = None
@@ -191,6 +188,7 @@ class _Run:
         self.context = self.model.new_context()
         self.known: dict[int, ProgramError] = {}  # rejections by site
         self.file: CsvStream | None = None
+        self.latent: CsvStream | None = None
         self.generator = generator_words(self.settings.seed, chain_stream(self.number, QUANTITIES_STREAM))
 
     def go(self) -> None:
@@ -209,12 +207,12 @@ class _Run:
         self.began = self.phase_began = time.perf_counter()
         try:
             if job.output is not None:
-                self.file = self._opened(job.output)
+                self._open(job.output)
             self._iterate()
             self._finish()
         finally:
-            if self.file is not None:
-                self.file.close()
+            for file in self._files():
+                file.close()
 
     def _made(self, capacity: int) -> NativeChain | NutpieChain:
         """The chain, at its first point."""
@@ -227,14 +225,23 @@ class _Run:
             settings, self.unit, self.context, self._start(), job.inverse_metric, job.step_size, stream, capacity
         )
 
-    def _opened(self, path: str) -> CsvStream:
+    def _open(self, output: ChainOutput) -> None:
         from ulam.runtime.cmdstan_csv import CsvForm
         from ulam.runtime.sampling.chain_csv import ChainTable, CsvStream, comments, statistics_of
 
         model, settings, is_fixed = self.model, self.settings, self.unit is None
         names = model.param_names(include_tp=True, include_gq=True)
-        form = self.job.form or CsvForm(tuple(comments(settings, model.name(), path, self.number, is_fixed)))
-        return CsvStream(path, ChainTable(form, statistics_of(settings.sampler, is_fixed), names))
+        columns, (path,) = statistics_of(settings.sampler, is_fixed), output.paths
+        form = output.form or CsvForm(tuple(comments(settings, model.name(), path, self.number, is_fixed)))
+        self.file = CsvStream(path, ChainTable(form, columns, names))
+        if output.latent:
+            unconstrained = model.param_unc_names()
+            names = [*unconstrained, *(f"g_{name}" for name in unconstrained)]
+            self.latent = CsvStream(output.latent[0], ChainTable(form, columns, names))
+
+    def _files(self) -> list[CsvStream]:
+        """What is written."""
+        return [file for file in (self.file, self.latent) if file is not None]
 
     def _start(self) -> Vector:
         """The first point."""
@@ -270,8 +277,8 @@ class _Run:
         record, unit_metric = self.record, self.settings.metric == "unit" or self.unit is None
         record.step_size = self.chain.state.step_size
         record.metric = None if unit_metric else self.chain.metric()
-        if self.file is not None and self.unit is not None:
-            self.file.adapted(record.step_size, record.metric)
+        for file in self._files() if self.unit is not None else ():
+            file.adapted(record.step_size, record.metric)
 
     def _take(self, block: ChainBlock) -> None:
         """Computes what the draws of the block stand for, and keeps it."""
@@ -283,6 +290,10 @@ class _Run:
         room = self.record.warmup if block.phase == "warmup" else self.record.draws
         if self.file is not None:
             self.file.append(values, statistics_by_name(statistics, self.settings.sampler))
+        if self.latent is not None:
+            gradients = [self.model.log_density_gradient(point)[1] for point in points]
+            latent = np.concatenate([points, np.reshape(gradients, points.shape)], axis=1)
+            self.latent.append(latent, statistics_by_name(statistics, self.settings.sampler))
         if room is not None:
             room.append(points, values, statistics)
         if block.phase != "warmup":
@@ -353,9 +364,9 @@ class _Run:
         record = self.record
         if record.ended and self.chain.phase != "done":
             self._time(self.chain.phase)
-        if self.file is not None:
-            remark = f"Ended by the {record.ended} after {record.drawn} draws."
-            self.file.finish(record.seconds, [remark] if record.ended else [])
+        remark = f"Ended by the {record.ended} after {record.drawn} draws."
+        for file in self._files():
+            file.finish(record.seconds, [remark] if record.ended else [])
 
 
 def statistics_by_name(table: Vector, sampler: str) -> dict[str, npt.NDArray[Any]]:

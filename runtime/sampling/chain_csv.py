@@ -56,11 +56,19 @@ def chain_paths(path: str | os.PathLike[str], chains: int) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class ChainFiles:
-    """The files of a run, one for each chain, and what they say; None: its settings."""
+class ChainOutput:
+    """The files of a run, one for each chain, and what they say; None: its settings.
+
+    `latent`: files, again one for each chain, for the unconstrained parameters of each draw and their gradients.
+    """
 
     paths: Sequence[str | os.PathLike[str]]
     form: CsvForm | None = None
+    latent: Sequence[str | os.PathLike[str]] = ()
+
+    def of(self, chain: int) -> ChainOutput:
+        """What chain `chain`, counted from 0, writes."""
+        return ChainOutput(self.paths[chain : chain + 1], self.form, self.latent[chain : chain + 1])
 
 
 # ---------------------------------------------------------------- settings
@@ -201,10 +209,10 @@ def write_fit(fit: SampleFit, path: str | os.PathLike[str], digits: int | None =
 
 
 def write_quantities(
-    result: GeneratedQuantities, path: str | os.PathLike[str] | ChainFiles, digits: int | None = None
+    result: GeneratedQuantities, path: str | os.PathLike[str] | ChainOutput, digits: int | None = None
 ) -> list[Path]:
     """What `GeneratedQuantities.to_csv` does: the generated quantities only, as CmdStan's method has them."""
-    given = path if isinstance(path, ChainFiles) else ChainFiles(chain_paths(path, result.n_chains))
+    given = path if isinstance(path, ChainOutput) else ChainOutput(chain_paths(path, result.n_chains))
     places, names = result.places(result.quantities)
     method = [
         (0, "method", "generate_quantities", "sample"),

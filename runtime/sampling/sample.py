@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -41,9 +41,8 @@ from ulam.runtime.sampling.fit import SampleFit
 from ulam.runtime.sampling.settings import METRICS, METRICS_OF_NUTPIE, RULES, SamplingSettings, checked_settings
 
 if TYPE_CHECKING:
-    from ulam.runtime.cmdstan_csv import CsvForm
     from ulam.runtime.model import StanModel
-    from ulam.runtime.sampling.chain_csv import ChainFiles
+    from ulam.runtime.sampling.chain_csv import ChainOutput
     from ulam.runtime.sampling.progress import SampleProgress
 
 Vector = npt.NDArray[np.float64]
@@ -71,7 +70,7 @@ def sample(
     jobs: int | None,
     executor: Executor | None,
     progress: bool | Progress,
-    output: str | os.PathLike[str] | ChainFiles | None,
+    output: str | os.PathLike[str] | ChainOutput | None,
     time_limit: float | None,
     sampler: str,
     first_chain: int,
@@ -124,7 +123,7 @@ class _Sampling:
         metrics: list[Vector | None],
         steps: list[float | None],
         progress: bool | Progress,
-        output: str | os.PathLike[str] | ChainFiles | None,
+        output: str | os.PathLike[str] | ChainOutput | None,
     ) -> None:
         self.model, self.settings = model, settings
         self.shown = shown_progress(settings.chains) if progress and not callable(progress) else None
@@ -135,10 +134,11 @@ class _Sampling:
         self.rooms = self._rooms()
         crew, shared, ends = Crew(), SharedModel(model), end_of_limit()
         self.crew = crew
-        files, form = _files(output, settings)
+        files = _output(output, settings)
         self.jobs = [
             ChainJob(
-                shared, settings, k + 1, inits[k], steps[k], metrics[k], crew, ends, files[k], form,
+                shared, settings, k + 1, inits[k], steps[k], metrics[k], crew, ends,
+                None if files is None else files.of(k),
                 report=self._report if self.callback is not None else None,
                 warmup=self.rooms[0][k] if settings.keep else None,
                 draws=self.rooms[1][k] if settings.keep else None,
@@ -259,19 +259,17 @@ class _Sampling:
         return picked[0], picked[1], statistics_by_name(picked[2], settings.sampler)
 
 
-def _files(
-    output: str | os.PathLike[str] | ChainFiles | None, settings: SamplingSettings
-) -> tuple[Sequence[str | None], CsvForm | None]:
-    """Of each chain, and what they have in them. Raises OSError if one could not be written."""
+def _output(output: str | os.PathLike[str] | ChainOutput | None, settings: SamplingSettings) -> ChainOutput | None:
+    """The files of all chains. Raises OSError if one could not be written."""
     if output is None:
-        return [None] * settings.chains, None
+        return None
     from ulam.runtime.output_files import check_writable
-    from ulam.runtime.sampling.chain_csv import ChainFiles, chain_paths
+    from ulam.runtime.sampling.chain_csv import ChainOutput, chain_paths
 
-    files = output if isinstance(output, ChainFiles) else ChainFiles(chain_paths(output, settings.chains))
-    for path in files.paths:
+    files = output if isinstance(output, ChainOutput) else ChainOutput(chain_paths(output, settings.chains))
+    for path in (*files.paths, *files.latent):
         check_writable(path)
-    return [os.fspath(path) for path in files.paths], files.form
+    return files
 
 
 def _part(whole: PhaseDraws, begin: int, count: int) -> PhaseDraws:

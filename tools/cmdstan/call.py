@@ -112,6 +112,11 @@ class MethodCall:
             check_writable(path)
         return paths
 
+    def diagnostic_files(self, count: int = 1, suffix: str = "") -> list[str]:
+        """The files of `diagnostic_file`, if it is given."""
+        file = self.arguments["output.diagnostic_file"]
+        return numbered_paths(file, count, self.first, suffix=suffix) if file else []
+
     def form(self) -> CsvForm:
         """What CSV files begin with."""
         return CsvForm(about_file(self.arguments, self.model.name(), self.seed), self.digits)
@@ -123,17 +128,7 @@ class MethodCall:
 
     def write_json(self, tag: str, record: Any, count: int = 1, which: int = 0) -> None:
         """A JSON file beside that of results."""
-        from ulam.runtime.json_text import json_page
-        from ulam.runtime.output_files import write_text
-
-        write_text(numbered_paths(self.output, count, self.first, tag, ".json")[which], json_page(record))
-
-    def write_diagnostics(self, record: Any) -> None:
-        """What the file for diagnostics has of a method that writes JSON to it."""
-        from ulam.runtime.json_text import json_page
-        from ulam.runtime.output_files import write_text
-
-        write_text(numbered_paths(self.arguments["output.diagnostic_file"], 1, suffix=".json")[0], json_page(record))
+        write_json(numbered_paths(self.output, count, self.first, tag, ".json")[which], record)
 
     def refuse_input(self, source: str, path: str, name: str) -> None:
         """A file that is read is not written."""
@@ -149,7 +144,9 @@ class MethodCall:
             yield threads
 
     def write_profile(self) -> None:
-        """What the program's profile statements have recorded, if it has any."""
+        """What the program's profile statements have recorded, if it has any, and has run."""
+        if "model" not in self.__dict__:
+            return
         profiler, path = self.model.profiler, self.arguments["output.profile_file"]
         if profiler is not None and path and profiler.rows():
             profiler.to_csv(path, columns="cmdstan")
@@ -158,6 +155,14 @@ class MethodCall:
 def say(lines: str | Iterable[str]) -> None:
     """Lines on the console."""
     print(*([lines] if isinstance(lines, str) else lines), sep="\n", flush=True)
+
+
+def write_json(path: str, record: Any) -> None:
+    """A whole JSON file."""
+    from ulam.runtime.json_text import json_page
+    from ulam.runtime.output_files import write_text
+
+    write_text(path, json_page(record))
 
 
 def check_readable(path: str) -> None:

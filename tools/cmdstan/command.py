@@ -31,11 +31,12 @@ METHODS = {
 OK, FAILED = 0, 1
 
 
-def run(model: Program, words: Sequence[str], *, command: str = "", **options: Any) -> int:
+def run(model: Program, words: Sequence[str], *, command: str = "", threads: bool = True, **options: Any) -> int:
     """Runs the model (a `.stan` file, or the text of a program) with a command line of CmdStan's.
 
-    `command` is what help calls the program; `options` are those of `StanModel`: `include_paths`, `opt_level`, `cache`.
-    Messages of errors go to standard error, with `Error` or `Exception` before them.
+    `command` is what help calls the program, `threads` what `info` says of them; `options` are those of `StanModel`:
+    `include_paths`, `opt_level`, `cache`. Messages of errors go to standard error, with `Error` or `Exception` before
+    them.
     """
     command = command or os.path.splitext(os.path.basename(str(model)))[0]
     try:
@@ -45,7 +46,9 @@ def run(model: Program, words: Sequence[str], *, command: str = "", **options: A
         arguments = parse(words)
     except HelpAsked as asked:
         if asked.word == INFO:
-            _show_info()
+            from ulam.tools.cmdstan.info import info_text
+
+            print(info_text(threads), end="")
         else:
             _show_help(asked.word, asked.node, command)
         return OK
@@ -62,18 +65,8 @@ def _show_help(word: str, node: Any, command: str) -> None:
     print(help_text(word, node, command), end="")
 
 
-def _show_info() -> None:
-    from ulam.runtime.versions import STAN_VERSION
-
-    major, minor = STAN_VERSION.split(".")
-    print(f"stan_version_major = {major}", f"stan_version_minor = {minor}", "stan_version_patch = 0", sep="\n")
-    flags = {"STAN_THREADS": "true"} | dict.fromkeys(
-        ("STAN_MPI", "STAN_OPENCL", "STAN_NO_RANGE_CHECKS", "STAN_CPP_OPTIMS"), "false"
-    )
-    print(*(f"{name}={value}" for name, value in flags.items()), sep="\n")
-
-
 def _run(model: Program, arguments: Arguments, options: dict[str, Any]) -> int:
+    from ulam.runtime import terminal
     from ulam.runtime.interrupts import as_command
     from ulam.tools.cmdstan.call import MethodCall
 
@@ -88,6 +81,7 @@ def _run(model: Program, arguments: Arguments, options: dict[str, Any]) -> int:
         finally:
             call.write_profile()
 
+    colors, terminal.color = terminal.color, "never"  # lines that clients read: none that change
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _told_warning
@@ -96,6 +90,8 @@ def _run(model: Program, arguments: Arguments, options: dict[str, Any]) -> int:
         raise
     except (Exception, KeyboardInterrupt) as error:
         return _failure(error)
+    finally:
+        terminal.color = colors
 
 
 def _told_warning(message: Warning | str, *_: object, **__: object) -> None:

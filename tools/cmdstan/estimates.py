@@ -10,7 +10,7 @@ from ulam.runtime.cmdstan_csv import write_laplace, write_optimization, write_pa
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.optimizers.progress import Progress, ending_lines
 from ulam.runtime.parallel_jobs import job_seed
-from ulam.tools.cmdstan.call import MethodCall, check_readable, informed, say
+from ulam.tools.cmdstan.call import MethodCall, check_readable, informed, say, write_json
 from ulam.tools.cmdstan.parser import CommandLineError
 
 
@@ -50,10 +50,8 @@ def laplace(call: MethodCall) -> int:
         warnings.simplefilter("ignore")  # the notes say the same
         result = model.laplace(mode, seed=job_seed(call.seed, call.first), refresh=call.refresh, file=sys.stdout, **own)
     write_laplace(result, path, call.form())
-    if call.arguments["output.diagnostic_file"]:
-        approximation = result.approximation
-        record = {"gradient": approximation.gradient.tolist(), "Hessian": approximation.hessian.tolist()}
-        call.write_diagnostics(record)
+    for file in call.diagnostic_files(suffix=".json"):
+        write_json(file, {"gradient": result.approximation.gradient, "Hessian": result.approximation.hessian})
     informed(result.notes)
     return 1 if result.interrupted else 0
 

@@ -14,7 +14,7 @@ from ulam.runtime.optimizers.initial_values import initial_point
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.objective import ModelObjective
 from ulam.runtime.sampling.chain import INIT_STREAM, chain_stream
-from ulam.runtime.sampling.chain_csv import ChainFiles, read_chain, write_quantities
+from ulam.runtime.sampling.chain_csv import ChainOutput, read_chain, write_quantities
 from ulam.tools.cmdstan.call import MethodCall, check_readable, informed, say
 from ulam.tools.cmdstan.parser import CommandLineError
 from ulam.tools.cmdstan.settings import numbered_paths
@@ -43,7 +43,7 @@ def generate_quantities(call: MethodCall) -> int:
         result = model.generate_quantities(draws, seed=call.seed, first_chain=call.first, executor=executor)
     if not result.quantities:
         raise UlamError("Model doesn't generate any quantities of interest.")
-    write_quantities(result, ChainFiles(paths, call.form()))
+    write_quantities(result, ChainOutput(paths, call.form()))
     informed(result.notes)
     return 1 if result.interrupted else 0
 

@@ -12,9 +12,8 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 _MARK = "PROGRAM = "
 _LONGEST_SHEBANG = 127
@@ -31,22 +30,6 @@ class StanExecutable:
     level: int = 3
     threads: bool = False
     flags: str = ""
-
-    def info(self) -> Mapping[str, Any]:
-        """What `info` prints, by CmdStan's names."""
-        from ulam.runtime.versions import STAN_PATCH, STAN_VERSION
-
-        major, minor = STAN_VERSION.split(".")
-        return {
-            "stan_version_major": major,
-            "stan_version_minor": minor,
-            "stan_version_patch": STAN_PATCH,
-            "STAN_THREADS": str(self.threads).lower(),
-            "STAN_MPI": "false",
-            "STAN_OPENCL": "false",
-            "STAN_NO_RANGE_CHECKS": "false",
-            "STAN_CPP_OPTIMS": "false",
-        }
 
     def script(self) -> str:
         """The text of the executable."""
@@ -108,12 +91,14 @@ def run_program(record: str, argv: Sequence[str]) -> int:
     """What the executable does: CmdStan's command line for its program."""
     executable, words = StanExecutable.of(record), list(argv[1:])
     if words == ["info"]:
-        for name, value in executable.info().items():
-            print(f"{name} = {value}" if name.islower() else f"{name}={value}")
+        from ulam.tools.cmdstan.info import info_text
+
+        print(info_text(executable.threads), end="")
         return 0
     from ulam.runtime.named_text import NamedText
     from ulam.tools.cmdstan.command import run
 
     model = NamedText(executable.text, executable.name)
     name = os.path.basename(argv[0])
-    return run(model, words, command=name, include_paths=executable.include_paths, opt_level=executable.level)
+    options = {"include_paths": executable.include_paths, "opt_level": executable.level}
+    return run(model, words, command=name, threads=executable.threads, **options)

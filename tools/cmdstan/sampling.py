@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ulam.runtime.errors import SamplingWarning
-from ulam.runtime.sampling.chain_csv import METRIC_NAMES, ChainFiles, elapsed_lines
+from ulam.runtime.sampling.chain_csv import METRIC_NAMES, ChainOutput, elapsed_lines
 from ulam.runtime.sampling.fit import SampleFit
 from ulam.runtime.sampling.settings import RULES
 from ulam.tools.cmdstan.call import MethodCall, check_readable, informed, say
@@ -35,7 +35,7 @@ def sample(call: MethodCall) -> int:
     lines = IterationLines(call.refresh, chains, call.first)
     draws = arguments[f"{_SAMPLE}.num_samples"]
     lines.begin(0 if is_fixed else warmup, draws + (0 if is_fixed else warmup))
-    files = ChainFiles(call.files(chains), call.form())
+    files = ChainOutput(call.files(chains), call.form(), call.diagnostic_files(chains))
     call.write_config()
     own: dict[str, Any] = {"sampler": "fixed"} if is_fixed else _hamiltonian(call, chains)
     with warnings.catch_warnings():

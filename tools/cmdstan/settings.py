@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ulam.runtime.cmdstan_csv import Setting, preamble
-from ulam.runtime.versions import STAN_VERSION, ulam_version
+from ulam.runtime.versions import STAN_PATCH, STAN_VERSION, ulam_version
 from ulam.tools.cmdstan.arguments import TREE, Argument, ArgumentChoice, ArgumentGroup, Arguments, members
 
 SEED = "random.seed"
@@ -48,7 +48,7 @@ def config(arguments: Arguments, model: str, seed: int) -> dict[str, Any]:
     return {
         "stan_major_version": major,
         "stan_minor_version": minor,
-        "stan_patch_version": "0",
+        "stan_patch_version": STAN_PATCH,
         "model_name": model,
         "start_datetime": _now(),
         **_record(arguments, seed, TREE, ""),
