@@ -56,7 +56,7 @@ def _built(copy: Path) -> Mapping[str, str]:
     """Files that `ulam build` makes; programs that it refuses have none."""
     for program in sorted((copy / "test_models").glob("*/*.stan")):
         target = program.with_name(f"{program.stem}_model.so")
-        command = [sys.executable, "-m", "ulam", "build", str(program), "-o", str(target)]
+        command = [sys.executable, "-m", "ulam.tools.ulam_main", "build", str(program), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             print(f"{program.name}: not built: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
@@ -136,8 +136,10 @@ def main() -> int:
     arguments = parser.parse_args()
     good = []
     for name, suite in SUITES.items():
-        checkout = getattr(arguments, name)
-        for way in suite.ways if checkout is not None else ():
+        checkout: Path | None = getattr(arguments, name)
+        if checkout is None:
+            continue
+        for way in suite.ways:
             if arguments.ways is None or way in arguments.ways:
                 good.append(run(name, checkout.resolve(), way, arguments.pytest))
     if not good:
