@@ -1,8 +1,10 @@
 """Fuzzes the type checker, the whole compiler, the reading of data, and of IR: nothing may come out but our own errors.
+The two readers of data, in Python and in C, have to say the same.
 
     python benchmarks/fuzz.py checker --count 50000 [--seed 0] [--corpus DIR ...] [--state FILE]
     python benchmarks/fuzz.py compile --count 2000  [the same]
     python benchmarks/fuzz.py data    --count 5000  [--seed 0] [--state FILE]
+    python benchmarks/fuzz.py readers --count 20000 [the same]: data read in Python and in C
     python benchmarks/fuzz.py modules --count 10000 [the same]: IR through stan-opt
 
 The programs that are mutated are those of this project and of the folders of --corpus, as checkouts of stan-dev/stanc3
@@ -27,8 +29,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parent.parent / "tests" / "oracles"))
 
-IN_A_PROCESS = {"checker": 1000, "compile": 20, "data": 500, "modules": 1000}
-SECONDS_A_CASE = {"checker": 5, "compile": 120, "data": 10, "modules": 10}
+IN_A_PROCESS = {"checker": 1000, "compile": 20, "data": 500, "readers": 5000, "modules": 1000}
+SECONDS_A_CASE = {"checker": 5, "compile": 120, "data": 10, "readers": 5, "modules": 10}
 HARD_LIMIT = 600
 """Seconds after which a case ends its process: its own limits have not ended it."""
 
@@ -88,6 +90,7 @@ def batch(arguments: argparse.Namespace, first: int, count: int) -> tuple[int, l
 
 def work(arguments: argparse.Namespace) -> int:
     """The cases themselves."""
+    from data_readers import reader_case
     from fuzzing import SLOW, check_mutant, compile_mutant, data_case
     from mutated_modules import module_case, seeds
     from program_mutations import corpus_of, mutant, own_corpus
@@ -99,11 +102,12 @@ def work(arguments: argparse.Namespace) -> int:
         "checker": lambda number: check_mutant(corpus, arguments.seed, number),
         "compile": lambda number: compile_mutant(corpus, arguments.seed, number),
         "data": lambda number: data_case(arguments.seed, number, folder),
+        "readers": lambda number: reader_case(arguments.seed, number, folder / "data.json"),
         "modules": lambda number: module_case(modules, arguments.seed, number, folder),
     }
     memory: list[int] = []
     for number in range(arguments.first, arguments.first + arguments.count):
-        if arguments.show and arguments.what not in ("data", "modules"):
+        if arguments.show and arguments.what not in ("data", "readers", "modules"):
             print(mutant(corpus, arguments.seed, number))
         print(f"case {number}", flush=True)
         faulthandler.dump_traceback_later(HARD_LIMIT, exit=True)  # whatever holds it, native code too

@@ -25,6 +25,7 @@ from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.frontend.encoding import problem_of, read_text
 from ulam.frontend.spelling import nearest
 from ulam.runtime.errors import ArgumentError, DataError, UnusedNameWarning
+from ulam.runtime.json_reader import kind_of, parse_json
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import Dims, GlobalVariable
 
@@ -36,10 +37,8 @@ SPECIAL_NUMBERS = {
     **dict.fromkeys(("-Inf", "-Infinity"), -math.inf),
     "NaN": math.nan,
 }
-# A bare `Inf`, which Stan reads and JSON does not know; strings are matched first so that nothing in them is.
 _SHOWN_PATH = 200
-_LONG_INTEGER = re.compile(r"(?<![\d.eE])\d{600,}")
-BARE_INFINITY = re.compile(r'"(?:[^"\\]|\\.)*"|\bInf\b')
+_NAME = re.compile(r"[A-Za-z_\x80-\U0010FFFF][0-9A-Za-z_\x80-\U0010FFFF]*")
 SHOWN_PROBLEMS = 20
 MAX_DEPTH = 64
 """No array of NumPy has more dimensions."""
@@ -103,97 +102,6 @@ def checked_text(text: str, name: str) -> str:
         message = problem.message.replace("Stan programs are", "JSON is")
         raise DataError([f"{name}: {message}; {problem.help.replace('A Stan program', 'JSON')}"])
     return text
-
-
-def parse_json(text: str, name: str) -> dict[str, Any]:
-    """JSON text to a dictionary. Raises DataError with line and column, or on a repeated name."""
-    try:
-        decoded = _decode(text, name)
-    except json.JSONDecodeError as first:
-        normalized = BARE_INFINITY.sub(lambda found: "Infinity" if found[0] == "Inf" else found[0], text)
-        try:
-            if normalized == text:
-                raise first
-            decoded = _decode(normalized, name)
-        except json.JSONDecodeError:
-            message = f"{name}:{first.lineno}:{first.colno}: not valid JSON: {first.msg}{_json_help(text, first.pos)}"
-            raise DataError([message]) from None
-        except RecursionError:
-            raise DataError([f"{name}: not valid JSON: nested too deeply"]) from None
-    except RecursionError:
-        raise DataError([f"{name}: not valid JSON: nested too deeply"]) from None
-    if not isinstance(decoded, _Object):
-        raise DataError([f'{name}: must be one JSON object {{"name": value, ...}}, found {_kind_of(decoded)}'])
-    if decoded.repeated:
-        names = ", ".join(f"'{key}'" for key in decoded.repeated)
-        raise DataError([f"{name}: variable defined more than once: {names}"])
-    return decoded
-
-
-# What stands where a value is expected → what to write instead.
-_NOT_JSON = {
-    "NA": "Stan has no missing values: leave them out, and say in the data which there are",
-    "None": "Stan has no missing values: leave them out, and say in the data which there are",
-    "nan": 'write "NaN"',
-    "inf": 'write "Infinity"',
-    "True": "write 1", "TRUE": "write 1", "T": "write 1",
-    "False": "write 0", "FALSE": "write 0", "F": "write 0",
-    "'": 'strings and names are in double quotes, "',
-    "c(": "an array is [1, 2, 3]",
-    "structure(": "this is R's own format; write the data as JSON, as with jsonlite or cmdstanr::write_stan_json",
-    "list(": "this is R's own format; write the data as JSON, as with jsonlite or cmdstanr::write_stan_json",
-    "+": "a number has no plus sign",
-    ".": "a number has a digit before its point, as in 0.5",
-    "//": "JSON has no comments",
-    "#": "JSON has no comments",
-    "/*": "JSON has no comments",
-    "]": "is there a comma too many before it?",
-    "}": "is there a comma too many before it?",
-}  # fmt: skip
-_OTHER_FORMAT = re.compile(r"\s*[A-Za-z.][\w.]*\s*<-")
-
-
-def _json_help(text: str, position: int) -> str:
-    """What may be meant by what is no JSON."""
-    if _OTHER_FORMAT.match(text):
-        return f"; {_NOT_JSON['list(']}"
-    found = text[position : position + 12]
-    if found[:1] == "-":
-        found = found[1:]
-    for wrong, help in _NOT_JSON.items():
-        if found.startswith(wrong) and not (wrong.isalpha() and found[len(wrong) :][:1].isalnum()):
-            return f"; {help}"
-    return "; the text ends here" if not text[position:].strip() else ""
-
-
-class _Object(dict[str, Any]):
-    """A JSON object that remembers keys that were given more than once."""
-
-    repeated: list[str]
-
-
-def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    result = _Object(pairs)
-    result.repeated = []
-    if len(result) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen and key not in result.repeated:
-                result.repeated.append(key)
-            seen.add(key)
-    return result
-
-
-def _decode(text: str, name: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_object)
-    except json.JSONDecodeError:
-        raise
-    except ValueError:  # an integer with more digits than Python reads
-        found = _LONG_INTEGER.search(text)
-        start = 0 if found is None else found.start()
-        place = f"{text.count(chr(10), 0, start) + 1}:{start - text.rfind(chr(10), 0, start)}"
-        raise DataError([f"{name}:{place}: not valid JSON: an integer with more digits than can be read"]) from None
 
 
 # ---------------------------------------------------------------- one value
@@ -366,7 +274,7 @@ def _raggedness(variable: GlobalVariable, value: Any) -> str:
     def first_difference(item: Any, depth: int, index: Dims) -> str | None:
         here = _element(variable.name, index)
         if isinstance(item, (list, tuple)) != (depth < len(shape)):
-            return f"{here} is {_kind_of(item)} where its neighbours are not"
+            return f"{here} is {kind_of(item)} where its neighbours are not"
         if depth == len(shape):
             return None
         if len(item) != shape[depth]:
@@ -399,7 +307,7 @@ def check_dims(variable: GlobalVariable, array: Array, dims: Dims) -> Array:
     if len(found) != len(dims):
         hint = ""
         if not found and math.prod(dims) == 1:
-            hint = f"; write {'[' * len(dims)}{array.item()}{']' * len(dims)}"
+            hint = f"; write {'[' * len(dims)}{json.dumps(array.item())}{']' * len(dims)}"
         raise ValueProblem(f"mismatch in number dimensions declared and found; {declared}; {shapes}{hint}")
     position = next(i for i, (want, have) in enumerate(zip(dims, found, strict=True)) if want != have)
     hint = "; the value looks transposed" if len(dims) == 2 and found == dims[::-1] else ""
@@ -471,7 +379,7 @@ def _given(source: Values, name: str) -> Any:
         elif isinstance(value, tuple) and int(field) <= len(value):
             value = value[int(field) - 1]
         else:
-            found = _kind_of(value)
+            found = kind_of(value)
             raise ValueProblem(
                 f'is element {field} of a tuple, written {{"1": ..., "2": ...}}; found {found} for \'{name}\''
             )
@@ -504,7 +412,7 @@ def warn_of_unused(source: Values, known: Iterable[str], where: str, meant: Iter
     missing = [name for name in dict.fromkeys(m.partition(":")[0] for m in meant) if name not in source.values]
     told = []
     for name in unused[:SHOWN_PROBLEMS]:
-        close = _similar(name, missing) if name.isidentifier() else None
+        close = _similar(name, missing) if _NAME.fullmatch(name) else None
         told.append(f"'{name[:_SHOWN_PATH]}'" + (f" (did you mean '{close}'?)" if close else ""))
     if len(unused) > SHOWN_PROBLEMS:
         told.append(f"and {len(unused) - SHOWN_PROBLEMS} more")
@@ -531,18 +439,6 @@ def _expected(variable: GlobalVariable) -> str:
         return "an integer" if variable.element == "int" else "a number"
     article = "an" if variable.type[0] in "aeiou" else "a"
     return f"{article} {variable.type} of {'integers' if variable.element == 'int' else 'numbers'}"
-
-
-def _kind_of(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, (list, tuple)):
-        return "an array"
-    if isinstance(value, Mapping):
-        return "an object"
-    return "a text" if isinstance(value, str) else "a number"
 
 
 def _element(name: str, index: Dims) -> str:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from ulam.runtime.data import parse_json, read_data
+from ulam.runtime.data import read_data
 from ulam.runtime.errors import DataError, Interrupted, Rejection, TimeLimit
 from ulam.runtime.interrupts import forget_stop, held, raise_interrupted, stoppable
+from ulam.runtime.json_reader import parse_json
 from ulam.runtime.named_draws import NamedDraws
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.native import Rng

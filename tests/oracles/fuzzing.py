@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from data_readers import encoded
 from program_mutations import mutant
 
 import ulam
@@ -287,7 +288,7 @@ def data_case(seed: int, number: int, folder: Path) -> str | None:
         data = _mutated_json(rng, json.dumps(DATA))
         if rng.random() < 0.5:
             file = folder / f"data_{number}.json"
-            file.write_bytes(_encoded(rng, data))
+            file.write_bytes(encoded(rng, data))
             data = str(file)
     try:
         with within(SECONDS), warnings.catch_warnings():
@@ -321,10 +322,3 @@ def _mutated_json(rng: random.Random, text: str) -> str:
         else:
             text = text[:at] + text[at : at + 20] * rng.choice((2, 3, 300)) + text[at:]
     return text
-
-
-def _encoded(rng: random.Random, text: str) -> bytes:
-    encoding = rng.choice(("utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "binary"))
-    if encoding == "binary":
-        return bytes(rng.randrange(256) for _ in range(rng.randrange(200)))
-    return text.encode(encoding, errors="replace" if encoding == "latin-1" else "surrogatepass")

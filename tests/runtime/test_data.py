@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from data_readers import declared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,15 +23,6 @@ from ulam.runtime.names import (
     to_compiled,
     unconstrained_names,
 )
-
-
-def declared(name: str, kind: str, dims: tuple[int, ...] = (), constraint: str = "none") -> GlobalVariable:
-    """A variable of type `kind`: `int`, `matrix`, `array[,] real`, ..."""
-    prefix, _, base = kind.rpartition("] ") if kind.startswith("array") else ("", "", kind)
-    rank = prefix.count(",") + 1 if prefix else 0
-    element = "int" if base == "int" else "real"
-    inner = "scalar" if base in ("int", "real") else base
-    return GlobalVariable(0, name, "data", kind, element, rank, inner, constraint, 0, dims=dims)
 
 
 def bind(variables: list[GlobalVariable], source: str | Mapping[str, Any]) -> dict[str, Array]:
@@ -50,101 +41,6 @@ def problem(kind: str, dims: tuple[int, ...], source: str | Mapping[str, Any]) -
 
 def one(kind: str, dims: tuple[int, ...], source: str | Mapping[str, Any]) -> Array:
     return bind([declared("y", kind, dims)], source)["y"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "dims", "text", "value"),
-    [
-        ("int", (), "3", 3),
-        ("real", (), "3", 3.0),
-        ("real", (), "1e400", math.inf),
-        ("real", (), "3000000000", 3e9),
-        ("real", (), "100000000000000000000000", 1e23),
-        ("real", (), '"Inf"', math.inf),
-        ("real", (), '"-Infinity"', -math.inf),
-        ("real", (), "-Inf", -math.inf),
-        ("real", (), "-Infinity", -math.inf),
-        ("real", (), "NaN", math.nan),
-        ("vector", (3,), '[1, "NaN", Inf]', [1, math.nan, math.inf]),
-        ("vector", (3,), "[1, 2.5, 1e2]", [1, 2.5, 100]),
-        ("array[] int", (2,), "[1, -2147483648]", [1, -(2**31)]),
-        ("matrix", (2, 3), "[[1,2,3],[4,5,6]]", [[1, 2, 3], [4, 5, 6]]),
-        ("matrix", (0, 3), "[]", np.empty((0, 3))),
-        ("array[] vector", (2, 0), "[]", np.empty((2, 0))),
-        ("array[] vector", (2, 0), "[[], []]", np.empty((2, 0))),
-        ("array[,] int", (1, 2), "[[1, 2]]", [[1, 2]]),
-    ],
-)
-def test_accepted(kind: str, dims: tuple[int, ...], text: str, value: Any) -> None:
-    got = one(kind, dims, f'{{"y": {text}}}')
-    np.testing.assert_array_equal(got, value)
-    assert got.dtype == (np.int32 if "int" in kind else np.float64)
-    assert got.shape == dims
-
-
-@pytest.mark.parametrize(
-    ("kind", "dims", "text", "words"),
-    [
-        ("int", (), "1.0", ["int variable contained non-int values", "y is 1.0", "write 1"]),
-        ("int", (), "2147483648", ["non-int", "32-bit"]),
-        ("int", (), "NaN", ["non-int", "nan"]),
-        ("array[] int", (3,), "[1, 2, 3.5]", ["non-int", "y[3] is 3.5"]),
-        ("array[] int", (3,), "[1, 2.0, 3]", ["non-int", "y[2] is 2.0"]),
-        ("array[,] int", (2, 2), "[[1, 2], [3, 1e1]]", ["y[2, 2] is 10.0"]),
-        ("real", (), "null", ["null"]),
-        ("real", (), "true", ["true", "write 1 or 0"]),
-        ("vector", (2,), "[1, null]", ["no value", "y[2]"]),
-        ("vector", (2,), "[1, true]", ["y[2] is true"]),
-        ("real", (), '"+inf"', ["'+inf'", '"Inf"']),
-        ("vector", (2,), '[1, "two"]', ["y[2]", "'two'"]),
-        ("real", (), '{"a": 1}', ["JSON object"]),
-        ("vector", (2,), '[1, {"a": 1}]', ["y[2]", "JSON object"]),
-        ("vector", (3,), "[1, 2]", ["mismatch in dimension", "position=0", "declared=(3)", "found=(2)"]),
-        ("vector", (3,), "1", ["mismatch in number dimensions", "declared=(3)", "found=()"]),
-        ("vector", (1,), "1.5", ["mismatch in number dimensions", "write [1.5]"]),
-        ("real", (), "[1]", ["mismatch in number dimensions", "declared=()", "found=(1)"]),
-        ("matrix", (2, 3), "[[1,2],[3,4],[5,6]]", ["transposed", "declared=(2,3)", "found=(3,2)"]),
-        ("matrix", (2, 2), "[[1,2],[3]]", ["non-rectangular", "y[2] has 1 elements"]),
-        ("matrix", (2, 2), "[[1,2],3]", ["non-rectangular", "y[2] is a number"]),
-        ("array[] vector", (-1, 2), "[]", ["negative size"]),
-    ],
-)
-def test_refused(kind: str, dims: tuple[int, ...], text: str, words: list[str]) -> None:
-    message = problem(kind, dims, f'{{"y": {text}}}')
-    for word in ["'y'", *words]:
-        assert word in message
-
-
-def test_missing() -> None:
-    assert one("vector", (0,), "{}").shape == (0,)
-    message = problem("array[] int", (2,), '{"Y": [1, 2], "z": 1}')
-    assert "does not exist" in message and "did you mean 'Y'?" in message and "(2)" in message
-
-
-def test_other_names_are_ignored() -> None:
-    got = one("int", (), '{"a b": {"deep": [null, true]}, "z": "text", "y": 1}')
-    assert got == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"y": 1, "y": 2}', "defined more than once: 'y'"),
-        ("[1, 2]", "one JSON object"),
-        ('{"y": 1,\n "z" 2}', "d.json:2:6: not valid JSON"),
-        ('{"y": Inf, }', "not valid JSON"),
-        ("", "not valid JSON"),
-        ("[" * 200_000, "not valid JSON"),
-        ('{"y": %s}' % ("9" * 5000), "not valid JSON"),
-    ],
-)
-def test_bad_json(text: str, words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        parse_json(text, "d.json")
-
-
-def test_bare_infinity_leaves_texts_alone() -> None:
-    assert parse_json('{"Inf": [Inf, -Inf, "Inf"]}', "d")["Inf"] == [math.inf, -math.inf, "Inf"]
 
 
 def test_all_problems_are_reported() -> None:

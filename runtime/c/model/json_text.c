@@ -360,6 +360,8 @@ int ulam_json_read(ulam_json *json, int (*member)(void *, const char *, const ch
   json->at = json->start;
   json->message = NULL;
   json->plain = 0;
+  if (json->end - json->start >= 3 && memcmp(json->start, "\xEF\xBB\xBF", 3) == 0) /* a second one */
+    return failed(json, "Unexpected UTF-8 BOM (decode using utf-8-sig)", json->start);
   blanks(json);
   *top = json->at;
   if (*json->at != '{') {

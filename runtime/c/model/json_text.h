@@ -7,7 +7,7 @@
 #include "../services.h"
 
 enum {
-  ULAM_JSON_NESTING = 900,  /* of arrays and objects in one another; more are refused */
+  ULAM_JSON_NESTING = 900,  /* of arrays and objects in one another: about what Python reads, by the depth of its stack */
   ULAM_JSON_DIMS = 64,      /* of arrays in one another, that can be a value */
   ULAM_JSON_DIGITS = 4300,  /* of an integer, as Python reads */
 };

@@ -143,8 +143,8 @@ static void say_quoted(ulam_text *text, const char *quoted) {
   ulam_text decoded = {0};
   if (!ulam_json_text(quoted, &decoded)) return;
   const char *at = decoded.bytes, *end = at + decoded.length;
-  int has_single = at && memchr(at, '\'', (size_t)decoded.length), has_double = at && memchr(at, '"', (size_t)decoded.length);
-  char mark = has_single && !has_double ? '"' : '\'';
+  size_t length = (size_t)decoded.length;
+  char mark = at && memchr(at, '\'', length) && !memchr(at, '"', length) ? '"' : '\'';
   ulam_text_append(text, &mark, 1);
   while (at < end) {
     const char *first = at;

@@ -366,8 +366,7 @@ static void say_absent(const binding *all, const ulam_program_variable *variable
 /* The number at or behind a place, which is set behind it: brackets, commas and blanks are passed over. */
 static inline const char *next_leaf(const char **at) {
   const char *leaf = *at;
-  while (*leaf == '[' || *leaf == ']' || *leaf == ',' || *leaf == ' ' || *leaf == '\n' || *leaf == '\t' || *leaf == '\r')
-    ++leaf;
+  for (char c = *leaf; c == '[' || c == ']' || c == ',' || c == ' ' || c == '\n' || c == '\t' || c == '\r';) c = *++leaf;
   *at = leaf + 1;
   if (*leaf == '"')
     *at = ulam_json_behind_text(leaf);
