@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ulam.runtime.sampling.loading import load as load
     from ulam.runtime.sampling.pathfinder import PathfinderError as PathfinderError
     from ulam.runtime.sampling.pathfinder import PathfinderResult as PathfinderResult
+    from ulam.runtime.stan_program import StanProgram as StanProgram
     from ulam.runtime.studies.fit_many import fit_many as fit_many
     from ulam.runtime.studies.sbc import sbc as sbc
     from ulam.runtime.studies.study import Study as Study
@@ -52,12 +53,14 @@ _HOMES = {
     "SampleFit": "ulam.runtime.sampling.fit",
     "SamplingError": "ulam.runtime.errors",
     "StanModel": "ulam.runtime.model",
+    "StanProgram": "ulam.runtime.stan_program",
     "Study": "ulam.runtime.studies.study",
     "StudyError": "ulam.runtime.studies.study",
     "TimeLimit": "ulam.runtime.errors",
     "UlamError": "ulam.runtime.errors",
     "fit_many": "ulam.runtime.studies.fit_many",
     "load": "ulam.runtime.sampling.loading",
+    "load_ipython_extension": "ulam.notebook",  # for `%load_ext ulam`
     "load_study": "ulam.runtime.studies.study",
     "sbc": "ulam.runtime.studies.sbc",
 }
@@ -65,8 +68,8 @@ _HOMES = {
 __all__ = [
     "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted", "LaplaceResult",
     "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection", "Rng", "SampleFit",
-    "SamplingError", "StanModel", "Study", "StudyError", "TimeLimit", "UlamError", "__version__", "fit_many", "load",
-    "load_study", "sbc",
+    "SamplingError", "StanModel", "StanProgram", "Study", "StudyError", "TimeLimit", "UlamError", "__version__",
+    "fit_many", "load", "load_study", "sbc",
 ]  # fmt: skip
 
 
