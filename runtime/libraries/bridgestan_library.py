@@ -28,7 +28,7 @@ from ulam.runtime.cached_compiler import CachedCompiler, with_includes
 from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import UlamError
 from ulam.runtime.interrupts import stoppable
-from ulam.runtime.libraries.program_tables import ProgramTables, entries, info_text
+from ulam.runtime.libraries.program_tables import LOAD_INTERRUPTED, Notify, ProgramTables, entries, info_text
 from ulam.runtime.program import ProgramCode
 from ulam.runtime.versions import version_lines
 
@@ -47,6 +47,8 @@ class InProcessLibrary:
         self._lock = threading.RLock()
         self._filled: set[str] = set()
         self.tables = ProgramTables(code.metadata(), info_text(lines), self._load)
+        # Python's own handler runs when the client's call is back in Python.
+        self.tables.program.interrupted = ctypes.cast(ctypes.pythonapi.PyErr_SetInterrupt, Notify)
         self._names = list(UNITS)
         name = re.sub(r"[^\w-]", "_", self.tables.program.name.decode())[:64]
         self.path = _folder() / f"{name}_{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
@@ -57,14 +59,14 @@ class InProcessLibrary:
         link[:] = ctypes.addressof(functions), self.tables.address
 
     def _load(self, user: int, number: int, error: int) -> int:
-        """Called from C, by any thread: the code of a unit for the tables. 1: there is none, and `error` says why."""
+        """Called from C, by any thread: the code of a unit for the tables. Not 0: there is none, `error` says why."""
         del user
         try:
             stoppable(lambda: self._fill(self._names[number]))
             return 0
         except BaseException as raised:  # none may pass through C
             library().ulam_text_say(error, _told(raised).encode(errors="replace"))
-            return 1
+            return LOAD_INTERRUPTED if isinstance(raised, KeyboardInterrupt) else 1
 
     def _fill(self, name: str) -> None:
         with self._lock:

@@ -58,6 +58,9 @@ class ProgramVariable(ctypes.Structure):
 
 
 LoadUnit = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+Notify = ctypes.CFUNCTYPE(None)
+LOAD_INTERRUPTED = 2
+"""What a `LoadUnit` returns where SIGINT ended it."""
 PrintText = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)
 
 
@@ -71,6 +74,7 @@ class ProgramTable(ctypes.Structure):
         ("units", ctypes.POINTER(ProgramUnit)),
         ("load", LoadUnit),
         ("user", ctypes.c_void_p),
+        ("interrupted", Notify),
         ("print", PrintText),
     ]
 

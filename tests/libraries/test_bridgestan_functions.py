@@ -389,5 +389,12 @@ def test_errors_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.raises(ClientError) as raised:
                 call(np.zeros(1))
             assert str(raised.value) == text
+
+        def interrupt(name: str) -> Any:
+            raise KeyboardInterrupt
+
+        patch.setattr(code, "unit", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            client.density(np.zeros(1))
     assert code.unit == whole
     assert client.gradient(np.ones(1))[1] == [-1.0]

@@ -12,7 +12,9 @@
 static int32_t load(ulam_program *program, int32_t unit, ulam_text *error) {
   ulam_program_unit *code = &program->units[unit];
   if (__atomic_load_n(&code->loaded, __ATOMIC_ACQUIRE)) return ULAM_OK;
-  if (program->load == NULL || program->load(program->user, unit, error) != 0) {
+  int32_t returned = program->load ? program->load(program->user, unit, error) : -1;
+  if (returned != 0) {
+    if (returned == ULAM_LOAD_INTERRUPTED && program->interrupted) program->interrupted();
     if (error && error->length == 0) ulam_text_add(error, "the code of '%s' cannot be loaded", code->name);
     return ULAM_FATAL;
   }

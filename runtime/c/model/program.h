@@ -66,6 +66,8 @@ typedef struct {
   int32_t unconstrained_rank, shorter[2];
 } ulam_program_variable;
 
+enum { ULAM_LOAD_INTERRUPTED = 2 };
+
 typedef struct ulam_program {
   const char *name; /* as BridgeStan tells it, with `_model` */
   const char *info; /* versions and options, lines */
@@ -76,6 +78,7 @@ typedef struct ulam_program {
    * once for the same unit, with no lock held. */
   int32_t (*load)(void *user, int64_t unit, ulam_text *error);
   void *user;
+  void (*interrupted)(void); /* called where `load` returned ULAM_LOAD_INTERRUPTED, for the host to hear of it */
   void (*print)(const char *text, size_t length); /* see ulam_program_print_to */
 } ulam_program;
 
