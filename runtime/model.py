@@ -442,7 +442,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
     @scoped
     def param_unconstrain_json(
         self,
-        theta_json: str | os.PathLike[str] | Mapping[str, Any],
+        theta_json: str | os.PathLike[str] | Mapping[str, Any] | NamedText,
         *,
         out: FloatArray | None = None,
         time_limit: float | None = None,

@@ -24,6 +24,7 @@ from ulam.runtime.errors import (
 )
 from ulam.runtime.interrupts import current_limit, forget_stop, raise_interrupted, stoppable
 from ulam.runtime.memory import room_for
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import init_text, inits_of_each
 from ulam.runtime.parallel_jobs import INTERRUPT, Executor, SharedModel, end_of_limit, run_jobs
@@ -407,15 +408,15 @@ def _metric(model: StanModel, given: Any, chains: int, sampler: str) -> tuple[st
     return kind, [array if shared else array[k] for k in range(chains)]
 
 
-def read_metric(path: str | os.PathLike[str]) -> Any:
+def read_metric(path: str | os.PathLike[str] | NamedText) -> Any:
     """`inv_metric` of a JSON file, CmdStan's metric_file."""
-    if not Path(path).is_file():
+    if not isinstance(path, NamedText) and not Path(path).is_file():
         names = ", ".join(map(repr, METRICS))
         raise ArgumentError(f"metric must be {names}, an array, a fit or a file; '{os.fspath(path)}' is none of these")
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json.loads(path.text if isinstance(path, NamedText) else Path(path).read_text(encoding="utf-8"))
     except (ValueError, UnicodeError) as error:
-        raise DataError([f"{os.fspath(path)}: not JSON: {error}"]) from None
+        raise DataError([f"{path}: not JSON: {error}"]) from None
     if not isinstance(found, Mapping) or "inv_metric" not in found:
-        raise DataError([f"{os.fspath(path)}: no 'inv_metric', which a metric file must have"])
+        raise DataError([f"{path}: no 'inv_metric', which a metric file must have"])
     return found["inv_metric"]

@@ -112,8 +112,8 @@ WRONG = {
     "sample adapt=1": ('"adapt" takes no value: it opens a group.', "  Perhaps you meant adapt engaged=<boolean>?"),
     "sample algorithm=hmc engine": ('"engine" needs a value: engine=<static|nuts>',),
     "data file=d.json": ("A method must be specified!", "  Methods: sample, optimize"),
-    "method=variational": ("The method variational is not there. Use pathfinder",),
-    "variational iter=10": ("The method variational is not there. Use pathfinder",),
+    "method=variational": ("Error: the method variational is not there. Use pathfinder",),
+    "variational iter=10": ("Error: the method variational is not there. Use pathfinder",),
     "sample random seed=4294967296": ('4294967296 is not a valid value for "seed"', "  Valid values: An integer"),
     "xyzzy": ("xyzzy is either mistyped or misplaced.",),
 }

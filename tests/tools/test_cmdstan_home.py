@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from ulam.runtime.errors import DataError
+from ulam.runtime.named_text import NamedText
 from ulam.runtime.sampling import draw_statistics
-from ulam.tools.cmdstan import executable, home, make, programs, stanc_options, stansummary
+from ulam.tools.cmdstan import executable, home, make, programs, r_dump, stanc_options, stansummary
 from ulam.tools.cmdstan.executable import StanExecutable
 from ulam.tools.exits import UsageError
 
@@ -333,3 +336,43 @@ def test_diagnose(chains: tuple[list[str], np.ndarray], capsys: Capture) -> None
     assert programs.main("diagnose", files) == 0
     found = capsys.readouterr().out
     assert "1 of 400 draws" in found and "No divergent" not in found and "no problems" not in found
+
+
+# ---------------------------------------------------------------- values in R's format
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("N <- 3\nx<-2.5; y <- -1e-3", {"N": 3, "x": 2.5, "y": -0.001}),
+        ("# of R\n\"N\" <- 128L\n`y` <- 1", {"N": 128, "y": 1}),
+        ("y <-\nc(1, 2L,\n -3)\nz <- c(1.5, 2)", {"y": [1, 2, -3], "z": [1.5, 2]}),
+        ("a <- 3:5; b <- 2:0", {"a": [3, 4, 5], "b": [2, 1, 0]}),
+        ("a <- integer(0)\nb <- c()\nd <- double(0)", {"a": [], "b": [], "d": []}),
+        ("m <- structure(c(1, 2, 3, 4, 5, 6), .Dim = c(2L, 3L))", {"m": [[1, 3, 5], [2, 4, 6]]}),
+        ("m <- structure(1:4, .Dim = c(2, 2))", {"m": [[1, 3], [2, 4]]}),
+        ("x <- c(NaN, Inf, -Inf)", {"x": ["NaN", "Infinity", "-Infinity"]}),
+        ("x <- c('a', 'b')", "the value of x is not one of R's numbers: ''a''"),
+        ("x <- structure(c(1, 2, 3), .Dim = c(2, 2))", ".Dim is [2, 2], of 3 values"),
+        ("x <- ", "the value of x"),
+        ("x <- list(1)", "the value of x"),
+        ("what\nx <- 1", "expected `name <- value`"),
+        ("x <- c(1, NA)", "'NA'"),
+    ],
+)
+def test_values_of_r(text: str, values: object, tmp_path: Path) -> None:
+    file = tmp_path / "values.R"
+    file.write_text(text)
+    if isinstance(values, str):
+        with pytest.raises(DataError, match=re.escape(values)):
+            r_dump.values_file(str(file))
+    else:
+        found = r_dump.values_file(str(file))
+        assert isinstance(found, NamedText) and json.loads(found.text) == values and str(found) == str(file)
+
+
+def test_other_files_are_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "values.json"
+    for text in ('{"x": "a <- b"}', "  [1]", "", "no values"):
+        file.write_text(text)
+        assert r_dump.values_file(str(file)) == str(file)

@@ -262,7 +262,7 @@ _DIAGNOSE = ArgumentGroup(
 _VARIATIONAL = ArgumentGroup(
     "variational",
     "Not there: use pathfinder",
-    missing="The method variational is not there. Use pathfinder: method=pathfinder",
+    missing="Error: the method variational is not there. Use pathfinder: method=pathfinder",
 )
 
 METHOD = ArgumentChoice(

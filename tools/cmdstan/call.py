@@ -16,6 +16,7 @@ from ulam.runtime.cmdstan_csv import CsvForm, comment
 from ulam.runtime.output_files import check_writable
 from ulam.tools.cmdstan.arguments import Arguments
 from ulam.tools.cmdstan.parser import CommandLineError
+from ulam.tools.cmdstan.r_dump import values_file
 from ulam.tools.cmdstan.settings import SEED, about_file, config, given_paths, numbered_paths, told
 
 if TYPE_CHECKING:
@@ -83,9 +84,8 @@ class MethodCall:
             return float(text)
         except ValueError:
             paths = given_paths(text, count, self.first)
-            for path in paths:
-                check_readable(path)
-            return paths if len(set(paths)) > 1 else paths[0]
+            values = {path: values_file(path) for path in paths}
+            return [values[path] for path in paths] if len(values) > 1 else values[paths[0]]
 
     # ------------------------------------------------------------ what is made of it
 
@@ -95,9 +95,7 @@ class MethodCall:
         from ulam.runtime.model import StanModel
 
         data = self.arguments["data.file"]
-        if data:
-            check_readable(data)
-        return StanModel(self.source, data or None, seed=self.seed, **self.options)
+        return StanModel(self.source, values_file(data) if data else None, seed=self.seed, **self.options)
 
     def announce(self) -> None:
         """Prints the arguments."""

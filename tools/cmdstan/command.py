@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -29,6 +30,9 @@ METHODS = {
 """The functions of the methods; each is given a `MethodCall` and returns the exit status."""
 
 OK, FAILED = 0, 1
+
+_MISSING = re.compile(r"variable '(\w+)' does not exist")
+"""What is said of values that are not there. Clients look for CmdStan's words for it."""
 
 
 def run(model: Program, words: Sequence[str], *, command: str = "", threads: bool = True, **options: Any) -> int:
@@ -128,6 +132,8 @@ def _failure(error: BaseException) -> int:
     else:
         word = "Exception" if isinstance(error, (DataError, ProgramError)) else "Error"
         first, *rest = (str(error) or type(error).__name__).splitlines()
+        if (missing := _MISSING.search(first)) is not None:
+            first = f"variable does not exist; variable name={missing[1]}: {first}"
         _tell([f"{word}: {first}", *rest])
     return FAILED
 

@@ -17,6 +17,7 @@ from ulam.runtime.sampling.chain import INIT_STREAM, chain_stream
 from ulam.runtime.sampling.chain_csv import ChainOutput, read_chain, write_quantities
 from ulam.tools.cmdstan.call import MethodCall, check_readable, informed, say
 from ulam.tools.cmdstan.parser import CommandLineError
+from ulam.tools.cmdstan.r_dump import values_file
 from ulam.tools.cmdstan.settings import numbered_paths
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _unconstrained(model: StanModel, path: str) -> list[Vector]:
 def _constrained(model: StanModel, path: str) -> list[Vector]:
     if path.endswith(".csv"):
         return [model.param_unconstrain(row) for row in read_chain(path).columns(model.param_names())]
-    return [model.param_unconstrain_json(path)]
+    return [model.param_unconstrain_json(values_file(path))]
 
 
 # ---------------------------------------------------------------- diagnose

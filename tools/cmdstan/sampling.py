@@ -11,9 +11,10 @@ from ulam.runtime.errors import SamplingWarning
 from ulam.runtime.sampling.chain_csv import METRIC_NAMES, ChainOutput, elapsed_lines
 from ulam.runtime.sampling.fit import SampleFit
 from ulam.runtime.sampling.settings import RULES
-from ulam.tools.cmdstan.call import MethodCall, check_readable, informed, say
+from ulam.tools.cmdstan.call import MethodCall, informed, say
 from ulam.tools.cmdstan.parser import CommandLineError
 from ulam.tools.cmdstan.progress import IterationLines
+from ulam.tools.cmdstan.r_dump import values_file
 from ulam.tools.cmdstan.settings import given_paths
 
 _SAMPLE = "method.sample"
@@ -86,8 +87,7 @@ def _metric(call: MethodCall, chains: int) -> Any:
     found: list[Any] = []
     n = call.model.param_unc_num()
     for path in given_paths(file, chains, call.first):
-        check_readable(path)
-        array = np.asarray(read_metric(path), dtype=np.float64)
+        array = np.asarray(read_metric(values_file(path)), dtype=np.float64)
         expected = (n,) if name == "diag_e" else (n, n)
         if array.shape != expected:
             raise CommandLineError(
