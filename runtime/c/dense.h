@@ -32,6 +32,7 @@
  * nothing is contracted or re-associated, so all of them give the same bits. ULAM_ONE_PROCESSOR: only what the compiler's
  * options ask for. */
 #if !defined(ULAM_ONE_PROCESSOR) && defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__)
+#define ULAM_SEVERAL_PROCESSORS 1 /* code may ask which one it runs on */
 #define ULAM_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define ULAM_CLONES

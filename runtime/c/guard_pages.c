@@ -283,6 +283,12 @@ void *ulam_guard_calloc(size_t count, size_t bytes) {
   return block ? memset(block, 0, all) : NULL;
 }
 
+char *ulam_guard_strdup(const char *text) {
+  const size_t bytes = strlen(text) + 1;
+  char *copy = ulam_guard_malloc(bytes);
+  return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
 void ulam_guard_release(void *address) {
   if (address == NULL) return;
   guard_block *block = owner_of(address);

@@ -1,5 +1,6 @@
 /* Matrix product. Small ones run over columns directly; larger ones are packed into panels for a register-blocked
- * inner kernel (Goto and van de Geijn, 2008). Measured on a CPU with AVX-512, it is as fast as OpenBLAS on one thread.
+ * inner kernel (Goto and van de Geijn, 2008), of which there is one for each length of the processor's vectors. All of
+ * them add in the same order, so they give the same bits.
  */
 #include "dense.h"
 
@@ -53,38 +54,72 @@ static void pack(int64_t count, int64_t k, int64_t width, dense_view a, double *
   }
 }
 
-/* An MR x NR block: sums[j] = sum over p of a[p] * b[p][j]. */
-static inline __attribute__((always_inline)) void register_block(int64_t k, const double *restrict a,
-                                                                 const double *restrict b, v8 *restrict sums) {
-  v8 c0 = {0}, c1 = {0}, c2 = {0}, c3 = {0}, c4 = {0}, c5 = {0};
-  for (int64_t p = 0; p < k; ++p, a += MR, b += NR) {
-    v8 column = *(const v8 *)a;
-    c0 += column * b[0];
-    c1 += column * b[1];
-    c2 += column * b[2];
-    c3 += column * b[3];
-    c4 += column * b[4];
-    c5 += column * b[5];
+/* An MR x NR block, MR numbers for each of its columns: sums[j] = sum over p of a[p] * b[p][j]. So many `rows` of it at
+ * a time that its sums, with a column of A, fit into the registers. */
+#define REGISTER_BLOCK(name, vector, rows)                                                                         \
+  static inline __attribute__((always_inline)) void name(int64_t k, const double *restrict a,                       \
+                                                         const double *restrict b, double *restrict sums) {         \
+    enum { WIDTH = sizeof(vector) / sizeof(double), HEIGHT = rows / WIDTH };                                        \
+    for (int64_t first = 0; first < MR; first += rows) {                                                            \
+      const double *restrict x = a + first, *restrict y = b;                                                        \
+      vector sum[NR][HEIGHT] = {{{0}}};                                                                             \
+      for (int64_t p = 0; p < k; ++p, x += MR, y += NR) {                                                           \
+        vector column[HEIGHT];                                                                                      \
+        _Pragma("GCC unroll 4") for (int h = 0; h < HEIGHT; ++h) column[h] = *(const vector *)(x + h * WIDTH);      \
+        _Pragma("GCC unroll 6") for (int j = 0; j < NR; ++j)                                                        \
+          _Pragma("GCC unroll 4") for (int h = 0; h < HEIGHT; ++h) sum[j][h] += column[h] * y[j];                   \
+      }                                                                                                             \
+      _Pragma("GCC unroll 6") for (int j = 0; j < NR; ++j)                                                          \
+        _Pragma("GCC unroll 4") for (int h = 0; h < HEIGHT; ++h)                                                    \
+          *(vector *)(sums + j * MR + first + h * WIDTH) = sum[j][h];                                               \
+    }                                                                                                               \
   }
-  sums[0] = c0, sums[1] = c1, sums[2] = c2, sums[3] = c3, sums[4] = c4, sums[5] = c5;
-}
+typedef double v2 __attribute__((vector_size(16), aligned(8)));
+typedef double v4 __attribute__((vector_size(32), aligned(8)));
+REGISTER_BLOCK(register_block_of_2, v2, 4)
+REGISTER_BLOCK(register_block_of_4, v4, 8)
+REGISTER_BLOCK(register_block_of_8, v8, 8)
 
-ULAM_CLONES static void multiply_panels(int64_t m, int64_t n, int64_t k, double alpha, const double *packed_a,
-                                        const double *packed_b, dense_view C) {
+typedef void register_block(int64_t k, const double *restrict a, const double *restrict b, double *restrict sums);
+
+/* C += alpha times the product of packed panels of A and B. */
+static inline __attribute__((always_inline)) void add_products(register_block *multiply_block, int64_t m, int64_t n,
+                                                               int64_t k, double alpha, const double *packed_a,
+                                                               const double *packed_b, dense_view C) {
   double block[MR * NR] __attribute__((aligned(64)));
   for (int64_t j = 0; j < n; j += NR)
     for (int64_t i = 0; i < m; i += MR) {
-      register_block(k, packed_a + i * k, packed_b + j * k, (v8 *)block);
+      multiply_block(k, packed_a + i * k, packed_b + j * k, block);
       int64_t rows = m - i < MR ? m - i : MR, columns = n - j < NR ? n - j : NR;
       for (int64_t c = 0; c < columns; ++c) {
         double *to = &AT(C, i, j + c);
         if (rows == MR && C.rows_by == 1)
-          *(v8 *)to += alpha * *(const v8 *)(block + c * MR);
+          for (int64_t r = 0; r < MR; ++r) to[r] += alpha * block[c * MR + r];
         else
           for (int64_t r = 0; r < rows; ++r) to[r * C.rows_by] += alpha * block[c * MR + r];
       }
     }
 }
+
+#define PANELS \
+  int64_t m, int64_t n, int64_t k, double alpha, const double *packed_a, const double *packed_b, dense_view C
+#define ADD_PRODUCTS(width) add_products(register_block_of_##width, m, n, k, alpha, packed_a, packed_b, C)
+#ifdef ULAM_SEVERAL_PROCESSORS
+__attribute__((target("avx512f"))) static void multiply_panels_of_8(PANELS) { ADD_PRODUCTS(8); }
+__attribute__((target("avx2"))) static void multiply_panels_of_4(PANELS) { ADD_PRODUCTS(4); }
+static void multiply_panels_of_2(PANELS) { ADD_PRODUCTS(2); }
+static void multiply_panels(PANELS) {
+  (__builtin_cpu_supports("avx512f") ? multiply_panels_of_8
+   : __builtin_cpu_supports("avx2")  ? multiply_panels_of_4
+                                     : multiply_panels_of_2)(m, n, k, alpha, packed_a, packed_b, C);
+}
+#elif defined(__AVX512F__)
+static void multiply_panels(PANELS) { ADD_PRODUCTS(8); }
+#elif defined(__AVX2__)
+static void multiply_panels(PANELS) { ADD_PRODUCTS(4); }
+#else
+static void multiply_panels(PANELS) { ADD_PRODUCTS(2); }
+#endif
 
 static void multiply_packed(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A,
                             dense_view B, dense_view C) {
