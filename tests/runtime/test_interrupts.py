@@ -568,7 +568,7 @@ MASKED = {
     "profile_times", "line_sampler", "native_handle", "trace", "trace_contents", "trace_draws", "trace_find",
 }  # fmt: skip
 """Files of the C runtime that allocate, lock or print: between `ulam_mask` and `ulam_unmask`, or outside of runs."""
-OUTSIDE_OF_RUNS = {"sampling", "model", "json"}
+OUTSIDE_OF_RUNS = {"sampling", "model", "json", "shim"}
 """Folders of the C runtime whose functions make runs, or prepare them, and are not called by them."""
 
 LEFT_ANYWHERE = re.compile(
