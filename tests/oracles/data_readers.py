@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import math
 import random
 import warnings
@@ -27,7 +28,6 @@ from ulam.runtime.libraries.program_tables import ProgramVariable
 from ulam.runtime.names import INNER_RANK, Dims, GlobalVariable, to_compiled
 
 _MESSAGE = 1 << 20
-
 
 
 @dataclass
@@ -93,7 +93,7 @@ def in_c(variables: Sequence[GlobalVariable], source: str | bytes, what: str = "
         entry.array_rank, entry.inner_rank = variable.array_rank, INNER_RANK[variable.inner]
         dtype = np.int32 if entry.is_int else np.float64
         size = math.prod(variable.dims)
-        values[variable.name] = np.zeros(size if 0 < size < 1 << 24 else 0, dtype)
+        values[variable.name] = np.zeros(size if 0 < size < 1 << 26 else 0, dtype)
     sizes = [size for variable in variables for size in variable.dims]
     dims = (ctypes.c_int64 * (len(sizes) + 1))(*sizes)
     room: Any = (ctypes.c_void_p * (len(variables) + 1))(*(array.ctypes.data for array in values.values()))
@@ -104,6 +104,27 @@ def in_c(variables: Sequence[GlobalVariable], source: str | bytes, what: str = "
     status = library().ulam_try_values(text, what.encode(), first, len(variables), *others, _MESSAGE)
     said = message.value.decode("utf-8", "backslashreplace")
     return Answer(said, None if status else values)
+
+
+# ---------------------------------------------------------------- the table of cases
+
+
+def data_cases() -> list[dict[str, Any]]:
+    """tests/reference/README.md says what they are."""
+    table = Path(__file__).resolve().parent.parent / "reference" / "data_cases.jsonl"
+    return [json.loads(line) for line in table.read_text().splitlines()]
+
+
+def source_of(case: dict[str, Any]) -> str:
+    """JSON text, or the name of a file in the working directory, which is made."""
+    if "path" in case:
+        return case["path"]
+    if "file" in case:
+        content = bytes.fromhex(case["file"]) if case.get("hex") else case["file"].encode()
+        Path("data.json").write_bytes(content)
+        return "data.json"
+    piece, count = case.get("fill", ("", 0))
+    return case["json"].replace("§", piece * count)
 
 
 # ---------------------------------------------------------------- random cases

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -10,25 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data_readers import Answer, declared, in_c, in_python, random_case, reader_case
+from data_readers import Answer, data_cases, declared, in_c, in_python, random_case, reader_case, source_of
 
 from ulam.runtime.data import SPECIAL_NUMBERS
 from ulam.runtime.names import to_compiled
 
-TABLE = Path(__file__).resolve().parent.parent / "reference" / "data_cases.jsonl"
-CASES = [json.loads(line) for line in TABLE.read_text().splitlines()]
-
-
-def source_of(case: dict[str, Any]) -> str:
-    """JSON text, or the name of a file in the working directory, which is made."""
-    if "path" in case:
-        return case["path"]
-    if "file" in case:
-        content = bytes.fromhex(case["file"]) if case.get("hex") else case["file"].encode()
-        Path("data.json").write_bytes(content)
-        return "data.json"
-    piece, count = case.get("fill", ("", 0))
-    return case["json"].replace("§", piece * count)
+CASES = data_cases()
 
 
 def number(value: Any) -> Any:

@@ -290,7 +290,7 @@ static const char *given(const ulam_values *values, const char *name, ulam_json_
   if (!*field) {
     shape->held = found->held;
     shape->rank = found->rank;
-    if (!(shape->held & ULAM_JSON_DEEP))
+    if (found->rank && !(shape->held & ULAM_JSON_DEEP))
       memcpy(shape->dims, values->dims + found->dims, sizeof *shape->dims * (size_t)found->rank);
     return value;
   }
