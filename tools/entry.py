@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from typing import NoReturn
 
 from ulam.tools.interrupted import EXIT_INTERRUPTED, interrupted
+from ulam.tools.version_line import version_line
 
 
 def ulam() -> int:
     """The console script `ulam`."""
     _end_at_once("ulam", True)
+    if sys.argv[1:] == ["--version"]:  # before all that other commands import
+        print(version_line())
+        return 0
     from ulam.tools.ulam_main import main
 
     return _run("ulam", main)

@@ -30,6 +30,7 @@ from ulam.tools.exits import (
     interrupted,
 )
 from ulam.tools.failures import failure
+from ulam.tools.version_line import version_line
 
 app = typer.Typer(
     name="ulam",
@@ -119,9 +120,7 @@ def execute(name: str, values: dict[str, Any]) -> int:
 
 def _version(value: bool) -> None:
     if value:
-        from ulam.runtime.versions import ulam_version
-
-        print(f"ulam {ulam_version()}")
+        print(version_line())
         raise typer.Exit
 
 
