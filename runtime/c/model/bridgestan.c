@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../native_handle.h"
+#include "model.h"
 #include "source_text.h"
 
 /* Hands a message over, if it is wanted; what is not there is said, too. Clients read UTF-8, whatever it quotes. Returns
@@ -12,7 +12,7 @@
 static int failed(ulam_text *text, char **error) {
   char *end = text->bytes + text->length;
   for (char *wrong = text->bytes; wrong && (wrong = (char *)ulam_utf8_problem(wrong, end)) != NULL;) *wrong = '?';
-  if (error) *error = text->bytes && text->length ? text->bytes : strdup("unknown error");
+  if (error) *error = text->bytes && text->length ? text->bytes : ulam_copy("unknown error");
   if (!error || *error != text->bytes) free(text->bytes);
   return -1;
 }

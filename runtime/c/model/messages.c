@@ -10,6 +10,12 @@ static const char at_the_edge[] =
     "a check failed that the program as it is written passes, by rounding: the point is at the edge of where the log "
     "density is defined";
 
+char *ulam_copy(const char *text) {
+  size_t bytes = strlen(text) + 1;
+  char *copy = malloc(bytes);
+  return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
 int32_t ulam_no_memory(ulam_text *error) {
   ulam_text_say(error, "out of memory");
   return ULAM_NO_MEMORY;

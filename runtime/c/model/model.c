@@ -156,7 +156,7 @@ static int32_t bind(ulam_model *model, ulam_model_unit *unit, ulam_context *ctx,
   if (unit->failed == ULAM_OK) return ULAM_OK;
   unit->failed_site = ctx->error_site;
   memcpy(unit->failed_values, ctx->error_values, sizeof unit->failed_values);
-  unit->failed_message = strdup(ulam_message(ctx));
+  unit->failed_message = ulam_copy(ulam_message(ctx));
   return ULAM_OK;
 }
 
@@ -208,7 +208,7 @@ static failure failure_of(const ulam_model_unit *unit, int32_t status, const ula
     memcpy(found.values, unit->failed_values, sizeof found.values);
     message = unit->failed_message ? unit->failed_message : "";
   }
-  found.message = strdup(message);
+  found.message = ulam_copy(message);
   return found;
 }
 

@@ -59,6 +59,7 @@ int32_t ulam_run_failure(const ulam_program_unit *unit, int32_t status, const ul
 /* What was printed goes to whom it is for. */
 void ulam_show(ulam_model *model, const char *text, int64_t length);
 
+char *ulam_copy(const char *text); /* NULL: out of memory */
 int32_t ulam_no_memory(ulam_text *error); /* says so, and returns ULAM_NO_MEMORY */
 
 #endif
