@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache as memoize
 from pathlib import Path
@@ -26,6 +28,9 @@ from typing import Any
 
 MAGIC = b"ulam object 1\n\0\0"
 SUFFIX = ".ulam"
+LOCK_SUFFIX = ".lock"
+LONGEST_WAIT = 120.0
+SECONDS_BETWEEN_TRIES = 0.02
 DIGEST_BYTES = 32
 LENGTH_BYTES = 8
 DEFAULT_LIMIT = 512 << 20
@@ -151,6 +156,23 @@ class ObjectCache:
         self.prune(keep=path)
         return True
 
+    @contextmanager
+    def alone(self, key: str, wait: Callable[[], object]) -> Iterator[None]:
+        """Of all threads and processes that want to make the entry of `key`, one at a time is in this block.
+
+        `wait` is called now and then while another one is, and may raise. Where files cannot be locked, or after
+        LONGEST_WAIT seconds, nobody waits. A process that ends, however, leaves the block.
+        """
+        path = self.folder / f"{key}{LOCK_SUFFIX}"
+        descriptor = _locked(path, wait)
+        try:
+            yield
+        finally:
+            if descriptor >= 0:
+                with suppress(OSError):
+                    path.unlink()
+                os.close(descriptor)
+
     def prune(self, keep: Path | None = None) -> None:
         """Removes what was not used for longest until the rest is within the limit; `keep` stays."""
         files: list[tuple[float, int, Path]] = []
@@ -176,6 +198,7 @@ class ObjectCache:
     def _files(self) -> Iterator[Path]:
         yield from self.folder.glob(f"*{SUFFIX}")
         yield from self.folder.glob("new-*.tmp")
+        yield from self.folder.glob(f"*{LOCK_SUFFIX}")
 
     def _path(self, key: str) -> Path:
         if not key.isalnum():
@@ -191,6 +214,32 @@ class ObjectCache:
             if not stat.S_ISREG(info.st_mode) or not _is_private(info):
                 return None
             return file.read()
+
+
+def _locked(path: Path, wait: Callable[[], object]) -> int:
+    """A file that this thread has locked, by its descriptor; -1 if it cannot be."""
+    try:
+        import fcntl
+    except ImportError:
+        return -1
+    end = time.monotonic() + LONGEST_WAIT
+    while True:
+        descriptor = -1
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        except (BlockingIOError, FileNotFoundError):  # another has it, or has just removed it
+            pass
+        except OSError:  # a file system without locks
+            end = -math.inf
+        if descriptor >= 0:
+            os.close(descriptor)
+        if time.monotonic() > end:
+            return -1
+        wait()
+        time.sleep(SECONDS_BETWEEN_TRIES)
 
 
 def _encode(key: str, metadata: Mapping[str, Any], objects: Mapping[str, bytes]) -> bytes:

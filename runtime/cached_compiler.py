@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from ulam.emit.jit import target
@@ -19,6 +20,7 @@ from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_k
 from ulam.frontend.encoding import INCLUDE
 from ulam.passes.units import UNITS
 from ulam.runtime.c_library import exact_blocks, library
+from ulam.runtime.interrupts import checkpoint
 
 if TYPE_CHECKING:
     from ulam.frontend import syntax
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from ulam.runtime.program import CompiledUnit
 
 CODE = "code"
+MOST_IN_MEMORY = 32
+"""Units that are kept where no folder can be."""
 # What the code of a program depends on beside ulam itself, whose files the key covers.
 COMPILING_PACKAGES = ("xdsl", "llvmlite", "numpy")
 
@@ -39,6 +43,10 @@ class CachedUnit:
     sites: list[dict[str, Any]]
     n_slots: int
     draws: bool
+
+
+_memory: dict[str, tuple[CompiledUnit, Mapping[str, Any]]] = {}
+_memory_lock = RLock()
 
 
 class CachedCompiler:
@@ -74,11 +82,31 @@ class CachedCompiler:
         return found
 
     def _find(self, name: str) -> CompiledUnit:
+        key = self._key(name)
         cache = open_cache()
-        key = self._key(name) if cache is not None else ""
-        entry = cache.get(key) if cache is not None else None
-        if entry is not None and (stored := self._stored(entry)) is not None:
+        if cache is None:
+            return self._kept_in_memory(key, name)
+        if (stored := self._stored(cache.get(key))) is not None:
             return stored
+        with cache.alone(key, checkpoint):  # several jobs on a machine begin with the same program
+            stored = self._stored(cache.get(key))
+            return self._made(name, key, cache) if stored is None else stored
+
+    def _kept_in_memory(self, key: str, name: str) -> CompiledUnit:
+        """Without a folder: what this process has compiled for other models, or compiled now."""
+        with _memory_lock:
+            checkpoint()  # the thread that had the lock may have been asked to end, and this one, too
+            if key not in _memory:
+                unit = self._made(name, key, None)
+                _memory[key] = unit, self.metadata()
+                while len(_memory) > MOST_IN_MEMORY:
+                    del _memory[next(iter(_memory))]
+            unit, metadata = _memory[key]
+        self._metadata = self._metadata or metadata
+        return unit
+
+    def _made(self, name: str, key: str, cache: ObjectCache | None) -> CompiledUnit:
+        """A unit, compiled now and stored."""
         metadata = self._compiler.metadata()
         if self._metadata is None:
             self._metadata = {key: metadata[key] for key in ("name", "globals", "profiles")}
@@ -93,8 +121,10 @@ class CachedCompiler:
             cache.put(key, record, {CODE: unit.code})
         return unit
 
-    def _stored(self, entry: Entry) -> CachedUnit | None:
-        """The unit of an entry; None if it has other contents than a unit has."""
+    def _stored(self, entry: Entry | None) -> CachedUnit | None:
+        """The unit of an entry; None if there is none, or if it has other contents than a unit has."""
+        if entry is None:
+            return None
         match entry.metadata:
             case {
                 "program": {"name": str(), "globals": list()},

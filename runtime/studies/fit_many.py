@@ -15,7 +15,7 @@ from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.crew import Crew
 from ulam.runtime.data import Values
 from ulam.runtime.errors import ArgumentError, TimeLimit
-from ulam.runtime.interrupts import Limit, held, raise_interrupted, stoppable
+from ulam.runtime.interrupts import Limit, current_limit, held, raise_interrupted, stoppable
 from ulam.runtime.model import Recipe, StanModel
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.parallel_jobs import INTERRUPT, end_of_limit
@@ -183,9 +183,10 @@ class _StudyCall:
         ended = held(run) if pool.is_pool else run()
         self.study.ended = ended if self.study.missing else ""
         if ended and not self.study.finished and not self.study.errors:
-            if ended == INTERRUPT:
+            limit = current_limit()
+            if ended == INTERRUPT or limit is None:
                 raise_interrupted()
-            raise TimeLimit(time.monotonic() - self.began)
+            raise TimeLimit(limit.seconds)
 
     def _take(self, outcome: Outcome) -> None:
         study, index = self.study, outcome.index

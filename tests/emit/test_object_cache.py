@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,58 @@ def test_the_module_stands_alone() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+# ---------------------------------------------------------------- one at a time
+
+
+def test_one_at_a_time_makes_an_entry(cache: ObjectCache) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work(number: int) -> None:
+        with cache.alone(KEY, lambda: None):
+            inside.append(number)
+            most.append(len(inside))
+            time.sleep(0.005)
+            inside.remove(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 8 and list(cache.folder.iterdir()) == []
+
+
+def test_who_waits_can_be_ended_and_the_dead_are_not_waited_for(cache: ObjectCache) -> None:
+    code = (
+        "import os, sys; from ulam.emit.object_cache import ObjectCache\n"
+        f"with ObjectCache(sys.argv[1]).alone({KEY!r}, lambda: None):\n"
+        "    print('locked', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(cache.folder)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdout.readline() == b"locked\n"
+
+    def refuse() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError), cache.alone(KEY, refuse):
+        raise AssertionError("two at a time")
+    with cache.alone("another", refuse):
+        pass
+    holder.kill()
+    holder.communicate()
+    with cache.alone(KEY, lambda: None):
+        assert len(list(cache.folder.iterdir())) == 1
+    assert list(cache.folder.iterdir()) == []
+
+
+def test_where_no_file_can_be_locked_nobody_waits(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError("no locks here")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with cache.alone(KEY, lambda: pytest.fail("waited")):
+        pass

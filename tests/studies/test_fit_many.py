@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ArgumentError, DataError
 from ulam.runtime.studies.data_sets import digest_of
 from ulam.runtime.studies.fit_many import StudyWarning
@@ -375,8 +376,9 @@ def test_digests_tell_data_apart() -> None:
 
 def test_a_time_limit_keeps_what_is_there(tmp_path: Path) -> None:
     slow = PROGRAM.replace("model {", "model { real s = 1; for (k in 1:2000) s += exp(-s * mu^2); ")
-    threads = threading.active_count()
     sets = data_sets(3) + [{"N": 5, "y": [0] * 5}] * 2000
+    ulam.fit_many(slow, sets[:1], "optimize", output=tmp_path, progress=False)
+    threads = threading.active_count()
     found = ulam.fit_many(slow, sets, "optimize", output=tmp_path, workers=1, time_limit=1.0, progress=False)
     assert found.ended == "time limit" and 0 < len(found.finished) < 2003 and not found.errors
     assert found.missing and "the time limit was reached" in str(found)
@@ -403,6 +405,31 @@ def test_an_interrupt_keeps_what_is_there() -> None:
     found = ulam.fit_many(PROGRAM, data_sets(4) * 50, workers=1, batch=1, progress=interrupt, **SHORT)
     assert found.ended == "interrupt" and 3 <= len(found.finished) < 200 and not found.errors
     assert found[0]["mu"].shape == (2, 30)
+
+
+def counted_compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
+    compiled = Compiler.compiled
+
+    def counted(self: Compiler, name: str) -> Any:
+        found.append(name)
+        return compiled(self, name)
+
+    monkeypatch.setattr(Compiler, "compiled", counted)
+    return found
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_program_is_compiled_once(has_folder: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By jobs that begin at the same time; without a folder for the cache, too."""
+    if has_folder:
+        monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path))
+    else:
+        monkeypatch.setattr("ulam.runtime.cached_compiler.open_cache", lambda: None)
+    found = counted_compiles(monkeypatch)
+    program = f"data {{ real y; }} parameters {{ real x; }} model {{ x ~ normal(y, {1 + has_folder}); }}"
+    study = ulam.fit_many(program, [{"y": k} for k in range(4)], "optimize", workers=4, batch=1, progress=False)
+    assert not study.errors and len(found) == len(set(found)) > 1
 
 
 def test_start_up_loads_nothing_of_it() -> None:
