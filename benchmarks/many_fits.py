@@ -2,12 +2,13 @@
 
     python benchmarks/many_fits.py [--fits N] [--rounds N] [--scale-fits N] [--only bits|scaling] [--full]
 
-`bits`: N fits of eight schools with other data, with a worker of the cluster killed in the middle; all have to be there,
-with the bits that one process gives. `scaling`, without a kill: fits per second of one process, of two independent
-processes that share nothing, and of a cluster with two workers, by turns in each round; two workers have to reach 0.8 of
-what two processes reach, in the median of the rounds. Beside it is the processor time of a fit, in ms: in a process, and
-through Dask with all of the cluster's own work; and how busy the processors were, with the work of others, too. `--full` keeps all draws of each fit; without
-it the means of the parameters, and a digest of all draws. Exit status 1 if a bar is missed. Needs `distributed`.
+`bits`: N fits of eight schools with other data, with a worker of the cluster killed in the middle; all have to be
+there, with the bits that one process gives. `scaling`, without a kill: fits per second of one process, of two
+independent processes that share nothing, and of a cluster with two workers, by turns in each round; two workers have to
+reach 0.8 of what two processes reach, in the median of the rounds. Beside it is the processor time of a fit, in ms: in
+a process, and through Dask with all of the cluster's own work; and how busy the processors were, with the work of
+others, too. `--full` keeps all draws of each fit; without it the means of two parameters, and a digest of all draws.
+Exit status 1 if a bar is missed. Needs `distributed`.
 """
 
 from __future__ import annotations
