@@ -8,19 +8,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ulam.runtime.compiler import CompileOptions
-from ulam.runtime.data import read_data
-from ulam.runtime.errors import CompileError
-from ulam.runtime.libraries.bridgestan_library import library_of
-from ulam.runtime.model import Recipe
+import ulam
 
 
 def pytest_configure() -> None:
     for program in sorted(Path(os.environ["ULAM_TEST_MODELS"]).glob("*/*.stan")):
-        text = program.read_text(encoding="utf-8")
-        recipe = Recipe(text, str(program), read_data(None), 1, True, CompileOptions(), True)
         try:
             # another name of the same file is the same library
-            os.link(library_of(recipe), program.with_name(f"{program.stem}_model.so"))
-        except CompileError as error:
+            os.link(ulam.StanProgram(program).bridgestan_library(), program.with_name(f"{program.stem}_model.so"))
+        except ulam.CompileError as error:
             print(f"{program.name}: not compiled: {str(error).splitlines()[0]}")

@@ -144,7 +144,8 @@ class SampledModel:
             from ulam.runtime.libraries.bridgestan_library import library_of
 
             recipe = self.recipe
-            return os.fspath(library_of(recipe, None if recipe.options.wants_data else self._program.code))
+            code = None if recipe.options.wants_data else self._program.code
+            return library_of(recipe.text, recipe.filename, recipe.options, code, cache=recipe.cache)
 
         return stoppable(work)
 

@@ -37,8 +37,8 @@ class StanProgram:
         self.text, self.filename = read_source(source)
         self._arguments: dict[str, Any] = {"opt_level": opt_level, "include_paths": tuple(include_paths)}
         paths = tuple(os.fspath(path) for path in include_paths)
-        options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(True))
-        code = ProgramCode(CachedCompiler(self.text, self.filename, options))
+        options = self._options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(True))
+        code = self._code = ProgramCode(CachedCompiler(self.text, self.filename, options))
 
         def work() -> list[GlobalVariable]:
             variables = [GlobalVariable.from_metadata(k, entry) for k, entry in enumerate(code.metadata()["globals"])]
@@ -54,6 +54,17 @@ class StanProgram:
         """The model with these data; `options` are those of `StanModel`."""
         source = NamedText(self.text, self.filename)
         return StanModel(source, data, **{**self._arguments, **options})
+
+    def bridgestan_library(self) -> str:
+        """The path of a shared library with BridgeStan's C interface, as `StanModel.bridgestan_library`."""
+
+        def work() -> str:
+            from ulam.runtime.libraries.bridgestan_library import library_of
+
+            options = self._options
+            return library_of(self.text, self.filename, options, None if options.wants_data else self._code)
+
+        return stoppable(work)
 
     def declarations(self, block: str = "data") -> list[str]:
         """The variables of a block with their types, as `array[] int y`."""

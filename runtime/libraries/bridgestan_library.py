@@ -19,21 +19,17 @@ from dataclasses import replace
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ulam.passes.pipelines import DEFAULT_LEVEL
 from ulam.passes.units import UNITS
 from ulam.runtime.c_library import library
 from ulam.runtime.cached_compiler import CachedCompiler, with_includes
-from ulam.runtime.compiler import Compiler
+from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import UlamError
 from ulam.runtime.interrupts import stoppable
 from ulam.runtime.libraries.program_tables import LOAD_INTERRUPTED, Notify, ProgramTables, entries, info_text
 from ulam.runtime.program import ProgramCode
 from ulam.runtime.versions import version_lines
-
-if TYPE_CHECKING:
-    from ulam.runtime.model import Recipe
 
 LINK = "ulam_bridgestan_link"
 """The symbol of what a copy is told: a pointer to the functions, and one to the program."""
@@ -90,23 +86,23 @@ _libraries: dict[str, InProcessLibrary] = {}
 _lock = threading.RLock()
 
 
-def library_of(recipe: Recipe, code: ProgramCode | None = None) -> Path:
-    """The path of the library of a model's program, whatever its data. The same program has the same library.
+def library_of(
+    text: str, filename: str, options: CompileOptions, code: ProgramCode | None = None, *, cache: bool = True
+) -> str:
+    """The path of the library of a program, for any data. The same program has the same library.
 
-    `code`: of the model, if it is not for its data only.
+    `code`: the program's, if that is not for some data only.
     """
-    options = replace(recipe.options, opt_level=min(recipe.options.opt_level, DEFAULT_LEVEL))
-    text = with_includes(recipe.text, recipe.filename, options.include_paths)
-    key = repr((text, recipe.filename, options, recipe.cache))
+    options = replace(options, opt_level=min(options.opt_level, DEFAULT_LEVEL))
+    key = repr((with_includes(text, filename, options.include_paths), filename, options, cache))
     with _lock:
         found = _libraries.get(key)
         if found is None:
             if code is None:
-                kind = CachedCompiler if recipe.cache else Compiler
-                code = ProgramCode(kind(recipe.text, recipe.filename, options))
+                code = ProgramCode((CachedCompiler if cache else Compiler)(text, filename, options))
             lines = [*version_lines(), f"Optimization level: {options.opt_level}"]
             found = _libraries[key] = InProcessLibrary(code, lines, key)
-        return found.path
+        return os.fspath(found.path)
 
 
 def _alias(path: Path) -> str:

@@ -348,6 +348,7 @@ def test_library_outlives_the_model_and_is_of_this_process_only(x: Any) -> None:
     assert ulam.StanModel(program, {"y": 2}, opt_level=0).bridgestan_library() == path
     assert ulam.StanModel(program.replace("1)", "2)"), {"y": 1}, opt_level=0).bridgestan_library() != path
     del model
+    assert ulam.StanProgram(program, opt_level=0).bridgestan_library() == path
     client = BridgeStanClient(path, {"y": 4})
     assert client.density(np.array([1.0])) == -4.5
     code = f"""if True:
