@@ -44,7 +44,7 @@ def trace(quantity: Quantity, chains: Sequence[int], divergent: Flags, label: st
         return _nothing(TRACE_WIDTH, HEIGHT, label)
     count = quantity.draws.shape[1]
     y = Scale(*found, _BOTTOM, _TOP)
-    x = Scale(1, max(count, 2), 56, TRACE_WIDTH - 4)
+    x = Scale(1, max(count, 2), 56, TRACE_WIDTH - 12)
 
     def parts() -> Iterator[str]:
         yield from y_axis(y, 54, TRACE_WIDTH, 4)

@@ -115,7 +115,7 @@ def diagnose(fit: DiagnosedDraws) -> Diagnosis:
 def _problems(fit: DiagnosedDraws, table: SummaryTable) -> Iterator[Problem]:
     for check in (_divergences, _depth, _energy, _stuck):
         yield from check(fit)
-    yield from _missing(fit)
+    yield from _missing(fit, table)
     yield from _rhat(fit, table)
     yield from _sizes(fit, table)
 
@@ -176,13 +176,14 @@ def _stuck(fit: DiagnosedDraws) -> Iterator[Problem]:
         )
 
 
-def _missing(fit: DiagnosedDraws) -> Iterator[Problem]:
-    names = [name for k, name in enumerate(fit.names) if np.isnan(fit.values[..., k]).any()]
+def _missing(fit: DiagnosedDraws, table: SummaryTable) -> Iterator[Problem]:
+    means = table.column("mean")[-len(fit.names) :] if fit.names else np.empty(0)  # NaN, if a draw is
+    places = [k for k in np.flatnonzero(np.isnan(means)).tolist() if np.isnan(fit.values[..., k]).any()]
+    names = [fit.names[k] for k in places]
     if names:
         rows = np.zeros((fit.n_chains, fit.n_draws), dtype=bool)
-        for k, name in enumerate(fit.names):
-            if name in names:
-                rows |= np.isnan(fit.values[..., k])
+        for k in places:
+            rows |= np.isnan(fit.values[..., k])
         yield Problem(
             "nan",
             f"{_share(int(np.count_nonzero(rows)), fit)} have values that are NaN: {_listed(names)}. There are no "
