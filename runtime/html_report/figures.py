@@ -25,7 +25,7 @@ TRACE_POINTS, TRACE_MARKS, PAIR_DOTS, PAIR_CROSSES = 300, 200, 600, 400
 RANK_BINS, ENERGY_BINS, DENSITY_BINS = 20, 40, 96
 
 _TOP, _BOTTOM = 6, HEIGHT - 20
-_LOG_FROM = 30.0
+_LOG_FROM = 10.0
 """Positive numbers whose 99% and 1% quantiles have a larger ratio are drawn by their logarithms."""
 
 

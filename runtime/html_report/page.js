@@ -4,10 +4,7 @@
   if (!table) return;
   var body = table.tBodies[0], rows = Array.prototype.slice.call(body.rows), heads = table.tHead.rows[0].cells;
   var order = rows.slice(), told = document.getElementById("summary-told");
-  function number(row, column) {
-    var given = row.cells[column].getAttribute("data-v"), value = Number(given === null ? row.cells[column].textContent : given);
-    return value;
-  }
+  function number(row, column) { return Number(row.cells[column].textContent); }
   function sort(column) {
     var head = heads[column], now = head.getAttribute("aria-sort");
     var down = now === "descending" ? "ascending" : now === "ascending" ? "" : column ? "descending" : "ascending";

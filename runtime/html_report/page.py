@@ -177,8 +177,8 @@ def _traces(selection: Shown) -> str:
     if not selection.is_warmup:
         said.append(
             "The draws one after the other, which should look like noise with the chains on top of each other; their "
-            "distribution in each chain; and how often the draws of each chain have which rank among those of all: bars "
-            "should end within the grey band around the line."
+            "distribution in each chain; and how often the draws of each chain have which rank among those of all: "
+            "bars should end within the grey band around the line."
         )
     if selection.draws.n_draws > figures.TRACE_POINTS:
         said.append("Of many draws in a row the smallest and the largest are drawn.")

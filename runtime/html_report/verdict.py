@@ -35,6 +35,9 @@ _WEIGHTS: dict[str, tuple[str, str]] = {
 }
 """How much each problem weighs, the gravest first, and what it is in a few words."""
 
+_CAUSES = ("draws", "stuck", "divergences", "ebfmi", "treedepth")
+"""Problems that others come of: they are mended first."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -58,8 +61,9 @@ def verdict(fit: SampleFit) -> Verdict:
         saved = fit.warmup is not None and fit.warmup.n_draws > 0
         said = "There are no draws to judge" + (", only those of the warmup." if saved else ".")
         return Verdict(level, said, worst.advice)
+    first = next((problem for name in _CAUSES for problem in problems if problem.name == name), worst)
     opening = "Do not trust these draws yet" if level == BAD else "Use these draws with care"
-    return Verdict(level, f"{opening}: {words}.{besides}", worst.advice)
+    return Verdict(level, f"{opening}: {words}.{besides}", first.advice)
 
 
 def level_of(problem: Problem) -> str:
@@ -98,7 +102,7 @@ def checks(fit: SampleFit) -> Iterator[CheckRow]:
     if "treedepth" in fit.stats and fit.settings.sampler != "hmc":
         most = fit.settings.max_depth
         depth = number_text(float(np.nanmax(np.asarray(fit.stats["treedepth"]))), 3)
-        yield CheckRow(failed.get("treedepth", GOOD), "Largest tree depth", depth, f"limit {most}", f"below {most}")
+        yield CheckRow(failed.get("treedepth", GOOD), "Deepest tree", depth, f"limit {most}", f"below {most}")
     if "energy" in fit.stats:
         found = bfmi(fit.stats["energy"])
         known = bool(np.isfinite(found).any())

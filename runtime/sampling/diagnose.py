@@ -246,4 +246,4 @@ def _counted(count: int, word: str) -> str:
 
 def _share(count: int, fit: DiagnosedDraws) -> str:
     total = fit.n_chains * fit.n_draws
-    return f"{count} of {_counted(total, 'draw')} ({100 * count / total:.2g}%)"
+    return f"{count} of {_counted(total, 'draw')} ({100 * count / total:{'.2g' if count < 0.99 * total else '.3g'}}%)"

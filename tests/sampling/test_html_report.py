@@ -291,8 +291,16 @@ def test_verdicts() -> None:
     assert verdict(apart).level == BAD and "do not agree" in verdict(apart).sentence and verdict(apart).first
     diverged = made(noise(4, 1000, 2), stats={"divergent": np.eye(4, 1000)})
     assert verdict(diverged).level == BAD and next(checks(diverged)).level == BAD
+    both = made(apart.values, stats={"divergent": np.eye(4, 1000)})
+    assert "do not agree" in verdict(both).sentence and "target_accept" in verdict(both).first  # the cause first
     assert verdict(made(noise(1, 1000, 2))).level == CARE
     assert verdict(made(np.empty((2, 0, 1)))).level == NONE
+
+
+def test_shares_are_percentages() -> None:
+    for count, told in ((1, "(0.1%)"), (500, "(50%)"), (995, "(99.5%)"), (1000, "(100%)")):
+        flags = (np.arange(1000) < count).reshape(2, 500)
+        assert told in made(noise(2, 500, 1), stats={"divergent": flags}).diagnose().problems[0].found
 
 
 def test_what_mixes_worst_is_drawn_first() -> None:
