@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from bridgestan_client import BridgeStanClient, ClientError
 from data_readers import encoded
 from program_mutations import mutant
 
@@ -29,8 +31,11 @@ from ulam.frontend.diagnostics import DiagnosticError, render
 from ulam.frontend.lower.program import lower_program
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
-from ulam.runtime.compiler import compiling
+from ulam.runtime.compiler import CompileOptions, compiling
+from ulam.runtime.data import read_data
 from ulam.runtime.errors import ArgumentError, InternalCompilerError, UlamError
+from ulam.runtime.libraries.bridgestan_library import library_of
+from ulam.runtime.model import Recipe
 
 SECONDS = 60
 """The longest that one case may take, on a busy machine."""
@@ -275,7 +280,7 @@ JSON_PIECES = (
 
 
 def data_case(seed: int, number: int, folder: Path) -> str | None:
-    """One data set, right or wrong, given as a mapping, as JSON text or as a file."""
+    """One data set, right or wrong, given as a mapping, as JSON text or as a file; texts to a library, too."""
     rng = random.Random(f"data {seed}:{number}")
     data: Any = dict(DATA)
     if rng.random() < 0.5:
@@ -290,15 +295,21 @@ def data_case(seed: int, number: int, folder: Path) -> str | None:
             file = folder / f"data_{number}.json"
             file.write_bytes(encoded(rng, data))
             data = str(file)
+    refused = ""
     try:
         with within(SECONDS), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = ulam.StanModel(DATA_PROGRAM, data)
-            model.log_density_gradient(np.array([0.5]))
-    except InternalCompilerError as error:
-        return _told(error)
-    except (UlamError, ArgumentError, MemoryError, OSError):
-        return None
+            try:
+                model = ulam.StanModel(DATA_PROGRAM, data)
+                model.log_density_gradient(np.array([0.5]))
+            except (UlamError, ArgumentError, MemoryError, OSError) as error:
+                if isinstance(error, InternalCompilerError):
+                    return _told(error)
+                refused = str(error) or "refused"
+            if isinstance(data, str) and not re.search("[\0\ud800-\udfff]", data):
+                said = _said_by_library(data)
+                if bool(said) != bool(refused):
+                    return f"{data[:300]!r}: StanModel: {refused or 'taken'}; its library: {said or 'taken'}"
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -307,6 +318,18 @@ def data_case(seed: int, number: int, folder: Path) -> str | None:
         if isinstance(data, str) and os.path.isfile(data) and Path(data).parent == folder:
             os.remove(data)
     return None
+
+
+def _said_by_library(data: str) -> str:
+    """Why a model of the library of DATA_PROGRAM cannot be made; empty if it can."""
+    recipe = Recipe(DATA_PROGRAM, "model.stan", read_data(None), 1234, True, CompileOptions(), cache=True)
+    try:
+        client = BridgeStanClient(library_of(recipe), data.encode())
+        client.gradient(np.array([0.5]))
+        client.close()
+    except ClientError as error:
+        return str(error)
+    return ""
 
 
 def _mutated_json(rng: random.Random, text: str) -> str:

@@ -26,10 +26,6 @@ struct bs_model {
   char *names[4], *unconstrained_names;
 };
 
-static inline int32_t ulam_variable_rank(const ulam_program_variable *variable) {
-  return variable->array_rank + variable->inner_rank;
-}
-
 /* Products of sizes: INT64_MAX where they have no room. */
 int64_t ulam_product(const int64_t *sizes, int32_t count);
 

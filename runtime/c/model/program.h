@@ -66,6 +66,10 @@ typedef struct {
   int32_t unconstrained_rank, shorter[2];
 } ulam_program_variable;
 
+static inline int32_t ulam_variable_rank(const ulam_program_variable *variable) {
+  return variable->array_rank + variable->inner_rank;
+}
+
 enum { ULAM_LOAD_INTERRUPTED = 2 };
 
 typedef struct ulam_program {

@@ -14,14 +14,14 @@ typedef struct {
 
 static const int64_t *sizes_of(const trial *all, const ulam_program_variable *variable) {
   const int64_t *dims = all->dims;
-  for (const ulam_program_variable *other = all->variables; other < variable; ++other) dims += ulam_n_dims(other);
+  for (const ulam_program_variable *other = all->variables; other < variable; ++other) dims += ulam_variable_rank(other);
   return dims;
 }
 
 static int32_t dims_of(void *user, const ulam_program_variable *variable, int64_t *dims, ulam_text *problem) {
   const int64_t *sizes = sizes_of(user, variable);
   int32_t is_wrong = 0;
-  for (int32_t k = 0; k < ulam_n_dims(variable); ++k) is_wrong |= (dims[k] = sizes[k]) < 0;
+  for (int32_t k = 0; k < ulam_variable_rank(variable); ++k) is_wrong |= (dims[k] = sizes[k]) < 0;
   if (is_wrong) ulam_values_negative_size(variable, dims, problem);
   return is_wrong;
 }

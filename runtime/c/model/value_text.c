@@ -99,7 +99,7 @@ static void say_element(const subject *of, const place *at) {
 static void say_expected(const subject *of) {
   const char *type = of->variable->type;
   ulam_text_say(of->problem, "must be ");
-  if (ulam_n_dims(of->variable) == 0)
+  if (ulam_variable_rank(of->variable) == 0)
     ulam_text_say(of->problem, of->variable->is_int ? "an integer" : "a number");
   else
     ulam_text_add(of->problem, "%s %s of %s", strchr("aeiou", *type) ? "an" : "a", type,
@@ -358,19 +358,13 @@ static int is_small(const ulam_program_variable *variable, const int64_t *dims, 
   return 1;
 }
 
-static int has_zero(const int64_t *dims, int32_t count) {
-  for (int32_t k = 0; k < count; ++k)
-    if (dims[k] == 0) return 1;
-  return 0;
-}
-
 int ulam_value_check_dims(const ulam_program_variable *variable, const char *value, const ulam_json_shape *shape,
                           const int64_t *dims, ulam_text *problem) {
   static const ulam_json_shape absent = {0, 1, {0}};
-  int32_t count = ulam_n_dims(variable), position = 0;
+  int32_t count = ulam_variable_rank(variable), position = 0;
   const ulam_json_shape *found = shape ? shape : &absent; /* which is an array without elements */
   if (shape && found->rank == count && memcmp(found->dims, dims, sizeof *dims * (size_t)count) == 0) return 1;
-  if (has_zero(found->dims, found->rank) && has_zero(dims, count)) {
+  if (ulam_has_zero(found->dims, found->rank) && ulam_has_zero(dims, count)) {
     if (is_small(variable, dims, count)) return 1;
     ulam_text_say(problem, "has sizes whose product is too large, though one of them is 0: ");
     ulam_say_dims(problem, dims, count);

@@ -6,8 +6,10 @@
 #include "json_text.h"
 #include "program.h"
 
-static inline int32_t ulam_n_dims(const ulam_program_variable *variable) {
-  return variable->array_rank + variable->inner_rank;
+static inline int ulam_has_zero(const int64_t *sizes, int32_t count) {
+  for (int32_t k = 0; k < count; ++k)
+    if (sizes[k] == 0) return 1;
+  return 0;
 }
 
 /* Whether a value can be what a variable declares, but for its size. 0: `problem` says why not. */

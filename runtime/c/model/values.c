@@ -207,8 +207,7 @@ static int read_members(ulam_values *values, ulam_text *error) {
     return 0;
   }
   if (!values->repeated.length) return 1;
-  ulam_text_add(error, "%s: variable defined more than once: ", values->name);
-  ulam_text_append(error, values->repeated.bytes, values->repeated.length);
+  ulam_text_add(error, "%s: variable defined more than once: %s", values->name, values->repeated.bytes);
   return 0;
 }
 
@@ -325,12 +324,6 @@ static int64_t unused_names(const ulam_values *values, const ulam_program_variab
   return found;
 }
 
-static int has_zero(const int64_t *dims, int32_t count) {
-  for (int32_t k = 0; k < count; ++k)
-    if (dims[k] == 0) return 1;
-  return 0;
-}
-
 /* ---------------------------------------------------------------- binding */
 
 typedef struct {
@@ -346,9 +339,9 @@ typedef struct {
 static void say_absent(const binding *all, const ulam_program_variable *variable, const int64_t *dims,
                        ulam_text *problem) {
   ulam_text_add(problem, "does not exist; declared %s", variable->declaration);
-  if (dims && ulam_n_dims(variable)) {
+  if (dims && ulam_variable_rank(variable)) {
     ulam_text_say(problem, " with dims ");
-    ulam_say_dims(problem, dims, ulam_n_dims(variable));
+    ulam_say_dims(problem, dims, ulam_variable_rank(variable));
   }
   ulam_name *unused = malloc(sizeof *unused * (size_t)(all->values->count + 1));
   if (!unused) return;
@@ -365,8 +358,8 @@ static void say_absent(const binding *all, const ulam_program_variable *variable
 
 /* The number at or behind a place, which is set behind it: brackets, commas and blanks are passed over. */
 static inline const char *next_leaf(const char **at) {
-  const char *leaf = *at;
-  for (char c = *leaf; c == '[' || c == ']' || c == ',' || c == ' ' || c == '\n' || c == '\t' || c == '\r';) c = *++leaf;
+  const char *leaf = ulam_json_blanks(*at);
+  while (*leaf == '[' || *leaf == ']' || *leaf == ',') leaf = ulam_json_blanks(leaf + 1);
   *at = leaf + 1;
   if (*leaf == '"')
     *at = ulam_json_behind_text(leaf);
@@ -387,7 +380,7 @@ static int32_t leaf_int(const char *leaf) {
 /* Matrices are kept column by column. */
 static void fill(const ulam_program_variable *variable, const char *value, const int64_t *dims, void *out) {
   int64_t rows = 1, columns = 1, count = 1;
-  int32_t n_dims = ulam_n_dims(variable);
+  int32_t n_dims = ulam_variable_rank(variable);
   for (int32_t k = 0; k < n_dims; ++k) count *= dims[k];
   if (!count) return;
   if (variable->inner_rank == 2) {
@@ -411,12 +404,12 @@ static void fill(const ulam_program_variable *variable, const char *value, const
 static int bind_one(binding *all, const ulam_program_variable *variable, ulam_text *problem) {
   const ulam_values_target *target = all->target;
   int64_t *dims = all->sizes_known ? all->dims : NULL;
-  int32_t n_dims = ulam_n_dims(variable);
+  int32_t n_dims = ulam_variable_rank(variable);
   ulam_json_shape shape;
   if (dims && target->dims(target->user, variable, dims, problem)) return 0;
   const char *value = given(all->values, variable->name, &shape, problem);
   if (!value && problem->length) return 0;
-  if (!value && !(dims && has_zero(dims, n_dims))) {
+  if (!value && !(dims && ulam_has_zero(dims, n_dims))) {
     if (!dims && n_dims) return 1; /* may be without elements; cannot be told */
     say_absent(all, variable, dims, problem);
     return 0;
@@ -425,7 +418,7 @@ static int bind_one(binding *all, const ulam_program_variable *variable, ulam_te
   if (!dims) return 1;
   if (!ulam_value_check_dims(variable, value, value ? &shape : NULL, dims, problem)) return 0;
   void *out = target->room(target->user, variable, dims);
-  if (!out && !has_zero(dims, n_dims)) {
+  if (!out && !ulam_has_zero(dims, n_dims)) {
     all->no_memory = 1;
     return 0;
   }
@@ -468,7 +461,7 @@ int32_t ulam_values_bind_chosen(const ulam_values *values, const ulam_program_va
                                 ulam_text *error) {
   int32_t most = 0;
   for (int64_t k = 0; k < count; ++k) {
-    int32_t n_dims = ulam_n_dims(&variables[chosen ? chosen[k] : k]);
+    int32_t n_dims = ulam_variable_rank(&variables[chosen ? chosen[k] : k]);
     if (n_dims > most) most = n_dims;
   }
   binding all = {values, variables, chosen, count, target, calloc((size_t)most + 1, sizeof(int64_t)), 1, 0};
@@ -529,6 +522,6 @@ void ulam_values_unused(const ulam_values *values, const ulam_program_variable *
 
 void ulam_values_negative_size(const ulam_program_variable *variable, const int64_t *dims, ulam_text *problem) {
   ulam_text_say(problem, "has a negative size in its dims ");
-  ulam_say_dims(problem, dims, ulam_n_dims(variable));
+  ulam_say_dims(problem, dims, ulam_variable_rank(variable));
   ulam_text_add(problem, "; declared %s", variable->declaration);
 }

@@ -1,5 +1,5 @@
 /* Values of variables from JSON, by the rules and in the words of runtime/data.py. One table of cases,
- * tests/reference/data_cases.json, tests both.
+ * tests/reference/data_cases.jsonl, tests both.
  */
 #ifndef ULAM_VALUES_H
 #define ULAM_VALUES_H
