@@ -266,13 +266,14 @@ class ChainFile:
     seconds: tuple[float, float]
     is_whole: bool
 
-    def columns(self, names: Sequence[str]) -> Array:
-        """The draws of these columns. Raises DataError for one that is not there."""
+    def columns(self, names: Sequence[str], with_warmup: bool = False) -> Array:
+        """The draws of these columns, after those of warmup if asked. Raises DataError for one that is not there."""
         places = {name: k for k, name in enumerate(self.names)}
         missing = [name for name in names if name not in places]
         if missing:
             raise DataError([f"{self.path}: no column {', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''}"])
-        return self.draws[:, [places[name] for name in names]]
+        rows = np.concatenate([self.warmup, self.draws]) if with_warmup else self.draws
+        return rows[:, [places[name] for name in names]]
 
 
 def read_chain(path: str | os.PathLike[str] | NamedText) -> ChainFile:

@@ -36,7 +36,7 @@ from ulam.runtime.sampling.chain import BLOCK_BYTES, BLOCK_DRAWS, QUANTITIES_STR
 from ulam.runtime.sampling.chain_csv import read_chain
 from ulam.runtime.sampling.fit import ChainDraws
 from ulam.runtime.sampling.model_description import ModelDescription
-from ulam.runtime.sampling.native_chain import draw_quantities
+from ulam.runtime.sampling.native_chain import draw_quantities, numbers_of_draws
 from ulam.runtime.sampling.summary import QUANTILES, SummaryTable, summarize
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def generate_quantities(
     executor: Executor | None = None,
     time_limit: float | None = None,
     first_chain: int | None = None,
+    with_warmup: bool = False,
 ) -> GeneratedQuantities:
     """Computes transformed parameters and generated quantities for draws of the parameters.
 
@@ -124,7 +125,7 @@ def generate_quantities(
     (chains, draws, ...) or (draws, ...), an xarray Dataset or what has one as `posterior`; or CSV files, CmdStan's or
     ours, a path or a list with one for each chain. The fit may be one of another program, with the same parameters.
     `seed` is for random numbers, by default the model's; those of the first chain are those of chain `first_chain`, by
-    default of the fit's first, or 1.
+    default of the fit's first, or 1. `with_warmup`: draws of warmup that files have come before the others.
 
     Chains run in threads, or by `executor`. An interrupt (Ctrl-C) keeps the draws that are done, as many of each chain.
     After `time_limit` seconds there is `TimeLimit`, whose `result` has them. Raises DataError if the draws do not fit
@@ -133,7 +134,7 @@ def generate_quantities(
     seed = model.seed if seed is None else seed
 
     def work() -> GeneratedQuantities:
-        given = read_draws(model, draws)
+        given = read_draws(model, draws, with_warmup)
         return _generated(model, given, seed, executor, given.first_chain if first_chain is None else first_chain)
 
     return stoppable(work, time_limit, kept=True)
@@ -152,12 +153,12 @@ class GivenDraws:
     first_chain: int = 1
 
 
-def read_draws(model: StanModel, draws: Any) -> GivenDraws:
+def read_draws(model: StanModel, draws: Any, with_warmup: bool = False) -> GivenDraws:
     """What the argument `draws` of `generate_quantities` means."""
     if isinstance(draws, _FILES):
-        return _of_files(model, [draws])
+        return _of_files(model, [draws], with_warmup)
     if isinstance(draws, (list, tuple)) and draws and all(isinstance(entry, _FILES) for entry in draws):
-        return _of_files(model, list(draws))
+        return _of_files(model, list(draws), with_warmup)
     if hasattr(draws, "model") and (fit := _of_fit(model, draws)) is not None:
         return fit
     named = getattr(draws, "posterior", draws)
@@ -180,24 +181,34 @@ def _counted(constrained: Vector, model: StanModel, source: str) -> GivenDraws:
     return GivenDraws(points, np.arange(count, dtype=np.uint64), source)
 
 
-def _of_files(model: StanModel, paths: Sequence[str | os.PathLike[str] | NamedText]) -> GivenDraws:
+def _of_files(
+    model: StanModel, paths: Sequence[str | os.PathLike[str] | NamedText], with_warmup: bool
+) -> GivenDraws:
     tables: list[Vector] = []
+    phases: set[tuple[int, str]] = set()
     names, problems = model.param_names(), list[str]()
     for path in paths:
         file = read_chain(path)
         try:
-            tables.append(file.columns(names))
+            tables.append(file.columns(names, with_warmup))
         except DataError as error:
             problems += [f"{problem}, which the model's parameters have" for problem in error.problems]
             continue
-        if not len(file.draws):
+        phases.add((len(file.warmup) if with_warmup else 0, file.settings.get("thin", "1")))
+        if not len(tables[-1]):
             problems.append(f"{file.path}: no draws")
     if problems:
         raise DataError(problems)
     if len({len(table) for table in tables}) > 1:
         counts = ", ".join(f"{len(table)} in {path}" for table, path in zip(tables, paths, strict=True))
         raise DataError([f"chains must have as many draws each, found {counts}"])
-    return _counted(np.stack(tables), model, ", ".join(map(str, paths)))
+    given = _counted(np.stack(tables), model, ", ".join(map(str, paths)))
+    if len(phases) == 1:  # else they are files of different runs
+        ((warmup, text),) = phases
+        thin = int(text) if text.isdecimal() else 1
+        before, after = numbers_of_draws(warmup, thin, "warmup"), len(tables[0]) - warmup
+        given.numbers = np.concatenate([before, numbers_of_draws(after, thin, "sampling")])
+    return given
 
 
 def _of_fit(model: StanModel, fit: Any) -> GivenDraws | None:

@@ -166,14 +166,14 @@ def test_pathfinder() -> None:
 
 def test_generate_quantities(capsys: Capture) -> None:
     """With seed and number of the chain those of the run are drawn again."""
-    cmdstan("sample", *SHORT, "num_chains=2", "id=2", "output", "file=s.csv")
+    cmdstan("sample", *SHORT, "num_chains=2", "thin=2", "save_warmup=1", "id=2", "output", "file=s.csv")
     cmdstan("generate_quantities", "fitted_params=s.csv", "num_chains=2", "id=2", "output", "file=g.csv")
     for chain in (2, 3):
         file = cmdstan_csv.read(f"g_{chain}.csv")
         assert file.names == NAMES[2:] and file.settings["fitted_params"] == "s.csv"
-        np.testing.assert_array_equal(file.rows, read_chain(f"s_{chain}.csv").draws[:, -2:])
+        np.testing.assert_array_equal(file.rows, read_chain(f"s_{chain}.csv").columns(NAMES[2:], with_warmup=True))
     cmdstan("generate_quantities", "fitted_params=s_2.csv", "output", "file=s_2.csv", status=1)
-    assert "Error: Filename conflict" in capsys.readouterr().err and len(read_chain("s_2.csv").draws) == 30
+    assert "Error: Filename conflict" in capsys.readouterr().err and len(read_chain("s_2.csv").draws) == 15
     Path("quiet.stan").write_text(MODEL.partition("generated")[0])
     cmdstan("generate_quantities", "fitted_params=s_2.csv", model="quiet.stan", status=1)
     assert "Error: Model doesn't generate any quantities" in capsys.readouterr().err
@@ -226,6 +226,32 @@ def test_what_is_wrong_is_named(case: str, capsys: Capture) -> None:
     words, expected = WRONG[case]
     assert run("m.stan", words) == 1
     assert expected in capsys.readouterr().err
+
+
+def test_missing_values_in_words_of_stan(capsys: Capture) -> None:
+    """Clients look for them."""
+    Path("c.json").write_text('{"mu": 1}')
+    for words, told in (
+        (["sample", "data", "file=c.json"], "data initialization; variable name=N; base type=int"),
+        (["log_prob", "constrained_params=c.json", "data", "file=d.json"],
+         "parameter initialization; variable name=sigma; base type=double"),
+    ):  # fmt: skip
+        assert run("m.stan", words) == 1
+        assert f"Exception: variable does not exist; processing stage={told}\n" in capsys.readouterr().err
+
+
+def test_r_dump_format() -> None:
+    """Data, initial values and a metric in R's format give the run that JSON gives."""
+    Path("d.R").write_text("# data\nN <- 5L\n'y' <-\nc(1, 2.0, 15e-1, .5, 2.5)\n")
+    Path("init.R").write_text("mu <- 1.25\nsigma <- 0.5")
+    Path("metric.R").write_text("inv_metric <- structure(c(0.5, 0.25, 0.25, 2), .Dim = c(2L, 2L))")
+    Path("init.json").write_text('{"mu": 1.25, "sigma": 0.5}')
+    Path("metric.json").write_text('{"inv_metric": [[0.5, 0.25], [0.25, 2]]}')
+    for ending in ("R", "json"):
+        hmc = ["algorithm=hmc", "metric=dense_e", f"metric_file=metric.{ending}", f"init=init.{ending}"]
+        words = ["sample", *SHORT, *hmc, "data", f"file=d.{ending}", "output", f"file={ending}.csv"]
+        cmdstan(*words, data=False)
+    np.testing.assert_array_equal(read_chain("R.csv").draws, read_chain("json.csv").draws)
 
 
 def test_failed_runs(capsys: Capture) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,7 @@ METHODS = {
 
 OK, FAILED = 0, 1
 
-_MISSING = re.compile(r"variable '(\w+)' does not exist")
-"""What is said of values that are not there. Clients look for CmdStan's words for it."""
+_MISSING = re.compile(r"variable '(\S+)' does not exist; declared (\S+)")
 
 
 def run(model: Program, words: Sequence[str], *, command: str = "", threads: bool = True, **options: Any) -> int:
@@ -93,7 +92,7 @@ def _run(model: Program, arguments: Arguments, options: dict[str, Any]) -> int:
     except BrokenPipeError:
         raise
     except (Exception, KeyboardInterrupt) as error:
-        return _failure(error)
+        return _failure(error, arguments["data.file"] or "data")
     finally:
         terminal.color = colors
 
@@ -102,8 +101,8 @@ def _told_warning(message: Warning | str, *_: object, **__: object) -> None:
     _tell(f"Warning: {message}".splitlines())
 
 
-def _failure(error: BaseException) -> int:
-    """Says what went wrong, in lines that CmdStan's clients look for."""
+def _failure(error: BaseException, data: str) -> int:
+    """Says what went wrong, in lines that CmdStan's clients look for. `data`: how messages call the data."""
     from ulam.runtime.errors import (
         ArgumentError,
         CompileError,
@@ -132,10 +131,18 @@ def _failure(error: BaseException) -> int:
     else:
         word = "Exception" if isinstance(error, (DataError, ProgramError)) else "Error"
         first, *rest = (str(error) or type(error).__name__).splitlines()
-        if (missing := _MISSING.search(first)) is not None:
-            first = f"variable does not exist; variable name={missing[1]}: {first}"
-        _tell([f"{word}: {first}", *rest])
+        known = [line for line in (first, *rest) if isinstance(error, DataError) for line in _as_stan(line, data)]
+        _tell([*known, f"{word}: {first}", *rest])
     return FAILED
+
+
+def _as_stan(problem: str, data: str) -> Iterator[str]:
+    """A problem of data in the words that CmdStan's clients look for, where they look for any."""
+    if missing := _MISSING.search(problem):
+        stage = "data" if problem.startswith(f"{data}:") else "parameter"
+        base = "int" if missing[2].startswith("int") else "double"
+        told = f"processing stage={stage} initialization; variable name={missing[1]}; base type={base}"
+        yield f"Exception: variable does not exist; {told}"
 
 
 def _tell(lines: Sequence[str]) -> None:

@@ -10,8 +10,9 @@ from ulam.runtime.cmdstan_csv import write_laplace, write_optimization, write_pa
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.optimizers.progress import Progress, ending_lines
 from ulam.runtime.parallel_jobs import job_seed
-from ulam.tools.cmdstan.call import MethodCall, check_readable, informed, say, write_json
+from ulam.tools.cmdstan.call import MethodCall, informed, say, write_json
 from ulam.tools.cmdstan.parser import CommandLineError
+from ulam.tools.cmdstan.r_dump import values_file
 
 
 def optimize(call: MethodCall) -> int:
@@ -42,13 +43,14 @@ def laplace(call: MethodCall) -> int:
             "Missing mode argument, cannot get laplace sample without parameter estimates.",
             "  Perhaps you meant laplace mode=<file of optimize>?",
         )
-    check_readable(mode)
+    given = values_file(mode)
     model, (path,) = call.model, call.files()
     call.refuse_input(mode, path, "mode")
     call.write_config()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the notes say the same
-        result = model.laplace(mode, seed=job_seed(call.seed, call.first), refresh=call.refresh, file=sys.stdout, **own)
+        seed = job_seed(call.seed, call.first)
+        result = model.laplace(given, seed=seed, refresh=call.refresh, file=sys.stdout, **own)
     write_laplace(result, path, call.form())
     for file in call.diagnostic_files(suffix=".json"):
         write_json(file, {"gradient": result.approximation.gradient, "Hessian": result.approximation.hessian})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ulam.frontend.encoding import read_text
 from ulam.runtime.cmdstan_csv import write_table
 from ulam.runtime.errors import DataError, ProgramError, UlamError
 from ulam.runtime.named_text import NamedText
@@ -41,7 +42,9 @@ def generate_quantities(call: MethodCall) -> int:
         call.refuse_input(source, path, "fitted_params")
     call.write_config()
     with call.executor(chains) as executor:
-        result = model.generate_quantities(draws, seed=call.seed, first_chain=call.first, executor=executor)
+        result = model.generate_quantities(
+            draws, seed=call.seed, first_chain=call.first, executor=executor, with_warmup=True
+        )
     if not result.quantities:
         raise UlamError("Model doesn't generate any quantities of interest.")
     write_quantities(result, ChainOutput(paths, call.form()))
@@ -79,8 +82,8 @@ def log_prob(call: MethodCall) -> int:
 def _unconstrained(model: StanModel, path: str) -> list[Vector]:
     from ulam.tools.model_command import read_points
 
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        points = read_points(NamedText(file.read(), path))
+    given = values_file(path)
+    points = read_points(NamedText(read_text(path), path) if isinstance(given, str) else given)
     for point in points:
         if len(point) != model.param_unc_num():
             raise DataError(
