@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ulam.runtime.errors import SamplingError as SamplingError
     from ulam.runtime.errors import TimeLimit as TimeLimit
     from ulam.runtime.errors import UlamError as UlamError
+    from ulam.runtime.libraries.archive import get_include as get_include
+    from ulam.runtime.libraries.build import build as build
+    from ulam.runtime.libraries.linkers import BuildError as BuildError
     from ulam.runtime.model import StanModel as StanModel
     from ulam.runtime.native import Rng as Rng
     from ulam.runtime.optimizers.curvature import CurvatureError as CurvatureError
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BuildError": "ulam.runtime.libraries.linkers",
     "CompileError": "ulam.runtime.errors",
     "CurvatureError": "ulam.runtime.optimizers.curvature",
     "DataError": "ulam.runtime.errors",
@@ -59,6 +63,8 @@ _HOMES = {
     "TimeLimit": "ulam.runtime.errors",
     "UlamError": "ulam.runtime.errors",
     "fit_many": "ulam.runtime.studies.fit_many",
+    "build": "ulam.runtime.libraries.build",
+    "get_include": "ulam.runtime.libraries.archive",
     "load": "ulam.runtime.sampling.loading",
     "load_ipython_extension": "ulam.notebook",  # for `%load_ext ulam`
     "load_study": "ulam.runtime.studies.study",
@@ -66,10 +72,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted", "LaplaceResult",
-    "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection", "Rng", "SampleFit",
-    "SamplingError", "StanModel", "StanProgram", "Study", "StudyError", "TimeLimit", "UlamError", "__version__",
-    "fit_many", "load", "load_study", "sbc",
+    "BuildError", "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted",
+    "LaplaceResult", "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection",
+    "Rng", "SampleFit", "SamplingError", "StanModel", "StanProgram", "Study", "StudyError", "TimeLimit", "UlamError",
+    "__version__", "build", "fit_many", "get_include", "load", "load_study", "sbc",
 ]  # fmt: skip
 
 

@@ -82,6 +82,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_chain_new": (_POINTER, (*[_POINTER] * 7,)),
     "ulam_chain_free": (_NOTHING, (_POINTER,)),
     "ulam_chain_look": (_POINTER, (_POINTER,)),
+    "ulam_chain_problem": (ctypes.c_char_p, (_I32,)),
     "ulam_chain_run": (_I32, (_POINTER, _POINTER)),
     "ulam_chain_metric": (_NOTHING, (_POINTER, _POINTER)),
     "ulam_try_leapfrog": (_I32, (*[_POINTER] * 3, _I64, _I64, _POINTER, _F64, _I64, *[_POINTER] * 3)),

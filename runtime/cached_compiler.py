@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -80,6 +80,19 @@ class CachedCompiler:
         if found is None:
             found = self._units[name] = self._find(name)
         return found
+
+    def compile_all(self, names: Iterable[str]) -> None:
+        """Finds units in the cache and compiles the others, which is faster than one by one."""
+        missing = [name for name in names if name not in self._units]
+        if (cache := open_cache()) is not None:
+            for name in missing:
+                if (stored := self._stored(cache.get(self._key(name)))) is not None:
+                    self._units[name] = stored
+        missing = [name for name in missing if name not in self._units]
+        if missing:
+            self._compiler.compile_all(missing)
+        for name in missing:
+            self.compiled(name)
 
     def _find(self, name: str) -> CompiledUnit:
         key = self._key(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -165,6 +165,25 @@ class Compiler:
             found = self._units[name] = self._compile(UNITS[name])
         return found
 
+    def compile_all(self, names: Iterable[str]) -> None:
+        """Compiles units that are not yet: while LLVM is at work on one, the next is lowered."""
+        from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+        begun: dict[str, Future[UnitObject]] = {}
+        with ThreadPoolExecutor(1, "llvm") as llvm:
+            try:
+                for name in names:
+                    if name not in self._units:
+                        unit = self._lower(UNITS[name])
+                        begun[name] = llvm.submit(self._generate, UNITS[name], unit)
+                while wait(begun.values(), LISTEN_SECONDS).not_done:
+                    checkpoint()
+            except BaseException:
+                for future in begun.values():
+                    future.cancel()
+                raise
+        self._units.update({name: future.result() for name, future in begun.items()})
+
     def llvm_text(self, name: str) -> str:
         """The LLVM IR of a unit, before LLVM's own passes."""
         return self._lower(UNITS[name]).text
@@ -211,15 +230,20 @@ class Compiler:
         return site
 
     def _compile(self, kind: UnitKind) -> UnitObject:
+        return self._generate(kind, self._lower(kind))
+
+    def _generate(self, kind: UnitKind, unit: EmittedUnit) -> UnitObject:
         from ulam.emit import jit
 
-        unit = self._lower(kind)
         pipeline = jit.HOT if kind.hot else jit.ONCE
         code = jit.compile_object(
             unit.text, pipeline, checkpoint, processor=self.options.target, prefix=kind.prefix
         )
         return UnitObject(code, unit.sites, unit.n_slots, unit.draws)
 
+
+LISTEN_SECONDS = 0.05
+"""How often a thread that waits for LLVM looks whether it is to end."""
 
 RECURSION_LIMIT = 20_000
 """Python frames that every stage has room for: the deepest programs that the parser lets pass (200 levels of nesting,

@@ -92,6 +92,10 @@ OPTIONS: dict[str, Option] = {
         differs={"stan-opt": Difference(default=None, shown="no passes, and units as at level 3")},
     ),
     "cache": Option("Use the cache of compiled code.", bool, default=True, negatable=True),
+    "target_cpu": Option(
+        "The processor to build for: native, this machine's; generic, all of its architecture; or a level of x86-64, "
+        "as x86-64-v3.", of="CPU", default="native",
+    ),
     "time_limit": Option(
         "Stop after so many seconds, and exit with status 124; the best result so far is shown and written.", float,
         "SECONDS", shown="none",
@@ -250,6 +254,7 @@ OPTIONS: dict[str, Option] = {
             "profile": Difference(
                 "As CSV; a number is added if a parallel run has written it.", default=Path("profile.csv")
             ),
+            "build": Difference(default=None, shown="NAME_model.so in this folder"),
             "stan-opt": Difference(default=STANDARD_STREAM),
         },
     ),
@@ -441,6 +446,12 @@ COMMANDS: dict[str, Command] = {
         "Exit status 1 if the density, or its gradient, is not finite, or the point is rejected.",
         ("model",),
         ("data", *_POINT, "tries", "jacobian", "propto", "json", *_COMPILING),
+    ),
+    "build": Command(
+        "ulam_build:BuildCommand",
+        "Builds a shared library with the C interfaces of BridgeStan and ulam.h, and prints its path.",
+        ("model",),
+        ("output", "target_cpu", *_COMPILING),
     ),
     "check": Command(
         "ulam_check:CheckCommand", "Reports syntax and type errors.", ("models",), ("json", "include_path")

@@ -6,7 +6,7 @@
 
 #include "context_pool.h"
 
-struct ulam_native_handle {
+struct ulam_gradient_handle {
   int64_t n;
   int32_t jacobian;
   void *gradient, *gradient_bound, *locate, *locate_bound;
@@ -15,9 +15,9 @@ struct ulam_native_handle {
   ulam_context_pool pool;
 };
 
-ulam_native_handle *ulam_native_handle_new(int64_t n, int32_t jacobian, void *gradient, void *gradient_bound,
+ulam_gradient_handle *ulam_native_handle_new(int64_t n, int32_t jacobian, void *gradient, void *gradient_bound,
                                            void *locate, void *locate_bound) {
-  ulam_native_handle *handle = calloc(1, sizeof *handle);
+  ulam_gradient_handle *handle = calloc(1, sizeof *handle);
   if (handle == NULL) return NULL;
   handle->fatal_point = calloc((size_t)n + 1, sizeof(double));
   if (handle->fatal_point == NULL) {
@@ -33,7 +33,7 @@ ulam_native_handle *ulam_native_handle_new(int64_t n, int32_t jacobian, void *gr
   return handle;
 }
 
-void ulam_native_handle_free(ulam_native_handle *handle) {
+void ulam_native_handle_free(ulam_gradient_handle *handle) {
   if (handle == NULL) return;
   ulam_pool_clear(&handle->pool);
   free(handle->fatal_point);
@@ -45,7 +45,7 @@ static void print(const char *text, int64_t length) {
   fflush(stdout);
 }
 
-static ulam_context *take(ulam_native_handle *handle) {
+static ulam_context *take(ulam_gradient_handle *handle) {
   ulam_context *found = ulam_pool_take(&handle->pool);
   if (found) ulam_set_print_sink(found, print);
   return found;
@@ -54,7 +54,7 @@ static ulam_context *take(ulam_native_handle *handle) {
 static void print_nothing(const char *text, int64_t length) { (void)text, (void)length; }
 
 /* The status of an error that was noticed without its place. What the program prints it has printed. */
-static int located(ulam_native_handle *handle, ulam_context *ctx, const double *x) {
+static int located(ulam_gradient_handle *handle, ulam_context *ctx, const double *x) {
   ulam_set_print_sink(ctx, print_nothing);
   int status = ulam_run_value(ctx, handle->locate, handle->locate_bound, x, handle->jacobian);
   ulam_set_print_sink(ctx, print);
@@ -62,7 +62,7 @@ static int located(ulam_native_handle *handle, ulam_context *ctx, const double *
 }
 
 int ulam_native_gradient(size_t n, const double *x, double *grad, double *lp, void *user) {
-  ulam_native_handle *handle = user;
+  ulam_gradient_handle *handle = user;
   if ((int64_t)n != handle->n) return ULAM_WRONG_SIZE;
   ulam_context *ctx = take(handle);
   if (ctx == NULL) return ULAM_NO_MEMORY;
@@ -76,7 +76,7 @@ int ulam_native_gradient(size_t n, const double *x, double *grad, double *lp, vo
 }
 
 int ulam_native_gradient_noting(size_t n, const double *x, double *grad, double *lp, void *user) {
-  ulam_native_handle *handle = user;
+  ulam_gradient_handle *handle = user;
   int status = ulam_native_gradient(n, x, grad, lp, user);
   if (status == ULAM_OK || status == ULAM_REJECT || (int64_t)n != handle->n) return status;
   int32_t none = 0;
@@ -87,7 +87,7 @@ int ulam_native_gradient_noting(size_t n, const double *x, double *grad, double 
   return ULAM_REJECT;
 }
 
-const double *ulam_native_fatal_point(const ulam_native_handle *handle) {
+const double *ulam_native_fatal_point(const ulam_gradient_handle *handle) {
   return __atomic_load_n(&handle->fatal, __ATOMIC_ACQUIRE) == 2 ? handle->fatal_point : NULL;
 }
 

@@ -60,7 +60,7 @@ LINKERS = (
 INSTALL = "install binutils or lld with the system's package manager, or `pip install ziglang`"
 
 OPTIONS = (
-    "--eh-frame-hdr", "--gc-sections", "--as-needed", "--strip-debug", "--build-id=none",
+    "--eh-frame-hdr", "--as-needed", "--strip-debug", "--build-id=none",
     "-z", "defs",  # what nobody has is an error
     "-z", "now",  # and not looked for while code runs
     "-z", "relro", "-z", "text", "-z", "noexecstack",
@@ -98,14 +98,22 @@ def available_linker(name: str | None = None) -> tuple[Linker, tuple[str, ...]]:
 
 
 def link(
-    objects: Sequence[Path], archives: Sequence[Path], exports: Sequence[str], output: Path, linker: str | None = None
+    objects: Sequence[Path],
+    archives: Sequence[Path],
+    exports: Sequence[str],
+    roots: Sequence[str],
+    output: Path,
+    linker: str | None = None,
 ) -> None:
-    """Writes the library `output`, which shows `exports` and nothing else. Raises BuildError."""
+    """Writes the library `output`, which shows `exports` (patterns) and nothing else. Raises BuildError.
+
+    `roots`: symbols that are taken out of archives even if no object wants them.
+    """
     found, command = available_linker(linker)
     with tempfile.NamedTemporaryFile("w", suffix=".map") as script:
         script.write(f"{{ global: {' '.join(f'{name};' for name in exports)} local: *; }};\n")
         script.flush()
-        options = [*OPTIONS, f"--version-script={script.name}", *(f"--undefined={name}" for name in exports)]
+        options = [*OPTIONS, f"--version-script={script.name}", *(f"--undefined={name}" for name in roots)]
         words = [*command, *found.first, "-shared", "-o", str(output)]
         for option in options:
             words += [*found.before, option]

@@ -28,13 +28,8 @@ STATISTICS = ("lp", "accept_stat", "stepsize", "treedepth", "n_leapfrog", "diver
 """Columns of a block's statistics."""
 
 _SAMPLERS = ("nuts", "hmc", "fixed")
-_NO_MEMORY, _METRIC = 6, 10
-_ERRORS = {
-    _NO_MEMORY: "out of memory",
-    8: "the posterior is improper: steps of any size are accepted. Has every parameter a density, or bounds?",
-    9: "no step size is small enough to be accepted. Is the log density continuous, and its gradient right?",
-    _METRIC: "the metric that warmup has found is not finite and positive definite",
-}
+_METRIC = 10
+"""As ULAM_CHAIN_METRIC in c/sampling/chain.h."""
 
 
 class _Settings(ctypes.Structure):
@@ -200,7 +195,8 @@ class NativeChain:
     @staticmethod
     def error(status: int) -> SamplingError | None:
         """What the status of a block says, other than of an evaluation that was fatal, or of a stop."""
-        return SamplingError(_ERRORS[status]) if status in _ERRORS else None
+        problem: bytes | None = library().ulam_chain_problem(status)
+        return SamplingError(problem.decode()) if problem is not None else None
 
 
 def draw_quantities(

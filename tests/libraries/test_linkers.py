@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from elf_files import exports, needed
 
 from ulam.emit import jit
 from ulam.runtime.libraries import linkers
@@ -32,22 +30,6 @@ define double @not_shown(double %x) { ret double %x }
 """
 
 
-def exports(path: Path) -> set[str]:
-    """The symbols that a library defines for others."""
-    with path.open("rb") as file:
-        table = ELFFile(file).get_section_by_name(".dynsym")
-        assert isinstance(table, SymbolTableSection)
-        return {symbol.name for symbol in table.iter_symbols() if symbol["st_shndx"] != "SHN_UNDEF"} - {""}
-
-
-def needed(path: Path) -> set[str]:
-    """The libraries that it needs."""
-    with path.open("rb") as file:
-        section = ELFFile(file).get_section_by_name(".dynamic")
-        assert isinstance(section, DynamicSection)
-        return {tag.needed for tag in section.iter_tags() if tag.entry.d_tag == "DT_NEEDED"}
-
-
 def compiled(folder: Path, text: str) -> Path:
     path = folder / "functions.o"
     path.write_bytes(jit.compile_object(text))
@@ -59,7 +41,7 @@ def test_each_linker(name: str, tmp_path: Path) -> None:
     if next(linker for linker in LINKERS if linker.name == name).find() is None:
         pytest.skip("not here")
     library = tmp_path / "lib.so"
-    link([compiled(tmp_path, FUNCTIONS)], [archive_path()], ["shown"], library, name)
+    link([compiled(tmp_path, FUNCTIONS)], [archive_path()], ["shown"], [], library, name)
     assert exports(library) == {"shown"}
     assert {name.partition(".")[0] for name in needed(library)} <= {"libm", "libc"}
     assert any("libm" in name for name in needed(library)) or not any("libm.so" in f for f in linkers.c_library_files())
@@ -69,18 +51,18 @@ def test_each_linker(name: str, tmp_path: Path) -> None:
     assert abi == int(abi) > 0
     with pytest.raises(BuildError, match=r"would need dgemm_, which neither"):
         text = "declare void @dgemm_()\ndefine void @shown() {\n call void @dgemm_()\n ret void }"
-        link([compiled(tmp_path, text)], [archive_path()], ["shown"], library, name)
+        link([compiled(tmp_path, text)], [archive_path()], ["shown"], [], library, name)
 
 
 def test_no_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(linkers, "find_spec", lambda name: None)
     with pytest.raises(BuildError, match=r"no linker \(tried ld, ld.lld, cc, ziglang\): install binutils or lld .*pip"):
-        link([], [], [], tmp_path / "lib.so")
+        link([], [], [], [], tmp_path / "lib.so")
 
 
 def test_input_that_is_no_object(tmp_path: Path) -> None:
     broken = tmp_path / "broken.o"
     broken.write_text("no object")
     with pytest.raises(BuildError, match=r"the linker \S+ failed:\n.*broken.o"):
-        link([broken], [], ["shown"], tmp_path / "lib.so")
+        link([broken], [], ["shown"], [], tmp_path / "lib.so")

@@ -91,6 +91,18 @@ void ulam_chain_free(ulam_chain *chain) {
   free(chain);
 }
 
+const char *ulam_chain_problem(int32_t status) {
+  switch (status) {
+    case ULAM_CHAIN_NO_MEMORY: return "out of memory";
+    case ULAM_CHAIN_IMPROPER:
+      return "the posterior is improper: steps of any size are accepted. Has every parameter a density, or bounds?";
+    case ULAM_CHAIN_NO_STEP:
+      return "no step size is small enough to be accepted. Is the log density continuous, and its gradient right?";
+    case ULAM_CHAIN_METRIC: return "the metric that warmup has found is not finite and positive definite";
+    default: return NULL;
+  }
+}
+
 const ulam_chain_state *ulam_chain_look(const ulam_chain *chain) { return &chain->seen; }
 
 void ulam_chain_metric(const ulam_chain *chain, double *inverse) { metric_read(&chain->system.metric, inverse); }

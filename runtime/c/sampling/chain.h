@@ -19,6 +19,9 @@ enum {
   ULAM_CHAIN_METRIC = 10   /* the estimate of the metric is not finite, or not positive definite */
 };
 
+/* What such a status says; NULL: it is none. */
+ULAM_API const char *ulam_chain_problem(int32_t status);
+
 /* What a chain is to do. Iterations are counted before thinning: each `thin`-th one is kept, from the first on. */
 typedef struct {
   int64_t n, sampler, metric; /* METRIC_UNIT, ... */
