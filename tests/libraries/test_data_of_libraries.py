@@ -15,9 +15,7 @@ from bridgestan_client import BridgeStanClient, ClientError
 from data_readers import Answer, damaged, data_cases, declared, in_python, source_of
 
 from ulam.runtime.compiler import CompileOptions
-from ulam.runtime.data import read_data
 from ulam.runtime.libraries.bridgestan_library import library_of
-from ulam.runtime.model import Recipe
 from ulam.runtime.names import GlobalVariable, from_compiled
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -70,12 +68,11 @@ def declarations(variables: Declared) -> list[tuple[str, str]]:
     return [(text, name) for name, text in plain.items()]
 
 
-def client_path(program: str) -> Path:
-    values = read_data(None)
-    return library_of(Recipe(program, "model.stan", values, 1, True, CompileOptions(0), cache=False))
+def library_path(program: str) -> str:
+    return library_of(program, "model.stan", CompileOptions(0), cache=False)
 
 
-def answer(path: Path, source: str) -> tuple[str, Any]:
+def answer(path: str, source: str) -> tuple[str, Any]:
     """What is said, and the values of the variables in BridgeStan's order, as generated quantities have them."""
     try:
         client = BridgeStanClient(path, source.encode())
@@ -101,7 +98,7 @@ def test_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variables, mine in cases().items():
         texts = declarations(variables)
         program = "data {\n" + "".join(f"{kind} {name};\n" for kind, name in texts) + "}\ngenerated quantities {\n"
-        path = client_path(program + "".join(f"{kind} {name}_ = {name};\n" for kind, name in texts) + "}\n")
+        path = library_path(program + "".join(f"{kind} {name}_ = {name};\n" for kind, name in texts) + "}\n")
         globals_ = [declared(*variable) for variable in variables]
         for case in mine:
             source = source_of(case)
@@ -128,7 +125,7 @@ VALUES = {"y": 0.5, "v": [1, 2.5], "m": [[1, 2, 3], [4, 5, 6]], "a": [[1, 2], [3
 def test_damaged_parameters() -> None:
     """Parameters by name, in texts with pieces too many or too few."""
     program = "".join(f"{kind} {name};\n" for kind, name in declarations(VARIABLES))
-    client = BridgeStanClient(client_path(f"parameters {{\n{program}}}\nmodel {{ y ~ std_normal(); }}"))
+    client = BridgeStanClient(library_path(f"parameters {{\n{program}}}\nmodel {{ y ~ std_normal(); }}"))
     rng = random.Random(5)
     n_refused = 0
     for _ in range(300):

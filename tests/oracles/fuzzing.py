@@ -32,10 +32,8 @@ from ulam.frontend.lower.program import lower_program
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
 from ulam.runtime.compiler import CompileOptions, compiling
-from ulam.runtime.data import read_data
 from ulam.runtime.errors import ArgumentError, InternalCompilerError, UlamError
 from ulam.runtime.libraries.bridgestan_library import library_of
-from ulam.runtime.model import Recipe
 
 SECONDS = 60
 """The longest that one case may take, on a busy machine."""
@@ -322,9 +320,8 @@ def data_case(seed: int, number: int, folder: Path) -> str | None:
 
 def _said_by_library(data: str) -> str:
     """Why a model of the library of DATA_PROGRAM cannot be made; empty if it can."""
-    recipe = Recipe(DATA_PROGRAM, "model.stan", read_data(None), 1234, True, CompileOptions(), cache=True)
     try:
-        client = BridgeStanClient(library_of(recipe), data.encode())
+        client = BridgeStanClient(library_of(DATA_PROGRAM, "model.stan", CompileOptions()), data.encode())
         client.gradient(np.array([0.5]))
         client.close()
     except ClientError as error:
