@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ulam.runtime.json_text import json_line, json_page
+from ulam.runtime.markup import markup
 from ulam.runtime.names import bracket_name
 from ulam.runtime.output_files import write_text
 from ulam.runtime.terminal import console, is_decorated
@@ -85,18 +86,22 @@ def print_table(
 
 
 def html_table(header: Row, rows: Sequence[Row]) -> str:
-    """The table for notebooks; the first column to the left, the others to the right."""
-    from html import escape
+    """The table for notebooks, digits of one width; the first column to the left, the others to the right, but to the
+    left where there is no header: those are facts in words.
+    """
+    others = "right" if any(header) else "left"
 
     def line(cells: Row, tag: str) -> str:
-        sides = ["left", *["right"] * (len(cells) - 1)]
+        sides = ["left", *[others] * (len(cells) - 1)]
         inner = "".join(
-            f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for side, cell in zip(sides, cells, strict=True)
+            f'<{tag} style="text-align: {side}">{markup(cell)}</{tag}>' for side, cell in zip(sides, cells, strict=True)
         )
         return f"<tr>{inner}</tr>"
 
     body = "\n".join(line(row, "td") for row in rows)
-    return f"<table>\n<thead>{line(header, 'th')}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    head = f"<thead>{line(header, 'th')}</thead>\n" if any(header) else ""
+    table = f"<table>\n{head}<tbody>\n{body}\n</tbody>\n</table>"
+    return f'<div style="font-variant-numeric: tabular-nums; overflow-x: auto">\n{table}\n</div>'
 
 
 def number_text(value: float, digits: int = 6) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ulam.runtime.markup import markup
-from ulam.runtime.names import bracket_name
 from ulam.runtime.results import number_text, seconds_text
+from ulam.runtime.sampling.aligned_numbers import aligned_rows
 from ulam.runtime.sampling.diagnose import LARGEST_RHAT, LEAST_BFMI, LEAST_ESS_PER_CHAIN
 from ulam.runtime.sampling.draw_statistics import bfmi
 from ulam.runtime.sampling.settings import Adaptation, SamplingSettings
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 TALL_ROWS = 30
 """Tables with more rows have a bar to scroll, on screens."""
-
-_PLAIN = re.compile(r"-?\d+(\.\d+)?$")
-_DIGIT_SPACE, _POINT_SPACE = "\u2007", "\u2008"
 
 FLAG = ' class="flag"'
 """Of numbers beyond their limit."""
@@ -44,7 +41,7 @@ def summary_section(fit: SampleFit, selection: Shown, limit: int | None) -> str:
     whole = fit.summary()
     chosen = list(selection.listed(limit))
     table = SummaryTable([whole.names[k] for k in chosen], whole.columns, whole.table[chosen])
-    header, rows = ("parameter", *table.columns), _aligned(table)
+    header, rows = ("parameter", *table.columns), aligned_rows(table)
     said = f"Marked: R-hat above {LARGEST_RHAT}, effective sample sizes below {LEAST_ESS_PER_CHAIN} for each chain."
     if len(chosen) < len(whole.names):
         said += (
@@ -65,42 +62,6 @@ def summary_section(fit: SampleFit, selection: Shown, limit: int | None) -> str:
         f'<table class="full" id="summary-table"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
         "</div>"
     )
-
-
-def _aligned(table: SummaryTable) -> list[list[str]]:
-    """The rows as text: each with the digits that its standard deviation gives sense to, points below each other."""
-    _, plain = table.rows()
-    spreads = table.column("sd").tolist()
-    columns = [[bracket_name(name) for name in table.names]]
-    for k, column in enumerate(table.columns):
-        own = [row[k + 1] for row in plain]
-        if column != "r_hat" and not column.startswith("ess"):
-            own = [
-                text if (digits := _decimals(sd)) is None or abs(value) >= 1e7 or not np.isfinite(value)
-                else f"{value:.{digits + column.startswith('mcse')}f}"
-                for text, value, sd in zip(own, table.table[:, k].tolist(), spreads, strict=True)
-            ]  # fmt: skip
-        columns.append(_padded(own))
-    return list(map(list, zip(*columns, strict=True)))
-
-
-def _decimals(spread: float) -> int | None:
-    """Digits behind the point that show the spread by three; None where such numbers would be too long."""
-    if not np.isfinite(spread) or spread <= 0:
-        return None
-    digits = 2 - int(np.floor(np.log10(spread)))
-    return None if digits > 6 else max(digits, 0)
-
-
-def _padded(cells: list[str]) -> list[str]:
-    """Numbers with spaces behind them that are as wide as digits, so that the points are in one line."""
-    rests = [len(cell.partition(".")[2]) if _PLAIN.match(cell) else 0 for cell in cells]
-    most = max(rests, default=0)
-    return [
-        cell if not most or not _PLAIN.match(cell)
-        else cell + ("" if rest else _POINT_SPACE) + _DIGIT_SPACE * (most - rest)
-        for cell, rest in zip(cells, rests, strict=True)
-    ]  # fmt: skip
 
 
 def _summary_row(row: Sequence[str], numbers: Sequence[float], columns: Sequence[str], chains: int) -> str:

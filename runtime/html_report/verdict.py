@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 GOOD, CARE, BAD, NONE = "good", "care", "bad", "none"
 """How much a fit, or a check of it, can be relied on. `NONE`: nothing can be said."""
 
+TONES = {GOOD: "#2e8b57", CARE: "#b8860b", BAD: "#d1434b", NONE: "#7d8896"}
+"""Their colours on pages of others, which may be light or dark."""
+
 UNKNOWN = "unknown"
 
 _WEIGHTS: dict[str, tuple[str, str]] = {

@@ -51,13 +51,23 @@ def print_fit(fit: SampleFit, limit: int | None = SHOWN_ROWS, file: TextIO | Non
 
 
 def fit_html(fit: SampleFit) -> str:
-    """The same for notebooks."""
-    from html import escape
+    """The same for notebooks, below whether the draws can be trusted and what to do first."""
+    from ulam.runtime.html_report.verdict import TONES, verdict
+    from ulam.runtime.markup import markup
 
-    parts = (fit.summary(), fit.diagnose())
-    table, diagnosis = (part._repr_html_() for part in parts)  # pyright: ignore[reportPrivateUsage]
-    notes = "".join(f"<p>{escape(note)}</p>\n" for note in fit.notes)
-    return f"{table}\n{html_table(('', ''), facts(fit))}\n{notes}{diagnosis}"
+    found = verdict(fit)
+    first = f"<br>First: {markup(found.first)}" if found.first else ""
+    style = f"border-left: 4px solid {TONES[found.level]}; padding: 2px 12px"
+    table, diagnosis = (
+        part._repr_html_()  # pyright: ignore[reportPrivateUsage]
+        for part in (fit.summary(), fit.diagnose())
+    )
+    notes = "".join(f"<p>{markup(note)}</p>\n" for note in fit.notes)
+    return (
+        f'<p style="{style}"><b>{markup(found.sentence)}</b>{first}</p>\n{table if fit.n_draws else ""}\n'
+        f"{html_table(('', ''), facts(fit))}\n{notes}{diagnosis}\n"
+        "<p><small>report(&quot;fit.html&quot;) writes a page with traces, ranks and pairs.</small></p>"
+    )
 
 
 def fit_record(fit: SampleFit) -> dict[str, Any]:

@@ -80,7 +80,11 @@ class SummaryTable(Mapping[str, dict[str, float]]):
         return f"SummaryTable({len(self.names)} rows: {', '.join(self.columns)})"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.rows(SHOWN_ROWS))
+        from ulam.runtime.sampling.aligned_numbers import aligned_rows
+
+        shown = SummaryTable(self.names[:SHOWN_ROWS], self.columns, self.table[:SHOWN_ROWS])
+        header, rows = self.rows(SHOWN_ROWS)
+        return html_table(header, [*aligned_rows(shown), *rows[SHOWN_ROWS:]])
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """The same as dictionaries, by CmdStan's names."""

@@ -22,6 +22,7 @@ from ulam.runtime.html_report.selection import CHAINS_DRAWN, Shown
 from ulam.runtime.html_report.verdict import BAD, CARE, GOOD, NONE, checks, verdict
 from ulam.runtime.model import Recipe
 from ulam.runtime.names import GlobalVariable
+from ulam.runtime.sampling.aligned_numbers import aligned_rows
 from ulam.runtime.sampling.chain_files import fit_of_files
 from ulam.runtime.sampling.fit import SampleFit
 from ulam.runtime.sampling.model_description import ModelDescription
@@ -265,7 +266,8 @@ def test_odd_fits(name: str) -> None:
     make, told = ODD[name]
     fit = make()
     assert told in read(fit.report(costs=False))[1]
-    assert fit._repr_html_()
+    shown = Reader(fit._repr_html_())
+    assert not shown.problems and verdict(fit).sentence in "".join(shown.words)
 
 
 def test_size_does_not_grow_with_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,6 +353,19 @@ def test_ticks(low: float, high: float) -> None:
     assert len(found) <= 10 and len(set(texts)) == len(found) and all(low <= value <= high for value in found)
     for text, value in zip(texts, found, strict=True):
         assert float(text.replace("−", "-").replace(",", "")) == pytest.approx(value, rel=1e-6, abs=1e-12 * abs(high))
+
+
+def test_numbers_are_aligned() -> None:
+    """As many digits as the spread gives sense to, the points of a column in one line."""
+    table = made(noise(4, 1000, 3) * [1, 150, 1e-3] + [0, 5000, 1]).summary()
+    rows = {row[0]: dict(zip(table.columns, row[1:], strict=True)) for row in aligned_rows(table)}
+    assert [len(rows[name]["sd"].strip()) for name in ("x0", "x1", "x2")] == [4 + (table["x0"]["sd"] < 1), 3, 8]
+    for column in ("mean", "sd", "5%"):
+        cells = [row[column] for row in rows.values()]
+        points = [cell.find(".") if "." in cell else len(cell.strip()) for cell in cells]
+        assert len({len(cell) - point for cell, point in zip(cells, points, strict=True)}) == 1
+    for name, row in rows.items():
+        assert float(row["mean"]) == pytest.approx(table[name]["mean"], abs=0.01 * table[name]["sd"])
 
 
 # ---------------------------------------------------------------- files
