@@ -13,7 +13,7 @@ from ulam.runtime.c_library import library
 
 def generator_words(seed: int, stream: int) -> Any:
     """The state of `Rng(seed, stream)` as c/pcg64dxsm.h wants it."""
-    entropy = [*_words_of(seed), *_words_of(stream)]
+    entropy = [*_words_of(int(seed)), *_words_of(int(stream))]  # NumPy's ints, too
     words = (ctypes.c_uint64 * 4)()
     given = (ctypes.c_uint32 * len(entropy))(*entropy)
     library().ulam_seed_words(ctypes.addressof(given), len(entropy), ctypes.addressof(words))
