@@ -74,6 +74,13 @@ _SAID_OF = {
 }
 
 
+def _own(path: Path) -> Path:
+    """A place in the folder: a link there goes, and not what it leads to, which may be anywhere."""
+    if path.is_symlink():
+        path.unlink()
+    return path
+
+
 class StudyFolder:
     """A folder that one study writes to at a time. `damaged` are files that were there, and were no use."""
 
@@ -99,7 +106,7 @@ class StudyFolder:
                 raise ArgumentError(f"the folder '{self.path}' has fits in it and no {MANIFEST}: choose another one")
         else:
             self._check_same(self._read_manifest(), manifest)
-        write_text(self.path / MANIFEST, json_page(manifest))
+        write_text(_own(self.path / MANIFEST), json_page(manifest))
 
     def _check_same(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Raises ArgumentError if the folder is of another study.
@@ -175,9 +182,9 @@ class StudyFolder:
         """Writes what became of a data set."""
         if outcome.record is None:
             entry = {"index": outcome.index, "name": name, "error": outcome.error, "seconds": outcome.seconds}
-            write_text(self.error_path(outcome.index), json_page(entry))
+            write_text(_own(self.error_path(outcome.index)), json_page(entry))
             return
-        outcome.record.save(self.fit_path(outcome.index), {"data": self.manifest["datasets"][outcome.index]})
+        outcome.record.save(_own(self.fit_path(outcome.index)), {"data": self.manifest["datasets"][outcome.index]})
         with suppress(FileNotFoundError):
             self.error_path(outcome.index).unlink()
 
