@@ -243,6 +243,12 @@ OF_MATRIX: dict[str, KernelUse] = {
 }
 """Functions of one matrix, each an output of a kernel."""
 
+OF_ONE_DECOMPOSITION: dict[str, str] = {
+    name: "eigendecompose_sym" for name in ("eigenvalues_sym", "eigenvectors_sym", "eigendecompose_sym")
+}
+"""Kernels that compute a part of what another one does, and keep the rest, in buffers of the same sizes."""
+
+
 def kernel_of(function: str) -> KernelUse | None:
     """The kernel that computes a function of the library: one by another name, or that of its name."""
     if function in OF_MATRIX:

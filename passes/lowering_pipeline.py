@@ -35,6 +35,8 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     may_reassociate = opt_level >= REASSOCIATING_LEVEL
     reassociate = "{reassociate=true}" if may_reassociate else ""
     passes = ["simplify"]
+    if unit.hot and may_reassociate:
+        passes.append("share-kernels")
     if unit.has_bind:
         passes.append("hoist-data")
     if unit.hot:

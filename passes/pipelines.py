@@ -34,6 +34,7 @@ PASSES: dict[str, str] = {
     "thread-target": "ulam.passes.loops.thread_target:ThreadTarget",
     "fold": "ulam.passes.loops.fold:Fold",
     "cse": "ulam.passes.loops.cse:Cse",
+    "share-kernels": "ulam.passes.loops.share_kernels:ShareKernels",
     "licm": "ulam.passes.loops.licm:Licm",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
     "unroll-small": "ulam.passes.loops.unroll_small:UnrollSmall",

@@ -1,0 +1,161 @@
+"""Kernels that are called with the same inputs are called once.
+
+    rt.kernel svd(%a, %m, %n, %u, %s, %v)   →   rt.kernel svd(%a, %m, %n, %u, %s, %v), and %u for %x
+    rt.kernel svd(%a, %m, %n, %x, %y, %z)
+
+So for functions of a matrix that have one decomposition: its eigenvalues and its eigenvectors become the two results of
+`eigendecompose_sym` (`OF_ONE_DECOMPOSITION` of library/kernels.py). The later call may stand in a region behind the
+earlier one; in between nothing writes the inputs, and what the two write nobody else writes.
+
+The adjoints of a shared result are added up before the pullback, not after it: numbers may differ in their last bits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import ad, rt
+from ulam.dialects.attributes import string
+from ulam.dialects.walk import ops_within
+from ulam.library.kernels import KERNELS, OF_ONE_DECOMPOSITION
+from ulam.passes.loops.effects import UNKNOWN, Root, functions, root, written_roots
+from ulam.passes.rewriting import discard, replace_uses
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class ShareKernels(ModulePass):
+    """Calls kernels once for the same inputs."""
+
+    name = "share-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            run_on(function)
+
+
+def run_on(function: func.FuncOp) -> None:
+    """Shares the kernels of a function."""
+    names = Counter(_shared_name(op) for op in ops_within(function) if _is_determined(op))
+    if max(names.values(), default=0) > 1:
+        sharing = _Sharing(function)
+        for block in function.body.blocks:
+            sharing.block(block, {})
+
+
+def _is_determined(op: Operation) -> bool:
+    """Whether it is a kernel whose results depend on its inputs only, all of which are in buffers and values."""
+    return isinstance(op, rt.KernelOp) and op.res is None and not KERNELS[op.function.data].effects
+
+
+def _shared_name(op: Operation) -> str:
+    assert isinstance(op, rt.KernelOp)
+    return OF_ONE_DECOMPOSITION.get(op.function.data, op.function.data)
+
+
+def _parts(op: rt.KernelOp) -> tuple[list[SSAValue], dict[str, SSAValue]]:
+    """What a kernel reads, and the buffers that it writes: by their sizes, or, if two have the same, by position."""
+    parameters = KERNELS[op.function.data].parameters
+    read: list[SSAValue] = []
+    written: list[tuple[str, SSAValue]] = []
+    for parameter, argument in zip(parameters, op.operands, strict=True):
+        if parameter.kind in ("out", "kept"):
+            written.append((parameter.size, argument))
+        else:
+            read.append(argument)
+    by_size = dict(written)
+    if len(by_size) == len(written):
+        return read, by_size
+    return read, {str(position): argument for position, (_, argument) in enumerate(written)}
+
+
+def _writes(op: Operation) -> set[Root]:
+    """Roots of what an op writes, but for its regions: of kernels, their results."""
+    if isinstance(op, rt.KernelOp):
+        kinds = KERNELS[op.function.data].parameters
+        return {root(a) for p, a in zip(kinds, op.operands, strict=True) if p.kind in ("out", "kept")}
+    if isinstance(op, ad.IndependentOp):  # at the beginning: nothing that is computed
+        return set()
+    return written_roots(op)
+
+
+def _all_writes(op: Operation) -> Iterator[Root]:
+    for inner in ops_within(op):
+        yield from _writes(inner)
+
+
+class _Sharing:
+    """The kernels of one function."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.writers = Counter(_all_writes(function))
+
+    def block(self, block: Block, known: dict[Key, rt.KernelOp]) -> None:
+        """Shares kernels of a block; `known` are those before it whose inputs are as they were."""
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            if op.regions:
+                written = set(_all_writes(op))
+                self._forget(known, written)
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self.block(inner, dict(known))
+                if not isinstance(op, scf.IfOp | scf.ForOp):
+                    self._forget(known, {UNKNOWN})
+            elif _is_determined(op):
+                assert isinstance(op, rt.KernelOp)
+                self._kernel(op, known)
+            else:
+                self._forget(known, _writes(op))
+            op = following
+
+    @staticmethod
+    def _forget(known: dict[Key, rt.KernelOp], written: set[Root]) -> None:
+        if not written:
+            return
+        for key, op in list(known.items()):
+            inputs = {root(value) for value in _parts(op)[0] if isinstance(value.type, rt.BufferType)}
+            if UNKNOWN in written or UNKNOWN in inputs or inputs & written:
+                del known[key]
+
+    def _kernel(self, op: rt.KernelOp, known: dict[Key, rt.KernelOp]) -> None:
+        read, written = _parts(op)
+        self._forget(known, _writes(op))
+        if not all(self._is_own(buffer) for buffer in written.values()):
+            return
+        key: Key = (_shared_name(op), *map(id, read))
+        earlier = known.get(key)
+        if earlier is None:
+            known[key] = op
+            return
+        results = _parts(earlier)[1]
+        if earlier.function != op.function:
+            self._decompose(earlier, read, results)
+        for place, buffer in written.items():
+            replace_uses(buffer, results[place])
+        discard(op)
+
+    def _is_own(self, buffer: SSAValue) -> bool:
+        """Whether a buffer is memory that only this kernel writes."""
+        return isinstance(buffer.owner, rt.AllocOp) and self.writers[buffer] == 1 and not self.writers[UNKNOWN]
+
+    @staticmethod
+    def _decompose(op: rt.KernelOp, read: list[SSAValue], results: dict[str, SSAValue]) -> None:
+        """Makes the kernel one that gives all parts of the decomposition as results."""
+        name = OF_ONE_DECOMPOSITION[op.function.data]
+        arguments: list[SSAValue] = []
+        inputs = iter(read)
+        for parameter in KERNELS[name].parameters:
+            arguments.append(results[parameter.size] if parameter.kind in ("out", "kept") else next(inputs))
+        op.operands = arguments
+        op.properties["function"] = string(name)
