@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bridgestan_client import BridgeStanClient, ClientError
-from data_readers import Answer, damaged, data_cases, declared, in_python, source_of
+from data_readers import LEAVES, Answer, damaged, data_cases, declared, in_python, source_of
 
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.data import read_data
+from ulam.runtime.errors import UlamError
 from ulam.runtime.libraries.bridgestan_library import library_of
 from ulam.runtime.names import GlobalVariable, from_compiled
+from ulam.runtime.native import Rng
+from ulam.runtime.program import BoundProgram, load_object
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -111,6 +118,52 @@ def test_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 wrong.append(f"{case}: {said} {values}, expected {wanted}")
     assert not wrong, "\n".join(wrong)
     assert sum(map(len, cases().values())) > 150
+
+
+CHECKED = """
+data {
+  int<lower=0> N; int<lower=1, upper=4> K; vector<lower=0>[N] y; array[N] int<lower=0, upper=K> k; matrix[N, K] X;
+  array[K] simplex[2] s; tuple(int<lower=0>, vector[K]) t; cov_matrix[2] S; real<lower=min(y)> z; array[N - 1] real w;
+}
+transformed data { real q = sum(y) / K; if (q > 50) reject("q is ", q); int j = k[N]; }
+"""
+DATA = (
+    '{"N": 2, "K": 2, "y": [1, 2.5], "k": [1, 2], "X": [[1, 2], [3, 4]], "s": [[0.5, 0.5], [0.25, 0.75]], '
+    '"t": {"1": 1, "2": [1, 2]}, "S": [[2, 1], [1, 2]], "z": 1.5, "w": [1]}'
+)
+OTHERS = (*LEAVES, "0", "1", "2", "3", "-1", "200", "0.5")
+
+
+def changed(rng: random.Random, text: str) -> str:
+    """Text with another value for one of its numbers."""
+    places = [*re.finditer(r"(?<=[\[ ])[\d.]+(?=[],}])", text)]
+    place = rng.choice(places)
+    return text[: place.start()] + rng.choice(OTHERS) + text[place.end() :]
+
+
+def test_changed_data() -> None:
+    """Sizes that depend on others, bounds, checks: in the words of Python."""
+    compiler, path = Compiler(CHECKED, "model.stan", CompileOptions(0)), library_path(CHECKED)
+    load = cache(load_object)
+    rng = random.Random(8)
+    texts = [changed(rng, DATA) for _ in range(150)]
+    texts += [changed(rng, text) for text in texts[:50]]
+    wrong: list[str] = []
+    refused = 0
+    for text in texts:
+        said = ""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                BoundProgram(compiler, read_data(text), lambda: Rng(9), print, load)
+            except UlamError as error:
+                said = str(error)
+        refused += said != ""
+        found = answer(path, text)[0]
+        if found != said:
+            wrong.append(f"{text}: {found}, expected {said}")
+    assert not wrong, "\n".join(wrong)
+    assert 50 < refused < 190
 
 
 VARIABLES: Declared = (
