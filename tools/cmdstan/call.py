@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,9 @@ from ulam.tools.cmdstan.settings import SEED, about_file, config, given_paths, n
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
     from ulam.runtime.named_text import NamedText
+
+_REASON = re.compile(r" +(\d+ of \d+): (.*)")
+"""A line of the table of reasons (`FailureTally.table`)."""
 
 THREADS_VARIABLE = "STAN_NUM_THREADS"
 
@@ -170,6 +174,10 @@ def check_readable(path: str) -> None:
 
 
 def informed(notes: Sequence[str]) -> None:
-    """What there is to know about a run."""
+    """What there is to know about a run. Reasons why points were rejected begin as clients look for them."""
     for note in notes:
-        say(f"Informational Message: {note}")
+        first, *rest = note.splitlines()
+        say(f"Informational Message: {first}")
+        for line in rest:
+            reason = _REASON.fullmatch(line)
+            say(line if reason is None else f"Exception: {reason[2]} ({reason[1]})")
