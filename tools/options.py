@@ -156,8 +156,8 @@ OPTIONS: dict[str, Option] = {
     "warmup": Option("Iterations of each chain that adapt the sampler.", int, "N", 1000, least=0),
     "thin": Option("Keep every so many-th draw.", int, "N", 1, least=1),
     "sampler": Option(
-        "nuts; hmc with trajectories of one length; nutpie (an extra) for --metric low_rank.", default="nuts",
-        choices=("nuts", "hmc", "nutpie"),
+        "nuts; hmc with trajectories of one length; nutpie (an extra) for --metric low_rank; fixed: parameters stay.",
+        default="nuts", choices=("nuts", "hmc", "nutpie", "fixed"),
     ),
     "target_accept": Option("Acceptance that the step size is adapted to; Stan's delta.", float, "X", 0.8),
     "max_depth": Option("Largest depth of a tree, of nuts.", int, "N", 10, least=1, most=60),
@@ -170,7 +170,8 @@ OPTIONS: dict[str, Option] = {
     "step_size": Option("Step size to begin with.", float, "X", shown="1"),
     "step_size_jitter": Option("Share by which the step size varies, 0 to 1.", float, "X", 0.0),
     "adapt": Option(
-        "A setting of the adaptation: gamma, kappa, t0, init_buffer, term_buffer or window.", list[str], "NAME=VALUE"
+        "A setting of the adaptation: gamma, kappa, t0, init_buffer, term_buffer, window; engaged=0: none.", list[str],
+        "NAME=VALUE",
     ),
     "save_warmup": Option("Also keep the draws of the warmup.", bool, default=False),
     "keep": Option("Keep the draws in memory; else they are in the files of --output only.", bool, default=True,

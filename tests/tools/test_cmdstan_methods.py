@@ -294,6 +294,16 @@ def test_profile() -> None:
     assert header.startswith("name,thread_id,total_time,forward_time,") and row.startswith("all,")
 
 
+def test_fixed_parameters_without_cmdstan(capsys: Capture) -> None:
+    """`ulam sample` has them, too, and a warmup that adapts nothing."""
+    words = ["m.stan", "--data", "d.json", "--chains", "1", "--draws", "20", "--no-progress"]
+    assert main(["sample", *words, "--sampler", "fixed", "--output", "f.csv"]) == 0
+    assert read_chain("f.csv").names == ["lp__", "accept_stat__", *NAMES]
+    still = ["--warmup", "10", "--adapt", "engaged=0", "--step-size", "0.25", "--output", "s.csv"]
+    assert main(["sample", *words, *still]) == 0
+    assert set(read_chain("s.csv").draws[:, 2]) == {0.25} and not capsys.readouterr().err
+
+
 def test_command(capsys: Capture) -> None:
     assert main(["cmdstan", "m.stan", "optimize", "random", "seed=1", "data", "file=d.json"]) == 0
     assert main(["cmdstan", "m.stan", "optimize", "iter=0"]) == 1
