@@ -2,6 +2,7 @@
 
     python benchmarks/client_suites.py --bridgestan DIR      # with libraries of the process, and with built ones
     python benchmarks/client_suites.py --bridgestan DIR --ways process
+    python benchmarks/client_suites.py --cmdstanpy DIR       # with a home of `ulam cmdstan-home`
 
 The suites run unchanged, on a copy. A test that fails must be in client_suites.csv, with the reason; what is there and
 passes is told, too. Ends with status 1 for failures without a reason.
@@ -63,11 +64,28 @@ def _built(copy: Path) -> Mapping[str, str]:
     return {}
 
 
+# ---------------------------------------------------------------- cmdstanpy
+
+
+def _home(copy: Path) -> Mapping[str, str]:
+    """A CmdStan home beside the tests."""
+    home = copy / "cmdstan home"
+    subprocess.run([sys.executable, "-m", "ulam.tools.ulam_main", "cmdstan-home", str(home)], check=True)
+    return {"CMDSTAN": str(home), "MAKE": str(home / "bin" / "ulam-make")}
+
+
+METHODS = ("sample", "optimize", "laplace", "pathfinder", "generate_quantities", "log_prob", "metadata")
+
 SUITES = {
     "bridgestan": Suite(
         copied=("python/test", "test_models"),
         tests=("python/test/test_stanmodel.py",),
         ways={"process": _in_process, "built": _built},
+    ),
+    "cmdstanpy": Suite(
+        copied=("cmdstanpy", "test"),
+        tests=[f"test/test_{method}.py" for method in METHODS],
+        ways={"home": _home},
     ),
 }
 

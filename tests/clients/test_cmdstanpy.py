@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import resource
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,17 +223,17 @@ def test_metric_and_inits(simple: Any, tmp_path: Path) -> None:
     options: dict[str, Any] = {"data": {"s": 1.5}, "chains": 2, "show_progress": False, "seed": 2}
     first = simple.sample(iter_warmup=300, iter_sampling=50, metric="dense_e", **options)
     assert first.metric_type == "dense_e" and first.inv_metric.shape == (2, 2, 2)
-    metric = {"inv_metric": first.inv_metric[0].tolist()}
+    metric = first.inv_metric[0]
     inits = [{"a": 1.0, "b": 0.5}, {"a": 3.0, "b": 2.5}]
-    (tmp_path / "metric.json").write_text(json.dumps(metric))
+    (tmp_path / "metric.json").write_text(json.dumps({"inv_metric": metric.tolist()}))
     fixed: dict[str, Any] = {"adapt_engaged": False, "step_size": 0.3, "iter_warmup": 0, "iter_sampling": 5}
     for given in (metric, str(tmp_path / "metric.json")):
-        second = simple.sample(metric=given, inits=inits, **fixed, **options)
+        second = simple.sample(inv_metric=given, inits=inits, **fixed, **options)
         assert second.metric_type == "dense_e"
         start = second.stan_variable("a")
         assert abs(start[0] - 1) < abs(start[0] - 5) and second.draws().shape[:2] == (5, 2)
     with pytest.raises(RuntimeError) as found:
-        simple.sample(metric={"inv_metric": [1.0, 1.0, 1.0]}, iter_sampling=5, **options)
+        simple.sample(inv_metric=np.ones(3), iter_sampling=5, **options)
     assert "inv_metric" in str(found.value)
 
 
@@ -349,3 +353,43 @@ def test_files(fit: Any, tmp_path: Path) -> None:
     assert isinstance(fit.draws_xr("m"), xarray.Dataset)
     fit.save_csvfiles(str(tmp_path))
     assert len(list(tmp_path.glob("*.csv"))) == 4
+
+
+# ---------------------------------------------------------------- what the page says, and how long a start takes
+
+
+def test_page(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs of docs/coming-from.md, one after the other."""
+    root = Path(__file__).resolve().parents[2]
+    (tmp_path / "examples").mkdir()
+    for suffix in (".stan", ".json"):
+        shutil.copy(root / "examples" / f"linear_regression{suffix}", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    text = (root / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    for block in blocks[:2]:
+        assert ">>>" not in block
+        exec(block, names)
+    assert abs(names["slope"].mean() - 3.9) < 0.2
+    assert names["value"].iloc[0, 0] == pytest.approx(-159.46, abs=0.01)
+    assert names["again"].metric_type == "dense_e"
+
+
+def cpu_seconds(words: list[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_start_of_a_chain(simple: Any, tmp_path: Path) -> None:
+    """A chain's process, code from the cache, takes at most three times what `ulam sample` takes."""
+    program, data = str(simple.stan_file), '{"s": 2}'
+    (tmp_path / "data.json").write_text(data)
+    chain = [str(simple.exe_file), "sample", "data", f"file={tmp_path}/data.json", "output", f"file={tmp_path}/o.csv"]
+    command = [sys.executable, "-m", "ulam.tools.ulam_main", "sample", program, "--data", data, "--chains", "1"]
+    for words in (chain, command):  # what is compiled is in the cache then
+        cpu_seconds(words)
+    times = [(cpu_seconds(chain), cpu_seconds(command)) for _ in range(3)]
+    assert min(chain for chain, _ in times) < 3 * min(command for _, command in times)

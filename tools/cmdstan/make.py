@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ulam.frontend.encoding import read_text
 from ulam.frontend.source import Source
+from ulam.runtime.named_text import NamedText
 from ulam.tools.cmdstan.executable import StanExecutable
 from ulam.tools.cmdstan.stanc_options import StancArguments, parse
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, UsageError
@@ -26,9 +27,6 @@ LOCAL = os.path.join("make", "local")
 """A file of a home with variables, a line for each."""
 
 SOURCE_SUFFIX = ".stan"
-COMPILED_UNITS = ("setup", "gradient_propto", "value_propto", "constrain")
-"""Units that are compiled when a program is made; others are when a method first needs them."""
-
 NOTHING_TO_DO = ("build", "all", "clean", "clean-all", "clean-deps", "clean-program", "stan-update")
 _OPTIONS_WITH_VALUE = ("-C", "-f", "-I", "-j", "-l", "-o", "-W")
 _ASSIGNMENT = re.compile(r"(\w+)\s*([+:?]?=)\s*(.*)", re.DOTALL)
@@ -145,20 +143,13 @@ def _is_newer(path: str, sources: Sequence[str | Path]) -> bool:
 
 def compile_program(program: StanExecutable) -> bool:
     """Checks a program, tells what is wrong with it, and compiles it into the cache. Whether it could be."""
-    from ulam.runtime.cached_compiler import CachedCompiler
-    from ulam.runtime.compiler import CompileOptions
-    from ulam.runtime.program import compile_errors
+    from ulam.runtime.stan_program import StanProgram
     from ulam.tools.cmdstan.stanc_messages import checked
 
-    source = Source(program.text, program.name, program.include_paths)
-    tree, messages = checked(source)
+    tree, messages = checked(Source(program.text, program.name, program.include_paths))
     for message in messages:
         print(message, file=sys.stderr)
     if tree is None:
         return False
-    options = CompileOptions(program.level, program.include_paths)
-    compiler = CachedCompiler(program.text, program.name, options)
-    with compile_errors():
-        for unit in COMPILED_UNITS[:1] if options.wants_data else COMPILED_UNITS:
-            compiler.compiled(unit)
+    StanProgram(NamedText(program.text, program.name), opt_level=program.level, include_paths=program.include_paths)
     return True
