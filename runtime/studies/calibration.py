@@ -77,12 +77,11 @@ class CalibrationResult:
         count = share.size
         shift = (float(share.mean()) - 0.5) * (12 * count) ** 0.5
         spread = (float(((share - 0.5) ** 2).mean()) - 1 / 12) * (180 * count) ** 0.5
-        words = []
-        if abs(shift) > SHIFTED:
-            words.append("draws are too small" if shift > 0 else "draws are too large")
+        if abs(shift) > SHIFTED:  # which makes ranks vary less, too
+            return "draws are too small" if shift > 0 else "draws are too large"
         if abs(spread) > SHIFTED:
-            words.append("draws vary too little" if spread > 0 else "draws vary too much")
-        return ", ".join(words) or "ranks are not uniform"
+            return "draws vary too little" if spread > 0 else "draws vary too much"
+        return "ranks are not uniform"
 
     @property
     def problems(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import Executor as PoolExecutor
 from typing import Any
@@ -67,7 +67,10 @@ class JobPool:
         if threads is None:
             return None
         if time.monotonic() - self._asked > SECONDS_BETWEEN_QUESTIONS:
-            self._threads, self._asked = max(1, sum(threads().values())), time.monotonic()
+            found = threads()
+            if not isinstance(found, Mapping):  # of a client in a loop of its own
+                return None
+            self._threads, self._asked = max(1, sum(found.values())), time.monotonic()
         return self._threads
 
     @property

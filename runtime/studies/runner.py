@@ -28,7 +28,7 @@ JOBS_FOR_EACH_WORKER = 3
 """Jobs that are submitted ahead."""
 JOBS_AHEAD = 1000
 """The same where nobody knows how many workers there are."""
-JOB_SECONDS = 0.5
+JOB_SECONDS = 1.0
 """How long a job takes, if its data sets are so many that each worker has several."""
 JOB_BYTES = 16 << 20
 """And how much it hands back, about."""

@@ -31,11 +31,11 @@ def data_sets(count: int) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """Of a cluster that leaves it to the study how often a job runs again whose worker was lost."""
-    import dask
+    from dask import config
 
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(**options) as cluster,
         distributed.Client(cluster) as made,
     ):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
+import time
 from concurrent.futures import BrokenExecutor, Future
 from pathlib import Path
 from typing import Any
@@ -20,7 +25,7 @@ from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ArgumentError, DataError
 from ulam.runtime.studies.data_sets import digest_of
 from ulam.runtime.studies.fit_many import StudyWarning
-from ulam.runtime.studies.progress import StudyProgress
+from ulam.runtime.studies.progress import StudyDisplay, StudyProgress
 from ulam.runtime.studies.study import Study
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -407,6 +412,64 @@ def test_an_interrupt_keeps_what_is_there() -> None:
     assert found[0]["mu"].shape == (2, 30)
 
 
+@pytest.mark.slow
+def test_processes_end_with_the_study_and_with_the_caller() -> None:
+    """Interrupted, the caller has what is there and no process; killed, its processes end, too."""
+    code = """
+import multiprocessing, os, signal, sys, ulam
+def tell(update):
+    print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+    if sys.argv[1] == "interrupt" and update.done == 2: os.kill(os.getpid(), signal.SIGINT)
+    if sys.argv[1] == "kill": os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    program = "data { real y; } parameters { real x; } model { x ~ normal(y, 1); }"
+    options = {"executor": "processes", "workers": 1, "batch": 1, "progress": tell}
+    study = ulam.fit_many(program, [{"y": k} for k in range(400)], "optimize", **options)
+    print(study.ended, 2 <= len(study.finished) < 400, multiprocessing.active_children())
+"""
+    for how in ("interrupt", "kill"):
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "script.py"
+            script.write_text(code)
+            done = subprocess.run([sys.executable, str(script), how], capture_output=True, text=True)
+        lines = done.stdout.splitlines()
+        if how == "interrupt":
+            assert lines[-1] == "interrupt True []", done.stdout + done.stderr
+        end = time.monotonic() + 30
+        for pid in map(int, lines[0].split()):
+            while Path(f"/proc/{pid}/cmdline").exists() and b"python" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                assert time.monotonic() < end, f"process {pid} is left"
+                time.sleep(0.02)
+
+
+def test_lines_and_bars_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("ulam.runtime.studies.progress.time.monotonic", lambda: now)
+    shown = io.StringIO()
+    display = StudyDisplay(shown)
+    for done, error in ((1, ""), (2, "DataError: no\x1b[31m"), (3, "")):
+        now += 4.0
+        display(StudyProgress(done - 1, error, done, int(done > 1), 3, 0, now))
+    display.close()
+    assert shown.getvalue().splitlines() == [
+        "data set 1: DataError: no\\x1b[31m",
+        "2 of 3 data sets, 0.25 fits/s, 1 failed, 4 s left",
+        "3 of 3 data sets, 0.25 fits/s, 1 failed",
+    ]
+    monkeypatch.setattr("ulam.runtime.terminal.color", "always")
+    monkeypatch.setattr("ulam.runtime.sampling.progress.FIRST_SHOWN", 0.0)
+    terminal = Terminal()
+    display = StudyDisplay(terminal)
+    display(StudyProgress(0, "", 3, 1, 3, 0, 2.0))
+    display.close()
+    assert "3 of 3 data sets, 1.5 fits/s, 1 failed" in terminal.getvalue()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def counted_compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     compiled = Compiler.compiled
@@ -433,9 +496,6 @@ def test_a_program_is_compiled_once(has_folder: bool, monkeypatch: pytest.Monkey
 
 
 def test_start_up_loads_nothing_of_it() -> None:
-    import subprocess
-    import sys
-
     code = (
         "import sys, ulam, ulam.runtime.model; print([m for m in sys.modules if 'studies' in m or 'matplotlib' in m])"
     )
