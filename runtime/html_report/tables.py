@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ulam.runtime.html_report.verdict import UNKNOWN
 from ulam.runtime.markup import markup
 from ulam.runtime.results import number_text, seconds_text
 from ulam.runtime.sampling.aligned_numbers import aligned_rows
@@ -141,7 +142,7 @@ def chain_table(fit: SampleFit) -> str:
         columns["E-BFMI"], flags["E-BFMI"] = [f"{value:.2f}" for value in found], (found < LEAST_BFMI).tolist()
     times = np.asarray(fit.seconds, dtype=np.float64).reshape(fit.n_chains, -1)
     for k, name in enumerate(("warmup", "draws")[: times.shape[1]]):
-        columns[name] = [seconds_text(value) if np.isfinite(value) else "unknown" for value in times[:, k].tolist()]
+        columns[name] = [seconds_text(value) if np.isfinite(value) else UNKNOWN for value in times[:, k].tolist()]
     head = "".join(_cell("th", name, "col", left=not k) for k, name in enumerate(("chain", *columns)))
     body = "".join(
         f"<tr>{_cell('th', str(chain + 1), 'row', left=True)}"
@@ -160,8 +161,9 @@ def chain_table(fit: SampleFit) -> str:
 
 
 def version_rows(fit: SampleFit) -> list[tuple[str, str]]:
-    """What the report was written with."""
-    return [(name, value) for name, _, value in (line.partition(": ") for line in version_lines())]
+    """What the fit was made with, and the page."""
+    lines = [(name, value) for name, _, value in (line.partition(": ") for line in version_lines())]
+    return [("the fit", fit.about.written_by or UNKNOWN), ("this page", f"ulam {lines[0][1]}"), *lines[1:]]
 
 
 # ---------------------------------------------------------------- program

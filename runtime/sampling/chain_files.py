@@ -33,7 +33,7 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "warmup": ("num_warmup", int), "draws": ("num_samples", int), "seed": ("seed", int), "thin": ("thin", int),
     "target_accept": ("delta", float), "max_depth": ("max_depth", int), "step_size": ("stepsize", float),
     "step_size_jitter": ("stepsize_jitter", float), "integration_time": ("int_time", float), "init": ("init", str),
-    "save_warmup": ("save_warmup", lambda text: text in ("true", "1")),
+    "save_warmup": ("save_warmup", lambda text: text in ("true", "1")), "first_chain": ("id", int),
     "sampler": ("engine", lambda text: "hmc" if text == "static" else "nuts"),
     "metric": ("metric", lambda text: {theirs: ours for ours, theirs in METRIC_NAMES.items()}.get(text, text)),
 }  # fmt: skip
@@ -41,6 +41,7 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 _ADAPTATION: dict[str, Callable[[str], Any]] = {
     "gamma": float, "kappa": float, "t0": float, "init_buffer": int, "term_buffer": int, "window": int,
+    "engaged": lambda text: text in ("true", "1"),
 }  # fmt: skip
 
 
@@ -60,6 +61,7 @@ def fit_of_files(paths: Sequence[ChainPath], model: StanModel | None = None) -> 
         if file.names != first.names:
             raise DataError([f"{file.path}: other columns than {first.path} has"])
     about = _described(first) if model is None else ModelDescription.of(model)
+    about.written_by = _written_by(first)
     statistics = [name for name in first.names if name.endswith(_MARK)]
     if model is not None and (missing := [name for name in about.names if name not in first.names]):
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
@@ -92,6 +94,11 @@ def _described(file: ChainFile) -> ModelDescription:
     return ModelDescription(
         file.settings.get("model", "model"), list(_variables(names)), [] if is_fixed else names, recipe, make
     )
+
+
+def _written_by(file: ChainFile) -> str:
+    parts = [file.settings.get(f"stan_version_{part}", "") for part in ("major", "minor", "patch")]
+    return f"CSV files, of Stan {'.'.join(parts)}" if all(parts) else "CSV files"
 
 
 def _variables(names: Sequence[str]) -> Iterator[GlobalVariable]:

@@ -91,7 +91,10 @@ def fit_of(header: Mapping[str, Any], arrays: Mapping[str, Array], recipe: Recip
     variables = [variable_of(entry) for entry in header["variables"]]
     unconstrained = header["unconstrained_names"]
     make = partial(model_of, recipe)
-    about = ModelDescription(header["model"], variables, unconstrained, recipe, make, header["compile_seconds"])
+    about = ModelDescription(
+        header["model"], variables, unconstrained, recipe, make, header["compile_seconds"],
+        f"ulam {header['ulam_version']}",
+    )  # fmt: skip
     blocks = [
         (arrays[f"{prefix}unconstrained"], arrays[f"{prefix}values"],
          {name: arrays[f"{prefix}statistics/{name}"] for name in statistics})

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.names import GlobalVariable, constrained_names
+from ulam.runtime.versions import ulam_version
 
 if TYPE_CHECKING:
     from ulam.runtime.model import Recipe, StanModel
@@ -19,7 +20,9 @@ def _itself(model: StanModel) -> StanModel:
 
 @dataclass
 class ModelDescription:
-    """The model's name, what it writes for each draw, and how to make it again: `make` gives the model."""
+    """The model's name, what it writes for each draw, and how to make it again: `make` gives the model. `written_by`
+    says what made the run.
+    """
 
     name: str
     variables: list[GlobalVariable]
@@ -27,13 +30,14 @@ class ModelDescription:
     recipe: Recipe
     make: Callable[[], StanModel] = field(repr=False)
     compile_seconds: float = 0.0
+    written_by: str = ""
 
     @staticmethod
     def of(model: StanModel) -> ModelDescription:
         """That of a model at hand."""
         return ModelDescription(
             model.name(), model.written_variables(), model.param_unc_names(), model.recipe, partial(_itself, model),
-            model.compile_seconds,
+            model.compile_seconds, f"ulam {ulam_version()}",
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:

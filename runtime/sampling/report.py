@@ -28,8 +28,10 @@ def facts(fit: SampleFit) -> list[tuple[str, str]]:
     if "n_leapfrog" in fit.stats and fit.n_draws:
         found.append(("gradients per draw", number_text(float(fit.stats["n_leapfrog"].mean()), 3)))
     warmup, sampling = (float(time) for time in np.asarray(fit.seconds).max(axis=0))
-    found.append(("compile time", seconds_text(fit.about.compile_seconds)))
-    found.append(("run time", f"{seconds_text(warmup)} warmup, {seconds_text(sampling)} draws (the slowest chain)"))
+    if fit.about.recipe.text:  # files of draws do not have it
+        found.append(("compile time", seconds_text(fit.about.compile_seconds)))
+    if np.isfinite([warmup, sampling]).all():
+        found.append(("run time", f"{seconds_text(warmup)} warmup, {seconds_text(sampling)} draws (the slowest chain)"))
     return found
 
 

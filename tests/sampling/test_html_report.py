@@ -167,6 +167,7 @@ def test_the_command(fit: SampleFit, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert ulam_main.main(["report", *files, "-o", "c.html", "--rows", "2"]) == 0
     _, words = read(Path("c.html").read_text())
     assert "CSV files, which do not have the program" in words and "2 are shown" in words
+    assert "CSV files, of Stan 2." in words and "first_chain1" in words and "nan" not in words
     for wrong, told in (
         (["f.ulam", "f_1.csv"], "give it alone"), (["f.ulam", "--data", "{}"], "has its own"),
         (["f_1.csv", "--data", "{}"], "--program"),
