@@ -17,9 +17,10 @@ import pytest
 from bridgestan_client import BridgeStanClient, ClientError
 from data_readers import LEAVES, Answer, damaged, data_cases, declared, in_python, source_of
 
+import ulam
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.data import read_data
-from ulam.runtime.errors import UlamError
+from ulam.runtime.errors import DataError, UlamError
 from ulam.runtime.libraries.bridgestan_library import library_of
 from ulam.runtime.names import GlobalVariable, from_compiled
 from ulam.runtime.native import Rng
@@ -195,4 +196,19 @@ def test_damaged_parameters() -> None:
             n_refused += 1
             assert str(error) == wanted.said, text
     assert n_refused > 100
+    client.close()
+
+
+def test_initial_values_that_cannot_be_any() -> None:
+    program = f"parameters {{ {''.join(f'{kind} {name};' for kind, name in declarations(VARIABLES))} }}"
+    client, model = BridgeStanClient(library_path(program)), ulam.StanModel(program, opt_level=0)
+    rng = client.rng(1)
+    sources = [json.dumps({**VALUES, "y": "Inf"}), '{"b": 1, "c": 2, "Y": {}}', '{"v": 1}', '{"m": [1, "x"]']
+    for source in sources:
+        with pytest.raises(DataError) as wanted:
+            model.optimize(init=source)
+        with pytest.raises(ClientError) as found:
+            client.call("param_initialize", source.encode(), rng, 2.0, 10, True, np.zeros(client.n).ctypes.data)
+        assert str(found.value) == str(wanted.value)
+    client.library.bs_rng_destruct(rng)
     client.close()

@@ -91,20 +91,21 @@ static int32_t read(parameters *found, const char *json, const char *what, int a
     ulam_text_add(error, "%s: no initial value is for a parameter of the model", ulam_values_name(values));
     for (int64_t i = 0; i < found->count; ++i)
       ulam_text_add(error, i ? ", %s" : " (%s", parameter(found, i)->name);
-    if (found->count) ulam_text_say(error, ")");
+    ulam_text_say(error, found->count ? "), found " : " (), found ");
+    if (error) ulam_values_say_names(values, error);
     status = ULAM_REJECT;
   }
   if (status == ULAM_OK)
     status = ulam_values_bind_chosen(values, parameter(found, 0), chosen, count, &target, error);
+  int64_t wrong = 0;
   for (int64_t i = 0; status == ULAM_OK && !all && i < count; ++i) {
-    for (int64_t k = found->starts[chosen[i]]; k < found->starts[chosen[i] + 1]; ++k) {
-      if (isfinite(found->values[k])) continue;
-      ulam_text_add(error, "%s: the initial value of '%s' is not finite", ulam_values_name(values),
-                    parameter(found, chosen[i])->name);
-      status = ULAM_REJECT;
-      break;
-    }
+    int64_t k = found->starts[chosen[i]], end = found->starts[chosen[i] + 1];
+    while (k < end && isfinite(found->values[k])) ++k;
+    if (k == end) continue;
+    ulam_text_add(error, "%s%s: the initial value of '%s' is not finite", wrong++ ? "\n" : "",
+                  ulam_values_name(values), parameter(found, chosen[i])->name);
   }
+  if (wrong) status = ULAM_REJECT;
   if (status == ULAM_NO_MEMORY) ulam_no_memory(error);
   *given = count;
   free(chosen);

@@ -477,6 +477,25 @@ int32_t ulam_values_bind(const ulam_values *values, const ulam_program_variable 
 
 /* ---------------------------------------------------------------- further texts */
 
+static int in_order(const void *first, const void *second) {
+  const ulam_name *a = first, *b = second;
+  int64_t shorter = a->length < b->length ? a->length : b->length;
+  int found = memcmp(a->bytes, b->bytes, (size_t)shorter);
+  return found ? found : (a->length > b->length) - (a->length < b->length);
+}
+
+void ulam_values_say_names(const ulam_values *values, ulam_text *text) {
+  ulam_name *names = malloc(sizeof *names * (size_t)(values->count + 1));
+  if (!names) return;
+  for (int64_t k = 0; k < values->count; ++k) names[k] = values->members[k].name;
+  qsort(names, (size_t)values->count, sizeof *names, in_order);
+  for (int64_t k = 0; k < values->count; ++k) {
+    if (k) ulam_text_say(text, ", ");
+    ulam_say_text(text, names[k].bytes, names[k].length);
+  }
+  free(names);
+}
+
 static int is_identifier(ulam_name name) {
   if (!name.length || (!is_letter(*name.bytes) && *name.bytes != '_')) return 0;
   for (int64_t k = 0; k < name.length; ++k)

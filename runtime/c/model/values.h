@@ -25,6 +25,9 @@ int ulam_values_has(const ulam_values *values, const char *name);
 /* How messages call the source: a path, or `what`. */
 const char *ulam_values_name(const ulam_values *values);
 
+/* All names, in their order, with commas. */
+void ulam_values_say_names(const ulam_values *values, ulam_text *text);
+
 /* Who wants the values. Functions return 0, or 1 where `problem` says what is wrong, to be read after "variable 'x'":
  * "has a wrong size: ...". */
 typedef struct {
