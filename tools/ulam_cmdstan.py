@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ulam.runtime.named_text import NamedText
 from ulam.tools.cmdstan.command import run
+from ulam.tools.exits import UsageError
 
 
 @dataclass(kw_only=True)
@@ -18,6 +19,11 @@ class CmdStanCommand:
     include_path: list[Path] | None
     opt_level: int
     cache: bool
+
+    def __post_init__(self) -> None:
+        for word in self.words or []:
+            if word.startswith("-"):  # which none of CmdStan's does
+                raise UsageError(f"no such option: {word}; CmdStan's arguments are words: ulam cmdstan MODEL help")
 
     def run(self) -> int:
         options = {"include_paths": tuple(self.include_path or ()), "opt_level": self.opt_level, "cache": self.cache}
