@@ -26,6 +26,14 @@ def ulam() -> int:
     return _run("ulam", main)
 
 
+def run_quietly(command: str, main: Callable[[Callable[[], None]], int]) -> int:
+    """A program that is started by other means than a console script. It is given what is to be called where an
+    interrupt is already a message.
+    """
+    _end_at_once(command, True)
+    return _run(command, lambda begin: main(begin))
+
+
 def stan_opt() -> int:
     """The console script `stan-opt`."""
     _end_at_once("stan-opt", True)

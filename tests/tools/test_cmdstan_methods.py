@@ -312,6 +312,18 @@ def test_command(capsys: Capture) -> None:
     assert main(["cmdstan", "m.stan", "sample", "help"]) == 0
 
 
+def test_a_reader_that_goes_away() -> None:
+    """The draws are all there; the status says that not all was heard."""
+    words = ["sample", "num_samples=3000", "num_warmup=50", "data", "file=d.json", "output", "refresh=1"]
+    script = "import sys; from ulam.tools.cmdstan.command import run; sys.exit(run('m.stan', sys.argv[1:]))"
+    command = [sys.executable, "-c", script, *words]
+    process: Any = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == "" and process.wait(60) == 1
+    assert len(read_chain("output.csv").draws) == 3000
+
+
 def test_interrupt_keeps_what_is_there() -> None:
     """SIGINT amid the draws: the file has whole rows and its end, the status is 1."""
     Path("long.stan").write_text("parameters { real x; } model { x ~ normal(0, 1); }")

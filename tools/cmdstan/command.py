@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +34,20 @@ OK, FAILED = 0, 1
 _MISSING = re.compile(r"variable '(\S+)' does not exist; declared (\S+)")
 
 
-def run(model: Program, words: Sequence[str], *, command: str = "", threads: bool = True, **options: Any) -> int:
+def run(
+    model: Program,
+    words: Sequence[str],
+    *,
+    command: str = "",
+    threads: bool = True,
+    begin: Callable[[], None] | None = None,
+    **options: Any,
+) -> int:
     """Runs the model (a `.stan` file, or the text of a program) with a command line of CmdStan's.
 
     `command` is what help calls the program, `threads` what `info` says of them; `options` are those of `StanModel`:
     `include_paths`, `opt_level`, `cache`. Messages of errors go to standard error, with `Error` or `Exception` before
-    them.
+    them. `begin` is called where an interrupt is already a message.
     """
     command = command or os.path.splitext(os.path.basename(str(model)))[0]
     try:
@@ -59,7 +67,7 @@ def run(model: Program, words: Sequence[str], *, command: str = "", threads: boo
         _tell(error.lines)
         _tell(["Failed to parse command arguments, cannot run model."])
         return FAILED
-    return _run(model, arguments, options)
+    return _run(model, arguments, options, begin)
 
 
 def _show_help(word: str, node: Any, command: str) -> None:
@@ -68,29 +76,33 @@ def _show_help(word: str, node: Any, command: str) -> None:
     print(help_text(word, node, command), end="")
 
 
-def _run(model: Program, arguments: Arguments, options: dict[str, Any]) -> int:
+def _run(model: Program, arguments: Arguments, options: dict[str, Any], begin: Callable[[], None] | None) -> int:
     from ulam.runtime import terminal
     from ulam.runtime.interrupts import as_command
     from ulam.tools.cmdstan.call import MethodCall
+    from ulam.tools.exits import can_show_all, discard_output
 
+    can_show_all(sys.stdout)
     call = MethodCall(model, arguments, options)
     module, _, name = METHODS[arguments.method].partition(":")
 
     def work() -> int:
         call.announce()
         method = getattr(import_module(f"ulam.tools.cmdstan.{module}"), name)
-        try:
-            return method(call)
-        finally:
-            call.write_profile()
+        status = method(call)
+        call.write_profile()
+        return status
 
     colors, terminal.color = terminal.color, "never"  # lines that clients read: none that change
     try:
+        if begin is not None:
+            begin()
         with warnings.catch_warnings():
             warnings.showwarning = _told_warning
             return as_command(work)
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError:  # the reader of our output has gone
+        discard_output()
+        return FAILED
     except (Exception, KeyboardInterrupt) as error:
         return _failure(error, arguments["data.file"] or "data")
     finally:

@@ -12,7 +12,7 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 _MARK = "PROGRAM = "
@@ -95,10 +95,16 @@ def run_program(record: str, argv: Sequence[str]) -> int:
 
         print(info_text(executable.threads), end="")
         return 0
-    from ulam.runtime.named_text import NamedText
-    from ulam.tools.cmdstan.command import run
+    from ulam.tools.entry import run_quietly
 
-    model = NamedText(executable.text, executable.name)
     name = os.path.basename(argv[0])
-    options = {"include_paths": executable.include_paths, "opt_level": executable.level}
-    return run(model, words, command=name, threads=executable.threads, **options)
+
+    def work(begin: Callable[[], None]) -> int:
+        from ulam.runtime.named_text import NamedText
+        from ulam.tools.cmdstan.command import run
+
+        model = NamedText(executable.text, executable.name)
+        options = {"include_paths": executable.include_paths, "opt_level": executable.level}
+        return run(model, words, command=name, threads=executable.threads, begin=begin, **options)
+
+    return run_quietly(name, work)

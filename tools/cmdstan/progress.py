@@ -27,8 +27,11 @@ class IterationLines:
         numbers = sorted({k for k in self._shown(self._told[chain], progress.iteration)})
         self._told[chain] = progress.iteration
         if numbers:
-            sys.stdout.write("".join(self._line(chain, number) for number in numbers))
-            sys.stdout.flush()
+            try:
+                sys.stdout.write("".join(self._line(chain, number) for number in numbers))
+                sys.stdout.flush()
+            except BrokenPipeError:  # the reader has gone: the chains go on, and what is said at the end tells
+                self.refresh = 0
 
     def _shown(self, after: int, until: int) -> Iterator[int]:
         """Of the iterations after the one up to the other those that have lines."""
