@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -208,6 +209,30 @@ def test_everything_is_escaped() -> None:
     reader, words = read(text)
     assert text.count("<script") == 1 and text.count("</script") == 1 and "\x00" not in text and "\x1b" not in text
     assert '<script>alert("&")</script>' in words and "<i>" in words and "i" not in reader.tags
+
+
+@pytest.mark.slow
+def test_in_a_browser(tmp_path: Path) -> None:
+    """It has nothing to complain of; a click sorts the summary, words narrow it."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("needs Chromium")
+    text = made(noise(4, 500, 12)).report(costs=False)
+    clicks = (
+        "var b = document.querySelectorAll('#summary-table thead button'); b[1].click();"
+        "var i = document.getElementById('summary-filter'); i.value = 'X1'; i.dispatchEvent(new Event('input'));"
+    )
+    path = tmp_path / "r.html"
+    path.write_text(text.replace("</body>", f"<script>{clicks}</script></body>"), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--user-data-dir={tmp_path}"]
+    done = subprocess.run([browser, *options, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=60)
+    assert "CONSOLE" not in done.stderr
+    table = done.stdout.partition('id="summary-table"')[2].partition("</table>")[0]
+    rows = re.findall(r'<tr( hidden="")?><th class="l" scope="row">(\S+)</th><td>([^<]*)</td>', table)
+    means = [float(mean) for _, _, mean in rows]
+    assert means == sorted(means, reverse=True) and len(means) == 13
+    assert {name for hidden, name, _ in rows if not hidden} == {"x1", "x10", "x11"}
+    assert "3 of 13 rows" in done.stdout
 
 
 # ---------------------------------------------------------------- odd fits
