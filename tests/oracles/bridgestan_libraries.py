@@ -11,7 +11,7 @@ import pytest
 
 import ulam
 
-WAYS = ("process",)
+WAYS = ("process", "built")
 
 
 def library_for(way: str, program: str, data: object, folder: Path) -> str:

@@ -55,6 +55,16 @@ def c_compiler() -> str | None:
     return shutil.which(os.environ.get("CC", "cc"))
 
 
+def compile_source(source: str, made: Path, flags: Sequence[str] = ()) -> Path:
+    """The object file of one source of the runtime, compiled with setup.py's flags and then these."""
+    settings, compiler = extension(), c_compiler()
+    if compiler is None:
+        raise RuntimeError("there is no C compiler")
+    arguments = [*settings["extra_compile_args"], "-fPIC", *flags, *(f"-I{ROOT / i}" for i in settings["include_dirs"])]
+    subprocess.run([compiler, "-c", *arguments, str(ROOT / source), "-o", str(made)], check=True)
+    return made
+
+
 def build_runtime(
     flags: Sequence[str] = (),
     *,

@@ -7,9 +7,7 @@
 #include "model.h"
 #include "source_text.h"
 
-/* Hands a message over, if it is wanted; what is not there is said, too. Clients read UTF-8, whatever it quotes. Returns
- * -1. */
-static int failed(ulam_text *text, char **error) {
+int ulam_hand_over(ulam_text *text, char **error) {
   char *end = text->bytes + text->length;
   for (char *wrong = text->bytes; wrong && (wrong = (char *)ulam_utf8_problem(wrong, end)) != NULL;) *wrong = '?';
   if (error) *error = text->bytes && text->length ? text->bytes : ulam_copy("unknown error");
@@ -18,7 +16,7 @@ static int failed(ulam_text *text, char **error) {
 }
 
 static int done(int32_t status, ulam_text *text, char **error) {
-  if (status != ULAM_OK) return failed(text, error);
+  if (status != ULAM_OK) return ulam_hand_over(text, error);
   free(text->bytes);
   return 0;
 }
@@ -26,7 +24,7 @@ static int done(int32_t status, ulam_text *text, char **error) {
 static int refused(const char *what, char **error) {
   ulam_text text = {0};
   ulam_text_add(&text, "%s must not be NULL", what);
-  return failed(&text, error);
+  return ulam_hand_over(&text, error);
 }
 
 /* What pointers are to, that must not be NULL unless there is nothing there. */
@@ -164,7 +162,7 @@ static bs_rng *rng_construct(unsigned int seed, char **error) {
     ulam_rng_begin(rng, seed);
   } else {
     ulam_text text = {0};
-    failed(&text, error);
+    ulam_hand_over(&text, error);
   }
   return rng;
 }

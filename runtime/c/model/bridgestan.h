@@ -42,6 +42,10 @@ typedef struct {
   int (*print_to)(ulam_program *program, bs_print_callback print, char **error);
 } ulam_bridgestan_functions;
 
+/* Hands a message over, if it is wanted; what is not there is said, too. Clients read UTF-8, whatever it quotes. Returns
+ * -1. */
+int ulam_hand_over(ulam_text *text, char **error);
+
 extern ULAM_API const ulam_bridgestan_functions ulam_bridgestan;
 
 #endif

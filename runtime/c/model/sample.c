@@ -11,6 +11,7 @@
 #include "../sampling/chain.h"
 #include "../sampling/metric.h"
 #include "../seed_sequence.h"
+#include "bridgestan.h"
 #include "model.h"
 
 _Static_assert(ULAM_POINT_REJECTED == ULAM_REJECT && ULAM_POINT_FATAL == ULAM_FATAL, "told as they are");
@@ -27,13 +28,6 @@ enum { MAX_TRIES = 100, LOCATED = 100 };
 enum { INIT_STREAM = 0, TRAJECTORY_STREAM = 1, QUANTITIES_STREAM = 2, STREAMS = 8 };
 enum { BLOCK_DRAWS = 100, BLOCK_BYTES = 1 << 20 };
 static const double block_seconds = 0.5;
-
-static int failed(ulam_text *text, char **error) {
-  if (error)
-    *error = text->length ? text->bytes : strdup("unknown error");
-  if (error == NULL || *error != text->bytes) free(text->bytes);
-  return -1;
-}
 
 /* ---------------------------------------------------------------- the log density as a callback */
 
@@ -54,9 +48,9 @@ ULAM_API int ulam_native_handle(bs_model *model, bool jacobian, ulam_gradient *f
   ulam_text text = {0};
   if (model == NULL || function == NULL || user == NULL) {
     ulam_text_add(&text, "%s must not be NULL", model == NULL ? "model" : function == NULL ? "function" : "user");
-    return failed(&text, error);
+    return ulam_hand_over(&text, error);
   }
-  if (ulam_model_unit_of(model, ULAM_UNIT_GRADIENT_PROPTO, &text) == NULL) return failed(&text, error);
+  if (ulam_model_unit_of(model, ULAM_UNIT_GRADIENT_PROPTO, &text) == NULL) return ulam_hand_over(&text, error);
   free(text.bytes);
   *function = jacobian ? adjusted : plain;
   *user = model;
@@ -406,14 +400,14 @@ ULAM_API int ulam_sample(bs_model *model, const ulam_sample_options *options, co
                          char **error) {
   ulam_text text = {0};
   sampling run = {0};
-  if (!begin(&run, model, options, output, &text)) return failed(&text, error);
+  if (!begin(&run, model, options, output, &text)) return ulam_hand_over(&text, error);
   if (pthread_mutex_init(&run.lock, NULL) != 0) {
     no_memory(&text);
-    return failed(&text, error);
+    return ulam_hand_over(&text, error);
   }
   run_threads(&run);
   pthread_mutex_destroy(&run.lock);
-  if (run.ended < 0) return failed(&text, error);
+  if (run.ended < 0) return ulam_hand_over(&text, error);
   free(text.bytes);
   return run.ended;
 }
