@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.errors import SamplingWarning
+from ulam.runtime.errors import ArgumentError, SamplingWarning
 from ulam.runtime.sampling.chain import ChainProgress, quantities_rng
 from ulam.runtime.sampling.chain_csv import chain_path, read_chain
 from ulam.runtime.sampling.sample import _kept_chains
@@ -341,6 +341,46 @@ data { int N; }
 parameters { vector[20] x; }
 model { x ~ std_normal(); real s = 0; for (i in 1:N) s += sin(i * x[1]) * 1e-9; target += s; }
 """
+
+
+# ---------------------------------------------------------------------------------------------- how chains begin
+
+
+def test_chains_of_one_run_drawn_in_several(model: ulam.StanModel) -> None:
+    """Random numbers, those of generated quantities too, follow from the seed and the number of the chain."""
+    whole, rest = short(model, chains=3, seed=4), short(model, chains=2, seed=4, first_chain=2)
+    np.testing.assert_array_equal(whole.values[1:], rest.values)
+    again = model.generate_quantities(rest, seed=4)
+    np.testing.assert_array_equal(again["again"], rest["again"])
+    moved = model.generate_quantities(rest, seed=4, first_chain=1)
+    assert (moved["again"] != rest["again"]).any()
+
+
+def test_a_warmup_that_adapts_nothing(model: ulam.StanModel) -> None:
+    metric = np.linspace(0.5, 1.5, 6)
+    fit = short(model, adapt={"engaged": False}, metric=metric, step_size=0.2, save_warmup=True)
+    assert (fit.stats["stepsize"] == 0.2).all() and (fit.warmup.stats["stepsize"] == 0.2).all()
+    assert (fit.metric == metric).all() and (fit.step_size == 0.2).all()
+    assert len(np.unique(fit.warmup.values[0, :, 0])) > 10
+
+
+def test_fixed_parameters(model: ulam.StanModel) -> None:
+    fit = short(model, sampler="fixed")
+    assert fit.is_fixed and (fit["mu"] == fit["mu"][:, :1]).all() and fit["mu"][0, 0] != fit["mu"][1, 0]
+    assert len(np.unique(fit["again"])) == 80 and not fit.stats["divergent"].any()
+
+
+def test_metrics_of_each_chain(model: ulam.StanModel) -> None:
+    """A square array is dense also where there are as many chains as parameters; a list has one for each chain."""
+    still = {"adapt": {"engaged": False}, "step_size": 0.1, "warmup": 1, "draws": 2, "chains": 6}
+    dense = np.eye(6) + 0.1
+    assert (short(model, metric=dense, **still).metric == dense).all()
+    each = [np.full(6, 0.5 + k) for k in range(6)]
+    np.testing.assert_array_equal(short(model, metric=each, **still).metric, each)
+    with pytest.raises(ArgumentError, match="one for each of 6 chains, found 1"):
+        short(model, metric=each[:1], **still)
+    with pytest.raises(ArgumentError, match="diagonal for all chains, or dense"):
+        short(model, metric=[*each[:5], dense], **still)
 
 
 @pytest.fixture
