@@ -1,10 +1,10 @@
+#define _GNU_SOURCE /* O_DIRECTORY */
 #include "source_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "program.h"
@@ -99,23 +99,25 @@ static int system_error(const char *path, ulam_text *error) {
 }
 
 int ulam_source_read(const char *path, const char *what, ulam_text *text, ulam_text *error) {
-  struct stat found;
   const char *end = path + strlen(path);
   int shown = (int)(ulam_utf8_skip(path, end, shown_path) - path);
-  if (stat(path, &found) != 0) {
+  if (access(path, F_OK) != 0) { /* not `stat`, whose symbol older releases of glibc have not */
     if (strcmp(what, ULAM_DATA) == 0)
       ulam_text_add(error, "data file '%.*s' does not exist", shown, path);
     else
       ulam_text_add(error, "%s: '%.*s' is no JSON text, and no file of this name exists", what, shown, path);
     return 0;
   }
-  if (S_ISDIR(found.st_mode)) {
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    close(folder);
     ulam_text_add(error, "%s: '%s' is a folder, not a file", what, path);
     return 0;
   }
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return system_error(path, error);
-  int64_t room = found.st_size > 0 ? found.st_size + 1 : 1 << 16;
+  int64_t length = lseek(file, 0, SEEK_END), room = length > 0 ? length + 1 : 1 << 16; /* -1: of a pipe */
+  if (length > 0) lseek(file, 0, SEEK_SET);
   for (;;) {
     if (text->capacity - text->length < room + 1) {
       char *grown = realloc(text->bytes, (size_t)(text->length + room + 1));
