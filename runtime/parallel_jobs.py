@@ -45,8 +45,8 @@ INTERRUPT, TIME_LIMIT = "interrupt", "time limit"
 
 
 _LOSSES = (BrokenExecutor, CancelledError, TimeoutError, ConnectionError, EOFError)
-_NAMES_OF_LOSSES = ("KilledWorker",)
-"""Dask's, which is derived from Exception only."""
+_NAMES_OF_LOSSES = ("KilledWorker", "UncompletedJobError")
+"""Dask's and submitit's, which are derived from Exception only."""
 
 
 class Future(Protocol):

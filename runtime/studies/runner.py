@@ -20,10 +20,16 @@ from ulam.runtime.errors import Interrupted
 from ulam.runtime.interrupts import forget_stop, listen
 from ulam.runtime.parallel_jobs import INTERRUPT, LISTEN_SECONDS, SECONDS_TO_END, TIME_LIMIT, described, is_loss
 from ulam.runtime.studies.jobs import DataSet, FitJob, FitPlan, Outcome, packed, run_job, run_packed_job
-from ulam.runtime.studies.pools import JobPool, is_broken
+from ulam.runtime.studies.pools import JobPool, PoolError, is_broken
 
 MOST_RUNS = 3
 """A data set runs again at most twice when its worker was lost."""
+MOST_FRUITLESS = 5
+"""Pools in a row whose workers all end before any of them has returned anything."""
+NO_WORKERS = (
+    "the workers end before they have done anything. If they are processes that are spawned: does what the script does "
+    'stand below `if __name__ == "__main__":`, and is the script a file?'
+)
 JOBS_FOR_EACH_WORKER = 3
 """Jobs that are submitted ahead."""
 JOBS_AHEAD = 1000
@@ -70,7 +76,7 @@ class StudyRunner:
         self._left: deque[int] = deque()
         self._again: deque[_Group] = deque()
         self._broken: BaseException | None = None
-        self._count = self._fits = 0
+        self._count = self._fits = self._fruitless = 0
         self._seconds = self._bytes = 0.0
 
     def run(self, indices: Sequence[int]) -> str:
@@ -110,6 +116,9 @@ class StudyRunner:
         if self._broken is not None:
             if self._running:  # which will be lost, too
                 return True
+            self._fruitless += 1
+            if self._fruitless > MOST_FRUITLESS:
+                raise PoolError(f"{NO_WORKERS}: {described(self._broken)}")
             self.pool.revive(self._broken)
             self._broken = None
         if self._again:
@@ -201,6 +210,7 @@ class StudyRunner:
                 raise
             self._lost(group, error)
             return
+        self._fruitless = 0
         for outcome in outcomes:
             if outcome.record is not None:
                 self._fits += 1

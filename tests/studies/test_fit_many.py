@@ -260,6 +260,18 @@ def test_a_data_set_that_always_ends_its_worker_is_named(batch: int) -> None:
         ulam.fit_many(PROGRAM, data_sets(2), executor=Losing({1: 1000}, BrokenExecutor), **QUIET)
 
 
+def test_workers_that_never_begin_end_the_study() -> None:
+    pools: list[Losing] = []
+
+    def make() -> Losing:
+        pools.append(Losing(dict.fromkeys(range(20), 1000), BrokenExecutor))
+        return pools[-1]
+
+    with pytest.raises(ulam.UlamError, match="the workers end before they have done anything.*a worker ended"):
+        ulam.fit_many(PROGRAM, data_sets(20), executor=make, **QUIET)
+    assert len(pools) < 10
+
+
 def test_a_pool_whose_process_is_killed_is_made_anew(study: Study) -> None:
     killed: list[int] = []
 
