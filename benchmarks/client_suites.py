@@ -20,7 +20,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -38,7 +38,8 @@ class Suite:
     copied: Sequence[str]
     tests: Sequence[str]
     ways: Mapping[str, Callable[[Path], Mapping[str, str]]]
-    options: Sequence[str] = ()
+    more: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """Further tests, or options of pytest, by way."""
 
 
 # ---------------------------------------------------------------- BridgeStan
@@ -54,14 +55,20 @@ def _in_process(copy: Path) -> Mapping[str, str]:
 
 
 def _built(copy: Path) -> Mapping[str, str]:
-    """Files that `ulam build` makes; programs that it refuses have none."""
+    """Files that `ulam build` makes; programs that it refuses have none. And a home, for tests that compile."""
     for program in sorted((copy / "test_models").glob("*/*.stan")):
         target = program.with_name(f"{program.stem}_model.so")
-        command = [sys.executable, "-m", "ulam.tools.ulam_main", "build", str(program), "-o", str(target)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = _ulam("build", str(program), "-o", str(target))
         if done.returncode:
-            print(f"{program.name}: not built: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
-    return {}
+            print(f"{program.name}: not built: {(done.stderr.strip().splitlines() or ['?'])[0]}")
+    home = copy / "home"
+    _ulam("cmdstan-home", str(home)).check_returncode()
+    return {"BRIDGESTAN": str(home / "bridgestan"), "MAKE": str(home / "bin" / "ulam-make")}
+
+
+def _ulam(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ulam.tools.ulam_main", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 # ---------------------------------------------------------------- cmdstanpy
@@ -80,7 +87,8 @@ SUITES = {
     "bridgestan": Suite(
         copied=("python/test", "test_models"),
         tests=("python/test/test_stanmodel.py",),
-        ways={"process": _in_process, "built": _built},
+        ways={"process": _in_process, "built": _built, "second-order": _built},
+        more={"built": ("python/test/test_compile.py",), "second-order": ("--run-type", "ad_hessian")},
     ),
     "cmdstanpy": Suite(
         copied=("cmdstanpy", "test"),
@@ -103,8 +111,9 @@ def run(name: str, checkout: Path, way: str, extra: Sequence[str]) -> bool:
             (shutil.copytree if source.is_dir() else shutil.copy)(source, copy / part)
         environment = {**os.environ, **suite.ways[way](copy)}
         report = copy / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(copy), "-p", "no:cacheprovider", "-p"]
-        command += ["no:xdist", f"--junitxml={report}", *suite.options, *extra, *suite.tests]
+        command = [sys.executable, "-m", "pytest", "-q", "--disable-warnings", "--rootdir", str(copy)]
+        command += ["-p", "no:cacheprovider", "-p", "no:xdist", f"--junitxml={report}"]
+        command += [*suite.more.get(way, ()), *extra, *suite.tests]
         subprocess.run(command, cwd=copy, env=environment, check=False)
         if not report.exists():
             print(f"{name} ({way}): the tests did not run")

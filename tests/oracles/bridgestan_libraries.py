@@ -1,4 +1,4 @@
-"""Libraries with BridgeStan's interface for tests, in both ways: of this process, and built as files."""
+"""Libraries with BridgeStan's interface for tests, in both ways: of this process, and built ones."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ from ulam.frontend.encoding import read_text
 from ulam.frontend.source import Source
 from ulam.runtime.named_text import NamedText
 from ulam.tools.cmdstan.executable import StanExecutable
-from ulam.tools.cmdstan.stanc_options import StancArguments, parse
+from ulam.tools.cmdstan.stanc_options import DEFAULT_LEVEL, StancArguments, parse
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, UsageError
 
 FLAGS, THREADS, USER_HEADER = "STANCFLAGS", "STAN_THREADS", "USER_HEADER"
 LOCAL = os.path.join("make", "local")
 """A file of a home with variables, a line for each."""
 
-SOURCE_SUFFIX = ".stan"
+SOURCE_SUFFIX, LIBRARY_SUFFIX = ".stan", "_model.so"
 NOTHING_TO_DO = ("build", "all", "clean", "clean-all", "clean-deps", "clean-program", "stan-update")
 _OPTIONS_WITH_VALUE = ("-C", "-f", "-I", "-j", "-l", "-o", "-W")
 _ASSIGNMENT = re.compile(r"(\w+)\s*([+:?]?=)\s*(.*)", re.DOTALL)
@@ -108,6 +108,8 @@ def _make(target: str, arguments: MakeArguments) -> int:
         print(f"ulam: nothing to be done for '{target}'")
         return EXIT_OK
     path = os.path.join(arguments.folder, target)
+    if path.endswith(LIBRARY_SUFFIX):
+        return _make_library(path, path.removesuffix(LIBRARY_SUFFIX) + SOURCE_SUFFIX, arguments)
     return _make_executable(path, path.removesuffix(".exe") + SOURCE_SUFFIX, arguments)
 
 
@@ -120,6 +122,19 @@ def _make_executable(path: str, program: str, arguments: MakeArguments) -> int:
         return EXIT_FAILURE
     wanted.write(path)
     print(f"ulam: compiled {path}")
+    return EXIT_OK
+
+
+def _make_library(path: str, program: str, arguments: MakeArguments) -> int:
+    """Built anew each time: a library does not say of which program it is, and with compiled code it is soon done."""
+    from ulam.runtime.libraries.build import build
+
+    wanted, _ = _program(program, arguments)
+    if not _is_valid(wanted):
+        return EXIT_FAILURE
+    level = min(wanted.level, DEFAULT_LEVEL)  # libraries are for any data
+    build(NamedText(wanted.text, wanted.name), path, opt_level=level, include_paths=wanted.include_paths)
+    print(f"ulam: built {path}")
     return EXIT_OK
 
 
@@ -144,12 +159,18 @@ def _is_newer(path: str, sources: Sequence[str | Path]) -> bool:
 def compile_program(program: StanExecutable) -> bool:
     """Checks a program, tells what is wrong with it, and compiles it into the cache. Whether it could be."""
     from ulam.runtime.stan_program import StanProgram
+
+    if not _is_valid(program):
+        return False
+    StanProgram(NamedText(program.text, program.name), opt_level=program.level, include_paths=program.include_paths)
+    return True
+
+
+def _is_valid(program: StanExecutable) -> bool:
+    """Whether a program can be compiled; tells what is wrong with it."""
     from ulam.tools.cmdstan.stanc_messages import checked
 
     tree, messages = checked(Source(program.text, program.name, program.include_paths))
     for message in messages:
         print(message, file=sys.stderr)
-    if tree is None:
-        return False
-    StanProgram(NamedText(program.text, program.name), opt_level=program.level, include_paths=program.include_paths)
-    return True
+    return tree is not None
