@@ -5,7 +5,9 @@ Nothing of it is fetched: there are no fonts, images or scripts of elsewhere, an
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -34,14 +36,14 @@ if TYPE_CHECKING:
     from ulam.runtime.profiling.line_profile import LineProfile
     from ulam.runtime.sampling.fit import SampleFit
 
-SIGNS = {GOOD: "✓", CARE: "!", BAD: "✕", NONE: "–"}
-"""Of a verdict, for those who do not see colours."""
+SIGNS = {GOOD: ("✓", "passed"), CARE: ("!", "with care"), BAD: ("✕", "failed"), NONE: ("–", "unknown")}
+"""Of a verdict, for those who do not see colours, and in words for those who do not see."""
 
 NAMED_ELEMENTS = 20
 """Elements that a problem lists."""
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-"""Nothing may be fetched, whatever stands in the page."""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'"
+"""Nothing may be fetched and no script but the page's own runs, whatever stands in it."""
 
 Section = tuple[str, str, str]
 """The id of a section, its heading, its contents."""
@@ -57,17 +59,18 @@ def page(fit: SampleFit, costs: LineProfile | str, *, title: str, rows: int | No
         f"{content}\n</section>"
         for name, heading, content in sections
     )
-    style, script = (_resource(name) for name in ("page.css", "page.js"))
+    style, script = (f"\n{_resource(name)}" for name in ("page.css", "page.js"))
+    policy = POLICY.format(b64encode(sha256(script.encode()).digest()).decode())
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{markup(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"<title>{markup(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f'<a class="skip" href="#content">To the contents</a>\n<header class="top">\n{_head(fit, title)}'
         f'<nav class="parts" aria-label="Parts of the report">{links}</nav>\n</header>\n'
         f'<main id="content">\n{body}\n</main>\n<footer>Written by <code>ulam report</code>. This file is complete: '
-        f"it needs no other, and no network.</footer>\n<script>\n{script}</script>\n</body>\n</html>\n"
+        f"it needs no other, and no network.</footer>\n<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
@@ -83,7 +86,7 @@ def _head(fit: SampleFit, title: str) -> str:
     first = f'<p class="first"><b>First:</b> {markup(found.first)}</p>' if found.first else ""
     ended = f"; it ended early, by {'an' if fit.ended[0] in 'aeiou' else 'the'} {fit.ended}" if fit.ended else ""
     chains = f"{fit.n_chains} chain{'s' if fit.n_chains != 1 else ''} of {fit.n_draws:,} draws{ended}"
-    sign = f'<span class="sign" aria-hidden="true">{SIGNS[found.level]}</span>'
+    sign = f'<span class="sign" aria-hidden="true">{SIGNS[found.level][0]}</span>'
     return (
         f'<h1>{markup(title)}</h1>\n<p class="sub">{markup(chains)}, {len(fit.names):,} values in each</p>\n'
         f'<div class="verdict {found.level}" role="note">{sign}'
@@ -96,10 +99,16 @@ def _tiles(fit: SampleFit) -> str:
     return f'<ul class="tiles" aria-label="What was checked">{items}</ul>\n' if items else ""
 
 
+def _sign(level: str) -> str:
+    """The sign of a check, with its word."""
+    sign, word = SIGNS[level]
+    return f'<span class="tone {level}" role="img" aria-label="{word}">{sign}</span>'
+
+
 def _tile(row: CheckRow) -> str:
-    sign = f'<span class="tone {row.level}">{SIGNS[row.level]}</span>'
     return (
-        f'<li><span class="what">{sign} {markup(row.title)}</span><span class="much">{markup(row.value)}</span>'
+        f'<li><span class="what">{_sign(row.level)} {markup(row.title)}</span>'
+        f'<span class="much">{markup(row.value)}</span>'
         f'<span class="where">{markup(row.where or f"should be {row.wanted}")}</span></li>'
     )
 
@@ -142,7 +151,7 @@ def _diagnostics(fit: SampleFit) -> str:
     parts += [f"<p>{markup(str(diagnosis))}</p>"] if not items else []
     parts += [f'<p class="told">{markup(note)}</p>' for note in fit.notes]
     table = "".join(
-        f'<tr><td class="l"><span class="tone {row.level}">{SIGNS[row.level]}</span></td><th class="l" scope="row">'
+        f'<tr><td class="l">{_sign(row.level)}</td><th class="l" scope="row">'
         f'{markup(row.title)}</th><td>{markup(row.value)}</td><td class="l">{markup(row.where)}</td>'
         f'<td class="l">{markup(row.wanted)}</td></tr>'
         for row in checks(fit)
