@@ -30,7 +30,11 @@ from ulam.tools.cmdstan.settings import config, given_paths, numbered_paths, tol
 Capture = pytest.CaptureFixture[str]
 
 GOOD = {int: "7", float: "0.25", str: "some.json"}
-BAD = {int: ["0.5", "x", "", "1e3", "-2"], float: ["x", "", "nan"], bool: ["2", "yes", ""]}
+BAD = {
+    int: ["0.5", "x", "", "1e3", "-2", "9" * 5000],
+    float: ["x", "", "nan", "inf", "1_0", "1e999"],
+    bool: ["2", "yes", ""],
+}
 
 VALUES = [(path, node) for path, node in walk() if isinstance(node, ArgumentValue)]
 OTHERS = [(path, node) for path, node in walk() if not isinstance(node, ArgumentValue)]

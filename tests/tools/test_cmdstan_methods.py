@@ -153,15 +153,16 @@ def test_optimize_and_laplace(algorithm: str, capsys: Capture) -> None:
     assert np.array(json.loads(Path("curve.json").read_text())["Hessian"]).shape == (2, 2)
 
 
-def test_pathfinder() -> None:
+def test_pathfinder(capsys: Capture) -> None:
     words = ["num_paths=2", "num_draws=50", "num_psis_draws=30", "save_single_paths=1"]
     cmdstan("pathfinder", *words, "output", "file=p.csv")
     file = cmdstan_csv.read("p.csv")
     assert file.names == ["lp_approx__", "lp__", "path__", *NAMES] and len(file.rows) == 30
     assert [len(cmdstan_csv.read(f"p_path_{k}.csv").rows) for k in (1, 2)] == [50, 50]
-    cmdstan("pathfinder", "num_paths=1", "num_draws=20", "calculate_lp=0", "output", "file=one.csv", "refresh=0")
+    cmdstan("pathfinder", "num_paths=1", "num_draws=20", "calculate_lp=0", "output", "file=one.csv", "diagnostic_file=d")
     one = cmdstan_csv.read("one.csv")
     assert one.names == ["lp_approx__", "lp__", *NAMES] and len(one.rows) == 20 and np.isnan(one.rows[:, 1]).any()
+    assert capsys.readouterr().err == "Warning: pathfinder writes no diagnostic_file.\n"
 
 
 def test_generate_quantities(capsys: Capture) -> None:

@@ -71,8 +71,10 @@ Argument = ArgumentValue | ArgumentGroup | ArgumentChoice
 
 # ---------------------------------------------------------------- rules
 
-_COUNT = ArgumentRule(int, lambda value: value >= 0, "0 <= {name}")
-_POSITIVE_COUNT = ArgumentRule(int, lambda value: value > 0, "0 < {name}")
+_LARGEST = (1 << 31) - 1
+
+_COUNT = ArgumentRule(int, lambda value: 0 <= value <= _LARGEST, f"0 <= {{name}} <= {_LARGEST}")
+_POSITIVE_COUNT = ArgumentRule(int, lambda value: 0 < value <= _LARGEST, f"0 < {{name}} <= {_LARGEST}")
 _POSITIVE = ArgumentRule(float, lambda value: 0 < value < math.inf, "0 < {name}")
 _INNER_SHARE = ArgumentRule(float, lambda value: 0 < value < 1, "0 < {name} < 1")
 _SHARE = ArgumentRule(float, lambda value: 0 <= value <= 1, "0 <= {name} <= 1")
@@ -85,7 +87,9 @@ _SEED = ArgumentRule(
     int, lambda value: -1 <= value < 1 << 32, "An integer from 0 to 4294967295, or -1 for one that the time makes"
 )
 _DIGITS = ArgumentRule(int, lambda value: -1 <= value <= 18, "0 to 18, or -1 for as many as a number needs")
-_THREADS = ArgumentRule(int, lambda value: value == -1 or value > 0, "0 < {name}, or -1 for one for each processor")
+_THREADS = ArgumentRule(
+    int, lambda value: value == -1 or 0 < value <= _LARGEST, "0 < {name}, or -1 for one for each processor"
+)
 
 
 # ---------------------------------------------------------------- the tree

@@ -29,6 +29,9 @@ METHODS = {
 }
 """The functions of the methods; each is given a `MethodCall` and returns the exit status."""
 
+WITH_DIAGNOSTICS = ("sample", "laplace")
+"""Methods that write to `diagnostic_file`."""
+
 OK, FAILED = 0, 1
 
 _MISSING = re.compile(r"variable '(\S+)' does not exist; declared (\S+)")
@@ -88,6 +91,8 @@ def _run(model: Program, arguments: Arguments, options: dict[str, Any], begin: C
 
     def work() -> int:
         call.announce()
+        if arguments["output.diagnostic_file"] and arguments.method not in WITH_DIAGNOSTICS:
+            _tell([f"Warning: {arguments.method} writes no diagnostic_file."])
         method = getattr(import_module(f"ulam.tools.cmdstan.{module}"), name)
         status = method(call)
         call.write_profile()

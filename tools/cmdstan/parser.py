@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -21,7 +20,8 @@ from ulam.tools.cmdstan.arguments import (
 
 HELP, HELP_ALL, INFO = "help", "help-all", "info"
 
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -123,11 +123,7 @@ def value_of(node: ArgumentValue, text: str) -> bool | int | float | str:
     elif kind is int:
         found = int(text) if _INTEGER.fullmatch(text) else None
     else:
-        try:
-            found = float(text)
-        except ValueError:
-            found = None
-        found = None if found is None or math.isnan(found) else found
+        found = float(text) if _REAL.fullmatch(text) else None
     if found is None or not node.rule.holds(found):
         raise CommandLineError(f'{text} is not a valid value for "{node.name}"', f"  Valid values: {node.valid}")
     return found
