@@ -159,7 +159,8 @@ def test_pathfinder(capsys: Capture) -> None:
     file = cmdstan_csv.read("p.csv")
     assert file.names == ["lp_approx__", "lp__", "path__", *NAMES] and len(file.rows) == 30
     assert [len(cmdstan_csv.read(f"p_path_{k}.csv").rows) for k in (1, 2)] == [50, 50]
-    cmdstan("pathfinder", "num_paths=1", "num_draws=20", "calculate_lp=0", "output", "file=one.csv", "diagnostic_file=d")
+    output = ["output", "file=one.csv", "diagnostic_file=d"]
+    cmdstan("pathfinder", "num_paths=1", "num_draws=20", "calculate_lp=0", *output)
     one = cmdstan_csv.read("one.csv")
     assert one.names == ["lp_approx__", "lp__", *NAMES] and len(one.rows) == 20 and np.isnan(one.rows[:, 1]).any()
     assert capsys.readouterr().err == "Warning: pathfinder writes no diagnostic_file.\n"
