@@ -35,8 +35,8 @@ enum {
 /* The log density at `x`, to `lp`, and its gradient: `n` numbers each. Returns 0, or why not. */
 typedef int (*ulam_gradient)(size_t n, const double *x, double *gradient, double *lp, void *user);
 
-/* The log density of a model, up to a constant, as a function, and what that wants as its last argument: both may be used
- * as long as the model lives, by any number of threads at once. `jacobian`: of the unconstrained parameters. */
+/* The log density of a model, up to a constant, as a function, and what that wants as its last argument: both may be
+ * used as long as the model lives, by any number of threads at once. `jacobian`: of the unconstrained parameters. */
 int ulam_native_handle(bs_model *model, bool jacobian, ulam_gradient *function, void **user, char **error);
 
 /* ------------------------------------------------------------ the sampler */
@@ -99,8 +99,8 @@ typedef struct {
   const double *statistics;    /* ULAM_SAMPLE_STATISTICS numbers */
 } ulam_draw;
 
-/* Where draws go: to the arrays that are not NULL, and to the callback if there is one. Arrays have `rows` rows for each
- * chain, chain by chain; of these (draws + thin - 1) / thin are needed, and for warmup that is saved likewise. */
+/* Where draws go: to the arrays that are not NULL, and to the callback if there is one. Arrays have `rows` rows for
+ * each chain, chain by chain; of these (draws + thin - 1) / thin are needed, and for warmup that is saved likewise. */
 typedef struct {
   size_t size;           /* sizeof(ulam_sample_output) */
   int64_t rows;
