@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +92,13 @@ def rows_text(table: Vector, digits: int | None = None) -> bytes:
     return text[: library().ulam_csv_rows(rows.ctypes.data, *rows.shape, text.ctypes.data)].tobytes()
 
 
+def _lines(remarks: Iterable[str]) -> Iterator[str]:
+    return (line for remark in remarks for line in remark.splitlines() or [""])
+
+
 def remark_text(remarks: Iterable[str]) -> bytes:
     """Remarks as comments, a line each of their lines."""
-    lines = [f"# {escaped(line)}\n" for remark in remarks for line in remark.splitlines() or [""]]
+    lines = [f"# {escaped(line)}\n" for line in _lines(remarks)]
     return "".join(lines).encode("utf-8", "backslashreplace")
 
 
@@ -164,6 +168,9 @@ def write_optimization(result: OptimizationResult, path: Path, form: CsvForm | N
         *result.notes,
         result.message,
     ]
+    if form is not None:  # clients of CmdStan take the last line for the estimate
+        said: list[Setting] = [(0, escaped(line), None, None) for line in _lines(remarks)]
+        form, remarks = replace(form, settings=(*form.settings, *said)), []
     write_table(path, form or CsvForm(settings), result.iteration_columns, [rows], remarks)
 
 

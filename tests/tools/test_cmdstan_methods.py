@@ -340,3 +340,10 @@ def test_interrupt_keeps_what_is_there() -> None:
     assert process.wait(60) == 1
     file = read_chain("output.csv")
     assert file.is_whole and len(file.draws) > 0 and "Ended by the interrupt" in Path("output.csv").read_text()
+
+
+def test_the_estimate_is_the_last_line() -> None:
+    """Older clients read it there; what else there is to say is a comment before."""
+    cmdstan("optimize", "init=1", "output", "file=last.csv")
+    lines = Path("last.csv").read_text().splitlines()
+    assert not lines[-1].startswith("#") and any("Convergence detected" in line for line in lines[:-1])
