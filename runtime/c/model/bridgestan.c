@@ -109,36 +109,33 @@ static int initialize(const bs_model *model, const char *json, bs_rng *rng, doub
 
 /* ---------------------------------------------------------------- log density */
 
+/* With derivatives up to `order`. */
+static int evaluate(int order, const bs_model *model, bool propto, bool jacobian, const double *unconstrained,
+                    double *value, double *gradient, double *hessian, char **error) {
+  REQUIRE(model, "the model");
+  const int64_t n = ulam_model_unconstrained(model);
+  REQUIRE_IF(n, unconstrained, UNCONSTRAINED);
+  REQUIRE(value, "the log density");
+  if (order > 0) REQUIRE_IF(n, gradient, "the gradient");
+  if (order > 1) REQUIRE_IF(n, hessian, "the Hessian");
+  ulam_text text = {0};
+  int32_t status = ulam_model_density(own(model), propto, jacobian, unconstrained, value, gradient, hessian, &text);
+  return done(status, &text, error);
+}
+
 static int density(const bs_model *model, bool propto, bool jacobian, const double *unconstrained, double *value,
                    char **error) {
-  REQUIRE(model, "the model");
-  REQUIRE_IF(ulam_model_unconstrained(model), unconstrained, UNCONSTRAINED);
-  REQUIRE(value, "the log density");
-  ulam_text text = {0};
-  return done(ulam_model_density(own(model), propto, jacobian, unconstrained, value, NULL, NULL, &text), &text, error);
+  return evaluate(0, model, propto, jacobian, unconstrained, value, NULL, NULL, error);
 }
 
 static int gradient(const bs_model *model, bool propto, bool jacobian, const double *unconstrained, double *value,
                     double *gradient, char **error) {
-  REQUIRE(model, "the model");
-  REQUIRE_IF(ulam_model_unconstrained(model), unconstrained, UNCONSTRAINED);
-  REQUIRE(value, "the log density");
-  REQUIRE_IF(ulam_model_unconstrained(model), gradient, "the gradient");
-  ulam_text text = {0};
-  int32_t status = ulam_model_density(own(model), propto, jacobian, unconstrained, value, gradient, NULL, &text);
-  return done(status, &text, error);
+  return evaluate(1, model, propto, jacobian, unconstrained, value, gradient, NULL, error);
 }
 
 static int hessian(const bs_model *model, bool propto, bool jacobian, const double *unconstrained, double *value,
                    double *gradient, double *hessian, char **error) {
-  REQUIRE(model, "the model");
-  REQUIRE_IF(ulam_model_unconstrained(model), unconstrained, UNCONSTRAINED);
-  REQUIRE(value, "the log density");
-  REQUIRE_IF(ulam_model_unconstrained(model), gradient, "the gradient");
-  REQUIRE_IF(ulam_model_unconstrained(model), hessian, "the Hessian");
-  ulam_text text = {0};
-  int32_t status = ulam_model_density(own(model), propto, jacobian, unconstrained, value, gradient, hessian, &text);
-  return done(status, &text, error);
+  return evaluate(2, model, propto, jacobian, unconstrained, value, gradient, hessian, error);
 }
 
 static int hessian_vector(const bs_model *model, bool propto, bool jacobian, const double *unconstrained,
