@@ -5,7 +5,8 @@
 Four chains of 1,000 iterations of warmup and 1,000 draws with the default settings of each side; models are compiled
 beforehand and not timed. The figure of a run is the processor time of all its threads divided by the smallest bulk ESS
 of the parameters; that of a model is the median over the seeds. Runs take turns, seed by seed. A run with an R-hat of
-1.01 or more does not count, and seeds go on until each side has its number, or twice as many were tried.
+1.01 or more does not count, nor one with a chain that has no draws, and seeds go on until each side has its number, or
+twice as many were tried.
 
 Needs `stanli`, and `httpstan` with g++ for Stan's services (hmc_nuts_diag_e_adapt, compiled with its own flags, -O3).
 """
@@ -52,6 +53,10 @@ model {
   y ~ bernoulli_logit(alpha + X * beta);
 }
 """
+
+
+class NoDraws(Exception):
+    """A chain has ended without any, as where it found no initial point."""
 
 
 class Workload(NamedTuple):
@@ -177,6 +182,8 @@ class StanServices:
             if isinstance(values, dict):
                 header = header or list(values)
                 rows.append([float(value) for value in values.values()])
+        if not rows:
+            raise NoDraws
         first = next(k for k, name in enumerate(header) if not name.endswith("__"))
         return np.array(rows)[:, first : first + self.count], seconds
 
@@ -235,7 +242,10 @@ def measure(side: Side, seed: int) -> dict[str, float]:
     """A run: seconds, smallest bulk ESS, largest R-hat."""
     from ulam.runtime.sampling.draw_statistics import ess_bulk, rhat
 
-    draws, seconds = side.run(seed)
+    try:
+        draws, seconds = side.run(seed)
+    except NoDraws:
+        return {"seconds": math.nan, "ess": math.nan, "rhat": math.inf}
     moving = draws[..., draws.reshape(-1, draws.shape[-1]).std(axis=0) > 0]
     return {"seconds": seconds, "ess": float(np.min(ess_bulk(moving))), "rhat": float(np.max(rhat(moving)))}
 
