@@ -1,6 +1,7 @@
 """Many fits of one program through Dask's local cluster: that all are there when a worker is killed, and how it scales.
 
     python benchmarks/many_fits.py [--fits N] [--rounds N] [--scale-fits N] [--only bits|scaling] [--full]
+                                   [--lean]
 
 `bits`: N fits of eight schools with other data, with a worker of the cluster killed in the middle; all have to be
 there, with the bits that one process gives. `scaling`, without a kill: fits per second of one process, of two
@@ -53,13 +54,22 @@ def kept(fit: Any) -> dict[str, Any]:
     return {"mu": fit["mu"].mean(), "tau": fit["tau"].mean(), "bits": np.frombuffer(digest.digest(), dtype=np.uint8)}
 
 
+LEAN = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
+"""Settings of Dask with which its processes do less while they wait."""
+
+
 @contextmanager
-def cluster() -> Iterator[Any]:
+def cluster(is_lean: bool = False) -> Iterator[Any]:
     """A client of a cluster with two workers of one thread each."""
     import distributed
+    from dask import config
 
     options = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as made, distributed.Client(made) as client:
+    with (
+        config.set(LEAN if is_lean else {}),
+        distributed.LocalCluster(**options) as made,
+        distributed.Client(made) as client,
+    ):
         yield client
 
 
@@ -160,13 +170,13 @@ def cpu_seconds(client: Any) -> float:
     return time.process_time() + sum(client.run(time.process_time).values())
 
 
-def check_scaling(fits: int, rounds: int, is_full: bool) -> bool:
+def check_scaling(fits: int, rounds: int, is_full: bool, is_lean: bool) -> bool:
     """Whether two workers reach their share of what two independent processes do, `fits` fits for each."""
     sets, options = data_sets(2 * fits), options_of(is_full)
     processes = [Process(is_full) for _ in range(WORKERS)]
     shares: list[float] = []
     print("fits/s    one process  two processes   Dask  share  ms of CPU (process, Dask)   busy", flush=True)
-    with cluster() as client:
+    with cluster(is_lean) as client:
         executor = client.get_executor()
         ulam.fit_many(PROGRAM, sets[:20], executor=executor, **options)
 
@@ -212,6 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=("bits", "scaling"))
     parser.add_argument("--full", action="store_true", help="keep all draws")
+    parser.add_argument("--lean", action="store_true", help="Dask without its profiler, and with rarer ticks")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.serve:
@@ -221,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.only != "scaling":
         fine = check_bits(options.fits, options.full)
     if options.only != "bits":
-        fine = check_scaling(options.scale_fits, options.rounds, options.full) and fine
+        fine = check_scaling(options.scale_fits, options.rounds, options.full, options.lean) and fine
     return 0 if fine else 1
 
 

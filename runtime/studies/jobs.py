@@ -91,6 +91,7 @@ class Outcome:
     record: FitRecord | None = None
     error: str = ""
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
 
 @dataclass
@@ -189,7 +190,7 @@ def run_job(job: FitJob) -> list[Outcome]:
 
 
 def _fitted(job: FitJob, data: DataSet) -> Outcome:
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.thread_time()
     plan, outcome = job.plan, Outcome(data.index)
     try:
         outcome.record = job.crew.run(lambda: _limited(plan, data), seconds_left(job.ends))
@@ -200,7 +201,7 @@ def _fitted(job: FitJob, data: DataSet) -> Outcome:
             outcome.error = f"TimeLimit: {error}"
     except Exception as error:
         outcome.error = f"{type(error).__name__}: {error}"
-    outcome.seconds = time.perf_counter() - began
+    outcome.seconds, outcome.cpu_seconds = time.perf_counter() - began, time.thread_time() - cpu_began
     if outcome.record is not None:
         outcome.record.seconds = outcome.seconds
     return outcome

@@ -35,7 +35,9 @@ JOBS_FOR_EACH_WORKER = 3
 JOBS_AHEAD = 1000
 """The same where nobody knows how many workers there are."""
 JOB_SECONDS = 1.0
-"""How long a job takes, if its data sets are so many that each worker has several."""
+"""Of the processor, for a job, if its data sets are so many that each worker has several."""
+LONGEST_JOB = 3.0
+"""Seconds, where the processor is busy with other work, too."""
 JOB_BYTES = 16 << 20
 """And how much it hands back, about."""
 SHARES = 4
@@ -77,7 +79,7 @@ class StudyRunner:
         self._again: deque[_Group] = deque()
         self._broken: BaseException | None = None
         self._count = self._fits = self._fruitless = 0
-        self._seconds = self._bytes = 0.0
+        self._seconds = self._cpu_seconds = self._bytes = 1e-9
 
     def run(self, indices: Sequence[int]) -> str:
         """Runs all of them: "", or why it ended before the last one. What was under way then is waited for."""
@@ -153,7 +155,7 @@ class StudyRunner:
             return self.batch
         if workers is None or not self._fits:
             return 1
-        by_time = JOB_SECONDS * self._fits / max(self._seconds, 1e-9)
+        by_time = self._fits * min(JOB_SECONDS / self._cpu_seconds, LONGEST_JOB / self._seconds)
         by_bytes = JOB_BYTES * self._fits / max(self._bytes, 1.0)
         share = math.ceil(len(self._left) / (SHARES * workers))
         return max(1, int(min(by_time, by_bytes, share)))
@@ -215,6 +217,7 @@ class StudyRunner:
             if outcome.record is not None:
                 self._fits += 1
                 self._seconds += outcome.seconds
+                self._cpu_seconds += outcome.cpu_seconds
                 self._bytes += outcome.record.bytes
             if outcome.record is not None or outcome.error:
                 self.take(outcome)
