@@ -4,7 +4,8 @@
     python benchmarks/client_suites.py --bridgestan DIR --ways process
     python benchmarks/client_suites.py --cmdstanpy DIR       # with a home of `ulam cmdstan-home`
 
-The suites run unchanged, on a copy. A test that fails must be in client_suites.csv, with the reason; what is there and
+The suites run unchanged, on a copy; cmdstanpy's wants `pytest-order`, without which tests that reload its modules come
+before others. A test that fails must be in client_suites.csv, with the reason; what is there and
 passes is told, too. Ends with status 1 for failures without a reason.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,7 +80,11 @@ def _home(copy: Path) -> Mapping[str, str]:
     """A CmdStan home beside the tests."""
     home = copy / "cmdstan home"
     subprocess.run([sys.executable, "-m", "ulam.tools.ulam_main", "cmdstan-home", str(home)], check=True)
-    return {"CMDSTAN": str(home), "MAKE": str(home / "bin" / "ulam-make")}
+    found = {"CMDSTAN": str(home), "MAKE": str(home / "bin" / "ulam-make")}
+    version = re.search(r"'(\d+)\.(\d+)", (copy / "cmdstanpy" / "_version.py").read_text(encoding="utf-8"))
+    if version is not None and (int(version[1]), int(version[2])) < (1, 3):
+        found["ULAM_CMDSTAN_VERSION"] = "2.36"  # whose columns its tests count
+    return found
 
 
 METHODS = ("sample", "optimize", "laplace", "pathfinder", "generate_quantities", "log_prob", "metadata")

@@ -64,10 +64,14 @@ def comment(setting: Setting) -> str:
 
 @dataclass(frozen=True)
 class CsvForm:
-    """What a file says before its header, and how many digits its numbers have: None, all that they need."""
+    """What a file says before its header, and how many digits its numbers have: None, all that they need.
+
+    Columns of the names `without` are left out.
+    """
 
     settings: Sequence[Setting]
     digits: int | None = None
+    without: tuple[str, ...] = ()
 
     def head(self, columns: Iterable[str]) -> bytes:
         """Settings, and the header if there are columns."""
@@ -205,10 +209,12 @@ def write_table(
     path: Path, form: CsvForm, columns: Iterable[str], parts: Iterable[Vector], remarks: Iterable[str] = ()
 ) -> None:
     """A whole file: settings, header, tables of rows one below the other, remarks."""
+    names = list(columns)
+    kept = [k for k, name in enumerate(names) if name not in form.without]
     with writing(path, binary=True) as file:
-        file.write(form.head(columns))
+        file.write(form.head(names[k] for k in kept))
         for part in parts:
-            file.write(form.rows(part))
+            file.write(form.rows(part if len(kept) == len(names) else part[:, kept]))
         file.write(remark_text(remarks))
 
 

@@ -347,3 +347,15 @@ def test_the_estimate_is_the_last_line() -> None:
     cmdstan("optimize", "init=1", "output", "file=last.csv")
     lines = Path("last.csv").read_text().splitlines()
     assert not lines[-1].startswith("#") and any("Convergence detected" in line for line in lines[:-1])
+
+
+def test_columns_of_older_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = {}
+    for version in ("2.36", "2.37", ""):
+        monkeypatch.setenv("ULAM_CMDSTAN_VERSION", version)
+        cmdstan("optimize", "init=1", "output", "file=old.csv")
+        header, row = [line.split(",") for line in Path("old.csv").read_text().splitlines() if line[0] != "#"]
+        headers[version] = header
+        assert len(row) == len(header)
+    assert headers["2.37"] == headers[""] and "converged__" in headers[""]
+    assert headers["2.36"] == [name for name in headers[""] if name != "converged__"]

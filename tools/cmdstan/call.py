@@ -30,6 +30,20 @@ _REASON = re.compile(r" +(\d+ of \d+): (.*)")
 THREADS_VARIABLE = "STAN_NUM_THREADS"
 
 
+VERSION_VARIABLE = "ULAM_CMDSTAN_VERSION"
+NEWER_COLUMNS = {"converged__": (2, 37), "path__": (2, 37)}
+"""Columns that versions of CmdStan before these do not write, for clients that were written then."""
+
+
+def newer_columns() -> tuple[str, ...]:
+    """Columns that are to be left out: those that the version in the environment, if there is one, does not have."""
+    found = re.match(r"(\d+)\.(\d+)", os.environ.get(VERSION_VARIABLE, ""))
+    if found is None:
+        return ()
+    version = int(found[1]), int(found[2])
+    return tuple(name for name, since in NEWER_COLUMNS.items() if version < since)
+
+
 def time_seed() -> int:
     """The seed of a run that was given none."""
     return time.time_ns() // 1_000_000 % (1 << 32)
@@ -121,7 +135,7 @@ class MethodCall:
 
     def form(self) -> CsvForm:
         """What CSV files begin with."""
-        return CsvForm(about_file(self.arguments, self.model.name(), self.seed), self.digits)
+        return CsvForm(about_file(self.arguments, self.model.name(), self.seed), self.digits, newer_columns())
 
     def write_config(self) -> None:
         """The file that `save_cmdstan_config` asks for."""
