@@ -218,6 +218,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "metric": (["sample", "algorithm=hmc", "metric_file=d.json", "data", "file=d.json"], "Exception: d.json: no 'inv_"),
     "mode": (["laplace", "data", "file=d.json"], "Error: Missing mode argument"),
     "folder": (["optimize", "output", "file=no/o.csv", "data", "file=d.json"], "Error: no/o.csv: "),
+    "same": (["optimize", "data", "file=d.json", "output", "file=d.json"], "Error: Filename conflict, data file"),
+    "program": (["optimize", "data", "file=d.json", "output", "file=m.stan"], "Error: Filename conflict, program file"),
+    "latent": (["sample", "data", "file=d.json", "output", "diagnostic_file=./output.csv"], "Error: Filename conflict"),
+    "ragged": (["sample", "algorithm=hmc", "metric_file=r.json", "data", "file=d.json"], "Error: Cannot get inverse m"),
     "values": (["sample", "data", "file=bad.json"], "Exception: bad.json: "),
 }
 
@@ -225,6 +229,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_named(case: str, capsys: Capture) -> None:
     Path("bad.json").write_text('{"N": 2, "y": [1.0]}')
+    Path("r.json").write_text('{"inv_metric": [1, [2]]}')
     words, expected = WRONG[case]
     assert run("m.stan", words) == 1
     assert expected in capsys.readouterr().err

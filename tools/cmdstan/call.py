@@ -122,15 +122,24 @@ class MethodCall:
         sys.stdout.flush()
 
     def files(self, count: int = 1, tag: str = "", suffix: str = "") -> list[str]:
-        """The files of so many chains or paths, which can be written."""
+        """The files of so many chains or paths, which can be written, and are none that are read."""
         paths = numbered_paths(self.output, count, self.first, tag, suffix)
         for path in paths:
             check_writable(path)
+            self._keep_inputs(path)
         return paths
+
+    def _keep_inputs(self, path: str) -> None:
+        for name, source in (("program", str(self.source)), ("data", self.arguments["data.file"]),
+                             ("init", self.arguments["init"])):  # fmt: skip
+            if os.path.isfile(source):
+                self.refuse_input(source, path, name)
 
     def diagnostic_files(self, count: int = 1, suffix: str = "") -> list[str]:
         """The files of `diagnostic_file`, if it is given."""
         file = self.arguments["output.diagnostic_file"]
+        if file and not suffix and os.path.realpath(file) == os.path.realpath(self.output):
+            raise CommandLineError(f"Filename conflict, diagnostic_file {file} and output file names are identical.")
         return numbered_paths(file, count, self.first, suffix=suffix) if file else []
 
     def form(self) -> CsvForm:
@@ -160,9 +169,7 @@ class MethodCall:
             yield threads
 
     def write_profile(self) -> None:
-        """What the program's profile statements have recorded, if it has any, and has run."""
-        if "model" not in self.__dict__:
-            return
+        """What the program's profile statements have recorded, if it has any."""
         profiler, path = self.model.profiler, self.arguments["output.profile_file"]
         if profiler is not None and path and profiler.rows():
             profiler.to_csv(path, columns="cmdstan")

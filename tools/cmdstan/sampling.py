@@ -87,7 +87,10 @@ def _metric(call: MethodCall, chains: int) -> Any:
     found: list[Any] = []
     n = call.model.param_unc_num()
     for path in given_paths(file, chains, call.first):
-        array = np.asarray(read_metric(values_file(path)), dtype=np.float64)
+        try:
+            array = np.asarray(read_metric(values_file(path)), dtype=np.float64)
+        except (TypeError, ValueError):  # of NumPy
+            array = np.empty(())
         expected = (n,) if name == "diag_e" else (n, n)
         if array.shape != expected:
             raise CommandLineError(
