@@ -4,8 +4,8 @@
     python benchmarks/client_suites.py --bridgestan DIR --ways process
     python benchmarks/client_suites.py --cmdstanpy DIR       # with a home of `ulam cmdstan-home`
 
-The suites run unchanged, on a copy; cmdstanpy's wants `pytest-order`, without which tests that reload its modules come
-before others. A test that fails must be in client_suites.csv, with the reason; what is there and
+The suites run unchanged, on a copy; cmdstanpy's wants `pytest-order` (in the extra `clients`), without which tests that
+reload its modules come before others. A test that fails must be in client_suites.csv, with the reason; what is there and
 passes is told, too. Ends with status 1 for failures without a reason.
 """
 
