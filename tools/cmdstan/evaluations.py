@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,6 +56,10 @@ def generate_quantities(call: MethodCall) -> int:
 # ---------------------------------------------------------------- log_prob
 
 
+OLD_DIGITS = 6
+"""Digits of numbers where an older version of CmdStan is asked for: its clients compare them as text."""
+
+
 def log_prob(call: MethodCall) -> int:
     """Log density and gradient at given points, a row for each."""
     own = call.arguments.below("method.log_prob")
@@ -75,7 +80,10 @@ def log_prob(call: MethodCall) -> int:
     for row, point in zip(rows, points, strict=True):
         row[0], row[1:] = model.log_density_gradient(point, jacobian=own["jacobian"])
     columns = ["lp__", *(f"g_{name}" for name in model.param_unc_names())]
-    write_table(path, call.form(), columns, [rows])
+    form = call.form()
+    if form.without and form.digits is None:
+        form = replace(form, digits=OLD_DIGITS)
+    write_table(path, form, columns, [rows])
     return 0
 
 
