@@ -51,8 +51,15 @@ if march := os.environ.get("ULAM_RUNTIME_MARCH"):
 
 RUNTIME = "ulam.runtime._rt"
 ARCHIVE = "ulam"
-STANDALONE = [str(Path("runtime/c", name)) for name in ("interrupts.c", "line_sampler.c")]
-"""Sources that are compiled once more for the archive: a library without Python leaves signals to its host."""
+STANDALONE = [
+    str(Path("runtime/c", name))
+    for name in (
+        "arena.c", "context.c", "context_pool.c", "interrupts.c", "line_sampler.c", "print.c", "profile.c", "trace.c",
+        "trace_contents.c", "trace_draws.c",
+    )
+]  # fmt: skip
+"""Sources that are compiled once more for the archive: a library without Python leaves signals to its host, and takes
+no room of threads that is there once for all libraries of a process. All that use ULAM_THREAD_LOCAL."""
 
 
 def output_of(*command: str) -> str:
@@ -144,7 +151,8 @@ setup(
             include_dirs=["runtime/c", numpy.get_include()],
             extra_compile_args=flags,
             py_limited_api=limited,
-            extra_link_args=link_flags,
+            # Python's functions are in no library that it is linked with, whatever LDFLAGS say.
+            extra_link_args=[*link_flags, "-Wl,-z,undefs"] if link_flags else [],
         ),
         Extension(
             "ulam.runtime._bridgestan",

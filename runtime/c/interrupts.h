@@ -28,8 +28,9 @@ typedef struct ulam_call {
   jmp_buf leave;
 } ulam_call;
 
-/* What is private to a thread, or NULL. Of the initial-exec model where it can be had: then reading it never allocates. */
-#if defined(__GLIBC__)
+/* What is private to a thread, or NULL. Of the initial-exec model where it can be had: then reading it never allocates.
+ * Not in built libraries, which no signal leaves: there is room for some thirty libraries of that model in a process. */
+#if defined(__GLIBC__) && !defined(ULAM_STANDALONE)
 #define ULAM_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 #else
 #define ULAM_THREAD_LOCAL _Thread_local

@@ -91,6 +91,17 @@ def test_it_needs_the_c_library_alone(library: Path) -> None:
     assert {name.partition(".")[0] for name in needed(library)} <= {"libc", "libm"}
 
 
+def test_any_number_of_libraries(library: Path, tmp_path: Path) -> None:
+    """Memory of threads that must be there when a library is loaded would suffice for some thirty."""
+    point = np.zeros(8)
+    for k in range(100):
+        path = tmp_path / f"copy_{k}.so"
+        shutil.copyfile(library, path)
+        client = SampledClient(path, DATA, SEED)
+        client.gradient(point)
+        client.close()
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_headers_are_c_and_cpp(tmp_path: Path) -> None:
     source = tmp_path / "headers.c"

@@ -18,8 +18,9 @@ def exports(path: Path) -> set[str]:
 
 
 def needed(path: Path) -> set[str]:
-    """The libraries that it needs."""
+    """The libraries that it needs, but for the loader, which is a part of the C library."""
     with path.open("rb") as file:
         section = ELFFile(file).get_section_by_name(".dynamic")
         assert isinstance(section, DynamicSection)
-        return {tag.needed for tag in section.iter_tags("DT_NEEDED")}  # pyright: ignore[reportAttributeAccessIssue]
+        names = {tag.needed for tag in section.iter_tags("DT_NEEDED")}  # pyright: ignore[reportAttributeAccessIssue]
+        return {name for name in names if not name.startswith("ld-")}
