@@ -42,6 +42,8 @@ class Suite:
     ways: Mapping[str, Callable[[Path], Mapping[str, str]]]
     more: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """Further tests, or options of pytest, by way."""
+    apart: bool = False
+    """Each of `tests` in a process of its own."""
 
 
 # ---------------------------------------------------------------- BridgeStan
@@ -120,8 +122,9 @@ def run(name: str, checkout: Path, way: str, extra: Sequence[str]) -> bool:
         results: dict[str, str] = {}
         for number, tests in enumerate([[test] for test in suite.tests] if suite.apart else [suite.tests]):
             report = copy / f"report-{number}.xml"
-            command = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(copy), "-p", "no:cacheprovider", "-p"]
-            command += ["no:xdist", f"--junitxml={report}", *suite.options, *extra, *tests]
+            command = [sys.executable, "-m", "pytest", "-q", "--disable-warnings", "--rootdir", str(copy)]
+            command += ["-p", "no:cacheprovider", "-p", "no:xdist", f"--junitxml={report}"]
+            command += [*suite.more.get(way, ()), *extra, *tests]
             subprocess.run(command, cwd=copy, env=environment, check=False)
             if not report.exists():
                 print(f"{name} ({way}): the tests did not run")
