@@ -227,7 +227,7 @@ class _Build(Compiler):
 
     def _compile(self, kind: UnitKind) -> UnitObject:
         unit = self._lower(kind)
-        return UnitObject(self._subject.code(unit.text), unit.sites, unit.n_slots, unit.draws)
+        return UnitObject(self._subject.code(unit.text, kind.prefix), unit.sites, unit.n_slots, unit.draws)
 
     def _emit(self, unit: LoweredUnit) -> EmittedUnit:
         """Equal units are lowered once: most passes leave most units of a program as they are."""
@@ -306,7 +306,7 @@ class Subject:
         self.seed = seed
         self.filename = filename
         self._points = points
-        self._code: dict[str, bytes] = {}
+        self._code: dict[tuple[str, str], bytes] = {}
         self.units: dict[tuple[str, int], list[tuple[LoweredUnit, EmittedUnit]]] = {}
         self._observed: list[tuple[ModuleOp, tuple[str, ...], list[Event]]] = []
         self.unoptimised = _Build(self, CompileOptions(0))
@@ -316,10 +316,10 @@ class Subject:
         """The module before all passes. Raises what is wrong with the program."""
         return Compiler(self.text, self.filename, CompileOptions(0)).module
 
-    def code(self, llvm: str) -> bytes:
-        """Object code of LLVM IR."""
-        if (found := self._code.get(llvm)) is None:
-            found = self._code[llvm] = jit.compile_object(llvm, QUICK)
+    def code(self, llvm: str, prefix: str) -> bytes:
+        """Object code of a unit's LLVM IR."""
+        if (found := self._code.get((llvm, prefix))) is None:
+            found = self._code[llvm, prefix] = jit.compile_object(llvm, QUICK, prefix=prefix)
         return found
 
     # ------------------------------------------------------------ runs
