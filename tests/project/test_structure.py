@@ -54,8 +54,8 @@ ALLOWED = {
         "tracing/explain tracing/tape"
     ),
     "tools/cmdstan": (
-        "frontend frontend/check frontend/functions frontend/parse runtime runtime/libraries runtime/optimizers "
-        "runtime/sampling tools"
+        "frontend frontend/check frontend/functions frontend/parse library runtime runtime/libraries "
+        "runtime/optimizers runtime/sampling tools"
     ),
     "tracing": (
         "emit frontend frontend/functions frontend/parse passes passes/to_loops runtime runtime/optimizers "

@@ -16,6 +16,7 @@ from ulam.frontend.encoding import read_text
 from ulam.frontend.functions.support import NOT_SUPPORTED
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import ArrayType, StanType, TupleType, scalar_of
+from ulam.library.functions import kind_of, named
 from ulam.runtime.json_text import json_page
 from ulam.runtime.versions import STAN_PATCH, STAN_VERSION, ulam_version
 from ulam.tools.cmdstan.stanc_messages import UNDEFINED, checked
@@ -29,10 +30,6 @@ BLOCKS = {
     "generated quantities": "generated_quantities",
 }
 
-DENSITY_SUFFIXES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf")
-"""Of the functions that `--info` calls distributions."""
-
-_UNNORMALIZED = {"_lpdf": "_lupdf", "_lpmf": "_lupmf"}
 _INNER = {"matrix": 2, "vector": 1, "row_vector": 1}
 
 
@@ -105,14 +102,12 @@ def _called(program: syntax.Program) -> tuple[set[str], set[str]]:
         functions.update(each.kind.value for each in syntax.nodes_below(block, syntax.Print))
         for call in syntax.nodes_below(block, syntax.Call):
             if call.kind is syntax.CallKind.LIBRARY and call.name != "target":
-                name = _told_name(call)
-                (distributions if name.endswith(DENSITY_SUFFIXES) else functions).add(name)
+                kind = kind_of(call.name)
+                (distributions if kind.is_probability else functions).add(_told_name(call))
     return functions, distributions
 
 
 def _told_name(call: syntax.Call) -> str:
     """The function's name; that of a density that drops constants says so."""
-    for suffix, unnormalized in _UNNORMALIZED.items():
-        if call.unnormalized and call.name.endswith(suffix):
-            return call.name.removesuffix(suffix) + unnormalized
-    return call.name
+    name = named(call.name)
+    return name.stem + name.kind.unnormalized_ending if call.unnormalized and name.kind.is_density else call.name
