@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -73,19 +75,13 @@ def test_a_data_set_that_ends_its_workers_is_named(client: Any) -> None:
     assert "its worker was lost 3 times, the last time: KilledWorker" in found.errors[10]
 
 
-def of_a_module_that_workers_lack(fit: Any) -> dict[str, Any]:
-    return {}
-
-
-def test_jobs_that_cannot_be_read_end_the_study(client: Any) -> None:
-    with pytest.raises(ModuleNotFoundError):
+def test_jobs_that_cannot_be_read_end_the_study(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = ModuleType("module_of_this_process_only")
+    exec("def extract(fit):\n    return {}", absent.__dict__)
+    monkeypatch.setitem(sys.modules, absent.__name__, absent)
+    with pytest.raises(ModuleNotFoundError, match=absent.__name__):
         ulam.fit_many(
-            PROGRAM,
-            data_sets(3),
-            executor=client.get_executor(),
-            extract=of_a_module_that_workers_lack,
-            progress=False,
-            **SHORT,
+            PROGRAM, data_sets(3), executor=client.get_executor(), extract=absent.extract, progress=False, **SHORT
         )
 
 
