@@ -45,9 +45,9 @@ _NO_METRIC = "No free parameters for unit metric"
 
 
 def chain_path(path: str | os.PathLike[str], chain: int, chains: int) -> Path:
-    """The file of a chain, counted from 1: that of several has its number before the suffix, as CmdStan's."""
+    """The file of a chain, counted from 1: that of several has its number before the suffix (`.csv`), as CmdStan's."""
     whole = Path(path)
-    return whole if chains == 1 else whole.with_name(f"{whole.stem}_{chain}{whole.suffix}")
+    return whole if chains == 1 else whole.with_name(f"{whole.stem}_{chain}{whole.suffix or '.csv'}")
 
 
 def chain_paths(path: str | os.PathLike[str], chains: int) -> list[Path]:

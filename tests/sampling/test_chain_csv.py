@@ -168,7 +168,8 @@ def test_numbers_are_the_shortest_that_read_back() -> None:
 def test_names_of_files() -> None:
     assert chain_path("a/out.csv", 2, 4) == Path("a/out_2.csv")
     assert chain_path("a/out.csv", 1, 1) == Path("a/out.csv")
-    assert chain_path("out", 3, 4) == Path("out_3")
+    assert chain_path("out", 3, 4) == Path("out_3.csv")
+    assert chain_path("out", 1, 1) == Path("out")
 
 
 def test_other_files(tmp_path: Path) -> None:
