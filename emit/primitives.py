@@ -51,6 +51,11 @@ INLINE: dict[str, tuple[int, str]] = {
     "lmultiply": (2, "{t0} = call double @ulam.log(double {1})\n{t1} = fmul double {0}, {t0}\n"
                      "{t2} = fcmp oeq double {0}, 0.0\n{t3} = fcmp oeq double {1}, 0.0\n{t4} = and i1 {t2}, {t3}\n"
                      "{r} = select i1 {t4}, double 0.0, double {t1}"),
+    "log_of_base": (1, "{r} = call double @ulam.log(double {0})"),
+    # 1 where the exponent is 0 or the base 1, whatever the other is, as pow has it
+    "power_by_log": (3, "{t0} = fmul double {1}, {2}\n{t1} = fcmp oeq double {1}, 0.0\n"
+                        "{t2} = fcmp oeq double {2}, 0.0\n{t3} = or i1 {t1}, {t2}\n"
+                        "{t4} = select i1 {t3}, double 0.0, double {t0}\n{r} = call double @ulam.exp(double {t4})"),
     "log_diff_exp": (2, "{t0} = fsub double {1}, {0}\n{t1} = call double @ulam.log1m_exp(double {t0})\n"
                         "{t2} = fadd double {0}, {t1}\n{t3} = fcmp ole double {0}, {1}\n"
                         "{t4} = fcmp oeq double {0}, {1}\n{t5} = fcmp olt double {0}, 0x7FF0000000000000\n"

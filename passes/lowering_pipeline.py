@@ -40,7 +40,10 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     if unit.has_bind:
         passes.append("hoist-data")
     if unit.hot:
-        passes += ["lighten-loops", f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}"]
+        passes.append("lighten-loops")
+        if may_reassociate:
+            passes.append("powers-to-exponentials{function=evaluate}")
+        passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")

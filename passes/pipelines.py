@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "fold": "ulam.passes.loops.fold:Fold",
     "cse": "ulam.passes.loops.cse:Cse",
     "share-kernels": "ulam.passes.loops.share_kernels:ShareKernels",
+    "powers-to-exponentials": "ulam.passes.loops.powers_to_exponentials:PowersToExponentials",
     "licm": "ulam.passes.loops.licm:Licm",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
     "unroll-small": "ulam.passes.loops.unroll_small:UnrollSmall",

@@ -153,6 +153,8 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
     "log1m_exp": [(-0.2,), (-3.0,)],
     "lambert_wm1": [(-0.3,), (-0.05,)],
     "pow": [(0.4, 2.5), (1.7, -1.5), (3.0, 0.5), (2.0, 3.0), (-1.5, 2.0)],
+    "log_of_base": [(x,) for x in POSITIVE],
+    "power_by_log": [(0.4, 2.5, -0.9), (1.7, -1.5, 0.6), (3.0, 0.5, 1.2)],
     "fma": [(0.4, -2.0, 1.1)],
     "lmultiply": [(0.4, 2.0), (3.0, 0.2)],
     "multiply_log": [(0.4, 2.0), (3.0, 0.2)],
@@ -265,7 +267,7 @@ def _functions() -> dict[str, Callable[..., float]]:
         "square": lambda x: x * x, "inv": lambda x: 1 / x, "inv_sqrt": lambda x: 1 / m.sqrt(x),
         "inv_square": lambda x: 1 / (x * x), "fma": lambda x, y, z: x * y + z, "abs": abs, "round": m.floor,
         "step": lambda x: float(x >= 0), "fmin": min, "fmax": max, "fdim": lambda x, y: max(x - y, 0.0),
-        "tgamma": m.gamma,
+        "tgamma": m.gamma, "log_of_base": m.log, "power_by_log": lambda x, y, log_x: m.exp(y * log_x),
     }  # fmt: skip
     found |= {n: functools.partial(_of_runtime, n) for n, form in PRIMITIVES.items() if form.kind == "runtime"}
     return found

@@ -1,0 +1,104 @@
+"""Powers of a base that a loop does not change become exponentials: its logarithm is taken once.
+
+    for t: ... pow(a, n[t]) ...    →    l = log_of_base(a)      for t: ... power_by_log(a, n[t], l) ...
+
+`power_by_log` is exp(n l), which loops widen, while `pow` is a call; its derivative goes through l, so that what a
+loop divides by a is divided once. At a = 0, at infinities and NaN it is `pow`, derivative included
+(library/derivatives.txt). Elsewhere the two differ by |n l| units in the last place at most.
+
+Only where the base cannot be negative (`value_ranges`), and where the exponent changes and is no constant: for those
+`pow` has shorter ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import rt
+from ulam.dialects.scalar_ops import known_constant
+from ulam.dialects.walk import ops_within
+from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.loops.effects import functions
+from ulam.passes.loops.unit_modules import named_function
+from ulam.passes.loops.value_ranges import ValueRanges
+from ulam.passes.remarks import remark
+from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.running import TellingPass
+
+_LOOPS = (scf.ForOp, scf.WhileOp)
+
+
+@dataclass(frozen=True)
+class PowersToExponentials(TellingPass):
+    """Makes exponentials of powers whose base a loop does not change, of all functions or of the one that is named."""
+
+    name = "powers-to-exponentials"
+
+    function: str = ""
+
+    def changes(self, module: ModuleOp) -> bool:
+        return run_on(named_function(module, self.function, self.name))
+
+
+def run_on(op: Operation) -> bool:
+    """Rewrites the powers of every function at or below `op`; whether there were any."""
+    changed = False
+    for function in functions(op):
+        powers = [op for op in ops_within(function) if isinstance(op, rt.MathOp) and op.function.data == "pow"]
+        if powers:
+            changed = _Powers(ValueRanges(function)).rewrite(powers) or changed
+    return changed
+
+
+class _Powers:
+    """The powers of one function."""
+
+    def __init__(self, ranges: ValueRanges) -> None:
+        self.ranges = ranges
+        self._logs: dict[tuple[SSAValue, Operation], SSAValue] = {}
+
+    def rewrite(self, powers: list[rt.MathOp]) -> bool:
+        changed = False
+        for op in powers:
+            base, exponent = op.operands
+            loop = _outermost_without(base, op)
+            if loop is None or known_constant(exponent) is not None:
+                continue
+            if not self.ranges.is_never_negative(base):
+                remark(PowersToExponentials.name, op.location, "power", "the base may be negative", done=False)
+                continue
+            new = rt.MathOp("power_by_log", (base, exponent, self._log(base, loop)), location=op.location)
+            assert op.parent is not None
+            op.parent.insert_op_before(new, op)
+            replace_uses(op.res, new.res)
+            discard(op)
+            remark(PowersToExponentials.name, op.location, "power", "one logarithm of its base", done=True)
+            changed = True
+        return changed
+
+    def _log(self, base: SSAValue, loop: Operation) -> SSAValue:
+        """The logarithm of a base, in front of a loop."""
+        found = self._logs.get((base, loop))
+        if found is None:
+            new = rt.MathOp("log_of_base", (base,), location=loop.location)
+            assert loop.parent is not None
+            loop.parent.insert_op_before(new, loop)
+            found = self._logs[base, loop] = new.res
+        return found
+
+
+def _outermost_without(value: SSAValue, op: Operation) -> Operation | None:
+    """The outermost loop around `op` that does not change a value; None if the innermost one does."""
+    found: Operation | None = None
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, _LOOPS):
+            if is_inside(value, parent):
+                return found
+            found = parent
+        parent = parent.parent_op()
+    return found
