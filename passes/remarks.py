@@ -7,7 +7,9 @@
     model.stan:14:3: loop-vectorization: loop over n: done: 2 statements became whole-vector statements
     model.stan:20:3: loop-vectorization: loop over n: not done: mu[n - 1] depends on an earlier iteration
 
-Passes call `remark(...)` wherever they decide; nothing is recorded unless somebody collects.
+Passes call `remark(...)` wherever they decide; nothing is recorded unless somebody collects. Passes on what programs
+are lowered to call `remark_on(...)` with the op that they decided about: its place is that of the user's statement, and
+what it is about is named by its kind. Where only the message costs something, ask `collecting()` first.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
+from xdsl.dialects.builtin import FileLineColLoc, LocationAttr, UnknownLoc
+from xdsl.ir import Operation
+
+from ulam.dialects.places import place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,25 @@ def remark(pass_name: str, location: LocationAttr, subject: str, message: str, *
     """Notes a decision of a pass, if anybody collects."""
     if (found := _collected.get()) is not None:
         found.append(Remark(pass_name, done, subject, message, location))
+
+
+def collecting() -> bool:
+    """Whether anybody collects."""
+    return _collected.get() is not None
+
+
+def remark_on(pass_name: str, op: Operation, message: str, *, done: bool, subject: str | None = None) -> None:
+    """Notes a decision of a pass about a lowered op, if anybody collects.
+
+    `subject` is named by the op's kind unless it is given: a loop, a branch, an expression.
+    """
+    if (found := _collected.get()) is not None:
+        about = subject or _SUBJECTS.get(op.name, "expression")
+        found.append(Remark(pass_name, done, about, message, place_of(op.location) or UnknownLoc()))
+
+
+_SUBJECTS = {"scf.for": "loop", "scf.while": "loop", "scf.if": "branch", "func.func": "function"}
+"""What lowered ops are to users; all others are expressions."""
 
 
 @contextmanager

@@ -320,6 +320,8 @@ def _process(run: Run, piece: Piece) -> str:
         if arguments.debug_mem_patterns:
             reports.append(_memory_report(module))
         if arguments.explain is not None:
+            if arguments.unit is not None or (run.passes and arguments.pass_pipeline is None):
+                _lowered(module, UNITS[arguments.unit or DEFAULT_UNIT.name], _level(arguments))
             reports.append(_explanation(run, piece, remarks))
         return "\n".join(reports) if reports else _printed(run, module)
 
@@ -495,7 +497,7 @@ def _memory_report(module: ModuleOp) -> str:
 def _explanation(run: Run, piece: Piece, remarks: list[Remark]) -> str:
     from ulam.tools.stan_opt_explain import explain
 
-    if not run.passes and run.arguments.explain == "text":
+    if not run.passes and run.arguments.unit is None and run.arguments.explain == "text":
         return "no passes ran: choose them by -O or -p\n"
 
     def line_of(file: str, line: int) -> str | None:

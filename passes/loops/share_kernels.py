@@ -27,6 +27,7 @@ from ulam.dialects.attributes import string
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS, OF_ONE_DECOMPOSITION
 from ulam.passes.loops.effects import UNKNOWN, Root, functions, root, written_roots
+from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 
 Key = tuple[object, ...]
@@ -139,6 +140,8 @@ class _Sharing:
             known[key] = op
             return
         results = _parts(earlier)[1]
+        told = f"'{op.function.data}' of the same arguments is computed once"
+        remark_on(ShareKernels.name, op, told, done=True)
         if earlier.function != op.function:
             self._decompose(earlier, read, results)
         for place, buffer in written.items():

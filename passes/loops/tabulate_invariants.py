@@ -23,6 +23,7 @@ from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.effects import Root, is_speculatable, may_overlap, root, written_roots_within
 from ulam.passes.loops.tables import IterationTable, Loops, is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
 
 
@@ -72,6 +73,8 @@ class _Nest:
             return False
         self._collect(self.top, ())
         for group in self.groups.values():
+            told = f"a table, filled before the loop, has {_count(len(group.ops))} that each iteration repeats"
+            remark_on(TabulateInvariants.name, group.outer, told, done=True)
             _write(group)
         return bool(self.groups)
 
@@ -148,6 +151,10 @@ class _Nest:
             costly = isinstance(op, arith.DivfOp) or is_costly_function(op)
             known = self._costly[value] = costly or any(self._is_costly(o) for o in op.operands)
         return known
+
+
+def _count(expressions: int) -> str:
+    return "an expression" if expressions == 1 else f"{expressions} expressions"
 
 
 # ---------------------------------------------------------------- writing

@@ -300,6 +300,22 @@ def test_stan_opt_debug_output_of_mlir(tmp_path: Path, capsys: Capture) -> None:
     assert "only a stan.program is printed this way, not func.func" in capsys.readouterr().err
 
 
+def test_explanation_of_lowered_programs(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "twice.stan"
+    path.write_text(
+        "parameters { cov_matrix[3] S; vector[3] a; }\nmodel {\n  target += sum(eigenvalues_sym(S));\n"
+        "  target += sum(eigenvectors_sym(S) * a);\n}\n"
+    )
+    told = "share-kernels: 'eigenvectors_sym' of the same arguments is computed once"
+    for options in (["-O3"], ["--unit", "value_propto"], ["-p", "structure-exits", "--unit", "value_propto"]):
+        assert stan_opt.main([str(path), "--explain", *options]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        at = next(number for number, line in enumerate(shown) if told in line)
+        assert "eigenvectors_sym(S) * a" in "".join(shown[max(at - 4, 0) : at])
+    assert stan_opt.main([str(path), "--explain", "-p", "structure-exits"]) == 0
+    assert told not in capsys.readouterr().out
+
+
 def test_explanation() -> None:
     def made(line: int, done: bool, subject: str, message: str, file: str = "m.stan") -> Remark:
         location = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(3))
