@@ -27,6 +27,7 @@ from ulam.emit import jit
 from ulam.emit.primitives import PRIMITIVES
 from ulam.emit.target import Host
 from ulam.library.kernels import KERNELS, Kernel
+from ulam.passes.units import UNITS
 from ulam.runtime.c_library import library_path
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.names import to_compiled
@@ -242,9 +243,9 @@ class RemoteModel:
             content = np.array([remote.copy(stored), *value.shape]) if variable.n_dims else stored.reshape(1)
             remote.write(self._bound + 8 * variable.slot, content.tobytes())
         self._load("setup")
-        self._run("ulam_run_bind", remote.symbol("prepare"), self._bound, self._memory)
+        self._run("ulam_run_bind", remote.symbol(UNITS["setup"].symbol("prepare")), self._bound, self._memory)
         self._load("gradient_propto")
-        self._run("ulam_run_bind", remote.symbol("bind"), self._bound, self._memory)
+        self._run("ulam_run_bind", remote.symbol(UNITS["gradient_propto"].symbol("bind")), self._bound, self._memory)
 
     def _load(self, unit: str) -> None:
         code, linked = self._folder / f"{unit}.o", self._folder / f"{unit}.so"
@@ -260,7 +261,7 @@ class RemoteModel:
         """With the Jacobian, as StanModel's."""
         remote = self._remote
         gradient = remote.copy(np.zeros(theta.size))
-        entry = remote.symbol("evaluate")
+        entry = remote.symbol(UNITS["gradient_propto"].symbol("evaluate"))
         self._run("ulam_run_gradient", entry, self._bound, remote.copy(theta), gradient, 1)
         value = remote.read(self._context + 64, np.zeros(1))  # ctx->value
         return float(value[0]), remote.read(gradient, theta)

@@ -104,11 +104,10 @@ def test_code_of_levels_is_cached_apart(host_for: Callable[[str], target.Host]) 
         compiler = CachedCompiler("model {}", "empty.stan", CompileOptions(target=processor))
         return compiler._key("setup")  # pyright: ignore[reportPrivateUsage]
 
-    keys = {key("native"), key("generic")}
+    made_for = {jit.host(): key("native")}
     for level in ("x86-64-v2", "x86-64-v3"):
-        host_for(level)
-        keys.add(key("native"))
-    assert len(keys) == 4
+        made_for[host_for(level)] = key("native")
+    assert len({key("generic"), *made_for.values()}) == 1 + len(made_for)
 
 
 def test_targets_by_name() -> None:
