@@ -1,10 +1,14 @@
 """Time of a gradient: Stan (stanc --O1, Stan Math, g++ -O3 -march=native) against ulam, over a posteriordb checkout.
 
-    python benchmarks/against_stan.py --posteriordb DIR --build-cache DIR [--httpstan DIR] [--only NAME] [--json FILE]
+    python benchmarks/against_stan.py --posteriordb DIR --build-cache DIR [--httpstan DIR] [--only NAME]
+        [--target x86-64-v3] [--table] [--results FILE] [--json FILE]
 
 One machine, one run: both sides by turns in one thread, the order swapped from round to round, CPU time of the thread,
 batches of at least 5 ms, the best batch counts, and the point changes from call to call. The log density is without
 constants and with the Jacobian. Each posterior is measured in a process of its own, so that none can stop the rest.
+
+`--target x86-64-v3` is as on a processor with AVX2 and without AVX-512, on both sides: g++ has it as `-march`, ulam in
+`ULAM_TARGET_CPU`. With `--results` a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import argparse
 import ctypes
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
@@ -24,6 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
+import processor_levels
 from posteriordb import Posterior, posteriors
 from stan_reference import HERE, BuildError, ReferenceBuilder, find_httpstan, run
 
@@ -32,6 +40,8 @@ SCALES = (0.5, 0.1, 0.02, 2.0)
 PHASES = 6
 BATCH_SECONDS = 5e-3
 SAME = 1e-8
+NAMED_BELOW = 1.3
+TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 # Stan's transform of these is another one since 2.37: values at an unconstrained point cannot be compared.
 OTHER_TRANSFORM = frozenset({"simplex", "column_stochastic_matrix", "row_stochastic_matrix"})
@@ -211,6 +221,25 @@ def child(job_file: str) -> int:
 # ---------------------------------------------------------------------- all of them
 
 
+def measurement_of(values: dict[str, Any]) -> Measurement:
+    """A measurement as it was written."""
+    return Measurement(**{**values, "rounds": [tuple(pair) for pair in values["rounds"]]})
+
+
+def earlier_results(path: Path | None) -> list[Measurement]:
+    """What a run that was stopped has measured."""
+    if path is None or not path.exists():
+        return []
+    return [measurement_of(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def names_of_table() -> frozenset[str]:
+    """The posteriors of the table in docs/performance.md."""
+    text = (HERE.parent / "docs" / "performance.md").read_text(encoding="utf-8")
+    rows = text.partition("| posterior | dim |")[2].partition("\n\n")[0].splitlines()[2:]
+    return frozenset(row.split("|")[1].strip() for row in rows)
+
+
 def driver(folder: Path, compiler: str) -> Path:
     """The loop that calls ulam's entries, built into `folder`."""
     sources = [HERE / "compiled_gradient.cpp", HERE / "gradient_loop.hpp"]
@@ -229,6 +258,7 @@ class Benchmark:
     rounds: int
     batches: int
     timeout: float
+    environment: dict[str, str]
 
     def measured(self, posterior: Posterior, library: Path) -> Measurement:
         with tempfile.TemporaryDirectory() as name:
@@ -248,15 +278,16 @@ class Benchmark:
             path.write_text(json.dumps(job), encoding="utf-8")
             command = [sys.executable, __file__, "--child", str(path)]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=self.timeout)
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=self.timeout, env=self.environment
+                )
             except subprocess.TimeoutExpired:
                 return Measurement(posterior.name, problem=f"more than {self.timeout:.0f} s")
             result = path.with_suffix(".result")
             if not result.exists():
                 lines = done.stderr.strip().splitlines() or ["no message"]
                 return Measurement(posterior.name, problem=f"process ended with {done.returncode}: {lines[-1]}")
-            values = json.loads(result.read_text(encoding="utf-8"))
-            return Measurement(**{**values, "rounds": [tuple(pair) for pair in values["rounds"]]})
+            return measurement_of(json.loads(result.read_text(encoding="utf-8")))
 
     def measurement(self, posterior: Posterior) -> Measurement:
         try:
@@ -308,35 +339,52 @@ def main() -> int:
     parser.add_argument("--built-only", action="store_true", help="only those whose reference model is built already")
     parser.add_argument("--build-only", action="store_true", help="fill the cache and measure nothing")
     parser.add_argument("--jobs", type=int, default=1, help="reference models that are built at a time")
+    parser.add_argument("--target", choices=TARGETS, help="both sides as for this processor, not this machine's")
+    parser.add_argument("--table", action="store_true", help="only the posteriors of the table of docs/performance.md")
     parser.add_argument("--opt-level", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, default=6, help="batches of each side in a round")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one posterior")
+    parser.add_argument("--results", type=Path, help="a file of results, which is continued")
     parser.add_argument("--json", type=Path, help="results as JSON")
     arguments = parser.parse_args()
     httpstan = find_httpstan(arguments.httpstan)
     if httpstan is None:
         print("skipped: no httpstan package with stanc (pip install httpstan, or --httpstan DIR)")
         return 0
-    builder = ReferenceBuilder(httpstan, arguments.build_cache.resolve())
+    builder = ReferenceBuilder(httpstan, arguments.build_cache.resolve(), march=arguments.target or "native")
+    table = names_of_table() if arguments.table else None
     chosen = [
         posterior
         for posterior in posteriors(arguments.posteriordb)
-        if not arguments.only or any(text in posterior.name for text in arguments.only)
+        if (not arguments.only or any(text in posterior.name for text in arguments.only))
+        and (table is None or posterior.name in table)
     ]
     if arguments.built_only:
         chosen = [posterior for posterior in chosen if builder.library(posterior.model).exists()]
     build_all(builder, list(dict.fromkeys(posterior.model for posterior in chosen)), arguments.jobs)
     if arguments.build_only:
         return 0
-    benchmark = Benchmark(builder, arguments.opt_level, arguments.rounds, arguments.batches, arguments.timeout)
+    environment = processor_levels.surroundings(arguments.target[-2:]) if arguments.target else dict(os.environ)
+    benchmark = Benchmark(
+        builder, arguments.opt_level, arguments.rounds, arguments.batches, arguments.timeout, environment
+    )
+    known = {result.name: result for result in earlier_results(arguments.results)}
     print(f"# Stan: {builder.description}")
     print(f"# {'posterior':60} {'dim':>5} {'Stan ns':>11} {'ulam ns':>11} {'ratio':>8} gradient difference")
     results: list[Measurement] = []
     for posterior in chosen:
-        results.append(benchmark.measurement(posterior))
+        if posterior.name in known:
+            results.append(known[posterior.name])
+        else:
+            results.append(benchmark.measurement(posterior))
+            if arguments.results is not None:
+                with arguments.results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(results[-1])) + "\n")
         print(results[-1].line(), flush=True)
     print(summary(results))
+    if slow := [result for result in results if not result.problem and result.ratio < NAMED_BELOW]:
+        print(f"below {NAMED_BELOW}: " + ", ".join(f"{result.name} {result.ratio:.2f}" for result in slow))
     if arguments.json is not None:
         measured = [asdict(result) for result in results]
         report = {"stan": builder.description, "opt_level": arguments.opt_level, "results": measured}

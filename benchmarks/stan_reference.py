@@ -1,7 +1,7 @@
 """Reference models: stanc's C++ compiled with Stan Math into shared libraries, kept by content hash.
 
 Needs the `httpstan` package (its folder: the `stanc` binary, headers, libraries) and g++. Options as CmdStan's with
-`-O3 -march=native`, and NDEBUG, which only helps the reference.
+`-O3` and `-march=native`, or another processor that is chosen, and NDEBUG, which only helps the reference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 FLAGS = (
-    "-std=c++17", "-O3", "-march=native", "-fPIC", "-fvisibility=hidden", "-w",
+    "-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-w",
     "-DNDEBUG", "-D_REENTRANT", "-DBOOST_DISABLE_ASSERTS", "-DBOOST_PHOENIX_NO_VARIADIC_EXPRESSION",
     # The libraries of httpstan are built against the older interface of the C++ library.
     "-D_GLIBCXX_USE_CXX11_ABI=0",
@@ -63,6 +63,7 @@ class ReferenceBuilder:
     httpstan: Path
     cache: Path
     stanc_options: tuple[str, ...] = ("--O1",)
+    march: str = "native"
     _failures: dict[Path, BuildError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,7 +81,7 @@ class ReferenceBuilder:
         """What the reference is: for the head of a report."""
         stanc = run([str(self.httpstan / "stanc"), "--version"], self.cache).strip()
         compiler = run([self.compiler, "--version"], self.cache).splitlines()[0]
-        return f"{stanc} {' '.join(self.stanc_options)}, {compiler}, {' '.join(FLAGS)}"
+        return f"{stanc} {' '.join(self.stanc_options)}, {compiler}, {' '.join(self._options)}"
 
     def _key(self, *files: Path) -> str:
         """Hash of the tools, their options and the files' contents."""
@@ -88,8 +89,12 @@ class ReferenceBuilder:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     @property
+    def _options(self) -> list[str]:
+        return [f"-march={self.march}", *FLAGS]
+
+    @property
     def _flags(self) -> list[str]:
-        return [*FLAGS, "-isystem", str(self.httpstan / "include")]
+        return [*self._options, "-isystem", str(self.httpstan / "include")]
 
     @cached_property
     def _prepared(self) -> Path:
