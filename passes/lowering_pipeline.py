@@ -44,6 +44,9 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
         if may_reassociate:
             passes.append("powers-to-exponentials{function=evaluate}")
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
+        if may_reassociate:
+            inverses = "carry-stores{function=evaluate},cancel-inverses{function=evaluate}"
+            passes.append(f'if-changed{{passes="{inverses}" then="dce"}}')
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")

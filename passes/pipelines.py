@@ -36,6 +36,8 @@ PASSES: dict[str, str] = {
     "cse": "ulam.passes.loops.cse:Cse",
     "share-kernels": "ulam.passes.loops.share_kernels:ShareKernels",
     "powers-to-exponentials": "ulam.passes.loops.powers_to_exponentials:PowersToExponentials",
+    "carry-stores": "ulam.passes.loops.carry_stores:CarryStores",
+    "cancel-inverses": "ulam.passes.loops.cancel_inverses:CancelInverses",
     "licm": "ulam.passes.loops.licm:Licm",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
     "unroll-small": "ulam.passes.loops.unroll_small:UnrollSmall",

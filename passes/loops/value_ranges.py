@@ -63,6 +63,10 @@ class ValueRanges:
             return ANY
         if (known := known_constant(value)) is not None:
             return (float(known), float(known)) if known == known else _NOTHING
+        if isinstance(op, arith.MulfOp):
+            return self._product(*op.operands)
+        if isinstance(op, rt.MathOp) and op.function.data == "fma":
+            return _sum(self._product(*op.operands[:2]), self.of(op.operands[2]))
         if isinstance(op, rt.MathOp):
             return self._of_result(_FUNCTIONS.get(op.function.data), op)
         if type(op) in _ARITHMETIC:
@@ -86,6 +90,16 @@ class ValueRanges:
         if any(low > high for low, high in operands) and rule is not _hull:
             return _NOTHING
         return rule(*operands)
+
+    def _product(self, a: SSAValue, b: SSAValue) -> Interval:
+        """The interval of a product: a square where both are the same, or one is a product with the other, too."""
+        if a is b:
+            return _square(self.of(a))
+        for inner, other in ((a.owner, b), (b.owner, a)):
+            if isinstance(inner, arith.MulfOp) and other in inner.operands:
+                factor = inner.operands[1] if inner.operands[0] is other else inner.operands[0]
+                return _times(self.of(factor), _square(self.of(other)))
+        return _times(self.of(a), self.of(b))
 
     def _where(self, value: SSAValue, condition: SSAValue, holds: bool) -> Interval:
         """The interval of a value where a condition holds, or does not."""
@@ -187,7 +201,9 @@ def _minus(a: Interval) -> Interval:
     return -a[1], -a[0]
 
 
-def _product(a: Interval, b: Interval) -> Interval:
+def _times(a: Interval, b: Interval) -> Interval:
+    if a[0] > a[1] or b[0] > b[1]:
+        return _NOTHING
     corners = [0.0 if x == 0 or y == 0 else x * y for x in a for y in b]
     return min(corners), max(corners)
 
@@ -203,11 +219,11 @@ def _inverse(a: Interval) -> Interval:
 
 def _quotient(a: Interval, b: Interval) -> Interval:
     low, high = _inverse(b)
-    return ANY if (low, high) == ANY else _product(a, (low, high))
+    return ANY if (low, high) == ANY else _times(a, (low, high))
 
 
 def _square(a: Interval) -> Interval:
-    low, high = _product(a, a)
+    low, high = _times(a, a)
     return max(low, 0.0), high
 
 
@@ -240,7 +256,6 @@ def _always(low: float, high: float) -> Callable[..., Interval]:
 _ARITHMETIC: dict[type[Operation], Callable[..., Interval]] = {
     arith.AddfOp: _sum,
     arith.SubfOp: lambda a, b: _sum(a, _minus(b)),
-    arith.MulfOp: _product,
     arith.DivfOp: _quotient,
     arith.NegfOp: _minus,
 }
@@ -266,7 +281,6 @@ _FUNCTIONS: dict[str, Callable[..., Interval]] = {
     "abs": _magnitude,
     "fmin": _hull,  # of a NaN and a number it is the number
     "fmax": _hull,
-    "fma": lambda a, b, c: _sum(_product(a, b), c),
     "pow": _positive_only(lambda a, b: (0.0, _INF)),
     "hypot": _always(0, _INF),
     "value_of": lambda a: a,
