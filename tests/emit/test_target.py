@@ -106,7 +106,8 @@ def test_code_of_levels_is_cached_apart(host_for: Callable[[str], target.Host]) 
 
     made_for = {jit.host(): key("native")}
     for level in ("x86-64-v2", "x86-64-v3"):
-        made_for[host_for(level)] = key("native")
+        host = host_for(level)
+        made_for[host] = key("native")
     assert len({key("generic"), *made_for.values()}) == 1 + len(made_for)
 
 
