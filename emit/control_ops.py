@@ -13,6 +13,7 @@ from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
 from ulam.emit.memory_ops import STACK_LIMIT, context_field, fail_block, site_of
 from ulam.emit.scalar_ops import known_integer
+from ulam.library.kernels import FAST
 from ulam.library.statuses import FATAL
 
 if TYPE_CHECKING:
@@ -242,10 +243,11 @@ def _call(e: FunctionEmitter, op: Operation) -> None:
 
 
 def _kernel(e: FunctionEmitter, op: Operation) -> None:
-    """A call of `ulam_<function>` in the C runtime; truth values are passed as `int`."""
+    """A call of `ulam_<function>` in the C runtime, or of its fast version; truth values are passed as `int`."""
     function = op.properties["function"]
     assert isinstance(function, StringAttr)
-    name = f"ulam_{function.data}"
+    fast = e.module.options.opt_level >= 3 and function.data in FAST
+    name = f"ulam_{function.data}{'_fast' * fast}"
     arguments, types = ["ptr %context"], ["ptr"]
     for value in e.operands(op):
         t, argument = e.type(value), e.names[value]

@@ -1,8 +1,9 @@
 """The kernels of the C runtime: what `rt.kernel "name"` calls, as a table.
 
-Convention. Kernel `name` is the C function `ulam_name(context, arguments...)` of runtime/c. With `throws` it returns a
-status (0 fine, 1 a rejection, 2 fatal), has left its message in the context, and its outputs are then undefined.
-Matrices are column-major. Outputs overlap no input. Arguments are written `kind:type[size]`, in order:
+Convention. Kernel `name` is the C function `ulam_name(context, arguments...)` of runtime/c, at levels 3 and 4 that of
+`FAST` with other bits. With `throws` it returns a status (0 fine, 1 a rejection, 2 fatal), has left its message in the
+context, and its outputs are then undefined. Matrices are column-major. Outputs overlap no input. Arguments are written
+`kind:type[size]`, in order:
 
     in      a buffer that is read
     out     a buffer that is written, all of it: the result
@@ -200,6 +201,9 @@ _PRINTING: dict[str, Kernel] = {
 }
 
 KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING}
+
+FAST: frozenset[str] = frozenset(_DENSE) | {kernel.pullback for kernel in _DENSE.values() if kernel.pullback}
+"""What is called at levels 3 and 4 as `ulam_<name>_fast`: other bits, by fused multiply-adds and other orders."""
 
 PULLBACKS: dict[str, Kernel] = {kernel.pullback: kernel for kernel in KERNELS.values() if kernel.pullback is not None}
 """Pullback → a kernel that it is of; all that share one have the same arguments."""

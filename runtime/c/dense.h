@@ -28,6 +28,22 @@
 #define dense_lu_solve_transposed dense_lu_solve_transposed_dual
 #endif
 
+/* What levels 3 and 4 call (see fast/): the same mathematics with other bits. */
+#ifdef ULAM_FAST
+#define dense_multiply_add dense_multiply_add_fast
+#define dense_multiply_add_lower dense_multiply_add_lower_fast
+#define dense_solve_lower dense_solve_lower_fast
+#define dense_solve_upper dense_solve_upper_fast
+#define dense_factor dense_factor_fast
+#define dense_pull_back_factor dense_pull_back_factor_fast
+#define dense_cholesky dense_cholesky_fast
+#define dense_inverse_spd dense_inverse_spd_fast
+#define dense_lu dense_lu_fast
+#define dense_lu_solve dense_lu_solve_fast
+#define dense_lu_solve_transposed dense_lu_solve_transposed_fast
+#define dense_eigen_symmetric dense_eigen_symmetric_fast
+#endif
+
 /* Hot loops are compiled for several generations of x86; the loader picks. Vectors are written out or element-wise and
  * nothing is contracted or re-associated, so all of them give the same bits. ULAM_ONE_PROCESSOR: only what the compiler's
  * options ask for. */
@@ -60,6 +76,16 @@ static inline dense_view dense_block(dense_view a, int64_t row, int64_t column) 
 /* C += alpha A B, with A of m x k and B of k x n. C overlaps neither. */
 void dense_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
                         dense_view C);
+
+#ifdef ULAM_FAST
+/* The same for a square C, of which what is above the diagonal may be written or not. */
+void dense_multiply_add_lower(ulam_context *ctx, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
+                              dense_view C);
+/* The lower triangle of L := its Cholesky factor; the first column whose pivot is not positive, or -1. */
+int64_t dense_factor(ulam_context *ctx, int64_t n, double *L);
+/* The lower triangle of G, the adjoint of the factor L, := the adjoint of the matrix. */
+void dense_pull_back_factor(ulam_context *ctx, int64_t n, const double *L, double *G);
+#endif
 
 /* B := T^-1 B for a lower or an upper triangular T of n x n, B of n x m; the other triangle of T is not read. */
 void dense_solve_lower(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal, dense_view B);

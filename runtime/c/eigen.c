@@ -174,14 +174,14 @@ static int32_t eigen_symmetric(ulam_context *ctx, const char *name, const double
   return status == ULAM_OK ? dense_eigen_symmetric(ctx, name, A, n, V, w) : status;
 }
 
-ULAM_API int32_t ulam_eigenvalues_sym(ulam_context *ctx, const double *A, int64_t n, double *w, double *V) {
+ULAM_API int32_t KERNEL(eigenvalues_sym)(ulam_context *ctx, const double *A, int64_t n, double *w, double *V) {
   return eigen_symmetric(ctx, "eigenvalues_sym", A, n, V, w);
 }
 
-ULAM_API int32_t ulam_eigenvectors_sym(ulam_context *ctx, const double *A, int64_t n, double *V, double *w) {
+ULAM_API int32_t KERNEL(eigenvectors_sym)(ulam_context *ctx, const double *A, int64_t n, double *V, double *w) {
   return eigen_symmetric(ctx, "eigenvectors_sym", A, n, V, w);
 }
 
-ULAM_API int32_t ulam_eigendecompose_sym(ulam_context *ctx, const double *A, int64_t n, double *V, double *w) {
+ULAM_API int32_t KERNEL(eigendecompose_sym)(ulam_context *ctx, const double *A, int64_t n, double *V, double *w) {
   return eigen_symmetric(ctx, "eigendecompose_sym", A, n, V, w);
 }

@@ -61,7 +61,7 @@ ULAM_API void KERNEL(eigenvalues_sym_pullback)(ulam_context *ctx, const number *
   KERNEL(eigendecompose_sym_pullback)(ctx, A, n, V, w, A_adj, V_adj, w_adj);
 }
 
-#ifndef ULAM_DUAL
+#if !defined(ULAM_DUAL) && !defined(ULAM_FAST)
 /* With M = V' A' V: w' = diag(M), V' = V K with K_ij = M_ij / (w_j - w_i). Of A', too, only the lower triangle is read.
  * Vectors of equal eigenvalues that A' couples have no derivative; those that it does not, keep apart. */
 ULAM_API void ulam_eigendecompose_sym_tangent(ulam_context *ctx, const double *A, int64_t n, const double *V,

@@ -15,7 +15,11 @@ typedef double complex number;
 #else
 #include <math.h>
 typedef double number;
+#ifdef ULAM_FAST
+#define KERNEL(name) ulam_##name##_fast
+#else
 #define KERNEL(name) ulam_##name
+#endif
 #define value_of(x) (x)
 #define absolute(x) fabs(x)
 #endif

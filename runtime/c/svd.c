@@ -120,11 +120,11 @@ static int32_t thin_svd(ulam_context *ctx, const char *name, const double *A, in
   return ULAM_OK;
 }
 
-ULAM_API int32_t ulam_singular_values(ulam_context *ctx, const double *A, int64_t m, int64_t n, double *s, double *U,
+ULAM_API int32_t KERNEL(singular_values)(ulam_context *ctx, const double *A, int64_t m, int64_t n, double *s, double *U,
                                       double *V) {
   return thin_svd(ctx, "singular_values", A, m, n, s, U, V);
 }
 
-ULAM_API int32_t ulam_svd(ulam_context *ctx, const double *A, int64_t m, int64_t n, double *s, double *U, double *V) {
+ULAM_API int32_t KERNEL(svd)(ulam_context *ctx, const double *A, int64_t m, int64_t n, double *s, double *U, double *V) {
   return thin_svd(ctx, "svd", A, m, n, s, U, V);
 }

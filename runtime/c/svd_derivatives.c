@@ -61,7 +61,7 @@ ULAM_API void KERNEL(svd_pullback)(ulam_context *ctx, const number *A, int64_t m
   ulam_release(ctx, mark);
 }
 
-#ifndef ULAM_DUAL
+#if !defined(ULAM_DUAL) && !defined(ULAM_FAST)
 /* W' = W (F o N) + (I - W W') image diag(1 / s), with N = P diag(s) + diag(s) P' and F_ij = 1 / (s_j^2 - s_i^2);
  * `transposed`: with P' in place of P. */
 static void tangent_of_vectors(ulam_context *ctx, int64_t rows, int64_t k, const double *W, const double *s,

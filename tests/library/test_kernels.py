@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import kernel_calls
 import numpy as np
 import pytest
 from kernel_calls import (
@@ -24,7 +25,7 @@ from kernel_calls import (
     run,
 )
 
-from ulam.library.kernels import KERNELS
+from ulam.library.kernels import FAST, KERNELS
 from ulam.runtime.c_library import library
 
 # ------------------------------------------------------------------------------------------------ the table itself
@@ -33,9 +34,10 @@ from ulam.runtime.c_library import library
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_kernel_is_exported(name: str) -> None:
     kernel = KERNELS[name]
-    assert getattr(library(), f"ulam_{name}")
-    if kernel.pullback:
-        assert getattr(library(), f"ulam_{kernel.pullback}")
+    for function in filter(None, (name, kernel.pullback)):
+        assert getattr(library(), f"ulam_{function}")
+        if function in FAST:
+            assert getattr(library(), f"ulam_{function}_fast")
     sizes = {p.size for p in kernel.parameters if p.kind == "size"}
     for parameter in kernel.parameters:
         if parameter.is_buffer:
@@ -44,11 +46,54 @@ def test_kernel_is_exported(name: str) -> None:
 
 # ------------------------------------------------------------------------------------------------ values
 
+
+@pytest.fixture(params=["plain", "fast"], autouse=True)
+def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the kernels that have several, that of levels 0 to 2 and that of levels 3 and 4."""
+    monkeypatch.setattr(kernel_calls, "fast", request.param == "fast")
+
+
 SIZES = [0, 1, 2, 5, 31, 33, 70, 130]
 
 
 PRODUCTS = [(1, 1, 1), (3, 4, 2), (7, 1, 5), (1, 9, 6), (6, 9, 1), (40, 3, 50), (64, 65, 66), (131, 70, 97),
             (200, 210, 190), (5, 0, 3), (0, 3, 2)]  # fmt: skip
+
+
+EDGES = [*range(1, 18), 23, 24, 25, 31, 32, 33, 47, 48, 49, 72, 97]
+
+
+def test_blocks_of_all_sizes() -> None:
+    """Products, triangular systems and factors at the edges of vectors, blocks of registers, and blocks of caches."""
+    for n in EDGES:
+        for m, k in ((n, 7), (9, n), (n, n), (2, 300), (25, n)):
+            a, b = random(m, m, k), random(n, k, n)
+            *_, c = run("multiply", [a, b], {"m": m, "k": k, "n": n})
+            close(matrix(c, m, n), a @ b, 1e-13)
+            adjoint = random(k, m, n)
+            of_a, of_b = pull_back("multiply", [a, b], {"m": m, "k": k, "n": n}, [column_major(adjoint)], [True, True])
+            close(matrix(of_a, m, k), adjoint @ b.T, 1e-13)
+            close(matrix(of_b, k, n), a.T @ adjoint, 1e-13)
+        factor = lower(1, n)
+        for m in (1, 2, 13, n):
+            right = random(m, n, m)
+            *_, x = run("mdivide_left_tri_low", [factor, right], {"n": n, "m": m})
+            close(factor @ matrix(x, n, m), right, 1e-12)
+            *_, x = run("mdivide_right_tri_low", [right.T, factor], {"n": n, "m": m})
+            close(matrix(x, m, n) @ factor, right.T, 1e-12)
+        *_, found = run("cholesky_decompose", [factor @ factor.T], {"n": n})
+        close(matrix(found, n, n), np.linalg.cholesky(factor @ factor.T), 1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 8, 9, 16, 17, 32, 33, 65, 100])
+def test_both_pullbacks_of_cholesky(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of all levels are the same function."""
+    adjoint = column_major(random(n, n, n))
+    found: list[Floats] = []
+    for fast in (False, True):
+        monkeypatch.setattr(kernel_calls, "fast", fast)
+        found += pull_back("cholesky_decompose", [positive_definite(3, n)], {"n": n}, [adjoint], [True])
+    close(found[1], found[0], 1e-11)
 
 
 @pytest.mark.parametrize(("m", "k", "n"), PRODUCTS)

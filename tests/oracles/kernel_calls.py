@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulam.library.kernels import KERNELS
+from ulam.library.kernels import FAST, KERNELS
 from ulam.runtime.c_library import library
 from ulam.runtime.native import Context
 
@@ -26,11 +26,19 @@ def column_major(x: Any) -> NDArray[Any]:
     return np.array(np.asarray(x).T, order="C").ravel() if np.ndim(x) == 2 else np.atleast_1d(np.array(x))
 
 
+fast = False
+"""Whether the versions of levels 3 and 4 are called, where there are any."""
+
+
+def _symbol(name: str) -> str:
+    return f"ulam_{name}{'_fast' * (fast and name in FAST)}"
+
+
 def run(name: str, inputs: list[Any], sizes: dict[str, int], values: list[float] | None = None) -> list[NDArray[Any]]:
     """All buffer arguments, in order, after the call: inputs first as they are, outputs filled."""
     context = Context()
     buffers, arguments = _arguments(name, inputs, sizes, values or [])
-    function = getattr(library(), f"ulam_{name}")
+    function = getattr(library(), _symbol(name))
     function.restype = ctypes.c_int32
     status = function(ctypes.c_void_p(context.address), *arguments)
     if KERNELS[name].throws and status:
@@ -86,7 +94,7 @@ def pull_back(
             every.append(adjoint if next(of_inputs) else None)
         else:
             every.append(next(of_outputs))
-    function = getattr(library(), f"ulam_{kernel.pullback}")
+    function = getattr(library(), _symbol(kernel.pullback))
     function.restype = None
     context = Context()
     pointers = [ctypes.c_void_p(a.ctypes.data if a is not None else None) for a in every]

@@ -1,0 +1,25 @@
+/* Building blocks of dense linear algebra for levels 3 and 4, one set of functions for each length of vectors that the
+ * processor may have: see blocks.h. */
+#ifndef ULAM_BLOCKS_OF_VECTORS_H
+#define ULAM_BLOCKS_OF_VECTORS_H
+
+#include "../dense.h"
+
+#define ULAM_BLOCKS(vectors)                                                                                            \
+  /* C += alpha A B; `lower`: of a square C what is above the diagonal may be written or not */                         \
+  void ulam_##vectors##_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A,    \
+                                     dense_view B, dense_view C, int lower);                                            \
+  void ulam_##vectors##_solve_lower(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal,           \
+                                    dense_view B);                                                                      \
+  void ulam_##vectors##_solve_upper(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal,           \
+                                    dense_view B);                                                                      \
+  /* the lower triangle of L := its Cholesky factor; the first column whose pivot is not positive, or -1 */             \
+  int64_t ulam_##vectors##_factor(ulam_context *ctx, int64_t n, double *L, int64_t leading);                            \
+  /* G := the adjoint of the matrix (lower triangle) from that of its factor L, in place */                             \
+  void ulam_##vectors##_pull_back(ulam_context *ctx, int64_t n, const double *L, double *G);
+
+ULAM_BLOCKS(baseline)
+ULAM_BLOCKS(avx2)
+ULAM_BLOCKS(avx512)
+
+#endif

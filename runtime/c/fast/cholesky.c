@@ -1,0 +1,32 @@
+/* Cholesky factorisation for levels 3 and 4. */
+#define ULAM_FAST
+#include "../dense.h"
+
+int32_t dense_cholesky(ulam_context *ctx, const char *name, const double *A, int64_t n, double *L) {
+  for (int64_t j = 0; j < n; ++j) dense_copy(L + j + j * n, A + j + j * n, n - j);
+  int64_t bad = dense_factor(ctx, n, L);
+  if (bad >= 0)
+    return ulam_fail(ctx, ULAM_REJECT, "%s: m is not positive definite (pivot %lld is %g)", name, (long long)(bad + 1),
+                     L[bad + bad * n]);
+  for (int64_t j = 0; j < n; ++j) dense_zero(L + j * n, j); /* the updates wrote above the diagonal */
+  return ULAM_OK;
+}
+
+ULAM_API int32_t KERNEL(cholesky_decompose)(ulam_context *ctx, const double *A, int64_t n, double *L) {
+  int32_t status = dense_check_symmetric(ctx, "cholesky_decompose", A, n);
+  return status == ULAM_OK ? dense_cholesky(ctx, "cholesky_decompose", A, n, L) : status;
+}
+
+/* As only the lower triangle of A is read, the adjoint goes there. */
+ULAM_API void KERNEL(cholesky_decompose_pullback)(ulam_context *ctx, const double *A, int64_t n, const double *L,
+                                                  double *A_adj, const double *L_adj) {
+  (void)A;
+  if (A_adj == NULL || L_adj == NULL) return;
+  char *mark = ctx->arena_cursor;
+  double *G = dense_numbers(ctx, n * n);
+  for (int64_t j = 0; j < n; ++j) dense_copy(G + j + j * n, L_adj + j + j * n, n - j);
+  dense_pull_back_factor(ctx, n, L, G);
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t i = j; i < n; ++i) A_adj[i + j * n] += G[i + j * n];
+  ulam_release(ctx, mark);
+}

@@ -1,0 +1,32 @@
+/* Dense linear algebra of levels 3 and 4: the functions for the vectors that this processor has. */
+#define ULAM_FAST
+#include "blocks_of_vectors.h"
+
+#ifdef ULAM_SEVERAL_PROCESSORS
+#define HAS(feature) __builtin_cpu_supports(feature)
+#define CALL(name, ...)                                                                                     \
+  (HAS("avx512f") && HAS("avx512dq") && HAS("avx512vl") ? ulam_avx512_##name                                \
+   : HAS("avx2") && HAS("fma")                          ? ulam_avx2_##name                                  \
+                                                        : ulam_baseline_##name)(__VA_ARGS__)
+#else
+#define CALL(name, ...) ulam_baseline_##name(__VA_ARGS__)
+#endif
+
+void dense_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
+                        dense_view C) {
+  CALL(multiply_add, ctx, m, n, k, alpha, A, B, C, 0);
+}
+void dense_multiply_add_lower(ulam_context *ctx, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
+                              dense_view C) {
+  CALL(multiply_add, ctx, n, n, k, alpha, A, B, C, 1);
+}
+void dense_solve_lower(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal, dense_view B) {
+  CALL(solve_lower, ctx, n, m, T, unit_diagonal, B);
+}
+void dense_solve_upper(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal, dense_view B) {
+  CALL(solve_upper, ctx, n, m, T, unit_diagonal, B);
+}
+int64_t dense_factor(ulam_context *ctx, int64_t n, double *L) { return CALL(factor, ctx, n, L, n); }
+void dense_pull_back_factor(ulam_context *ctx, int64_t n, const double *L, double *G) {
+  CALL(pull_back, ctx, n, L, G);
+}

@@ -1,0 +1,2 @@
+#define ULAM_FAST
+#include "../dynamic_linear_model.c"

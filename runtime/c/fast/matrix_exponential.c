@@ -1,0 +1,2 @@
+#define ULAM_FAST
+#include "../matrix_exponential.c"
