@@ -1,7 +1,7 @@
 """What the optimization levels, and each of their passes alone, bring and cost.
 
     python benchmarks/levels.py [--posteriordb DIR] [--only NAME] [--level N]... [--pass NAME]... [--json FILE]
-    python benchmarks/levels.py --posteriordb DIR --slower-than 1.05
+    python benchmarks/levels.py --posteriordb DIR --slower-than 1.05 [--level N] [--against N] [--repeats N]
     python benchmarks/levels.py --scale [--work] [--kind KIND] [--sizes N,N,...] [--pass NAME]... [--json FILE]
 
 For each program, of `examples/` or of a posteriordb checkout, and each way to compile it: nanoseconds per gradient, how
@@ -10,8 +10,8 @@ blocks), ops of the lowered gradient, milliseconds of the passes and of compilin
 pass alone is compared with no passes, both with level 3's floating point.
 
 All ways of a program are measured by turns in one process, in batches of at least 5 ms CPU time of the thread; a round
-takes the best batch of each, a ratio is the median over the rounds. `--slower-than` measures what looks slower again,
-and again, and lists what stays. `--scale`: see `pass_scale.py`.
+takes the best batch of each, a ratio is the median over the rounds. `--slower-than` compares two levels only, repeats
+that in other processes until most of the repeats agree, and lists what is slower. `--scale`: see `pass_scale.py`.
 """
 
 from __future__ import annotations
@@ -302,15 +302,19 @@ def summary_lines(reports: Sequence[Report]) -> Iterator[str]:
         )
 
 
-def slower(benchmark: Benchmark, chosen: Sequence[Posterior], limit: float, level: int) -> list[dict[str, Any]]:
-    """Programs for which a level is slower than level 0 by more than `limit`, each time that they were measured."""
-    ways = level_ways((0, level))
+def slower(
+    benchmark: Benchmark, chosen: Sequence[Posterior], limit: float, levels: tuple[int, int], repeats: int
+) -> list[dict[str, Any]]:
+    """Programs that the second of two levels slows down by more than `limit` in most repeats, a process for each."""
+    ways = level_ways(levels)
+    needed = repeats // 2 + 1
     found: list[dict[str, Any]] = []
+    means: list[float] = []
     failed = 0
     for posterior in chosen:
         ratios: list[float] = []
-        for attempt in range(4):
-            report = benchmark.report(posterior, ways, benchmark.rounds * (1 + attempt))
+        while max(_above(limit, ratios), len(ratios) - _above(limit, ratios)) < needed:
+            report = benchmark.report(posterior, ways)
             problem = report.problem or next((r.problem for r in report.results if r.problem), "")
             if problem:
                 failed += 1
@@ -318,13 +322,21 @@ def slower(benchmark: Benchmark, chosen: Sequence[Posterior], limit: float, leve
                 break
             ratios.append(1 / report.of(ways[1].name).ratio)
             print(f"# {posterior.name}: {ratios[-1]:.3f}", file=sys.stderr, flush=True)
-            if ratios[-1] <= limit:
-                break
-        else:
-            found.append({"program": posterior.name, "times_slower": min(ratios), "all": ratios})
-            print(f"{posterior.name:62} {min(ratios):6.3f} times the time of -O0", flush=True)
-    print(f"{len(chosen)} programs, {failed} failed, {len(found)} slower than -O0 by more than {limit:g}")
+        if ratios:
+            means.append(statistics.median(ratios))
+        if _above(limit, ratios) >= needed:
+            found.append({"program": posterior.name, "times_slower": statistics.median(ratios), "all": ratios})
+            print(f"{posterior.name:62} {means[-1]:6.3f} times the time of {ways[0].name}", flush=True)
+    mean = statistics.geometric_mean(means) if means else math.nan
+    print(
+        f"{len(chosen)} programs, {failed} failed, {len(found)} slower than {ways[0].name} by more than {limit:g}; "
+        f"on the geometric mean {mean:.3f} times its time"
+    )
     return found
+
+
+def _above(limit: float, ratios: Sequence[float]) -> int:
+    return sum(ratio > limit for ratio in ratios)
 
 
 # ---------------------------------------------------------------------- command line
@@ -341,7 +353,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--batches", type=int, default=4, help="batches of each way in a round")
     add("--timeout", type=float, default=300, help="seconds for one program")
     add("--json", type=Path, help="results as JSON")
-    add("--slower-than", type=float, metavar="RATIO", help="list programs that -O3 slows down by more than this")
+    add("--slower-than", type=float, metavar="RATIO", help="list programs slower by more than this")
+    add("--against", type=int, choices=LEVELS, default=0, help="with --slower-than: the level to compare with")
+    add("--repeats", type=int, default=3, help="with --slower-than: most of so many decide")
     add("--scale", action="store_true", help="growth of pass times with the length of a program")
     add("--work", action="store_true", help="with --scale: of the lines of Python executed, not of time")
     add("--kind", action="append", help="with --scale: only these kinds of programs")
@@ -365,8 +379,8 @@ def main() -> int:
     chosen = [p for p in source if not arguments.only or any(text in p.name for text in arguments.only)]
     benchmark = Benchmark(arguments.rounds, arguments.batches, arguments.timeout)
     if arguments.slower_than is not None:
-        level = max(arguments.level or [3])
-        _write(arguments.json, slower(benchmark, chosen, arguments.slower_than, level))
+        compared = (arguments.against, max(arguments.level or [3]))
+        _write(arguments.json, slower(benchmark, chosen, arguments.slower_than, compared, arguments.repeats))
         return 0
     ways = [*level_ways(levels), *pass_ways(passes)]
     reports: list[Report] = []

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
+from ulam.emit.loop_metadata import loop_metadata
 from ulam.emit.memory_ops import STACK_LIMIT, context_field, fail_block, site_of
 from ulam.emit.scalar_ops import known_integer
 from ulam.library.kernels import FAST
@@ -20,27 +21,6 @@ if TYPE_CHECKING:
     from ulam.emit.llvm_text import Emit, FunctionEmitter
 
 MAX_ERROR_VALUES = 4
-
-
-def loop_metadata(e: FunctionEmitter, op: Operation) -> str:
-    """`!llvm.loop` of a loop: `cold` loops are neither widened nor unrolled; a counted loop makes progress."""
-    metadata = e.module.metadata
-    # unrolling by a trip count unknown at compile time doubles the code of scalar loops and gains nothing
-    hints = [metadata.node('!{!"llvm.loop.unroll.runtime.disable"}')]
-    if type(op) is scf.ForOp:
-        hints.append(metadata.node('!{!"llvm.loop.mustprogress"}'))
-    kind, count = rt.LoopAttr.kind_of(op)
-    if kind == "cold":
-        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
-        hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
-        hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
-    elif kind == "serial":
-        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
-    elif kind == "masked_tail":
-        hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
-    elif kind == "interleave":
-        hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
-    return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"
 
 
 def _phis(e: FunctionEmitter, values: list[str], types: list[str], starts: list[str], before: str) -> list[int]:
@@ -66,6 +46,7 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     starts = [e.names[lower], *(e.names[v] for v in carried)]
     limit, increment = e.names[upper], e.names[step]
     first, last, each = (known_integer(name) for name in (starts[0], limit, increment))
+    trips: int | None = None
     if first is not None and last is not None and each:
         trips = len(range(first, last, each))
         if trips <= 1:
@@ -92,7 +73,7 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     # below the limit: adding 1 cannot wrap
     e.line(f"{after} = add {'nsw ' if increment == '1' else ''}{t} {values[0]}, {increment}")
     _complete(e, positions, [after, *(e.names[v] for v in e.operands(last))])
-    e.line(f"br label %{head}{loop_metadata(e, op)}")
+    e.line(f"br label %{head}{loop_metadata(e, op, trips)}")
     e.begin_block(done)
     for result, value in zip(op.results, values[1:], strict=True):
         e.names[result] = value

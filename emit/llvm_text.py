@@ -56,6 +56,7 @@ class EmitOptions:
     """`opt_level`: 0 to 2 leave floating point as written; 3 and 4 allow contraction, and re-association where marked.
 
     `fused`: the target has a fused multiply-add instruction; without, our math functions use separate operations.
+    `lanes`: doubles in a vector of the target.
     `inline_math`: exp, log, ... are inlined within loops, which can then be widened; without (for code that runs once)
     they are called, which compiles much faster. The bits are the same.
     `lines`: debug information says which instructions belong to which line (see `debug_info`); `unit` is then what
@@ -70,6 +71,7 @@ class EmitOptions:
     lines: bool = False
     unit: str = ""
     exact_blocks: bool = False
+    lanes: int = 8
 
 
 def symbol(name: str) -> str:

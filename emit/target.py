@@ -40,6 +40,12 @@ class Host:
         """Whether it has a fused multiply-add instruction."""
         return "+fma" in self.features.split(",") or self.triple.startswith(("aarch64", "arm64"))
 
+    @property
+    def lanes(self) -> int:
+        """Doubles in a vector."""
+        features = self.features.split(",")
+        return 8 if "+avx512f" in features else 4 if "+avx2" in features else 2
+
 
 def chosen(machine: Host) -> Host:
     """`machine`, or the level of it that the environment asks for. Raises TargetError where it has not got that."""

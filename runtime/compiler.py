@@ -208,9 +208,11 @@ class Compiler:
 
         finish_unit(unit, self.options.opt_level, checkpoint)
         checkpoint()
+        processor = target(self.options.target)
         options = EmitOptions(
             self.options.opt_level,
-            target(self.options.target).fused,
+            processor.fused,
+            lanes=processor.lanes,
             lines=self.options.lines,
             unit=unit.kind.name,
             exact_blocks=exact_blocks(),

@@ -525,7 +525,8 @@ def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> s
 
     unit = UNITS[arguments.unit or DEFAULT_UNIT.name]
     lowered = _lowered(module, unit, level)
-    options = EmitOptions(opt_level=level, fused=host().fused, lines=arguments.locations, unit=unit.name)
+    processor = host()
+    options = EmitOptions(level, processor.fused, lanes=processor.lanes, lines=arguments.locations, unit=unit.name)
     llvm = emit_module(lowered, options)
     return llvm if arguments.target == "llvm" else compile_assembly(llvm)
 

@@ -2,8 +2,8 @@
 
 `masked_tail`: the body evaluates functions; what is left over after the last full vector is then computed by one more,
 masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make.
-So is that of any loop whose number of iterations is known, small, and no multiple of a vector's length. Not in nests,
-whose inner loops often have two or three iterations.
+Not in nests, whose inner loops often have two or three iterations. Loops of a known number of iterations:
+`emit/loop_metadata.py`.
 `serial`: iterations depend on each other, or the body branches; what runs there is a chain of scalar operations, for
 which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a short body that only sums,
 bound by the latency of the addition unless several sums run side by side.
@@ -22,7 +22,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.tables import is_costly_function
@@ -31,8 +30,6 @@ _SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.C
 _SHORT = 12
 _SERIAL, _MASKED_TAIL = rt.LoopAttr.of_kind("serial"), rt.LoopAttr.of_kind("masked_tail")
 _INTERLEAVE = rt.LoopAttr.of_kind("interleave", 4)
-_LANES = 8
-_MASKING = 1.3  # time of a masked iteration of a cheap loop, in that of one without a mask
 
 
 @dataclass(frozen=True)
@@ -51,21 +48,10 @@ def run_on(op: Operation) -> None:
         if isinstance(loop, scf.ForOp) and not rt.LoopAttr.is_cold(loop):
             if _is_serial(loop):
                 _SERIAL.put(loop)
-            elif isinstance(loop.parent_op(), func.FuncOp) and _has_costly_rest(loop):
-                _MASKED_TAIL.put(loop)
             elif _is_short_sum(loop.body.block):
                 _INTERLEAVE.put(loop)
             elif isinstance(loop.parent_op(), func.FuncOp) and any(map(is_costly_function, loop.body.block.ops)):
                 _MASKED_TAIL.put(loop)
-
-
-def _has_costly_rest(loop: scf.ForOp) -> bool:
-    """Whether what is left over after the last full vector, one by one, takes longer than masks for all iterations."""
-    lower, upper, step = (constant_integer(value) for value in (loop.lb, loop.ub, loop.step))
-    if lower is None or upper is None or not step:
-        return False
-    vectors, rest = divmod(len(range(lower, upper, step)), _LANES)
-    return vectors > 0 and rest > 0 and vectors + rest > _MASKING * (vectors + 1)
 
 
 def _is_serial(loop: scf.ForOp) -> bool:

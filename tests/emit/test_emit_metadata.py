@@ -11,6 +11,8 @@ from xdsl.dialects import func
 from ulam.dialects.walk import ops_within
 from ulam.emit import alias, jit
 from ulam.emit.alias import find_roots
+from ulam.emit.llvm_module import emit_module
+from ulam.emit.llvm_text import EmitOptions
 
 MAP = """
 func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
@@ -151,14 +153,59 @@ def test_serial_loops_call_libm_at_loose_levels_only() -> None:
     assert "call double @ulam.exp(" in emit(SERIAL.replace("{rt.loop = #rt.loop<serial>}", ""), LOOSE)
 
 
-def test_cold_loops_are_left_alone() -> None:
-    text = emit(SERIAL.replace("serial", "cold"))
+def loop_hints(text: str) -> list[str]:
+    """The metadata of the only loop."""
     loop = re.search(r"!llvm.loop !(\d+)", text)
     assert loop is not None
     nodes = dict(re.findall(r"^!(\d+) = (.*)$", text, re.M))
-    hints = [nodes[n] for n in re.findall(r"!(\d+)", nodes[loop[1]])[1:]]
+    return [nodes[n] for n in re.findall(r"!(\d+)", nodes[loop[1]])[1:]]
+
+
+def test_cold_loops_are_left_alone() -> None:
+    text = emit(SERIAL.replace("serial", "cold"))
+    hints = loop_hints(text)
     assert '!{!"llvm.loop.unroll.disable"}' in hints
     assert '!{!"llvm.loop.vectorize.enable", i1 false}' in hints
+
+
+KNOWN_TRIPS = """
+func.func @f(%x: !rt.buf<f64>) -> f64 attributes {{rt.entry = #rt.entry}} {{
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %n = arith.constant {trips} : i64
+  %z = arith.constant 0.0 : f64
+  %r = scf.for %i = %zero to %n step %one iter_args(%s = %z) -> (f64) : i64 {{
+    %y = rt.load %x[%i] : f64
+    %t = arith.addf %s, %y fastmath<reassoc> : f64
+    scf.yield %t : f64
+  }}
+  func.return %r : f64
+}}
+"""
+UNROLLED_NEVER = '!{!"llvm.loop.unroll.disable"}'
+MASKED = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
+
+
+@pytest.mark.parametrize(("trips", "level", "stays"), [(8, 3, False), (1330, 3, True), (1330, 4, True), (99, 2, False)])
+def test_long_loops_of_known_length_are_not_unrolled(trips: int, level: int, stays: bool) -> None:
+    assert (UNROLLED_NEVER in loop_hints(emit(KNOWN_TRIPS.format(trips=trips), level))) == stays
+
+
+@pytest.mark.parametrize(
+    ("trips", "lanes", "level", "masked"),
+    [
+        (46, 8, 3, True),  # 5 vectors, and 6 single ones that would take longer than all of them
+        (46, 4, 3, False),  # 11 vectors, and 2 single ones
+        (46, 4, 2, True),  # the same on every processor
+        (434, 8, 3, False),  # masks for all would cost more than 2 single ones
+        (48, 8, 3, False),  # nothing is left over
+        (7, 4, 3, True),
+        (3, 4, 3, False),
+    ],
+)
+def test_rests_are_masked_where_that_is_cheaper(trips: int, lanes: int, level: int, masked: bool) -> None:
+    text = emit_module(parse(KNOWN_TRIPS.format(trips=trips)), EmitOptions(level, lanes=lanes))
+    assert (MASKED in loop_hints(text)) == masked
 
 
 def test_functions_that_are_not_entries_are_internal() -> None:

@@ -1,0 +1,65 @@
+"""`!llvm.loop`: what LLVM is told about a loop, from what `loop-hints` has noted and from its number of iterations.
+
+Of a loop whose number of iterations is known, LLVM would unroll the widened form by a divisor of that number, for which
+the registers do not suffice: at levels 3 and 4 it stays as a loop of an unknown number would be, unless it is short.
+
+What is left over after the last full vector is computed by a masked one where that takes less time than doing it one by
+one. How much is left over depends on the processor, so it is decided here. Not in nests, whose inner loops often have
+two or three iterations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func, scf
+from xdsl.ir import Operation
+
+from ulam.dialects import rt
+
+if TYPE_CHECKING:
+    from ulam.emit.llvm_text import FunctionEmitter
+
+_FEW = 32
+"""So many iterations LLVM may write out."""
+_MASKING = 1.3
+"""Time of a masked iteration of a cheap loop, in that of one without a mask."""
+_LANES = 8
+"""Doubles of a vector, where bits must not depend on the processor."""
+_LOOSE = 3
+"""From this level on sums may be re-associated."""
+
+
+def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -> str:
+    """`!llvm.loop` of a loop: `cold` loops are neither widened nor unrolled; a counted loop makes progress.
+
+    `trips`: the number of iterations, if it is known.
+    """
+    metadata = e.module.metadata
+    # unrolling by a trip count unknown at compile time doubles the code of scalar loops and gains nothing
+    hints = [metadata.node('!{!"llvm.loop.unroll.runtime.disable"}')]
+    if type(op) is scf.ForOp:
+        hints.append(metadata.node('!{!"llvm.loop.mustprogress"}'))
+    kind, count = rt.LoopAttr.kind_of(op)
+    is_loose = e.module.options.opt_level >= _LOOSE
+    if kind == "cold":
+        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
+        hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
+        hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
+    elif kind == "serial":
+        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
+    elif kind == "masked_tail" or _has_costly_rest(op, trips, e.module.options.lanes if is_loose else _LANES):
+        hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
+    elif kind == "interleave":
+        hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
+    if is_loose and kind != "cold" and trips is not None and trips > _FEW:
+        hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
+    return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"
+
+
+def _has_costly_rest(op: Operation, trips: int | None, lanes: int) -> bool:
+    """Whether what is left over after the last full vector, one by one, takes longer than masks for all iterations."""
+    if trips is None or not isinstance(op.parent_op(), func.FuncOp):
+        return False
+    vectors, rest = divmod(trips, lanes)
+    return vectors > 0 and rest > 0 and vectors + rest > _MASKING * (vectors + 1)
