@@ -82,6 +82,18 @@ def _exp_of_minus_absolute(f: InstructionBuilder, x: Value) -> Value:
     return _exp_of(f, f.at_least(-f.absolute(x), -746.0))
 
 
+def exp_minus_magnitude(f: InstructionBuilder, x: Value) -> Value:
+    """exp(-|x|), 0 where that is subnormal: n is in [-1022, 0], so that 2^n is one normal number."""
+    a = -f.absolute(x)
+    bits, n, head = _reduce(f, f.at_least(a, -709.0))
+    r = f.fma(n, -LOG_2_TAIL, head)
+    most = 1.0 + head
+    rest = f.fma(n, -LOG_2_TAIL, head - (most - 1.0))
+    one_plus = most + f.fma(r * r, f.polynomial(r, EXP_COEFFICIENTS), rest)
+    result = one_plus * f.real((bits - (ROUNDING_BITS - EXPONENT_BIAS)) << 52)
+    return f.select(a < -708.0, 0.0, result)
+
+
 def expm1(f: InstructionBuilder, x: Value) -> Value:
     """exp(x) - 1, as 2 (2^(n-1) (r + e) + (2^(n-1) - 1/2)): half of it, so that 2^1024 does not occur."""
     bits, n, head = _reduce(f, f.at_most(f.at_least(x, -40.0), 710.0))
@@ -238,6 +250,7 @@ def tanh(f: InstructionBuilder, x: Value) -> Value:
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp": exp,
+    "exp_minus_magnitude": exp_minus_magnitude,
     "log": log,
     "log1p": log1p,
     "expm1": expm1,

@@ -52,6 +52,8 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
         passes.append("count-profile-entries")
     if unit.gradient:
         passes += ["cse", f"fuse-loops{reassociate}"]
+    if unit.hot and may_reassociate and not unit.hessian:
+        passes.append("logs-to-products")
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:
         passes += ["forward-mode", "simplify"]

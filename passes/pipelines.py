@@ -38,6 +38,7 @@ PASSES: dict[str, str] = {
     "powers-to-exponentials": "ulam.passes.loops.powers_to_exponentials:PowersToExponentials",
     "carry-stores": "ulam.passes.loops.carry_stores:CarryStores",
     "cancel-inverses": "ulam.passes.loops.cancel_inverses:CancelInverses",
+    "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "licm": "ulam.passes.loops.licm:Licm",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
     "unroll-small": "ulam.passes.loops.unroll_small:UnrollSmall",

@@ -81,24 +81,32 @@ def _only_adds(op: Operation) -> bool:
 
 
 def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
-    """`argument + ...` and nothing else, also in branches, with re-association allowed; or merely passed on."""
+    """`argument + ...` and nothing else, also in branches, with re-association allowed; or merely passed on.
+
+    A product is a sum here: of factors, with nothing added.
+    """
     if yielded is argument:
         return True
     chain: dict[SSAValue, Operation | None] = {}
     if not _sums_up(argument, yielded, chain):
         return False
     steps = set(chain.values())
+    if len({type(op) for op in steps if isinstance(op, arith.AddfOp | arith.MulfOp)}) > 1:
+        return False
     return all(
         use.operation in steps or isinstance(use.operation, scf.YieldOp) for value in chain for use in value.uses
     )
 
 
 def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None]) -> bool:
-    """Whether `value` is `argument` plus something; `chain`: the values on the way → the additions and branches."""
+    """Whether `value` is `argument` plus or times something.
+
+    `chain`: the values on the way → the additions, multiplications and branches.
+    """
     found: Operation | None = None
     if value is not argument:
         op = value.owner
-        if isinstance(op, arith.AddfOp) and _may_reassociate(op):
+        if isinstance(op, arith.AddfOp | arith.MulfOp) and _may_reassociate(op):
             if not any(_sums_up(argument, operand, chain) for operand in op.operands):
                 return False
             found = op
@@ -118,7 +126,7 @@ def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operatio
     return True
 
 
-def _may_reassociate(op: arith.AddfOp) -> bool:
+def _may_reassociate(op: arith.AddfOp | arith.MulfOp) -> bool:
     return FastMathFlag.REASSOC in op.fastmath.data
 
 
