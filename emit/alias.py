@@ -13,13 +13,14 @@ Releasing arena memory makes a later root reuse the bytes of an earlier one: emi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.library.records import record
 
 MAX_WRITTEN_ROOTS = 40
 """Beyond so many, written roots share the last scope: the lists of scopes grow with the square of their number."""
@@ -66,7 +67,7 @@ class MetadataTable:
         return self.node(f"!{{!{element}, !{element}, i64 0}}")
 
 
-@dataclass
+@record
 class RootTable:
     """The roots of one function: buffer → root, and which roots are written."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ulam.emit.scalar_ops import float_literal
+from ulam.library.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Value:
     """A double, an i64 or an i1; operators write instructions."""
 

@@ -15,7 +15,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ulam.emit.errors import CodeGenerationError
 from ulam.emit.target import NATIVE, Host, chosen, named
+from ulam.library.records import record
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, ModuleRef, ResourceTracker, TargetMachine
@@ -35,7 +35,7 @@ _compile_lock = threading.Lock()
 _names = itertools.count()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pipeline:
     """How hard LLVM tries.
 

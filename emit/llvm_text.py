@@ -16,7 +16,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects import func
@@ -27,6 +26,7 @@ from ulam.dialects import rt, trace
 from ulam.dialects.walk import ops_within
 from ulam.emit.alias import AliasScopes, MetadataTable
 from ulam.emit.errors import EmissionError
+from ulam.library.records import record
 
 Emit = Callable[[Any, Operation], None]
 """Writes one op; the first argument is the FunctionEmitter."""
@@ -51,7 +51,7 @@ _operand_tuple: Callable[[Operation], tuple[SSAValue, ...]] = operator.attrgette
 _value_type: Callable[[SSAValue], Attribute] = operator.attrgetter("_type")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EmitOptions:
     """`opt_level`: 0 to 2 leave floating point as written; 3 and 4 allow contraction, and re-association where marked.
 

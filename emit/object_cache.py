@@ -21,10 +21,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache as memoize
 from pathlib import Path
 from typing import Any
+
+from ulam.library.records import record
 
 MAGIC = b"ulam object 1\n\0\0"
 SUFFIX = ".ulam"
@@ -47,7 +48,7 @@ class CacheFolderError(Exception):
     """The folder cannot be trusted with code, or not be made."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Entry:
     """What was cached for one key."""
 

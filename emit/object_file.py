@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from ulam.library.records import record
 
 REVERSE = 1
 """The discriminator that line tables have for instructions of the reverse sweep; all others have 0."""
@@ -27,7 +28,7 @@ class ObjectFormatError(Exception):
     """Object code that is not ELF of 64 bits, as on other systems than Linux."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FunctionSymbol:
     """A function: `offset` within the section number `section`, size in bytes."""
 
@@ -38,7 +39,7 @@ class FunctionSymbol:
     exported: bool
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Section:
     type: int
     flags: int

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -20,12 +19,13 @@ from xdsl.ir import Operation
 from ulam.emit.errors import EmissionError
 from ulam.emit.vector_math import ARITY, FUNCTIONS, definition
 from ulam.library.derivatives import arguments_of, primitive_names
+from ulam.library.records import record
 
 if TYPE_CHECKING:
     from ulam.emit.llvm_text import FunctionEmitter
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PrimitiveForm:
     """One row. `target` is the text, intrinsic or C symbol; arguments and results are doubles."""
 

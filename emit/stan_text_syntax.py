@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
@@ -13,6 +12,7 @@ from xdsl.ir import Attribute, Operation
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect
 from ulam.library.functions import named
+from ulam.library.records import record
 
 CONDITIONAL, OR, AND, ADDITIVE, UNARY, POWER, TRANSPOSE, POSTFIX, ATOM = 1, 2, 3, 6, 9, 10, 11, 12, 13
 
@@ -26,7 +26,7 @@ _LEAST_INT = -(2**31)
 ORDERED = Effect.PRINTS | Effect.DRAWS | Effect.ADDS_TARGET | Effect.ADDS_JACOBIAN | Effect.READS_TARGET
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Text:
     """An expression that is not printed yet."""
 

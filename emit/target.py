@@ -11,9 +11,9 @@ CPU and features are part of the key of cached code.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from ulam.emit.errors import TargetError
+from ulam.library.records import record
 
 VARIABLE = "ULAM_TARGET_CPU"
 
@@ -27,7 +27,7 @@ LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 """Levels by LLVM's names of them, each with LLVM's names of what it has."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Host:
     """A processor, by LLVM's names."""
 

@@ -12,11 +12,11 @@ way to mend it:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from ulam.frontend.source import Source
 from ulam.frontend.syntax import Span
+from ulam.library.records import record
 
 _SHOWN_WORD = 60
 _LONG_WORD = re.compile(rf"[^\s/]{{{2 * _SHOWN_WORD}}}[^\s/]*?('?)(?=\s|/|\Z)")  # paths are longer than their parts
@@ -29,7 +29,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(slots=True, frozen=True)
+@record(slots=True, frozen=True)
 class Note:
     """A second place that matters to a message, as the opening brace of a block that is not closed."""
 
@@ -37,7 +37,7 @@ class Note:
     span: Span
 
 
-@dataclass(slots=True, frozen=True)
+@record(slots=True, frozen=True)
 class Diagnostic:
     """One message. `code` names its kind in words, as `missing-semicolon`; `help` says how to mend the program."""
 

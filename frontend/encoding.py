@@ -8,7 +8,8 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from dataclasses import dataclass
+
+from ulam.library.records import record
 
 _SAMPLE = 4000  # characters that are looked at to tell what a file is
 _UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
@@ -22,7 +23,7 @@ NOT_UTF8 = "this is not UTF-8 text, but perhaps Latin-1"
 SAVE_AS_UTF8 = "save it as UTF-8; `iconv -f {} -t UTF-8 FILE` converts it"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TextProblem:
     """What is wrong with a file as a whole; `is_fatal`: nothing in it can be read."""
 

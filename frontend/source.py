@@ -12,11 +12,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from errno import ENAMETOOLONG
 from pathlib import Path
 
 from ulam.frontend.encoding import INCLUDE, problem_of, read_text
+from ulam.library.records import record
 
 # Also used by the lexer, which skips directives; the groups are the quoted, bracketed and bare file name.
 INCLUDE_DIRECTIVE = r'\#include[ \t\f\r\n]+(?:"[^"\r\n]*"|<[^>\r\n]*>|[^\s"<]\S*)'
@@ -37,7 +37,7 @@ _LONGEST_INDEXED = 80
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-@dataclass(slots=True, frozen=True)
+@record(slots=True, frozen=True)
 class SourceLocation:
     """A place as a user names it; line and column count from 1."""
 
@@ -49,7 +49,7 @@ class SourceLocation:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(slots=True, frozen=True)
+@record(slots=True, frozen=True)
 class SourceProblem:
     """What is wrong with a file, or went wrong while includes were resolved; a diagnostic is made of it.
 
@@ -64,7 +64,7 @@ class SourceProblem:
     is_error: bool = True
 
 
-@dataclass(slots=True, frozen=True)
+@record(slots=True, frozen=True)
 class _Included:
     """An included file as it was read."""
 

@@ -5,8 +5,9 @@ Source: Stan Reference Manual, "Data types and declarations"; promotion: "Type i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from ulam.library.records import record
 
 
 class StanType:
@@ -15,7 +16,7 @@ class StanType:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BasicType(StanType):
     """A type without parts: scalars and the linear-algebra containers."""
 
@@ -25,7 +26,7 @@ class BasicType(StanType):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArrayType(StanType):
     """`array[,,] T`; `element` is never itself an array."""
 
@@ -36,7 +37,7 @@ class ArrayType(StanType):
         return f"array[{',' * (self.rank - 1)}] {self.element}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TupleType(StanType):
     """`tuple(T1, T2, ...)`."""
 
@@ -46,7 +47,7 @@ class TupleType(StanType):
         return f"tuple({', '.join(map(str, self.elements))})"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FunctionType(StanType):
     """A function as a value: only as an argument of higher-order library functions."""
 

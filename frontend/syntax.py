@@ -9,14 +9,15 @@ Every node carries a `Span`, the characters of the source that it was read from.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import Enum
 from typing import TypeVar
 
 from ulam.frontend.stan_types import VOID, StanType
+from ulam.library.records import record
 
 
-@dataclass(slots=True, frozen=True)
+@record(slots=True, frozen=True)
 class Span:
     """Half-open range of character offsets, [start, end), in the source text."""
 
@@ -44,7 +45,7 @@ class AdLevel(Enum):
     AUTODIFF = "autodiff"
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@record(slots=True, kw_only=True, eq=False)
 class Expression(SyntaxNode):
     """Base of expressions."""
 
@@ -53,34 +54,34 @@ class Expression(SyntaxNode):
     ad_level: AdLevel = AdLevel.DATA  # type checker
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class IntLiteral(Expression):
     text: str  # digits as written, underscores removed
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class RealLiteral(Expression):
     text: str
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class ImaginaryLiteral(Expression):
     text: str  # without the `i`
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class StringLiteral(Expression):
     """Only in print, reject, fatal_error and profile."""
 
     text: str
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Variable(Expression):
     name: str
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Unary(Expression):
     """Prefix `- + !` and postfix `'`."""
 
@@ -88,7 +89,7 @@ class Unary(Expression):
     operand: Expression
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Binary(Expression):
     """`|| && == != < <= > >= + - * / % .* ./ %/% \\ ^ .^` (`||` and `&&` are lazy)."""
 
@@ -97,7 +98,7 @@ class Binary(Expression):
     right: Expression
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Conditional(Expression):
     """`condition ? then : otherwise`."""
 
@@ -115,7 +116,7 @@ class IndexKind(Enum):
     ALL = "all"  # x[:] or x[]
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Index(SyntaxNode):
     """One index. The parser writes `SINGLE` for any plain expression; the type checker makes it `MULTIPLE`."""
 
@@ -125,33 +126,33 @@ class Index(SyntaxNode):
     upper: Expression | None = None  # `b` of BETWEEN and TO
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Indexed(Expression):
     base: Expression
     indices: list[Index]
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class TupleProjection(Expression):
     base: Expression
     field: int  # from 1
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class ArrayLiteral(Expression):
     """`{a, b}`."""
 
     elements: list[Expression]
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class RowVectorLiteral(Expression):
     """`[a, b]`; of row vectors it is a matrix literal."""
 
     elements: list[Expression]
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class TupleLiteral(Expression):
     elements: list[Expression]
 
@@ -161,7 +162,7 @@ class CallKind(Enum):
     USER = "user"
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Call(Expression):
     """`f(a, b)`, `f(y | a, b)`, `target()`; also `~` statements refer to one through `Tilde.call`."""
 
@@ -176,14 +177,14 @@ class Call(Expression):
     formal_types: tuple[StanType, ...] = ()  # type checker: argument types of the chosen library signature
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Promotion(Expression):
     """An implicit conversion, inserted by the type checker: int → real → complex, element-wise in containers."""
 
     operand: Expression
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Parenthesized(Expression):
     """`(e)`. Kept for the formatter; has the type of `inner`."""
 
@@ -211,7 +212,7 @@ class ConstraintKind(Enum):
     ROW_STOCHASTIC_MATRIX = "row_stochastic_matrix"
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Constraint(SyntaxNode):
     span: Span
     kind: ConstraintKind
@@ -221,7 +222,7 @@ class Constraint(SyntaxNode):
     multiplier: Expression | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class SizedType(SyntaxNode):
     """A type as declared, with sizes: `array[N, M] matrix<lower=0>[R, C]`.
 
@@ -241,14 +242,14 @@ class SizedType(SyntaxNode):
 # ---------------------------------------------------------------- statements
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@record(slots=True, kw_only=True, eq=False)
 class Statement(SyntaxNode):
     """Base of statements."""
 
     span: Span
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Declaration(Statement):
     """One declared name. `real a, b = 2;` becomes two Declarations with the same `sized_type` object."""
 
@@ -258,7 +259,7 @@ class Declaration(Statement):
     initial: Expression | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Assignment(Statement):
     """`target op value`; `target` is a Variable, Indexed or TupleProjection of one; op is `= += -= *= /= .*= ./=`.
 
@@ -271,7 +272,7 @@ class Assignment(Statement):
     value: Expression
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class TupleAssignment(Statement):
     """`(a, b[2], (c, d)) = e`."""
 
@@ -279,28 +280,28 @@ class TupleAssignment(Statement):
     value: Expression
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class TargetIncrement(Statement):
     """`target += e;`"""
 
     value: Expression
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class JacobianIncrement(Statement):
     """`jacobian += e;`"""
 
     value: Expression
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Truncation(SyntaxNode):
     span: Span
     lower: Expression | None
     upper: Expression | None
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Tilde(Statement):
     """`y ~ normal(mu, sigma) T[l, u];`. `call` is made by the type checker: the unnormalised density, variate first."""
 
@@ -312,7 +313,7 @@ class Tilde(Statement):
     call: Call | None = None  # type checker
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class CallStatement(Statement):
     """A call of a function without result."""
 
@@ -325,7 +326,7 @@ class PrintKind(Enum):
     FATAL_ERROR = "fatal_error"
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Print(Statement):
     """`print(...)`, `reject(...)`, `fatal_error(...)`."""
 
@@ -333,31 +334,31 @@ class Print(Statement):
     arguments: list[Expression]
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class BlockStatement(Statement):
     statements: list[Statement]
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Profile(Statement):
     name: str
     statements: list[Statement]
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class If(Statement):
     condition: Expression
     then: Statement
     otherwise: Statement | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class While(Statement):
     condition: Expression
     body: Statement
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class For(Statement):
     """`for (variable in lower:upper) body`."""
 
@@ -368,7 +369,7 @@ class For(Statement):
     body: Statement
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class ForEach(Statement):
     """`for (variable in container) body`: over arrays, and the entries of vectors and matrices (column-major)."""
 
@@ -378,22 +379,22 @@ class ForEach(Statement):
     body: Statement
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Break(Statement):
     pass
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Continue(Statement):
     pass
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Return(Statement):
     value: Expression | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Empty(Statement):
     """`;`"""
 
@@ -401,7 +402,7 @@ class Empty(Statement):
 # ---------------------------------------------------------------- program
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class FormalArgument(SyntaxNode):
     span: Span
     name: str
@@ -409,7 +410,7 @@ class FormalArgument(SyntaxNode):
     data_only: bool = False  # declared `data T x`
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class FunctionDefinition(SyntaxNode):
     """A function of the `functions` block, or of `library/*.stan`. `body` is None for a forward declaration."""
 
@@ -421,7 +422,7 @@ class FunctionDefinition(SyntaxNode):
     body: BlockStatement | None
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Program(SyntaxNode):
     """A whole program. A block that is not written is None; a block that is written but empty is an empty Block."""
 

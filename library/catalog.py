@@ -7,9 +7,10 @@ that, a definition begins in the first column of a line and ends with a `}` in t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+
+from ulam.library.records import record
 
 _FOLDER = Path(__file__).parent
 _DEFINITION = re.compile(
@@ -28,7 +29,7 @@ KEPT_WITH = "kept_with"
 other summands than those that depend on parameters."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LibraryDefinition:
     """One definition of a function: one overload."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
+from ulam.library.records import record
 from ulam.library.terms import Term, read_terms
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rule:
     """The derivative of a primitive: a partial for each argument."""
 

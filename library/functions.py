@@ -17,7 +17,6 @@ Source of names: Stan Reference Manual, "User-defined functions", "Special funct
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +25,7 @@ from ulam.library import signature_table
 from ulam.library.catalog import definitions
 from ulam.library.costs import COSTS, FunctionCost
 from ulam.library.derivatives import has_primitive
+from ulam.library.records import record
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def renamed(name: str) -> list[str]:
 # ---------------------------------------------------------------- functions of the library
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Function:
     """What is known of a function of the library. All of it is found when it is first asked for, and kept."""
 

@@ -23,9 +23,9 @@ Where only one triangle of an argument is read (`cholesky_decompose`, triangular
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 
+from ulam.library.records import record
 from ulam.library.signature_table import scalar_form, scalar_rngs
 
 DUAL_STEP = 2.0**-332
@@ -34,7 +34,7 @@ DUAL_STEP = 2.0**-332
 _ARGUMENT = re.compile(r"(\w+):(\w+)(?:\[(.*)\])?")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelParameter:
     """One argument of a kernel."""
 
@@ -50,7 +50,7 @@ class KernelParameter:
         return self.kind in ("in", "out", "kept")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Kernel:
     """A row of the table."""
 
@@ -212,7 +212,7 @@ PULLBACKS: dict[str, Kernel] = {kernel.pullback: kernel for kernel in KERNELS.va
 # ---------------------------------------------------------------- functions that are made of a kernel
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelUse:
     """How a function of the library uses its kernel: which output is the result, as what."""
 

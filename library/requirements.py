@@ -8,23 +8,23 @@ for the values of the other arguments: "sigma is -1, but must be positive!".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
+from ulam.library.records import record
 from ulam.library.statuses import FATAL, REJECTION
 
 CONSTRAINT_TOLERANCE = 1e-8
 """How far data may be off a constraint that is an equality (Stan's value)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArgumentReference:
     """The other side of a comparison: argument number `position` of the statement (the subject is 0)."""
 
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Condition:
     """`subject <comparison> operand`; `comparison` is `gt ge lt le eq`, or `near`: |subject - operand| <= tolerance."""
 
@@ -32,7 +32,7 @@ class Condition:
     operand: float | ArgumentReference
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Requirement:
     """All `conditions` must hold; no condition at all means "not NaN"."""
 

@@ -8,9 +8,9 @@ variate, and from their guards.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ulam.library.catalog import definitions
+from ulam.library.records import record
 from ulam.library.requirements import REQUIREMENTS, ArgumentReference
 
 Bound = float | str
@@ -24,7 +24,7 @@ _EXCLUDED = {"<": "ge", "<=": "gt", ">": "le", ">=": "lt", "==": "ne"}
 """What holds where a guard does not return."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Support:
     """An interval; `has_lower` and `has_upper`: the bound belongs to it."""
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from ulam.library.records import record
 
 INFIX = {
     "?": 1, "==": 2, "!=": 2, "<": 3, "<=": 3, ">": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "/": 5, ".*": 5, "./": 5,
@@ -28,19 +29,19 @@ class TableError(ValueError):
     """A line of a table cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Number:
     value: int | float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Name:
     """What stands for something else: an argument, a result, any expression."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Application:
     """A function of operands. Operators have their symbols as names, `pow` is `^`, and `?` chooses.
 

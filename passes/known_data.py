@@ -12,12 +12,13 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ulam.library.records import record
 
-@dataclass(frozen=True)
+
+@record(frozen=True)
 class KnownData:
     """Values and sizes of global variables; of a tuple `t`, each field is one: `t:1`, `t:2:1`.
 

@@ -17,15 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FileLineColLoc, LocationAttr, UnknownLoc
 from xdsl.ir import Operation
 
 from ulam.dialects.places import place_of
 
+from ulam.library.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class Remark:
     """One decision. `subject`: what it is about (`loop over n`, `variable mu`, `call of f`); `message`: one clause."""
 

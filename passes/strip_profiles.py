@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -13,7 +11,6 @@ from ulam.dialects.walk import ops_within
 from ulam.passes.variable_form import splice_body
 
 
-@dataclass(frozen=True)
 class StripProfiles(ModulePass):
     """Puts the statements of profile statements in their place: nothing is left of the profile."""
 

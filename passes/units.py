@@ -6,11 +6,12 @@ compiler: a start from the cache reads this table, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ulam.library.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class UnitKind:
     """A unit: `evaluate` is a `density`, `constrain` or `unconstrain`s; `setup` has two functions of its own."""
 

@@ -6,8 +6,6 @@ from above; block arguments are visible in their block; across blocks of one reg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -25,7 +23,6 @@ class DominanceError(VerifyException):
         self.op = op
 
 
-@dataclass(frozen=True)
 class VerifyDominance(ModulePass):
     """Fails on the first use that its definition does not dominate; changes nothing."""
 

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ulam.passes.pipelines import PROFILING, level_pipeline
@@ -95,7 +96,8 @@ class Compiler:
     @cached_property
     def module(self) -> ModuleOp:
         """The program in the `stan` dialect, variable form, after the passes of the level."""
-        with compiling():  # imports make many objects, too
+        load_stages()
+        with compiling():
             from ulam.frontend.check.program import check_program
             from ulam.frontend.lower.program import lower_program
             from ulam.frontend.parse.program import parse_program
@@ -150,6 +152,7 @@ class Compiler:
 
     def metadata(self) -> dict[str, Any]:
         """The program's variables, and per compiled unit its sites and number of bound slots."""
+        load_stages()
         from ulam.passes.to_loops.programs import metadata
 
         units = {name: {"sites": u.sites, "n_slots": u.n_slots} for name, u in self._units.items()}
@@ -250,6 +253,30 @@ LISTEN_SECONDS = 0.05
 RECURSION_LIMIT = 20_000
 """Python frames that every stage has room for: the deepest programs that the parser lets pass (200 levels of nesting,
 1000 branches in a row) need about half of it."""
+
+STAGES = (
+    "ulam.frontend.parse.program", "ulam.frontend.check.program", "ulam.frontend.lower.program",
+    "ulam.passes.pipelines", "ulam.passes.lowering_pipeline", "ulam.emit.llvm_module", "ulam.emit.jit",
+)  # fmt: skip
+"""What every compile imports."""
+
+
+@cache
+def load_stages() -> None:
+    """Imports the compiler, without the cyclic collector: all that imports make stays, and there is a lot of it."""
+    with compiling():
+        for name in STAGES:
+            import_module(name)
+        _settle()
+
+
+def _settle() -> None:
+    """Makes all objects that there are old ones, which only full collections look at: not the next one of young ones,
+    after a compile. Objects that somebody has frozen stay that; so do all, then."""
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
+
 
 _settings_lock = threading.Lock()
 _settings: list[tuple[bool, int]] = []  # one for each thread that compiles: what to go back to

@@ -8,7 +8,6 @@ Source: Stan Reference Manual, "Function argument promotion", "Function overload
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ulam.frontend.check.context import (
     Checker,
@@ -28,13 +27,14 @@ from ulam.frontend.syntax import Call, CallKind, Expression, FunctionDefinition,
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import FunctionKind, kind_of, normalized_name
 from ulam.library.intrinsics import INTERNAL_FUNCTIONS
+from ulam.library.records import record
 
 _SHOWN_SIGNATURES = 4
 
 _DRAWING = (Origin.TRANSFORMED_DATA, Origin.GENERATED_QUANTITIES)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Candidate:
     """An overload that a call fits; `definition` for functions of the user."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from types import TracebackType
 
@@ -16,6 +16,7 @@ from ulam.frontend.spelling import nearest
 from ulam.frontend.stan_types import INT, ArrayType, BasicType, StanType, TupleType
 from ulam.frontend.syntax import AdLevel, Call, Expression, FunctionDefinition, Span, Variable
 from ulam.library.functions import FunctionKind, kind_of, named
+from ulam.library.records import record
 
 # The type of an expression that was reported already: fits everywhere, so that one mistake gives one message.
 ERROR = BasicType("error")
@@ -37,7 +38,7 @@ class Origin(Enum):
 _AUTODIFF_ORIGINS = {Origin.FUNCTIONS, Origin.PARAMETERS, Origin.TRANSFORMED_PARAMETERS, Origin.MODEL}
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Symbol:
     """A variable, loop variable or function argument."""
 
@@ -50,7 +51,7 @@ class Symbol:
     ad_level: AdLevel = AdLevel.DATA
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Checker:
     """The state of one run of the type checker."""
 

@@ -5,8 +5,6 @@ Source: Stan Functions Reference, "Higher-Order Functions", "Embedded Laplace Ap
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ulam.frontend.check.calls import check_unnormalized, report_ambiguous, signature_of
 from ulam.frontend.check.context import (
     ERROR,
@@ -22,13 +20,14 @@ from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.stan_types import INT, REAL, ArrayType, FunctionType, StanType
 from ulam.frontend.syntax import Call, Expression, FunctionDefinition, Variable
 from ulam.library.functions import DENSITIES, FunctionKind, kind_of, normalized_name
+from ulam.library.records import record
 
 Formals = tuple[tuple[bool, StanType], ...]  # (data only, type)
 
 _NOT_PASSED = (FunctionKind.RNG, FunctionKind.LP, FunctionKind.JACOBIAN, *DENSITIES)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Mismatch:
     """Why a function or its arguments do not fit; `argument` is a position in the call."""
 

@@ -6,7 +6,6 @@ elements of a container, and a container formal of a density for the elements of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from ulam.frontend.source import Source
 from ulam.frontend.stan_types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, ArrayType, BasicType, StanType
 from ulam.library import catalog
 from ulam.library.functions import kind_of
+from ulam.library.records import record
 
 if TYPE_CHECKING:
     from ulam.frontend.syntax import FunctionDefinition
@@ -25,7 +25,7 @@ DEFINITIONS_LOCK = RLock()
 _EXACT, _PROMOTED, _BROADCAST = 0, 1, 100
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class LibraryFunction:
     """One definition, parsed. `symbol` is the name of its `stan.func`; `checked` once the type checker saw it."""
 

@@ -8,12 +8,11 @@ Types are written in the codes of `type_codes`; `!` marks what must be data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ulam.frontend.functions.type_codes import arguments_of
+from ulam.library.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Variadic:
     """`name(f, control arguments, further arguments)` calls `f(formals, further arguments)`."""
 

@@ -9,13 +9,14 @@ Source: Stan Reference Manual, "Function argument promotion"; operators: Stan Fu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, lru_cache
 
 from ulam.frontend.functions.type_codes import code_of, type_of, types_of
 from ulam.frontend.promotion import promotion_cost
 from ulam.frontend.stan_types import INT, FunctionType, StanType
 from ulam.library import catalog, signature_table
+from ulam.library.records import record
 
 # The library functions behind the operators, in the order in which they are tried.
 BINARY_OPERATORS: dict[str, tuple[str, ...]] = {
@@ -41,7 +42,7 @@ BINARY_OPERATORS: dict[str, tuple[str, ...]] = {
 UNARY_OPERATORS: dict[str, str] = {"-": "minus", "+": "plus", "!": "logical_negation", "'": "transpose"}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Signature:
     """One overload of a library function; `data_only` are the positions of arguments that must be data."""
 
@@ -58,7 +59,7 @@ class Signature:
         return f"{self.name}({formals}) => {self.result}"
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Overloads:
     """All signatures of one function, in codes; decoded as far as calls need it."""
 

@@ -5,7 +5,6 @@ Data are often written into a program as one long literal. It becomes one op, no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 
 from xdsl.dialects.builtin import DenseArrayBase, f64, i32
@@ -13,11 +12,12 @@ from xdsl.ir import Attribute
 
 from ulam.dialects import stan
 from ulam.frontend import syntax
+from ulam.library.records import record
 
 Number = int | float
 
 
-@dataclass
+@record
 class Numbers:
     """The numbers of a literal as they are written, the last index fastest, and its sizes, outermost first."""
 

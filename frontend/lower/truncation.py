@@ -12,18 +12,17 @@ Source: Stan Reference Manual, "Truncated distributions"; containers as stanc 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ulam.frontend import syntax
 from ulam.frontend.stan_types import INT, REAL, ArrayType, BasicType, StanType, scalar_of
 from ulam.frontend.syntax import AdLevel, Expression
 from ulam.library.functions import FunctionKind
+from ulam.library.records import record
 
 INDEX = "index__"
 """Name of the loop variable; no name of a program ends like this."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class TruncatedDensity:
     """What the statements are made of."""
 

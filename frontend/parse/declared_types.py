@@ -5,8 +5,6 @@ Source: Stan Reference Manual, "Data types and declarations", "Argument types an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ulam.frontend.parse.expressions import ADDITIVE_POWER, ExpressionParser
 from ulam.frontend.parse.lexer import IDENTIFIER, TYPE_KEYWORDS
 from ulam.frontend.stan_types import (
@@ -24,9 +22,10 @@ from ulam.frontend.stan_types import (
     array_of,
 )
 from ulam.frontend.syntax import Constraint, ConstraintKind, Declaration, Expression, SizedType, Span
+from ulam.library.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TypeForm:
     """How a basic type is written: how many sizes, and what it means."""
 

@@ -9,12 +9,12 @@ Source: Stan Reference Manual, "Character encoding", "Comments", "Whitespace", "
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ulam.frontend.diagnostics import DiagnosticCollector
 from ulam.frontend.encoding import NOT_UTF8, REPLACEMENT, SAVE_AS_UTF8
 from ulam.frontend.source import INCLUDE_DIRECTIVE, Source
 from ulam.frontend.syntax import Span
+from ulam.library.records import record
 
 IDENTIFIER = "identifier"
 INT = "integer"
@@ -79,7 +79,7 @@ _LOOKALIKES = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Tokens:
     """The tokens of a text; the last one has the kind `END`."""
 

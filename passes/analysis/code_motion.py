@@ -18,13 +18,13 @@ Source: Knoop, Ruething, Steffen 1992; Drechsler, Stadel 1993; Aho, Lam, Sethi, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from xdsl.ir import Block, Operation
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.data_flow import Solution, solve_sets
 from ulam.passes.analysis.expressions import Expressions, NumberedExpression, is_lazy, loop_ranges, stores_in
 from ulam.passes.analysis.flow_graph import FlowNode, members
@@ -33,7 +33,7 @@ from ulam.passes.variable_form import literal_of
 _FAR = 64  # nodes that are looked at to find where an inserted expression would have been computed
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(slots=True, eq=False, repr=False)
 class Loop:
     """`first` to `end`: its nodes. `decides`: the one that goes on to the body or past the loop.
 

@@ -11,12 +11,12 @@ Ullman, "Compilers", section 9.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 from xdsl.ir import Operation
 
+from ulam.library.records import record
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode
 
 Step = Callable[[Operation], tuple[int, int]]
@@ -45,7 +45,7 @@ class Analysis(Protocol[State]):
         ...
 
 
-@dataclass
+@record
 class Solution(Generic[State]):
     """States by node number. `before`: at the node's first op, `after`: behind its last. None: never reached."""
 

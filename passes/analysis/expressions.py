@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -23,6 +23,7 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.walk import ops_within
 from ulam.library.functions import kind_of
+from ulam.library.records import record
 from ulam.passes.analysis.expression_cost import own_cost
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.variable_form import EXITS, LAZY, LOOPS, Variable, errors_are_retold, is_global, is_tree
@@ -34,7 +35,7 @@ _THROWS = int(Effect.THROWS)
 _HIGHEST_COST = 1_000_000
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(slots=True, eq=False, repr=False)
 class NumberedExpression:
     """`operands`: numbers of the operands; from `lazy` on, those of the regions of a lazy op.
 
@@ -54,7 +55,7 @@ class NumberedExpression:
     bit: int = -1
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(slots=True, eq=False, repr=False)
 class Occurrence:
     """Where an expression is computed. Positions count the ops of the graph; `first`: that of the tree's first op.
 
@@ -74,14 +75,14 @@ class Occurrence:
         return self.first if self.position - self.first + 1 == self.size else self.position
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(slots=True, eq=False, repr=False)
 class _Argument:
     """A block argument as an operand."""
 
     expression: NumberedExpression
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class NodeSets:
     """What a node does to candidates, as sets of bits.
 

@@ -19,17 +19,18 @@ model or the generated quantities.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.records import record
 from ulam.passes.variable_form import DECLARATIONS, EXITS, LOOPS, Variable
 
 _FORKS = ("model", "generated_quantities")
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class FlowNode:
     """Ops evaluated one after the other. `block`: where they stand, and where more could.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from ulam.library.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LinearForm:
     """`constant + sum of count * atom`."""
 

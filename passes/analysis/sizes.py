@@ -10,7 +10,7 @@ assigned once counts also where it is read before: what is declared with the sma
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -19,6 +19,7 @@ from ulam.dialects import stan
 from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.stan.effects import takes_any_size
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.linear_forms import ONE, LinearForm, atom_of
 from ulam.passes.analysis.nesting import enclosing
@@ -32,7 +33,7 @@ _MATRIX_OF_ONE_SIZE = ("cholesky_factor_corr", "cholesky_factor_cov", "corr_matr
 _MAX_TERMS = 16
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Uses:
     """How the program uses one variable."""
 
@@ -41,7 +42,7 @@ class _Uses:
     assigned: stan.AssignOp | None = None
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class SizeFacts:
     """The ints and sizes of one program (or of loose functions and blocks), as it is when this is made.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, f64
 from xdsl.ir import Block, Operation, Region
 
 from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity
@@ -55,7 +54,7 @@ def _drop_unused(module: ModuleOp) -> None:
             function.erase(safe_erase=False)
 
 
-@dataclass
+@record
 class _Split:
     """Makes a copy of a function its forward version, and writes the reverse version beside it."""
 

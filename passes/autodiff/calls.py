@@ -13,13 +13,13 @@ A pair is made for each choice of arguments and results that are active at a cal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ulam.library.records import record
 from ulam.passes.autodiff.activity import Activity, is_real
 from ulam.passes.autodiff.frames import ReverseFrame
 from ulam.passes.builder import BUFFER_REAL
@@ -34,7 +34,7 @@ RECORD = BUFFER_REAL
 """The type of the address of a record."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Derivative:
     """A forward and a reverse version of `function`, for active operands and results by position."""
 
@@ -49,7 +49,7 @@ class Derivative:
         return [n for n in positions if (values[n].type == f64) == scalar]
 
 
-@dataclass
+@record
 class ForwardCall:
     """A call of a forward version, in the forward sweep."""
 

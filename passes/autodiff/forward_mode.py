@@ -11,7 +11,7 @@ Source: A. Griewank, A. Walther, "Evaluating Derivatives", sections 3.1 and 5.1 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from xdsl.context import Context
@@ -22,6 +22,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import known_constant
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.tangent_rules import TANGENT
 from ulam.passes.autodiff.variation import Variation, has_tangent_type
@@ -30,7 +31,6 @@ from ulam.passes.errors import NotSupportedError
 from ulam.passes.rewriting import rebuild
 
 
-@dataclass(frozen=True)
 class ForwardModePass(ModulePass):
     """Makes Hessian-vector products, one for every `ad.hessian_vector`. Runs after `reverse-mode`."""
 
@@ -45,7 +45,7 @@ class ForwardModePass(ModulePass):
         functions.write()
 
 
-@dataclass
+@record
 class TangentFunctions:
     """The functions of a module, and those that are to get a version with tangents: `f` → `f.tangent`."""
 

@@ -8,7 +8,7 @@ of the innermost loop, in a slot of the stack frame outside of loops, in a recor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1, i8
@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.library.costs import FunctionCost
 from ulam.library.functions import function
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, block_of, terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.builder import Builder
@@ -27,7 +28,7 @@ _RECOMPUTED = PURE - {arith.DivfOp, rt.MathOp, ad.PopOp}
 """Pure ops that cost less than keeping their result. A record is popped once."""
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class ReverseFrame:
     """The reverse code of one forward block, `source`, being written to `block`.
 

@@ -9,8 +9,6 @@ Source: A. Griewank, A. Walther, "Evaluating Derivatives", chapters 3 and 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
@@ -25,7 +23,6 @@ from ulam.passes.autodiff.calls import Derivatives
 from ulam.passes.autodiff.sweeps import ReverseMode
 
 
-@dataclass(frozen=True)
 class ReverseModePass(ModulePass):
     """Makes gradient functions, one for every `ad.gradient`.
 

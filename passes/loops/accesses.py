@@ -5,7 +5,7 @@ Two accesses of two loops over the same range are compared by the iterations in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from xdsl.dialects import arith, func, scf
@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
+from ulam.library.records import record
 from ulam.passes.loops.effects import DIVISIONS, PURE, Root, may_overlap, root
 
 
@@ -24,7 +25,7 @@ class Kind(Enum):
     ADD = "add"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Linear:
     """`coefficient * i + terms + constant`, with the loop's iteration variable `i` and values from outside of it."""
 
@@ -47,7 +48,7 @@ class Linear:
         return Linear(factor * self.coefficient, terms, factor * self.constant)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Access:
     """`element` counts from the root's begin; None if it is not linear, or if there are several."""
 
@@ -69,7 +70,7 @@ _ELEMENTS: dict[type[Operation], tuple[Kind, int, int]] = {
 _WITHOUT_ACCESS = PURE | DIVISIONS | {scf.YieldOp, scf.ConditionOp, func.ReturnOp}
 
 
-@dataclass
+@record
 class LoopAccesses:
     """All accesses of a counted loop. `is_known` is False if the loop may do more than compute, access and add to the
     target."""

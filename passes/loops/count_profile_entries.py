@@ -7,8 +7,6 @@ of time where that can be done: a loop that keeps the same in every iteration co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, i64
@@ -22,7 +20,6 @@ from ulam.passes.analysis.nesting import terminator
 from ulam.passes.builder import WRAPS
 
 
-@dataclass(frozen=True)
 class CountProfileEntries(ModulePass):
     """Counts what the forward half of each profile region keeps for the reverse half. Runs after `reverse-mode`."""
 

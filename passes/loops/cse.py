@@ -11,7 +11,7 @@ One walk per function over a scoped table. What a loop may write is forgotten be
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import COMMUTATIVE, SYMMETRIC_PREDICATES, predicate_of
+from ulam.library.records import record
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
     DIVISIONS,
@@ -45,7 +46,6 @@ _WRITE = int(Effect.WRITE)
 _REPLACEABLE = PURE | DIVISIONS
 
 
-@dataclass(frozen=True)
 class Cse(ModulePass):
     """Shares common subexpressions, and what was stored or loaded before."""
 
@@ -101,7 +101,7 @@ class _Loads:
             self._forgotten.add(source)
 
 
-@dataclass
+@record
 class _Eliminator:
     """The tables for one function."""
 

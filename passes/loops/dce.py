@@ -9,7 +9,7 @@ needed only if the loop's body or what follows uses it for something other than 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
@@ -19,6 +19,7 @@ from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
@@ -42,7 +43,6 @@ _CONTROL: dict[type, Callable[[Operation], Sequence[SSAValue]]] = {
 """What ops with regions need to run, whatever of their results is needed."""
 
 
-@dataclass(frozen=True)
 class Dce(ModulePass):
     """Erases ops, stores and carried values that nobody needs."""
 
@@ -58,7 +58,7 @@ def run_on(op: Operation) -> None:
         _Liveness().function(function)
 
 
-@dataclass
+@record
 class _Liveness:
     """What of one function is needed. Ops, values and blocks are noted by identity: the fastest to look up."""
 

@@ -8,8 +8,6 @@ sizes stay before the access. From here on every check says only that there is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, i1, i64
@@ -26,7 +24,6 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import rebuild
 
 
-@dataclass(frozen=True)
 class DeferChecks(ModulePass):
     """Replaces checks in loops of `evaluate` by a flag; all checks leave open which error comes first."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
@@ -44,7 +43,6 @@ Folded = SSAValue | int | float | None
 """What an op becomes: a value, a constant of its type, or None: nothing is known."""
 
 
-@dataclass(frozen=True)
 class Fold(ModulePass):
     """Computes what is known, and applies identities of single ops."""
 

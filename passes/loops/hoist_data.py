@@ -7,8 +7,6 @@ Only whole top-level ops move; loops with all they contain.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, f64
@@ -30,7 +28,6 @@ _COSTLY = (rt.KernelOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITE
 _MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, *_WRITES)
 
 
-@dataclass(frozen=True)
 class HoistData(ModulePass):
     """Moves what depends on data alone from `evaluate` to `bind`."""
 

@@ -4,8 +4,6 @@ loops repeat becomes a table. Nothing in units that print or draw: they stay pre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -24,7 +22,6 @@ _PIPELINE = ",".join(
 )
 
 
-@dataclass(frozen=True)
 class LightenLoops(NestedPass):
     """Takes checks, work on data and repeated work out of the loops of `evaluate`, unless the unit prints or draws."""
 

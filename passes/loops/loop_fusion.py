@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.library.kernels import KERNELS
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses, meet_in_order
 from ulam.passes.loops.effects import (
@@ -76,7 +77,7 @@ def run_on(op: Operation, before_reverse_mode: bool, reassociate: bool) -> bool:
     return fusion.changed
 
 
-@dataclass
+@record
 class _Summary:
     """What an op between two loops needs and does, regions included."""
 
@@ -177,7 +178,7 @@ def _range(op: scf.ForOp) -> tuple[object, ...]:
     return tuple(v if (known := constant_integer(v)) is None else known for v in (lower, upper, step))
 
 
-@dataclass
+@record
 class _Late:
     """Ops between two loops that go behind the fused one. `results`: theirs and the first loop's."""
 

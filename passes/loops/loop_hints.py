@@ -12,8 +12,6 @@ Measured in docs/architecture.md, "Math functions".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64
@@ -32,7 +30,6 @@ _SERIAL, _MASKED_TAIL = rt.LoopAttr.of_kind("serial"), rt.LoopAttr.of_kind("mask
 _INTERLEAVE = rt.LoopAttr.of_kind("interleave", 4)
 
 
-@dataclass(frozen=True)
 class LoopHints(ModulePass):
     """Marks loops that cannot be widened, and short sums."""
 

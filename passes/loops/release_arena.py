@@ -7,7 +7,6 @@ loop over a million observations uses the memory of one iteration, and finds it 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
@@ -25,7 +24,6 @@ Not calls: a function hands buffers on in what it returns, and nowhere else.
 _MARK = rt.MarkType()
 
 
-@dataclass(frozen=True)
 class ReleaseArena(ModulePass):
     """Gives arena memory back at the end of iterations and of functions that others call."""
 

@@ -8,8 +8,6 @@ operands are data, and of which data alone decide whether they run (`data_slices
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -20,7 +18,6 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
 class SeparateDataChecks(TellingPass):
     """Gives checks of data within loops and branches of `evaluate` loops and branches of their own."""
 

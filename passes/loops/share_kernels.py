@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
@@ -33,7 +32,6 @@ from ulam.passes.rewriting import discard, replace_uses
 Key = tuple[object, ...]
 
 
-@dataclass(frozen=True)
 class ShareKernels(ModulePass):
     """Calls kernels once for the same inputs."""
 

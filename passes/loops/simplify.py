@@ -4,12 +4,9 @@ code gone. One round; what it leaves is little.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ulam.passes.nested import NestedPass
 
 
-@dataclass(frozen=True)
 class Simplify(NestedPass):
     """Scalar clean-up, cheap enough to run always: fold, cse, licm, dce."""
 

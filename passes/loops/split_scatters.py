@@ -9,8 +9,6 @@ evaluates. Only loops that evaluate functions worth it, and that read nothing of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i64
@@ -28,7 +26,6 @@ _BLOCK = 256
 _SHIFT = 8
 
 
-@dataclass(frozen=True)
 class SplitScatters(ModulePass):
     """Takes scattered additions out of loops that compute, so that the computing can be widened."""
 

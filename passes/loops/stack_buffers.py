@@ -13,7 +13,6 @@ place in the function's frame will do for all iterations.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
@@ -34,7 +33,6 @@ _FRAME_ELEMENTS = 4096
 _LOOPS = (scf.ForOp, scf.WhileOp)
 
 
-@dataclass(frozen=True)
 class StackBuffers(ModulePass):
     """Puts small buffers of loop bodies on the stack."""
 

@@ -9,13 +9,12 @@ conditions that are data. A table has an entry for each iteration of the nest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.tables import IterationTable, Loops, is_costly_function
@@ -23,7 +22,6 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
 class TabulateData(TellingPass):
     """Computes costly functions of data within loops of `evaluate` ahead of the loops, into tables."""
 
@@ -33,7 +31,7 @@ class TabulateData(TellingPass):
         return tabulate_data(evaluate_of(module, self.name))
 
 
-@dataclass
+@record
 class _Entry:
     """An expression that gets a table, with the loops around it, outermost first."""
 

@@ -11,7 +11,7 @@ Runs on hot units when their loops are free of checks: it reads memory ahead of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i64
@@ -19,6 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.effects import Root, is_speculatable, may_overlap, root, written_roots_within
 from ulam.passes.loops.tables import IterationTable, Loops, is_costly_function
@@ -27,7 +28,6 @@ from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
 class TabulateInvariants(TellingPass):
     """Computes what outer loops of `evaluate` would repeat once, into tables."""
 
@@ -37,7 +37,7 @@ class TabulateInvariants(TellingPass):
         return tabulate_invariants(evaluate_of(module, self.name))
 
 
-@dataclass
+@record
 class _Group:
     """Expressions computed by one new nest of loops, `inner`, in front of `outer`."""
 

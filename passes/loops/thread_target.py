@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import functions
 
@@ -118,7 +119,7 @@ def _ops_that_add(function: func.FuncOp) -> set[Operation]:
     return adding
 
 
-@dataclass
+@record
 class _Threader:
     adding: set[Operation]
     fastmath: dict[str, arith.FastMathFlagsAttr]

@@ -20,7 +20,7 @@ Source: optimization levels documentation, "Auto-differentiation level optimizat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, UnitAttr
@@ -30,6 +30,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.scopes import call_effects, own_bodies
 from ulam.passes.optimize.memory_pattern_optimization import UNUSED
@@ -40,7 +41,6 @@ _BLOCKS = ("transformed_parameters", "model")
 _MARK = UnitAttr()
 
 
-@dataclass(frozen=True)
 class AdLevelOptimization(ModulePass):
     """Marks variables through which no gradient flows as `data`."""
 
@@ -68,7 +68,7 @@ def run_on(op: Operation) -> None:
                 declaration.properties.pop("data_only", None)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Origin:
     """Where the gradient of a value comes from: a parameter or formal, and the last assignment on the way."""
 
@@ -76,7 +76,7 @@ class _Origin:
     assignment: Operation | None = None
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Gradients:
     """The values of one function or block that carry a gradient. `globals`: variables of other blocks that do, with
     the parameter that they depend on."""

@@ -8,8 +8,6 @@ propagation".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -19,7 +17,6 @@ from ulam.passes.analysis.available_assignments import RightHandSide
 from ulam.passes.optimize.propagation import Budget, propagate
 
 
-@dataclass(frozen=True)
 class CopyPropagation(ModulePass):
     """Substitutes variables, loop variables and formals for their copies."""
 

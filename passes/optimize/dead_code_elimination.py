@@ -12,8 +12,6 @@ profiled stays, too, used or not; so does an assignment that checks sizes. Sourc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
@@ -30,7 +28,6 @@ from ulam.passes.rewriting import discard
 from ulam.passes.variable_form import Variable, erase_unused, literal_of, mark_local, settle_sizes
 
 
-@dataclass(frozen=True)
 class DeadCodeElimination(ModulePass):
     """Takes out statements that have no effect on the behaviour of the program."""
 

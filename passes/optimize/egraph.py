@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import NamedTuple
 
 from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.records import record
 from ulam.library.terms import Application, Name, Number, Term
 from ulam.passes.analysis.literals import Literal, evaluate_function, evaluate_operator
 from ulam.passes.optimize.rewrite_table import RewriteRule
@@ -31,7 +32,7 @@ _SYMBOLS = {"neg": "-", "pos": "+"}
 _SYMMETRIC = frozenset({"+", ".*", "==", "!="})
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(slots=True, eq=False, repr=False)
 class ENode:
     """One form of an expression. `origins`: the values of the program that have it, first one first.
 

@@ -8,7 +8,7 @@ evaluates once, as values are shared.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
 from ulam.library.functions import kind_of
+from ulam.library.records import record
 from ulam.library.terms import Application, Name, Number, Term, head_of
 from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.egraph import LEAF, LITERAL, CompiledRule, EGraph, ENode
@@ -51,7 +52,7 @@ _SILENT = Effect.THROWS | Effect.READS_VAR
 _CALL_COST, _DENSITY_COST = 20.0, 100.0
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(slots=True, eq=False, repr=False)
 class OpPosition:
     """Where an op stands. `order` counts ops, `barrier` those before it with an effect that has an order.
 
@@ -85,7 +86,7 @@ class _CannotPlaceError(Exception):
     """A form would need a value before it is there."""
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class Rewriter:
     """Rewrites the trees of one program."""
 
@@ -291,7 +292,7 @@ def cost(node: ENode, operands: list[Attribute]) -> float:
 # ---------------------------------------------------------------- one tree
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Tree:
     rewriter: Rewriter
     root: Operation

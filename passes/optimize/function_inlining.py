@@ -40,6 +40,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.analysis.call_graph import recursive_functions
 from ulam.passes.remarks import remark
@@ -78,7 +79,7 @@ class FunctionInlining(ModulePass):
 # ---------------------------------------------------------------- functions that are inlined
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Template:
     """A function ready for copying: one exit, at the end.
 
@@ -291,7 +292,7 @@ def _calls_behind_sizes(block: stan.BlockOp) -> list[stan.CallOp]:
 # ---------------------------------------------------------------- calls of one body
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Inliner:
     """Inlines the calls in one block or function."""
 

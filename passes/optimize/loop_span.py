@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.library.derivatives import has_primitive
+from ulam.library.records import record
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.optimize import library_calls
@@ -26,7 +27,7 @@ class Prevented(Exception):
     """Why an expression or a statement does not become a whole one: one clause, for the remark."""
 
 
-@dataclass
+@record
 class Local:
     """A scalar that the loop's body declares, while its statements are rewritten: all its values at once.
 
@@ -39,7 +40,7 @@ class Local:
     variable: SSAValue | None
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class LoopSpan:
     """The iterations: `for (n in lower:upper)`."""
 
@@ -79,7 +80,7 @@ class LoopSpan:
         return self.is_nonempty or (gap is not None and self.facts.is_at_least(gap.plus(ONE), LinearForm(0)))
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class Library:
     """The functions of a program by their symbols, and what vectorised calls of the library's mean."""
 
@@ -135,7 +136,7 @@ class Library:
         return found
 
 
-@dataclass
+@record
 class Covered:
     """What an index `n + c` covers of a dimension over all iterations."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.linear_forms import LinearForm
 from ulam.passes.analysis.nesting import ancestor_in
@@ -21,7 +22,7 @@ _Place = tuple[int, LinearForm]
 """A dimension, and the `c` of the `n + c` that it is indexed by."""
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class LoopStatement:
     """One statement: `root` with the expressions that it alone uses, which stand before it."""
 

@@ -20,7 +20,7 @@ Source: Stan Reference Manual, "Loops"; Kennedy and Allen, Optimizing Compilers 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
@@ -29,6 +29,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.analysis.sizes import SizeFacts
@@ -53,7 +54,6 @@ _ROUNDS = 4
 _CARRIED = "is carried from one iteration to the next"
 
 
-@dataclass(frozen=True)
 class LoopVectorization(ModulePass):
     """Makes whole-vector statements of loops over elements."""
 
@@ -88,7 +88,7 @@ def _tell(op: Operation, variable: str, message: str, *, done: bool = False) -> 
     remark(LoopVectorization.name, op.location, f"loop over {variable}", message, done=done)
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Whole:
     """A statement written for all iterations: the ops that take its place."""
 
@@ -96,7 +96,7 @@ class _Whole:
     guarded: bool
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Loop:
     """One loop."""
 

@@ -41,6 +41,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.dialects.stan.variables import MEMORY_PATTERNS
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.bodies import Body
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.analysis.scopes import own_bodies
@@ -72,7 +73,7 @@ class MemoryPatternOptimization(ModulePass):
         run_on(op, self.limit)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MemoryPattern:
     """The pattern of a container. `reason` is one clause; `location` is that of the assignment that makes it dynamic,
     else that of the declaration."""
@@ -243,7 +244,7 @@ MOST_COLUMNS = 8
 """How many columns are put side by side: each but the first two copies those before it."""
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Elements:
     """What happens to a variable whose elements, or parts along one dimension, are assigned one by one."""
 

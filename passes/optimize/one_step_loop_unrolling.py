@@ -40,6 +40,7 @@ from ulam.dialects import stan
 from ulam.dialects.integers import INT_MAX
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.scopes import call_effects, own_bodies
 from ulam.passes.optimize.loop_copies import (
     int_literal,
@@ -90,7 +91,7 @@ def run_on(op: Operation, budget: int = 2_000, *, only_useful: bool = False) -> 
         peeler.block(body.regions[0].blocks[0])
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Peeler:
     """`calls`: effects of functions, where only useful peeling is asked for."""
 

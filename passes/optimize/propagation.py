@@ -6,13 +6,13 @@ The assignments stay; dead ones are left to dead-code-elimination.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
+from ulam.library.records import record
 from ulam.passes.analysis.available_assignments import AvailableAssignments, RightHandSide, SubstitutionCandidate
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.scopes import call_effects, graphs
@@ -25,7 +25,7 @@ from ulam.passes.variable_form import LOOPS, Variable, is_global, read, settle_s
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class Budget:
     """How many ops may still be added; None: any number."""
 

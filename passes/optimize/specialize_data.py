@@ -38,6 +38,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.known_data import KnownData, data_to_specialize_on
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import replace_uses
@@ -80,7 +81,7 @@ def run_on(module: ModuleOp, known: KnownData) -> None:
                 work.block(block)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Progression:
     """All elements of a container: element n, from 1, is `start + step * n`; only ints have a step."""
 

@@ -34,6 +34,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.optimize.loop_copies import int_literal, never_ends, spread_literal, without_end, write_copies
 from ulam.passes.optimize.when import USEFUL, check_when
@@ -80,7 +81,7 @@ def run_on(op: Operation, limit: int = 32, budget: int = 4_000, *, only_useful: 
     unroller.tell()
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Found:
     """What is in a region: number of ops, whether it leaves the loop around it, whether it has loops that stayed."""
 
@@ -89,7 +90,7 @@ class _Found:
     has_loops: bool = False
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class _Unroller:
     limit: int
     budget: int

@@ -8,13 +8,12 @@ a                                  N * a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.library.functions import kind_of
+from ulam.library.records import record
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes import variable_form as form
 from ulam.passes.optimize.loop_span import Prevented
@@ -23,7 +22,7 @@ from ulam.passes.optimize.whole_vectors import ADD, DIV, MUL, NEG, SUB, WholeVec
 _SCALARS = {stan.INT, stan.REAL}
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class WholeSums(WholeVectors):
     """Rewrites what statements add to the target or to a variable."""
 

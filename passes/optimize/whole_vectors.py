@@ -13,7 +13,7 @@ needs `if (u >= l)` around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.library.functions import kind_of
+from ulam.library.records import record
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
 from ulam.passes.optimize.loop_span import Covered, Library, Local, LoopSpan, Prevented
@@ -38,7 +39,7 @@ _REALS = stan.array_of(stan.REAL, 1)
 _LINEAR = (stan.VECTOR, stan.ROW_VECTOR)
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class WholeVectors:
     """Rewrites the expressions of one statement. `strict`: nothing of it may throw."""
 

@@ -10,7 +10,7 @@ others share one loop. Where constants may be dropped, a summand without an auto
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.ir import Operation, SSAValue
 
@@ -18,6 +18,7 @@ from ulam.dialects import ad, stan
 from ulam.dialects.walk import ops_within
 from ulam.library.catalog import KEPT_WITH
 from ulam.library.functions import FunctionKind, kind_of
+from ulam.library.records import record
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.indexing import Selection
@@ -46,7 +47,7 @@ from ulam.passes.to_loops.values import (
 ADD, SUB, NEG = stan.BINARY_OPERATORS["+"], stan.BINARY_OPERATORS["-"], stan.UNARY_OPERATORS["-"]
 
 
-@dataclass
+@record
 class Template:
     """A density function taken apart. `needs`: op → the formals (by number) that it depends on."""
 
@@ -111,7 +112,7 @@ def _flatten(value: SSAValue, negative: bool, summands: list[tuple[bool, SSAValu
 # ---------------------------------------------------------------- expansion
 
 
-@dataclass
+@record
 class Expansion:
     """One call being expanded."""
 

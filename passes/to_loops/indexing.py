@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
@@ -12,6 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.integers import INT_MAX
 from ulam.library import size_messages
+from ulam.library.records import record
 from ulam.library.statuses import FATAL
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.lowering import Lowering, Storage, handles, names
@@ -30,7 +30,7 @@ from ulam.passes.to_loops.values import (
 OUT_OF_RANGE = size_messages.OUT_OF_RANGE.format("{0:int}", "{1}")
 
 
-@dataclass
+@record
 class Selection:
     """What one index selects of a dimension: one position, or `size` positions given by `map`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +30,7 @@ from ulam.dialects import ad, rt, stan
 from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.walk import ops_within
 from ulam.library.functions import FunctionKind, kind_of
+from ulam.library.records import record
 from ulam.library.size_messages import EQUAL_SIZES
 from ulam.library.statuses import FATAL
 from ulam.passes.analysis.nesting import ancestor_in, block_of
@@ -48,7 +49,7 @@ MOST_BYTES = 2**47
 """No container is larger: it is all the memory that a program can have on the processors of today."""
 
 
-@dataclass
+@record
 class CheckSite:
     """Where and how a run-time error may happen; `message` has `{0}`, `{1}`... for the values of the check."""
 
@@ -59,7 +60,7 @@ class CheckSite:
     column: int
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Storage:
     """The memory of a variable that is assigned in part, or of a global one."""
 
@@ -69,7 +70,7 @@ class Storage:
     buffer: SSAValue
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Holder:
     """A variable that holds a whole value: parameters, data, and globals of other blocks."""
 
@@ -77,7 +78,7 @@ class Holder:
     value: Value
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Closure:
     """A function of the program that was passed to one of the library, with the arguments that it gets besides.
 
@@ -100,7 +101,7 @@ def profile_key(op: stan.ProfileOp) -> ProfileKey:
     return op.profile_name.data, "", 0, 0
 
 
-@dataclass
+@record
 class CallFrame:
     """A function whose body is being written in place of a call."""
 

@@ -13,7 +13,6 @@ target before the call, and whether the Jacobian counts, are further arguments o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
@@ -22,6 +21,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
@@ -80,7 +80,7 @@ class CallGraph:
         return set().union(*(self._own.get(n, set()) for n in (name, *self.reached(name))))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Key:
     """What tells the versions of a function apart."""
 
@@ -90,7 +90,7 @@ class _Key:
     jacobian: bool
 
 
-@dataclass
+@record
 class _Version:
     """A function that has been written, or is being written: its symbol and its low-level signature."""
 

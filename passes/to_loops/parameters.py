@@ -7,7 +7,6 @@ of `UNCONSTRAINED_SIZES`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
@@ -16,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from ulam.dialects import stan, trace
 from ulam.library.constraints import CONTAINER_FAMILIES, scalar_family
 from ulam.library.functions import FunctionKind, kind_of
+from ulam.library.records import record
 from ulam.library.statuses import REJECTION
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
@@ -46,7 +46,7 @@ def declared_type(op: Declared) -> Attribute:
     return op.declared if isinstance(op, trace.ConstrainOp | trace.JacobianOp) else op.res.type.element
 
 
-@dataclass
+@record
 class Transform:
     """How one declaration is transformed: the family of functions and their further arguments."""
 

@@ -5,7 +5,7 @@ The functions of a unit are written from this (`units`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp, i32
@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import draws
 from ulam.passes.to_loops.lowering import CheckSite, ProfileKey, profile_key
@@ -28,7 +29,7 @@ _BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "
 _BOUND_BLOCKS = ("data", "transformed_data")
 
 
-@dataclass
+@record
 class Global:
     """A variable declared at the top level of a block, in program order (`number`).
 
@@ -44,7 +45,7 @@ class Global:
     sizes: list[SSAValue]
 
 
-@dataclass
+@record
 class ProgramParts:
     """A `stan.program` taken apart."""
 
@@ -93,7 +94,7 @@ class ProgramParts:
         self.globals[name] = Global(name, kind, op, len(self.globals), slot, type_, sizes)
 
 
-@dataclass
+@record
 class LoweredUnit:
     """A lowered unit: the module, its site table, and how many bound slots it needs."""
 

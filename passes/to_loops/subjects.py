@@ -11,12 +11,13 @@ of their own: what they get is called as where it comes from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.library.records import record
 from ulam.passes.to_loops.lowering import Lowering
 from ulam.passes.to_loops.size_text import name_of_size
 
@@ -36,7 +37,7 @@ _NOUNS = {
 _TRANSPOSE = stan.UNARY_OPERATORS["'"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Subject:
     """`name` has a `{}` for each of `values`: the positions of a part; `noun` is what is said of it, '' for itself."""
 

@@ -7,7 +7,7 @@ computation that is written where an element is asked for. Chains of element-wis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from xdsl.dialects import arith
@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.stan import type_attributes
+from ulam.library.records import record
 from ulam.passes.builder import BUFFER_INT, BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
 
@@ -35,7 +36,7 @@ BLOCK = 256
 """Elements of a block: 2 kB each for value and adjoint."""
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Container:
     """A vector, row vector, matrix or array.
 
@@ -79,7 +80,7 @@ class Container:
         return isinstance(self.inner, type_attributes.MatrixType)
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Tuple:
     """A tuple of values."""
 

@@ -19,7 +19,7 @@ int), the second substitutes values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -28,6 +28,7 @@ from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.library.records import record
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.errors import WrongFormError
 from ulam.passes.rewriting import discard, replace_uses
@@ -39,7 +40,6 @@ _LOCAL_BLOCKS = ("model",)  # their variables are seen by no other block
 _EVERYTHING = -1  # the set of all variables
 
 
-@dataclass(frozen=True)
 class PromoteVariables(ModulePass):
     """Makes values of variables that are read and assigned whole: the value form."""
 
@@ -61,7 +61,7 @@ def run_on(op: Operation) -> None:
 _JUMPS = frozenset[type]((stan.BreakOp, stan.ContinueOp))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Variable:
     """A variable under promotion; `value` is its value at the point reached by the second walk."""
 
@@ -91,7 +91,7 @@ class _Variable:
         return self.uninitialized
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Event:
     """An op that touches variables, and the sets that it reads before assigning, may assign and surely assigns."""
 
@@ -102,7 +102,7 @@ class _Event:
     variable: int = -1  # of declarations, reads and assignments
 
 
-@dataclass
+@record
 class _Promoter:
     """Promotes the variables of one function or block."""
 

@@ -13,8 +13,6 @@ The variable form without exits: from `structure-exits` to `promote-variables`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -33,7 +31,6 @@ LONGEST = 40
 Branch = stan.IfOp | stan.SelectOp
 
 
-@dataclass(frozen=True)
 class SplitBranchChains(ModulePass):
     """Makes groups, one after the other, of long chains of `else if` and `?:`."""
 

@@ -19,7 +19,7 @@ lowering hoists them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -31,6 +31,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.library.functions import kind_of
+from ulam.library.records import record
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.variable_form import assign, constant, declare, read, splice_body, yield_
@@ -43,7 +44,6 @@ RESULT = "result__"
 """Name of the variable for the result of a function with early returns."""
 
 
-@dataclass(frozen=True)
 class StructureExits(ModulePass):
     """Makes flags and branches of `break`, `continue` and early `return`."""
 
@@ -62,7 +62,7 @@ def run_on(op: Operation) -> None:
 # ---------------------------------------------------------------- what is left
 
 
-@dataclass
+@record
 class _Flag:
     """An int variable, 1 until an exit clears it; declared only if something tests it."""
 
@@ -75,7 +75,7 @@ class _Flag:
         return self.declaration.results[0]
 
 
-@dataclass
+@record
 class _Frame:
     """The function, or a loop, whose body is being structured.
 
@@ -489,7 +489,7 @@ class _Structurer:
         self._leave(frame, body)
 
 
-@dataclass
+@record
 class _Step:
     """`running = current < upper; index = current + 1;`"""
 
