@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import FileLineColLoc, LocationAttr, UnknownLoc
 from xdsl.ir import Operation
 
 from ulam.dialects.places import place_of
-
 from ulam.library.records import record
 
 
