@@ -40,7 +40,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     if unit.has_bind:
         passes.append("hoist-data")
     if unit.hot:
-        passes.append("lighten-loops")
+        passes.append(f"lighten-loops{reassociate}")
         if may_reassociate:
             passes.append("powers-to-exponentials{function=evaluate}")
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")

@@ -39,6 +39,7 @@ PASSES: dict[str, str] = {
     "carry-stores": "ulam.passes.loops.carry_stores:CarryStores",
     "cancel-inverses": "ulam.passes.loops.cancel_inverses:CancelInverses",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
+    "share-arms": "ulam.passes.loops.share_arms:ShareArms",
     "licm": "ulam.passes.loops.licm:Licm",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
     "unroll-small": "ulam.passes.loops.unroll_small:UnrollSmall",

@@ -4,9 +4,15 @@
 
 Only in loops that surely end, and have no effect that cannot be taken back, on nonsense as well: checks of indices and
 sizes stay before the access. From here on every check says only that there is an error (`checks`).
+
+With `branches`, checks in the arms of branches of such loops do so, too:
+
+    if (c) { check(ok); ... }   →   fine = if (c) { ...; ok } else { true }; check(fine)
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
@@ -19,40 +25,81 @@ from ulam.dialects.attributes import number
 from ulam.dialects.scalar_ops import CMPI, constant
 from ulam.dialects.walk import ops_within
 from ulam.library.statuses import LOCATE
+from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.checks import is_deferrable
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import rebuild
 
 
+@dataclass(frozen=True)
 class DeferChecks(ModulePass):
     """Replaces checks in loops of `evaluate` by a flag; all checks leave open which error comes first."""
 
     name = "defer-checks"
 
+    branches: bool = False
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        defer_checks(evaluate_of(op, self.name))
+        defer_checks(evaluate_of(op, self.name), branches=self.branches)
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp):
                 _leave_location_open(function)
 
 
-def defer_checks(function: func.FuncOp) -> None:
-    """Replaces checks in loops by a flag that is tested behind the loop."""
-    _defer_in(function.body.block)
+def defer_checks(function: func.FuncOp, *, branches: bool = False) -> None:
+    """Replaces checks in loops by a flag that is tested behind the loop; with `branches`, those in branches, too."""
+    _defer_in(function.body.block, branches, in_loop=False)
 
 
-def _defer_in(block: Block) -> None:
+def _defer_in(block: Block, branches: bool, *, in_loop: bool) -> None:
+    """`in_loop`: the block runs in a loop that may go on behind a check."""
     op = block.first_op
     while op is not None:
         following = op.next_op
+        may_go_on = isinstance(op, scf.ForOp) and _may_go_on(op)
         for region in op.regions:
             for inner in region.blocks:
-                _defer_in(inner)
-        if isinstance(op, scf.ForOp) and _may_go_on(op):
-            checks = [c for c in op.body.block.ops if isinstance(c, rt.CheckOp) and is_deferrable(c)]
+                _defer_in(inner, branches, in_loop=may_go_on or (in_loop and isinstance(op, scf.IfOp)))
+        if may_go_on:
+            assert isinstance(op, scf.ForOp)
+            checks = _deferrable(op.body.block)
             if checks:
                 _defer(op, checks)
+        elif branches and in_loop and isinstance(op, scf.IfOp):
+            arms = [_deferrable(region.block) if region.blocks else [] for region in op.regions]
+            if any(arms):
+                _leave_branch(op, arms)
         op = following
+
+
+def _deferrable(block: Block) -> list[rt.CheckOp]:
+    return [op for op in block.ops if isinstance(op, rt.CheckOp) and is_deferrable(op)]
+
+
+def _leave_branch(branch: scf.IfOp, arms: list[list[rt.CheckOp]]) -> None:
+    """Puts one check behind a branch in the place of those of its arms."""
+    for region, checks in zip(branch.regions, arms, strict=True):
+        if not region.blocks:
+            region.add_block(Block([scf.YieldOp.create()]))
+        fine: SSAValue | None = None
+        for check in checks:
+            if fine is None:
+                fine = check.ok
+            else:
+                both = arith.AndIOp.create(operands=(fine, check.ok), result_types=(i1,))
+                region.block.insert_op_before(both, check)
+                fine = both.result
+            check.detach()
+            check.erase()
+        end = terminator(region.block)
+        if fine is None:
+            true = constant(1, i1)
+            region.block.insert_op_before(true, end)
+            fine = true.result
+        end.operands = [*end.operands, fine]
+    new = rebuild(branch, list(branch.operands), [*(r.type for r in branch.results), i1])
+    assert new.parent is not None
+    new.parent.insert_op_after(rt.CheckOp(new.results[-1], -1, status=LOCATE, location=branch.location), new)
 
 
 def _may_go_on(loop: scf.ForOp) -> bool:

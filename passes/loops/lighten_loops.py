@@ -4,6 +4,8 @@ loops repeat becomes a table. Nothing in units that print or draw: they stay pre
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -11,21 +13,17 @@ from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.nested import NestedPass
 
-_PIPELINE = ",".join(
-    (
-        "licm{guarded=true function=evaluate}",
-        'if-changed{passes="separate-data-checks,tabulate-data" then="dce,hoist-data"}',
-        "defer-checks",
-        "cse",
-        'if-changed{passes="tabulate-invariants" then="dce"}',
-    )
-)
 
-
+@dataclass(frozen=True)
 class LightenLoops(NestedPass):
-    """Takes checks, work on data and repeated work out of the loops of `evaluate`, unless the unit prints or draws."""
+    """Takes checks, work on data and repeated work out of the loops of `evaluate`, unless the unit prints or draws.
+
+    `reassociate`: out of the branches in them, too, which changes the order of sums.
+    """
 
     name = "lighten-loops"
+
+    reassociate: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if must_be_precise(op):
@@ -34,4 +32,16 @@ class LightenLoops(NestedPass):
         super().apply(ctx, op)
 
     def pipeline(self) -> str:
-        return _PIPELINE
+        branches = self.reassociate
+        return ",".join(
+            (
+                *(["share-arms"] if branches else []),
+                "licm{guarded=true function=evaluate}",
+                'if-changed{passes="separate-data-checks,tabulate-data" then="dce,hoist-data"}',
+                "defer-checks{branches=true}" if branches else "defer-checks",
+                "cse",
+                'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data"}'
+                if branches
+                else 'if-changed{passes="tabulate-invariants" then="dce"}',
+            )
+        )

@@ -59,6 +59,9 @@ class IterationTable:
     def entry(self, variables: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         """The number of the entry for the loops' `variables`, and the ops that compute it."""
         ops: list[Operation] = []
+        if not self.loops:
+            zero = constant(0, i64)
+            return [zero], zero.result
         index: SSAValue | None = None
         for loop, variable, trip in zip(self.loops, variables, self._trips, strict=True):
             position = arith.SubiOp.create(operands=(variable, loop.lb), result_types=(i64,), properties=WRAPS)

@@ -7,76 +7,105 @@ before the outer loop, once for each combination of the inner variables it depen
 the derivative of `log` is taken once per entry. Mixtures, hidden Markov models and models of many groups live on this.
 
 Runs on hot units when their loops are free of checks: it reads memory ahead of the loop that the program reads it in.
+With `branches`, checks of domains do not matter, and what runs under conditions takes part:
+
+    for n: if (y[n]) ... log(p) ...    →    bind: for n: if (y[n]) used = 1      if (used) v = log(p)      for n: ... v
+
+Nothing is computed that the program would not compute: an entry is filled if an iteration asks for it, which must
+depend on data alone. So no element is read that may not be there, and no `0 * infinity` is born in the reverse sweep.
 """
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.scalar_ops import CMPF, CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import Root, is_speculatable, may_overlap, root, written_roots_within
 from ulam.passes.loops.tables import IterationTable, Loops, is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
 
 
+@dataclass(frozen=True)
 class TabulateInvariants(TellingPass):
-    """Computes what outer loops of `evaluate` would repeat once, into tables."""
+    """Computes what outer loops of `evaluate` would repeat once, into tables; with `branches`, also what is repeated
+    under conditions.
+    """
 
     name = "tabulate-invariants"
 
+    branches: bool = False
+
     def changes(self, module: ModuleOp) -> bool:
-        return tabulate_invariants(evaluate_of(module, self.name))
+        return tabulate_invariants(evaluate_of(module, self.name), branches=self.branches)
 
 
 @record
 class _Group:
-    """Expressions computed by one new nest of loops, `inner`, in front of `outer`."""
+    """Expressions of a block that are computed by one new nest of loops, `inner`, in front of `outer`.
 
+    `around`: the loops that `outer` stands in. `is_sure`: if `outer` runs, all entries are asked for.
+    """
+
+    around: Loops
     outer: scf.ForOp
     inner: Loops
-    ops: list[Operation] = field(default_factory=list)
+    block: Block
+    is_sure: bool
+    ops: list[Operation] = field(default_factory=list[Operation])
+    used: _Flags | None = None
 
 
-def tabulate_invariants(function: func.FuncOp) -> bool:
+def tabulate_invariants(function: func.FuncOp, *, branches: bool = False) -> bool:
     """Makes tables in all loop nests of a function; whether there were any."""
     found = False
+    slices = DataSlices() if branches else None
     for op in list(function.body.block.ops):
-        if isinstance(op, scf.ForOp) and _Nest(op).tabulate():
+        if isinstance(op, scf.ForOp) and _Nest(op, slices).tabulate():
             found = True
     return found
 
 
 class _Nest:
-    """One top-level loop."""
+    """One top-level loop. `slices`: what of the function depends on data, if expressions leave branches, too."""
 
-    def __init__(self, top: scf.ForOp) -> None:
+    def __init__(self, top: scf.ForOp, slices: DataSlices | None) -> None:
         self.top = top
+        self.slices = slices
         self.written: set[Root] = written_roots_within(top)
         self._needs: dict[SSAValue, frozenset[scf.ForOp] | None] = {}
         self._costly: dict[SSAValue, bool] = {}
-        self.groups: dict[tuple[scf.ForOp, Loops], _Group] = {}
+        self.groups: dict[tuple[scf.ForOp, Loops, Block | None], _Group] = {}
 
     def tabulate(self) -> bool:
         inner = list(ops_within(self.top.body))
-        if not any(isinstance(op, scf.ForOp) for op in inner):
+        kinds = scf.ForOp if self.slices is None else scf.ForOp | scf.IfOp
+        if not any(isinstance(op, kinds) for op in inner):
             return False
-        if any(isinstance(op, rt.CheckOp | rt.KernelOp | func.CallOp | scf.WhileOp) for op in inner):
+        if any(self._forbids(op) for op in inner):
             return False
         self._collect(self.top, ())
-        for group in self.groups.values():
-            told = f"a table, filled before the loop, has {_count(len(group.ops))} that each iteration repeats"
-            remark_on(TabulateInvariants.name, group.outer, told, done=True)
+        groups = [group for group in self.groups.values() if group.is_sure or self._note_used(group)]
+        for group in groups:
             _write(group)
-        return bool(self.groups)
+        return bool(groups)
+
+    def _forbids(self, op: Operation) -> bool:
+        if isinstance(op, rt.CheckOp):
+            return self.slices is None or not rt.HarmlessAttr.marks(op)
+        return isinstance(op, rt.KernelOp | func.CallOp | scf.WhileOp)
 
     def _collect(self, op: Operation, loops: Loops) -> None:
         if isinstance(op, scf.ForOp):
@@ -84,33 +113,80 @@ class _Nest:
             for inner in op.body.block.ops:
                 self._collect(inner, loops)
         elif op.regions:
-            return  # what runs under a condition stays there
-        elif len(loops) > 1 and len(op.results) == 1 and op.results[0].type == f64:
+            if self.slices is not None and isinstance(op, scf.IfOp):
+                for region in op.regions:
+                    for block in region.blocks:
+                        for inner in block.ops:
+                            self._collect(inner, loops)
+        elif len(op.results) == 1 and op.results[0].type == f64:
             self._consider(op, loops)
 
     def _consider(self, op: Operation, loops: Loops) -> None:
         needs = self.needs(op.results[0])
-        if not needs or not self._is_costly(op.results[0]):
+        if needs is None or not self._is_costly(op.results[0]):
             return
         outer = next((loop for loop in loops if loop not in needs), None)
         if outer is None:
             return
-        inner = tuple(loop for loop in loops[loops.index(outer) + 1 :] if loop in needs)
-        if not inner or any(is_inside(bound, outer) for loop in inner for bound in (loop.lb, loop.ub)):
+        place = loops.index(outer)
+        inner = tuple(loop for loop in loops[place + 1 :] if loop in needs)
+        if any(is_inside(bound, outer) for loop in inner for bound in (loop.lb, loop.ub)):
             return
-        if all(self._is_part(use.operation, needs, loops) for use in op.results[0].uses):
+        block = op.parent
+        assert block is not None
+        is_sure = self._is_sure(block, outer, inner) or (self.slices is None and not self._loads(op.results[0]))
+        if not inner and (is_sure or self.slices is None):
+            return  # a plain invariant
+        if all(self._is_part(use.operation, needs, block) for use in op.results[0].uses):
             return  # part of a larger expression that gets a table
-        self.groups.setdefault((outer, inner), _Group(outer, inner)).ops.append(op)
+        key = (outer, inner, None if is_sure else block)
+        if key not in self.groups:
+            self.groups[key] = _Group(loops[:place], outer, inner, block, is_sure)
+        self.groups[key].ops.append(op)
 
-    def _is_part(self, user: Operation, needs: frozenset[scf.ForOp], loops: Loops) -> bool:
-        if (
-            user.regions
-            or len(user.results) != 1
-            or user.results[0].type != f64
-            or user.parent is not loops[-1].body.block
-        ):
+    def _is_sure(self, block: Block, outer: scf.ForOp, inner: Loops) -> bool:
+        """Whether what `block` computes is asked for in all iterations of `inner` if `outer` has one."""
+        op = block.parent_op()
+        while op is not outer:
+            assert op is not None
+            if not isinstance(op, scf.ForOp):
+                return False
+            if op not in inner and any(is_inside(bound, outer) for bound in (op.lb, op.ub)):
+                return False
+            op = op.parent_op()
+        return True
+
+    def _note_used(self, group: _Group) -> bool:
+        """Has `bind` find out which entries of a group are asked for; False if that does not depend on data alone."""
+        loops = (*group.around, *group.inner)
+        if any(is_inside(bound, self.top) for loop in loops for bound in (loop.lb, loop.ub)):
+            return False
+        op = group.block.parent_op()
+        while self.slices is not None and op is not None and self.slices.has_data_control(op):
+            if op is self.top:
+                group.used = _Flags(self.top, group.block, loops, self.slices)
+                return True
+            op = op.parent_op()
+        where = group.block.parent_op() or group.outer
+        remark_on(TabulateInvariants.name, where, "whether it is taken depends on parameters", done=False)
+        return False
+
+    def _is_part(self, user: Operation, needs: frozenset[scf.ForOp], block: Block) -> bool:
+        if user.regions or len(user.results) != 1 or user.results[0].type != f64 or user.parent is not block:
             return False
         return self.needs(user.results[0]) == needs
+
+    def _loads(self, value: SSAValue) -> bool:
+        """Whether a value is computed from loads within the nest."""
+        work, seen = [value], {value}
+        while work:
+            owner = work.pop().owner
+            if isinstance(owner, rt.LoadOp) and self.top.is_ancestor(owner):
+                return True
+            if isinstance(owner, Operation) and self.top.is_ancestor(owner):
+                work += [operand for operand in owner.operands if operand not in seen]
+                seen.update(owner.operands)
+        return False
 
     # ------------------------------------------------------------ what a value depends on
 
@@ -157,41 +233,152 @@ def _count(expressions: int) -> str:
     return "an expression" if expressions == 1 else f"{expressions} expressions"
 
 
+# ---------------------------------------------------------------- which entries are asked for
+
+
+class _Flags:
+    """A table with an element for each entry of a group: 1 if an iteration of `top` reaches `block` with it."""
+
+    def __init__(self, top: scf.ForOp, block: Block, loops: Loops, slices: DataSlices) -> None:
+        self._table = IterationTable(loops, moves=True)
+        assert top.parent is not None
+        one = constant(1, i64)
+        memory = rt.AllocOp(self._table.count or one.result, rt.BufferType(f64), zero=True)
+        self._memory = memory.res
+        mark = constant(1.0, f64)
+        assert block.first_op is not None
+        block.insert_op_before(mark, block.first_op)
+
+        def note(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
+            assert copy.parent is not None
+            variables = [loop.body.block.args[0] for loop in loops]
+            ops, index = self._table.entry([values.get(variable, variable) for variable in variables])
+            copy.parent.add_ops([*ops, rt.StoreOp(copy.results[0], self._memory, index)])
+
+        top.parent.insert_ops_before([*self._table.ops, one, memory, slices.copy(top, [mark], note)], top)
+        discard(mark)
+
+    def is_used(self, block: Block, variables: Sequence[SSAValue]) -> SSAValue:
+        """Whether the entry of `variables` is asked for, computed at the end of `block`."""
+        ops, index = self._table.entry(variables)
+        flag = rt.LoadOp(self._memory, index)
+        one = constant(1.0, f64)
+        used = arith.CmpfOp.create(
+            operands=(flag.res, one.result),
+            result_types=(i1,),
+            properties={"predicate": CMPF["oeq"], "fastmath": arith.FastMathFlagsAttr("none")},
+        )
+        block.add_ops([*ops, flag, one, used])
+        return used.result
+
+
 # ---------------------------------------------------------------- writing
 
 
 def _write(group: _Group) -> None:
     outer = group.outer
     assert outer.parent is not None
+    what = f"{_count(len(group.ops))} that each iteration repeats"
+    kind = "a table, filled before the loop, has" if group.inner else "computed before the loop:"
+    told = f"{kind} {what}" + ("" if group.is_sure else ", where an iteration asks for it")
+    remark_on(TabulateInvariants.name, outer, told, done=True)
+    if not group.inner:
+        _write_values(group)
+        return
     table = IterationTable(group.inner)
     memory = [table.allocate(op) for op in group.ops]
-    outer.parent.insert_ops_before([*table.ops, *memory, _fill(group, table, memory)], outer)
+    outer.parent.insert_ops_before([*table.ops, *memory, *_fill(group, table, memory)], outer)
     for op, allocated in zip(group.ops, memory, strict=True):
         table.read_instead(op, allocated.res)
 
 
-def _fill(group: _Group, table: IterationTable, memory: list[rt.AllocOp]) -> Operation:
-    """The nest that computes all entries."""
+def _write_values(group: _Group) -> None:
+    """Each expression is one value in front of the loop."""
+    block = Block()
+    values = _compute(group, block, [loop.body.block.args[0] for loop in group.around], {})
+    assert group.outer.parent is not None
+    ops = list(block.ops)
+    for op in ops:
+        op.detach()
+    group.outer.parent.insert_ops_before(ops, group.outer)
+    for op, value in zip(group.ops, values, strict=True):
+        replace_uses(op.results[0], value)
+        discard(op)
+
+
+def _compute(
+    group: _Group, block: Block, variables: Sequence[SSAValue], values: dict[SSAValue, SSAValue]
+) -> list[SSAValue]:
+    """The group's expressions at the end of `block`, for an entry; 0 if nobody asks for it."""
+    if group.used is None:
+        block.add_ops(op.clone(value_mapper=values) for op in _slice(group))
+        return [values[op.results[0]] for op in group.ops]
+    used = group.used.is_used(block, variables)
+    zero = constant(0.0, f64)
+    block.add_op(zero)
+    arm = Block([op.clone(value_mapper=values) for op in _slice(group)])
+    arm.add_op(scf.YieldOp.create(operands=[values[op.results[0]] for op in group.ops]))
+    otherwise = Block([scf.YieldOp.create(operands=[zero.result for _ in group.ops])])
+    branch = scf.IfOp.create(
+        operands=(used,), result_types=[f64 for _ in group.ops], regions=[Region(arm), Region(otherwise)]
+    )
+    block.add_op(branch)
+    return list(branch.results)
+
+
+def _fill(group: _Group, table: IterationTable, memory: list[rt.AllocOp]) -> list[Operation]:
+    """The nest that computes all entries, and what it needs in front."""
     blocks = [Block(arg_types=[i64]) for _ in group.inner]
     variables: list[SSAValue] = [block.args[0] for block in blocks]
-    values: dict[SSAValue, SSAValue] = {
+    mapped: dict[SSAValue, SSAValue] = {
         loop.body.block.args[0]: variable for loop, variable in zip(group.inner, variables, strict=True)}  # fmt: skip
     body = blocks[-1]
-    for op in _slice(group):
-        body.add_op(op.clone(value_mapper=values))
+    values = _compute(group, body, [*(loop.body.block.args[0] for loop in group.around), *variables], mapped)
     ops, index = table.entry(variables)
     body.add_ops(ops)
-    for op, allocated in zip(group.ops, memory, strict=True):
-        value = values[op.results[0]]
+    for value, allocated in zip(values, memory, strict=True):
         body.add_op(rt.StoreOp(value, allocated.res, index, initial=True))
     nest: Operation | None = None
-    for loop, block in zip(reversed(group.inner), reversed(blocks), strict=True):
+    ends = [loop.ub for loop in group.inner]
+    before: list[Operation] = []
+    if group.is_sure:
+        before, ends[0] = _end_if_it_runs(group)
+    for loop, block, end in zip(reversed(group.inner), reversed(blocks), reversed(ends), strict=True):
         if nest is not None:
             block.add_op(nest)
         block.add_op(scf.YieldOp.create())
-        nest = scf.ForOp.create(operands=(loop.lb, loop.ub, loop.step), regions=[Region(block)], location=loop.location)
+        nest = scf.ForOp.create(operands=(loop.lb, end, loop.step), regions=[Region(block)], location=loop.location)
     assert nest is not None
-    return nest
+    return [*before, nest]
+
+
+def _end_if_it_runs(group: _Group) -> tuple[list[Operation], SSAValue]:
+    """The end of the outermost loop that fills the table: its beginning if no iteration asks for an entry."""
+    loop = group.inner[0]
+    ops: list[Operation] = []
+    end = loop.ub
+    for around in _loops_to(group.outer, group.block):
+        if around not in group.inner and not _surely_runs(around):
+            runs = arith.CmpiOp.create(
+                operands=(around.lb, around.ub), result_types=(i1,), properties={"predicate": CMPI["slt"]}
+            )
+            either = arith.SelectOp.create(operands=(runs.result, end, loop.lb), result_types=(i64,))
+            ops += [runs, either]
+            end = either.result
+    return ops, end
+
+
+def _loops_to(outer: scf.ForOp, block: Block) -> Iterator[scf.ForOp]:
+    """The loops that `block` stands in, up to `outer`."""
+    op = block.parent_op()
+    while isinstance(op, scf.ForOp):
+        yield op
+        op = op.parent_op() if op is not outer else None
+
+
+def _surely_runs(loop: scf.ForOp) -> bool:
+    lower, upper = constant_integer(loop.lb), constant_integer(loop.ub)
+    return lower is not None and upper is not None and lower < upper
 
 
 def _slice(group: _Group) -> list[Operation]:

@@ -24,7 +24,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import enclosing, terminator
 from ulam.passes.loops.effects import functions
 
 _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
@@ -99,7 +99,7 @@ def thread_target(function: func.FuncOp, reassociate: bool) -> None:
     zero = constant(0.0, f64, function.location)
     assert block.first_op is not None
     block.insert_op_before(zero, block.first_op)
-    threader = _Threader(adding, _REASSOCIATE if reassociate else _STRICT)
+    threader = _Threader(adding, _REASSOCIATE if reassociate else _STRICT, sums_arms=reassociate)
     if position is not None and position.argument.data >= 0:
         threader.before = block.args[position.argument.data]
     total = threader.block(block, zero.results[0])
@@ -123,6 +123,7 @@ def _ops_that_add(function: func.FuncOp) -> set[Operation]:
 class _Threader:
     adding: set[Operation]
     fastmath: dict[str, arith.FastMathFlagsAttr]
+    sums_arms: bool = False
     before: SSAValue | None = None  # the target when the function was called
 
     def block(self, block: Block, total: SSAValue) -> SSAValue:
@@ -171,9 +172,34 @@ class _Threader:
     def _if(self, op: scf.IfOp, total: SSAValue) -> SSAValue:
         if not op.false_region.blocks:
             op.false_region.add_block(Block((scf.YieldOp.create(location=op.location),)))
+        if self.sums_arms and enclosing(op, scf.ForOp) is not None and not _reads_target(op):
+            return self._if_added(op, total)
         for region in op.regions:
             _append(region.block, self.block(region.block, total))
         return _add_result(op)
+
+    def _if_added(self, op: scf.IfOp, total: SSAValue) -> SSAValue:
+        """The arms sum up on their own, and one addition follows: LLVM takes a loop with it for a sum."""
+        for region in op.regions:
+            block = region.block
+            first = next(inner for inner in block.ops if inner in self.adding or inner is block.last_op)
+            if isinstance(first, ad.TargetAddOp):
+                start: SSAValue = first.value
+                self.adding.discard(first)
+                block.erase_op(first)
+            else:
+                zero = constant(0.0, f64, op.location)
+                block.insert_op_before(zero, first)
+                start = zero.result
+            _append(block, self.block(block, start))
+        part = _add_result(op)
+        addition = arith.AddfOp.create(
+            operands=(total, part), result_types=(f64,), properties=self.fastmath, location=op.location
+        )
+        addition.results[0].name_hint = "target"
+        assert op.parent is not None
+        op.parent.insert_op_after(addition, op)
+        return addition.results[0]
 
     def _while(self, op: scf.WhileOp, total: SSAValue) -> SSAValue:
         op.operands = (*op.operands, total)
@@ -186,6 +212,10 @@ class _Threader:
         argument = block.insert_arg(f64, len(block.args))
         argument.name_hint = "target"
         _append(block, self.block(block, argument))
+
+
+def _reads_target(op: Operation) -> bool:
+    return any(isinstance(inner, ad.TargetOp) for inner in ops_within(op))
 
 
 def _append(block: Block, total: SSAValue) -> None:
