@@ -47,6 +47,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
         if may_reassociate:
             inverses = "carry-stores{function=evaluate},cancel-inverses{function=evaluate}"
             passes.append(f'if-changed{{passes="{inverses}" then="dce"}}')
+            passes.append('if-changed{passes="log-sums-to-products{function=evaluate}" then="fold,cse,dce"}')
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")

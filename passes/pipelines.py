@@ -40,6 +40,7 @@ PASSES: dict[str, str] = {
     "cancel-inverses": "ulam.passes.loops.cancel_inverses:CancelInverses",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",
+    "log-sums-to-products": "ulam.passes.loops.log_sums_to_products:LogSumsToProducts",
     "licm": "ulam.passes.loops.licm:Licm",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
     "unroll-small": "ulam.passes.loops.unroll_small:UnrollSmall",

@@ -1,0 +1,65 @@
+"""Writes scalar ops between others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f64, i1
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects.scalar_ops import CMPF, constant
+from ulam.passes.builder import REASSOCIATE
+
+_NO_FASTMATH = {"fastmath": arith.FastMathFlagsAttr("none")}
+
+
+class OpWriter:
+    """Writes ops in front of one, or at the end of a block."""
+
+    def __init__(self, before: Operation) -> None:
+        self._before = before
+
+    @staticmethod
+    def behind(value: SSAValue) -> OpWriter:
+        """Writes behind where a value is defined."""
+        owner = value.owner
+        before = owner.first_op if isinstance(owner, Block) else owner.next_op
+        assert before is not None
+        return OpWriter(before)
+
+    def put(self, op: Operation) -> SSAValue:
+        """Writes an op; its result."""
+        assert self._before.parent is not None
+        self._before.parent.insert_op_before(op, self._before)
+        return op.results[0]
+
+    def number(self, value: float) -> SSAValue:
+        """A constant."""
+        return self.put(constant(value, f64))
+
+    def real(self, cls: type[Operation], a: SSAValue, b: SSAValue, *, reassociate: bool = False) -> SSAValue:
+        """An operation of two reals."""
+        properties = {"fastmath": REASSOCIATE} if reassociate else _NO_FASTMATH
+        return self.put(cls.create(operands=(a, b), result_types=(f64,), properties=properties))
+
+    def compare(self, predicate: str, a: SSAValue, limit: float) -> SSAValue:
+        """Whether a real is as compared with a number."""
+        properties = {"predicate": CMPF[predicate], **_NO_FASTMATH}
+        return self.put(
+            arith.CmpfOp.create(operands=(a, self.number(limit)), result_types=(i1,), properties=properties)
+        )
+
+    def both(self, conditions: Sequence[SSAValue]) -> SSAValue:
+        """Whether all conditions hold."""
+        found = conditions[0]
+        for condition in conditions[1:]:
+            found = self.put(arith.AndIOp.create(operands=(found, condition), result_types=(i1,)))
+        return found
+
+    def where(self, conditions: Sequence[SSAValue], value: SSAValue, otherwise: float) -> SSAValue:
+        """A real where all conditions hold, else a number."""
+        if not conditions:
+            return value
+        operands = (self.both(conditions), value, self.number(otherwise))
+        return self.put(arith.SelectOp.create(operands=operands, result_types=(f64,)))

@@ -1,0 +1,114 @@
+"""`log-sums-to-products`: the values of log_sum_exp, with products in range, at its ends, at 0 and infinity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ulam
+from ulam.passes.loops.log_sums_to_products import LogSumsToProducts
+from ulam.passes.remarks import collect_remarks
+from ulam.runtime.compiler import CompileOptions, Compiler
+
+HEAD = (
+    "data { int n; int m; array[n] int i; } "
+    "parameters { array[m] vector<lower=0>[3] a; array[3] vector<lower=0>[m] b; } "
+)  # fmt: skip
+
+# log(a1 b1 + a2 b2 + a3 b3), written in many ways.
+FORMS = {
+    "a loop": (
+        "model { for (k in 1 : n) { vector[3] g; for (j in 1 : 3) g[j] = log(b[j, i[k]]) + log(a[i[k], j]); "
+        "target += log_sum_exp(g); } }"
+    ),
+    "vectors": "model { for (k in 1 : n) target += log_sum_exp(log(a[i[k]]) + to_vector(log(b[ : , i[k]]))); }",
+    "element by element": (
+        "model { for (k in 1 : n) { vector[3] g; g[3] = log(a[i[k], 3]); g[2] = log(a[i[k], 2]); "
+        "g[1] = log(b[1, i[k]]); g[1] += log(a[i[k], 1]); g[3] += log(b[3, i[k]]); g[2] += log(b[2, i[k]]); "
+        "target += log_sum_exp(g); } }"
+    ),
+    "two and two": (
+        "model { for (k in 1 : n) target += log_sum_exp(log_sum_exp(log(a[i[k], 1]) + log(b[1, i[k]]), log(a[i[k], 3]) "
+        "+ log(b[3, i[k]])), log(a[i[k], 2]) + log(b[2, i[k]])); }"
+    ),
+    "logarithms in memory": (
+        "transformed parameters { array[m] vector[3] la = log(a); array[3] vector[m] lb = log(b); } "
+        "model { for (k in 1 : n) { vector[3] g; for (j in 1 : 3) g[j] = la[i[k], j] + lb[j, i[k]]; "
+        "target += log_sum_exp(g); } }"
+    ),
+}  # fmt: skip
+
+KEPT = {
+    "a term that is no logarithm": (
+        "model { for (k in 1 : n) target += log_sum_exp(log(a[i[k], 1]), a[i[k], 2] * b[1, i[k]]); }"
+    ),
+    "used otherwise": (
+        "model { for (k in 1 : n) { real r = log_sum_exp(log(a[i[k], 1]), log(b[1, i[k]])); "
+        "target += r * square(r); } }"
+    ),
+    "no loop": "model { target += log_sum_exp(log(a[1, 1]), log(b[1, 1])); }",
+}  # fmt: skip
+
+
+def is_done(program: str, level: int) -> bool:
+    """Whether a sum becomes one of products, as `--explain` tells it."""
+    with collect_remarks() as remarks:
+        Compiler(program, "model.stan", CompileOptions(level)).llvm_text("gradient_propto")
+    return any(remark.pass_name == LogSumsToProducts.name and remark.done for remark in remarks)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_sums_of_logarithms_become_products(name: str) -> None:
+    assert is_done(HEAD + FORMS[name], 3)
+
+
+def test_at_levels_3_and_4_only() -> None:
+    assert not is_done(HEAD + FORMS["a loop"], 2)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_others_stay(name: str) -> None:
+    assert not is_done(HEAD + KEPT[name], 3)
+
+
+# Logarithms of the six factors a1 a2 a3, b1 b2 b3.
+POINTS = {
+    "ordinary": [0.3, -1.0, 2.0, 0.7, -0.2, 1.5],
+    "products underflow": [-500.0, -500.0, -600.0, -500.0, -520.0, -400.0],
+    "one underflows": [-500.0, 0.0, -600.0, -500.0, 0.0, -400.0],
+    "one overflows": [500.0, 0.0, -600.0, 500.0, 0.0, 400.0],
+    "one far above": [-700.0, -10.0, -600.0, -20.0, -600.0, 700.0],
+    "a factor is 0": [-800.0, 0.3, -1.0, 0.2, 0.1, 0.4],
+    "all are 0": [-800.0, -800.0, 0.2, 0.1, 1.0, -800.0],
+    "0 times infinity": [-800.0, 0.3, 0.1, 800.0, 0.1, 0.2],
+    "infinity": [0.1, 0.3, 0.1, 800.0, 0.1, 0.2],
+    "near the ends": [-709.0, -708.0, -708.0, 708.0, 708.0, 708.0],
+}
+
+
+@pytest.mark.parametrize("name", ["a loop", "logarithms in memory"])
+def test_values_and_slopes_are_those_of_level_1(name: str) -> None:
+    """Of rows one of which is at the end of the range. A slope that was NaN at 0, 0 times infinity, may be right."""
+    data = {"n": 3, "m": 2, "i": [1, 2, 1]}
+    plain, rewritten = (ulam.StanModel(HEAD + FORMS[name], data, opt_level=level) for level in (1, 3))
+    for logs in POINTS.values():
+        a, b = np.array([logs[:3], [0.1, 0.2, -0.3]]), np.array([logs[3:], [0.5, -0.6, 0.7]]).T
+        point = np.concatenate([a.ravel(), b.ravel()])
+        value, gradient = plain.log_density_gradient(point, jacobian=False)
+        found, found_gradient = rewritten.log_density_gradient(point, jacobian=False)
+        np.testing.assert_allclose(found, value, rtol=1e-12, err_msg=str(logs))
+        known = ~np.isnan(gradient)
+        np.testing.assert_allclose(found_gradient[known], gradient[known], rtol=1e-11, atol=1e-300, err_msg=str(logs))
+
+
+def test_what_is_negative_has_no_logarithm() -> None:
+    """A product of two negative numbers is not taken for one of probabilities."""
+    program = (
+        "data { int n; } parameters { vector[n] a; vector[n] b; vector[n] c; } "
+        "model { for (k in 1 : n) target += log_sum_exp(log(a[k]) + log(b[k]), log(c[k])); }"
+    )
+    assert is_done(program, 3)
+    model = ulam.StanModel(program, {"n": 2})
+    assert np.isfinite(model.log_density([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]))
+    assert np.isnan(model.log_density([0.1, -0.2, 0.3, -0.4, 0.5, 0.6]))
+    assert model.log_density([0.1, 0.0, 0.3, 0.4, 0.5, 0.6]) == pytest.approx(np.log(0.1 * 0.3 + 0.5) + np.log(0.6))
