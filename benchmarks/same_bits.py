@@ -1,7 +1,7 @@
 """Two versions of ulam: do levels 0 to 2 keep every bit of values, gradients and draws, and of LLVM IR.
 
     python benchmarks/same_bits.py --old OLD/bin/python --new NEW/bin/python [--posteriordb DIR] [--only NAME ...]
-        [--levels 0 1 2] [--random 50] [--seed-base 0] [--everywhere] [--results FILE]
+        [--levels 0 1 2] [--tolerance 0] [--random 50] [--seed-base 0] [--everywhere] [--results FILE]
 
 The programs are those of the tests (`.stan` files, programs for gradients, random programs) and of the examples, and
 the posteriors of a posteriordb checkout. Each version works in a process of its own, from the interpreter of an
@@ -9,7 +9,10 @@ environment with it. For each program and level the LLVM IR of the gradient and 
 compared. Where data are known, values, gradients and generated quantities at four points are compared bit by bit, and
 errors by their text: at every level whose IR has changed, and at one more, since C may have; `--everywhere` at all.
 
-The exit status is 1 if bits of results differ. Other IR with the same bits is counted and named, no more. With
+`--tolerance 1e-9 --levels 3 4` is for levels that may round otherwise: results may differ by that much, relative to
+what is above 1, and what was a number must be one.
+
+The exit status is 1 if results differ. Other IR with the same bits is counted and named, no more. With
 `--results` a run that was stopped goes on.
 """
 
@@ -17,11 +20,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "oracles"))
@@ -38,10 +44,6 @@ def emitted(request, level):
     compiler = Compiler(request["code"], request["name"], CompileOptions(opt_level=level))
     texts = [compiler.llvm_text(unit) for unit in ("gradient_propto", "constrain")]
     return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
-
-def bits(values):
-    values = np.ascontiguousarray(values, dtype=float)
-    return hashlib.sha256(np.where(np.isnan(values), np.nan, values).tobytes()).hexdigest()[:16]
 
 def attempted(call):
     sink = io.StringIO()
@@ -62,9 +64,9 @@ def evaluated(request, level):
         theta = np.random.default_rng(number).uniform(-1, 1, model.param_unc_num()) * (1, 0.1, 2, 0.01)[number]
         def density():
             value, gradient = model.log_density_gradient(theta)
-            return bits([value]), bits(gradient)
+            return [float(value)], gradient.tolist()
         def quantities():
-            return bits(model.param_constrain(theta, include_tp=True, include_gq=True, rng=model.new_rng(7)))
+            return [model.param_constrain(theta, include_tp=True, include_gq=True, rng=model.new_rng(7)).tolist()]
         found += [attempted(density), attempted(quantities)]
     return found
 
@@ -160,7 +162,7 @@ def compare(pair: tuple[Version, Version], program: Program, options: argparse.N
             version.send(do=do, level=level, **program._asdict())
         return pair[0].answer(), pair[1].answer()
 
-    emitted = {level: ask("emit", level) for level in options.levels}
+    emitted = {} if options.tolerance else {level: ask("emit", level) for level in options.levels}
     other_code = [level for level, (old, new) in emitted.items() if old != new]
     results: dict[int, str] = {}
     failed = ""
@@ -171,23 +173,45 @@ def compare(pair: tuple[Version, Version], program: Program, options: argparse.N
                 results[level] = f"{old} / {new}"
     else:
         middle = options.levels[len(options.levels) // 2]
-        for level in options.levels if options.everywhere else sorted({*other_code, middle}):
+        everywhere = options.everywhere or options.tolerance
+        for level in options.levels if everywhere else sorted({*other_code, middle}):
             old, new = ask("evaluate", level)
-            if old != new:
-                results[level] = first_difference(old, new)
-            elif isinstance(old, str):
+            if isinstance(old, str) and old == new:
                 failed = old
+            elif difference := first_difference(old, new, options.tolerance):
+                results[level] = difference
     return {"name": program.name, "code": other_code, "results": results, "failed": failed}
 
 
-def first_difference(old: Any, new: Any) -> str:
-    """Of two lists of results."""
+def first_difference(old: Any, new: Any, tolerance: float) -> str:
+    """Of two lists of results; empty if there is none."""
     if isinstance(old, str) or isinstance(new, str):
         return f"{old} / {new}"[:400]
     labels = ["data", *(f"{what} at point {number}" for number in range(4) for what in ("gradient", "quantities"))]
-    return next(
-        (f"{label}: {a} / {b}"[:400] for label, a, b in zip(labels, old, new, strict=False) if a != b), "other length"
-    )
+    for label, (a, printed), (b, printed_now) in zip(labels, old, new, strict=False):
+        if printed != printed_now:
+            return f"{label}: prints {printed!r} / {printed_now!r}"[:400]
+        if not isinstance(a, list) or not isinstance(b, list):
+            if a != b:
+                return f"{label}: {a} / {b}"[:400]
+            continue
+        if not tolerance and json.dumps(a) != json.dumps(b):
+            wrong = [(x, y) for x, y in zip(sum(a, []), sum(b, []), strict=True) if repr(x) != repr(y)]
+            return f"{label}: {len(wrong)} numbers, the first {wrong[0][0]!r} / {wrong[0][1]!r}"
+        for x, y in zip(a, b, strict=True):
+            if tolerance and not (distance(x, y) <= tolerance):
+                return f"{label}: relative difference {distance(x, y):.1e}"
+    return "" if len(old) == len(new) else "one of them is refused"
+
+
+def distance(old: list[float], new: list[float]) -> float:
+    """The largest difference, relative to the largest number above 1; infinite if other numbers are not finite."""
+    a, b = np.array(old), np.array(new)
+    finite = np.isfinite(a)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(b[finite]).all():
+        return math.inf
+    scale = max(1.0, float(np.max(np.abs(a[finite]), initial=0)))
+    return float(np.max(np.abs(a[finite] - b[finite]), initial=0)) / scale
 
 
 def known(path: Path | None) -> dict[str, dict[str, Any]]:
@@ -204,6 +228,7 @@ def main() -> int:
     parser.add_argument("--posteriordb", type=Path, help="a checkout")
     parser.add_argument("--only", nargs="*", default=[], help="programs whose name contains this")
     parser.add_argument("--levels", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--tolerance", type=float, default=0.0, help="relative difference that results may have")
     parser.add_argument("--random", type=int, default=50, help="random programs")
     parser.add_argument("--seed-base", type=int, default=0, help="the first random program's seed")
     parser.add_argument("--everywhere", action="store_true", help="results at all levels, also where IR is the same")
@@ -219,7 +244,7 @@ def main() -> int:
             with options.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         for level, text in row["results"].items():
-            print(f"{program.name}, level {level}: OTHER BITS: {text}", flush=True)
+            print(f"{program.name}, level {level}: OTHER RESULTS: {text}", flush=True)
         if row["code"] and not row["results"]:
             print(f"{program.name}: other IR at {', '.join(map(str, row['code']))}, the same bits", flush=True)
     for version in pair:
@@ -227,7 +252,7 @@ def main() -> int:
     other = sum(bool(row["results"]) for row in rows.values())
     code = sum(bool(row["code"]) for row in rows.values())
     failed = {row["name"]: row["failed"] for row in rows.values() if row["failed"]}
-    print(f"{len(rows)} programs, {code} with other IR, {other} with other bits, {len(failed)} not evaluated by either")
+    print(f"{len(rows)} programs, {code} with other IR, {other} with other results, {len(failed)} evaluated by neither")
     for name, text in failed.items():
         print(f"  {name}: {text}")
     return 1 if other else 0
