@@ -54,10 +54,10 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     if unit.gradient:
         passes += ["cse", f"fuse-loops{reassociate}"]
     if unit.hot and may_reassociate and not unit.hessian:
-        passes.append("logs-to-products")
+        passes += ["strip-mine", "logs-to-products"]
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:
-        passes += ["forward-mode", "simplify"]
+        passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]
     if unit.gradient:
         passes.append("split-scatters")
     return ",".join((*passes, "release-arena", "stack-buffers", "loop-hints"))

@@ -58,6 +58,7 @@ PASSES: dict[str, str] = {
     "reverse-mode": "ulam.passes.autodiff.reverse_mode:ReverseModePass",
     "count-profile-entries": "ulam.passes.loops.count_profile_entries:CountProfileEntries",
     "forward-mode": "ulam.passes.autodiff.forward_mode:ForwardModePass",
+    "strip-mine": "ulam.passes.loops.strip_mine:StripMine",
     "split-scatters": "ulam.passes.loops.split_scatters:SplitScatters",
     "release-arena": "ulam.passes.loops.release_arena:ReleaseArena",
     "stack-buffers": "ulam.passes.loops.stack_buffers:StackBuffers",

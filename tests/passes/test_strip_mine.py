@@ -1,0 +1,123 @@
+"""Rows side by side: values, gradients and errors are those of the loops as they are written, for all sizes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ulam
+from ulam.tools import stan_opt
+
+pytestmark = pytest.mark.usefixtures("quick_code")
+
+# Parameters by columns; sums over columns that go on into a function of the row; totals of all rows; data by rows.
+COLUMNS = """
+data {
+  int<lower=0> M;
+  int<lower=0> T;
+  array[M, T] int<lower=0, upper=1> y;
+  vector<lower=0, upper=1>[M] seen;
+}
+parameters {
+  matrix[M, T] z;
+  vector[T] b;
+  real<lower=0> s;
+}
+model {
+  for (i in 1 : M) {
+    real a = bernoulli_logit_lpmf(y[i] | z[i] * s + b');
+    target += seen[i] * a + (1 - seen[i]) * log_sum_exp(a, -s);
+  }
+}
+"""
+
+# Rows one behind the other; a state that each column takes from the last; additions to groups of rows.
+STATES = """
+data {
+  int<lower=0> M;
+  int<lower=0> T;
+  int<lower=1> G;
+  array[M] int<lower=1, upper=G> group;
+  array[M] vector[T] x;
+}
+parameters {
+  array[M] vector[T] z;
+  vector[G] g;
+  real<lower=0> s;
+}
+model {
+  for (i in 1 : M) {
+    real state = g[group[i]];
+    for (t in 1 : T) {
+      state = 0.5 * state + log1p_exp(x[i, t] * z[i, t]);
+      target += -square(state - s);
+    }
+  }
+}
+"""
+ROWS, WIDTHS = (0, 1, 7, 8, 9, 64, 65, 130), (0, 1, 5, 17)
+
+
+def _columns_data(rows: int, width: int) -> dict[str, object]:
+    rng = np.random.default_rng(rows * 100 + width)
+    return {
+        "M": rows,
+        "T": width,
+        "y": rng.integers(0, 2, (rows, width)).tolist(),
+        "seen": rng.uniform(size=rows).tolist(),
+    }
+
+
+def _states_data(rows: int, width: int) -> dict[str, object]:
+    rng = np.random.default_rng(rows * 100 + width)
+    group = rng.integers(1, 4, rows).tolist()
+    return {"M": rows, "T": width, "G": 3, "group": group, "x": rng.normal(size=(rows, width)).tolist()}
+
+
+PROGRAMS = {"columns": (COLUMNS, _columns_data), "states": (STATES, _states_data)}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_size_gives_what_level_1_gives(name: str) -> None:
+    program, data_of = PROGRAMS[name]
+    for rows, width in itertools.product(ROWS, WIDTHS):
+        data = data_of(rows, width)
+        plain, mined = (ulam.StanModel(program, data, opt_level=level) for level in (1, 3))
+        point = np.random.default_rng(width).normal(size=plain.param_unc_num())
+        expected, expected_gradient = plain.log_density_gradient(point)
+        value, gradient = mined.log_density_gradient(point)
+        assert value == pytest.approx(expected, rel=1e-12, abs=1e-12), (rows, width)
+        np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-11, atol=1e-12, err_msg=f"{rows} x {width}")
+
+
+@pytest.mark.parametrize("name", ["columns"])
+def test_rows_run_side_by_side(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """So that the other tests test something."""
+    file = tmp_path / "model.stan"
+    file.write_text(PROGRAMS[name][0])
+    assert stan_opt.main([str(file), "-O3", "--unit", "gradient_propto", "--explain=json"]) == 0
+    remarks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert any(remark["pass"] == "strip-mine" and remark["done"] for remark in remarks)
+
+
+@pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan, 1e300, -1e300, 0.0, -0.0])
+def test_values_that_are_no_numbers_stay_in_their_row(special: float) -> None:
+    plain, mined = (ulam.StanModel(COLUMNS, _columns_data(65, 5), opt_level=level) for level in (1, 3))
+    point = np.random.default_rng(3).normal(size=plain.param_unc_num())
+    point[7] = special
+    outcomes = [_outcome(model, point) for model in (plain, mined)]
+    assert outcomes[0][0] == outcomes[1][0]
+    np.testing.assert_allclose(outcomes[1][1], outcomes[0][1], rtol=1e-11, atol=1e-12)
+
+
+def _outcome(model: ulam.StanModel, point: np.ndarray) -> tuple[str, np.ndarray]:
+    """The message of an error; the log density and its gradient."""
+    try:
+        value, gradient = model.log_density_gradient(point)
+    except ulam.Rejection as error:
+        return str(error), np.zeros(0)
+    return "", np.array([value, *gradient])
