@@ -1,7 +1,9 @@
 """`!llvm.loop`: what LLVM is told about a loop, from what `loop-hints` has noted and from its number of iterations.
 
 Of a loop whose number of iterations is known, LLVM would unroll the widened form by a divisor of that number, for which
-the registers do not suffice: at levels 3 and 4 it stays as a loop of an unknown number would be, unless it is short.
+the registers do not suffice, or write out all iterations instead of widening them: at levels 3 and 4 it stays as a loop
+of an unknown number would be. Written out are short loops that cannot be widened, and short ones within others, which
+can be widened without them.
 
 What is left over after the last full vector is computed by a masked one where that takes less time than doing it one by
 one. How much is left over depends on the processor, so it is decided here. Not in nests, whose inner loops often have
@@ -20,8 +22,8 @@ from ulam.dialects import rt
 if TYPE_CHECKING:
     from ulam.emit.llvm_text import FunctionEmitter
 
-_FEW = 32
-"""So many iterations LLVM may write out."""
+_FEW, _MANY = 4, 32
+"""So many iterations LLVM may write out: of loops that can be widened, at least; of others, at most."""
 _MASKING = 1.3
 """Time of a masked iteration of a cheap loop, in that of one without a mask."""
 _LANES = 8
@@ -42,19 +44,30 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
         hints.append(metadata.node('!{!"llvm.loop.mustprogress"}'))
     kind, count = rt.LoopAttr.kind_of(op)
     is_loose = e.module.options.opt_level >= _LOOSE
+    lanes = e.module.options.lanes if is_loose else _LANES
     if kind == "cold":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
         hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
         hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
     elif kind == "serial":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
-    elif kind == "masked_tail" or _has_costly_rest(op, trips, e.module.options.lanes if is_loose else _LANES):
+    elif kind == "masked_tail" or _has_costly_rest(op, trips, lanes):
+        kind = "masked_tail"
         hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
     elif kind == "interleave":
         hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
-    if is_loose and kind != "cold" and trips is not None and trips > _FEW:
+    if is_loose and kind != "cold" and trips is not None and not _may_be_unrolled(op, kind, trips, lanes):
         hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
     return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"
+
+
+def _may_be_unrolled(op: Operation, kind: str, trips: int, lanes: int) -> bool:
+    """Whether LLVM may write out the iterations: where widening them is impossible, or leaves much over."""
+    if trips <= _FEW or trips > _MANY:
+        return trips <= _FEW
+    if kind == "serial" or (kind != "masked_tail" and not isinstance(op.parent_op(), func.FuncOp)):
+        return True
+    return kind != "masked_tail" and trips < 2 * lanes and trips % lanes != 0
 
 
 def _has_costly_rest(op: Operation, trips: int | None, lanes: int) -> bool:

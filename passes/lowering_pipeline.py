@@ -60,7 +60,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]
     if unit.gradient:
         passes.append("split-scatters")
-    return ",".join((*passes, "release-arena", "stack-buffers", "loop-hints"))
+    return ",".join((*passes, "release-arena", "stack-buffers", f"loop-hints{'{nests=true}' * may_reassociate}"))
 
 
 def lowering_passes(unit: UnitKind, opt_level: int) -> tuple[ModulePass, ...]:

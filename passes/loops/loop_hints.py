@@ -2,8 +2,8 @@
 
 `masked_tail`: the body evaluates functions; what is left over after the last full vector is then computed by one more,
 masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make.
-Not in nests, whose inner loops often have two or three iterations. Loops of a known number of iterations:
-`emit/loop_metadata.py`.
+In nests, whose inner loops often have two or three iterations, only of loops that surely have more, only where the loop
+around cannot be widened, and not below level 3. Loops of a known number of iterations: `emit/loop_metadata.py`, too.
 `serial`: iterations depend on each other, or the body branches; what runs there is a chain of scalar operations, for
 which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a short body that only sums,
 bound by the latency of the addition unless several sums run side by side.
@@ -11,6 +11,8 @@ Measured in docs/architecture.md, "Math functions".
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
@@ -20,26 +22,32 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.tables import is_costly_function
 
 _SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp)
+FEW = 4
+"""So many iterations of an inner loop are better written out than widened."""
 _SHORT = 12
 _SERIAL, _MASKED_TAIL = rt.LoopAttr.of_kind("serial"), rt.LoopAttr.of_kind("masked_tail")
 _INTERLEAVE = rt.LoopAttr.of_kind("interleave", 4)
 
 
+@dataclass(frozen=True)
 class LoopHints(ModulePass):
-    """Marks loops that cannot be widened, and short sums."""
+    """Marks loops that cannot be widened, and short sums. `nests`: inner loops may have masked tails, too."""
 
     name = "loop-hints"
 
+    nests: bool = False
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op)
+        run_on(op, self.nests)
 
 
-def run_on(op: Operation) -> None:
+def run_on(op: Operation, nests: bool = False) -> None:
     """Marks the loops at or below `op`."""
     for loop in ops_within(op):
         if isinstance(loop, scf.ForOp) and not rt.LoopAttr.is_cold(loop):
@@ -47,8 +55,21 @@ def run_on(op: Operation) -> None:
                 _SERIAL.put(loop)
             elif _is_short_sum(loop.body.block):
                 _INTERLEAVE.put(loop)
-            elif isinstance(loop.parent_op(), func.FuncOp) and any(map(is_costly_function, loop.body.block.ops)):
+            elif any(map(is_costly_function, loop.body.block.ops)) and (
+                isinstance(loop.parent_op(), func.FuncOp) or (nests and _is_wide_within_serial(loop))
+            ):
                 _MASKED_TAIL.put(loop)
+
+
+def _is_wide_within_serial(loop: scf.ForOp) -> bool:
+    """Whether a loop has enough iterations for a vector, and what is around it cannot be widened in its place."""
+    lower, upper, step = (constant_integer(value) for value in (loop.lb, loop.ub, loop.step))
+    if lower is None or upper is None or not step or len(range(lower, upper, step)) <= FEW:
+        return False
+    around = loop.parent_op()
+    while isinstance(around, scf.IfOp):
+        around = around.parent_op()
+    return around is not None and rt.LoopAttr.kind_of(around)[0] == "serial"
 
 
 def _is_serial(loop: scf.ForOp) -> bool:

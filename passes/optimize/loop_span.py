@@ -20,8 +20,6 @@ from ulam.passes.optimize import library_calls
 if TYPE_CHECKING:
     from ulam.frontend.functions.library_calls import LibraryDefinitions
 
-_SHORT = 32
-
 
 class Prevented(Exception):
     """Why an expression or a statement does not become a whole one: one clause, for the remark."""
@@ -66,12 +64,6 @@ class LoopSpan:
             if isinstance(parent, stan.ForOp) and (gap := self.facts.gap(parent)) is not None:
                 yield gap
             parent = parent.parent_op()
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it has few iterations, and another loop around: better unrolled."""
-        gap = self.facts.gap(self.loop)
-        return gap is not None and not gap.terms and gap.constant < _SHORT and any(True for _ in self._gaps_around())
 
     @property
     def has_size(self) -> bool:

@@ -126,11 +126,6 @@ class _Loop:
                 self.users.setdefault(variable, []).append(statement)
         written = frozenset(v for s in self.statements for v in s.written)
         self.span = LoopSpan(loop, self.facts, written)
-        if self.span.is_short:
-            _tell(
-                loop, loop.variable.data, "it has few iterations and is inside of another loop: unrolled, it is faster"
-            )
-            return False
         self.kept = self._keep_bounds()
         self._write_wholes()
         front, behind = self._distribute()

@@ -14,3 +14,18 @@ parameters { real a; }
 model { target += sum(x * a) + sum(square(x - a)); }
 // CHECK: func.func @evaluate
 // CHECK-NOT: masked_tail
+
+// -----
+// Five iterations in a loop that cannot be widened itself: one masked vector.
+data { int N; vector[5] x; }
+parameters { real a; }
+model {
+  real s = a;
+  for (n in 1:N) {
+    s = sum(exp(s * x));
+  }
+  target += s;
+}
+// CHECK: func.func @evaluate
+// CHECK: masked_tail
+// CHECK: serial

@@ -262,3 +262,26 @@ generated quantities {
 // CHECK-NEXT:  for (n in 1:N) {
 // CHECK-NEXT:    d[n] = normal_rng(c[n], 1);
 // CHECK-NEXT:  }
+
+// -----
+// A short loop inside of another: what is whole can be fused and shared by the passes that follow.
+data {
+  int<lower=0> T;
+  vector[T] y;
+}
+parameters {
+  vector[3] a;
+}
+model {
+  for (t in 1:T) {
+    vector[3] b;
+    for (k in 1:3) {
+      b[k] = exp(a[k]) * y[t];
+    }
+    target += log_sum_exp(b);
+  }
+}
+// CHECK:       for (t in 1:T) {
+// CHECK-NEXT:    vector[3] b;
+// CHECK-NEXT:    b = exp(a) * y[t];
+// CHECK-NEXT:    target += log_sum_exp(b);
