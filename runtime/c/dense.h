@@ -81,8 +81,8 @@ void dense_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, doub
 /* The same for a square C, of which what is above the diagonal may be written or not. */
 void dense_multiply_add_lower(ulam_context *ctx, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
                               dense_view C);
-/* The lower triangle of L := its Cholesky factor; the first column whose pivot is not positive, or -1. */
-int64_t dense_factor(ulam_context *ctx, int64_t n, double *L);
+/* L := the Cholesky factor of A (lower triangle); the first column whose pivot is not positive, or -1. */
+int64_t dense_factor(ulam_context *ctx, int64_t n, const double *A, double *L);
 /* The lower triangle of G, the adjoint of the factor L, := the adjoint of the matrix. */
 void dense_pull_back_factor(ulam_context *ctx, int64_t n, const double *L, double *G);
 #endif

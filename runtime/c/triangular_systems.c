@@ -4,9 +4,19 @@
 /* A += X Y' restricted to the lower triangle, for X, Y of n x m. */
 static void add_lower_product(ulam_context *ctx, int64_t n, int64_t m, double alpha, dense_view X, dense_view Y,
                               number *A) {
+#ifdef ULAM_FAST
+  if (m == 1) { /* nothing above the diagonal is written */
+    dense_multiply_add_lower(ctx, n, 1, alpha, X, dense_transposed(Y), dense_of(A, n));
+    return;
+  }
+#endif
   char *mark = ctx->arena_cursor;
   number *product = dense_zeros(ctx, n * n);
+#ifdef ULAM_FAST
+  dense_multiply_add_lower(ctx, n, m, alpha, X, dense_transposed(Y), dense_of(product, n));
+#else
   dense_multiply_add(ctx, n, n, m, alpha, X, dense_transposed(Y), dense_of(product, n));
+#endif
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = j; i < n; ++i) A[i + j * n] += product[i + j * n];
   ulam_release(ctx, mark);

@@ -27,12 +27,20 @@ enum {
   MR = W * H,
   MC = 8 * MR, KC = 256, NC = 64 * NR, /* blocks of A and B in cache */
   UNPACKED = 128 * 128,                 /* B of fewer numbers is read where it is */
-  DIAGONAL = 32,                       /* blocks on a diagonal that are factored by columns */
+  FEW = 12,                            /* so small that setting up vectors takes longer */
+  DIAGONAL = 32, PULLED = 16,          /* blocks on a diagonal that are factored, or pulled back, by columns */
 };
 
 typedef double vec __attribute__((vector_size(W * sizeof(double)), aligned(8)));
+typedef int64_t bits __attribute__((vector_size(W * sizeof(double)), aligned(8)));
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLLED _Pragma("GCC unroll 8")
+/* The numbers of the elements of vector h. */
+INLINE bits numbers(int h) {
+  bits result;
+  UNROLLED for (int w = 0; w < W; ++w) result[w] = h * W + w;
+  return result;
+}
 INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* C (rows x columns, of at most height * W x width, rows one after the other) += alpha times the product of k steps. */
@@ -137,8 +145,8 @@ static void pack_columns(int64_t n, int64_t k, dense_view B, double *restrict to
 static void multiply(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
                      dense_view C, int lower) {
   char *mark = ctx->arena_cursor;
-  if (k <= KC && n * k <= UNPACKED) {
-    int direct = A.rows_by == 1 && m * k <= UNPACKED;
+  int direct = A.rows_by == 1 && (m * k <= UNPACKED || n <= 4 * NR); /* A is read often enough for a copy, or not */
+  if (n * k <= UNPACKED && (k <= KC || direct)) {
     double *panel = direct && m % W == 0 ? NULL : ulam_doubles(ctx, MR * k);
     for (int64_t i = 0; i < m;) {
       int64_t rows = least(MR, m - i);
@@ -243,6 +251,12 @@ void BLOCKS(multiply_add)(ulam_context *ctx, int64_t m, int64_t n, int64_t k, do
     multiply_vector(m, k, alpha, A, B.data, B.rows_by, C.data, C.rows_by);
   } else if (m == 1) {
     multiply_vector(n, k, alpha, dense_transposed(B), A.data, A.columns_by, C.data, C.columns_by);
+  } else if (k == 1 && C.rows_by == 1 && A.rows_by == 1) {
+    for (int64_t j = 0; j < n; ++j) {
+      const double *restrict a = A.data;
+      double *restrict c = &AT(C, 0, j), factor = alpha * AT(B, 0, j);
+      for (int64_t i = lower ? j : 0; i < m; ++i) c[i] += factor * a[i];
+    }
   } else if (C.rows_by == 1) {
     multiply(ctx, m, n, k, alpha, A, B, C, lower);
   } else if (C.columns_by == 1) {
@@ -340,20 +354,29 @@ void BLOCKS(solve_upper)(ulam_context *ctx, int64_t n, int64_t m, dense_view T, 
   BLOCKS(solve_lower)(ctx, n, m, reversed, unit_diagonal, rows);
 }
 
-/* The Cholesky factor of a block of at most `height` vectors of rows, column by column, each in registers. */
+/* Columns of a block in buffers of whole vectors. Where the matrix goes on behind a column, that is read, too. */
+#define LOAD_COLUMN(height, to, from, leading, n, j)                                                 \
+  if ((n - 1 - j) * leading + n >= height * W) {                                                     \
+    UNROLLED for (int h = 0; h < height; ++h) *(vec *)(to + h * W) = *(const vec *)(from + h * W);   \
+  } else {                                                                                           \
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];                                                 \
+    for (int64_t i = n; i < height * W; ++i) to[i] = 0;                                              \
+  }
+
+/* The Cholesky factor L of a block A of at most `height` vectors of rows, column by column, each in registers. What is
+ * above the diagonal is written, too. */
 #define FACTOR(name, height)                                                                                         \
-  static int64_t name(int64_t n, double *restrict L, int64_t leading) {                                              \
-    double factor[DIAGONAL * height * W] __attribute__((aligned(64)));                                               \
+  static int64_t name(int64_t n, const double *A, int64_t leading, double *L) {                                      \
     enum { ROWS = height * W };                                                                                      \
+    double columns[ROWS * ROWS] __attribute__((aligned(64)));                                                        \
     for (int64_t j = 0; j < n; ++j) {                                                                                \
-      double *restrict column = factor + j * ROWS;                                                                   \
+      double *restrict column = columns + j * ROWS;                                                                  \
+      const double *from = A + j * leading;                                                                          \
       vec value[height];                                                                                             \
-      for (int64_t i = j; i < n; ++i) column[i] = L[i + j * leading];                                                \
-      for (int64_t i = 0; i < j; ++i) column[i] = 0;                                                                 \
-      for (int64_t i = n; i < ROWS; ++i) column[i] = 0;                                                              \
+      LOAD_COLUMN(height, column, from, leading, n, j)                                                               \
       UNROLLED for (int h = 0; h < height; ++h) value[h] = *(const vec *)(column + h * W);                           \
       for (int64_t p = 0; p < j; ++p) {                                                                              \
-        const double *restrict left = factor + p * ROWS;                                                             \
+        const double *restrict left = columns + p * ROWS;                                                            \
         double scale = left[j];                                                                                      \
         UNROLLED for (int h = 0; h < height; ++h) value[h] -= scale * *(const vec *)(left + h * W);                  \
       }                                                                                                              \
@@ -363,10 +386,20 @@ void BLOCKS(solve_upper)(ulam_context *ctx, int64_t n, int64_t m, dense_view T, 
         L[j + j * leading] = pivot;                                                                                  \
         return j;                                                                                                    \
       }                                                                                                              \
-      pivot = sqrt(pivot);                                                                                           \
-      UNROLLED for (int h = 0; h < height; ++h) *(vec *)(column + h * W) = value[h] / pivot;                         \
-      column[j] = pivot;                                                                                             \
-      for (int64_t i = j; i < n; ++i) L[i + j * leading] = column[i];                                                \
+      double root = sqrt(pivot);                                                                                     \
+      UNROLLED for (int h = 0; h < height; ++h) {                                                                    \
+        bits below = numbers(h) > j, here = numbers(h) == j;                                                         \
+        *(bits *)(column + h * W) = ((bits)(value[h] / root) & below) | ((bits)(root + (vec){0}) & here);            \
+      }                                                                                                              \
+    }                                                                                                                \
+    for (int64_t j = 0; j < n; ++j) {                                                                                \
+      double *restrict to = L + j * leading;                                                                         \
+      const double *restrict column = columns + j * ROWS;                                                            \
+      if (leading == n && (n - j) * n >= ROWS) { /* what is written behind a column is overwritten by the next ones */ \
+        UNROLLED for (int h = 0; h < height; ++h) *(vec *)(to + h * W) = *(const vec *)(column + h * W);             \
+      } else {                                                                                                       \
+        for (int64_t i = 0; i < n; ++i) to[i] = column[i];                                                           \
+      }                                                                                                              \
     }                                                                                                                \
     return -1;                                                                                                       \
   }
@@ -374,82 +407,103 @@ FACTOR(factor_8, 8 / W)
 FACTOR(factor_16, 16 / W)
 FACTOR(factor_32, 32 / W)
 
-static int64_t factor_block(int64_t n, double *L, int64_t leading) {
-  return (n <= 8 ? factor_8 : n <= 16 ? factor_16 : factor_32)(n, L, leading);
+static int64_t factor_block(int64_t n, const double *A, int64_t leading, double *L) {
+  return (n <= 8 ? factor_8 : n <= 16 ? factor_16 : factor_32)(n, A, leading, L);
 }
 
-/* The lower triangle of L := its Cholesky factor; returns the first column whose pivot is not positive, or -1. What is
- * above the diagonal is undefined. */
-int64_t BLOCKS(factor)(ulam_context *ctx, int64_t n, double *L, int64_t leading) {
-  dense_view whole = dense_of(L, leading);
+int64_t BLOCKS(factor)(ulam_context *ctx, int64_t n, const double *A, double *L) {
+  if (n <= DIAGONAL) return factor_block(n, A, n, L);
+  for (int64_t j = 0; j < n; ++j) memcpy(L + j + j * n, A + j + j * n, (size_t)(n - j) * sizeof *L);
+  dense_view whole = dense_of(L, n);
   for (int64_t j = 0; j < n; j += DIAGONAL) {
     int64_t size = least(DIAGONAL, n - j), below = n - j - size;
-    int64_t bad = factor_block(size, &AT(whole, j, j), leading);
+    double *diagonal = &AT(whole, j, j);
+    int64_t bad = factor_block(size, diagonal, n, diagonal);
     if (bad >= 0) return j + bad;
     dense_view panel = dense_block(whole, j + size, j);
     BLOCKS(solve_lower)(ctx, size, below, dense_block(whole, j, j), 0, dense_transposed(panel));
     BLOCKS(multiply_add)(ctx, below, below, size, -1.0, panel, dense_transposed(panel), dense_block(whole, j + size, j + size),
                  1);
   }
+  for (int64_t j = 0; j < n; ++j) memset(L + j * n, 0, (size_t)j * sizeof *L); /* the updates wrote there */
   return -1;
 }
 
 /* From the adjoint G of a factor (lower triangle) to that of the matrix, in place, for a block: the statements of the
- * factorisation by columns, in reverse. Both are kept by rows, so that all rows are vectors of what is on the left. */
+ * factorisation by columns, in reverse. Both are kept by rows, so that all rows are vectors of what is on the left; what
+ * is right of a row's column is not used again. */
 #define PULL_BACK(name, height)                                                                                  \
   static void name(int64_t n, const double *restrict L, double *restrict G, int64_t leading, int64_t g_leading) { \
     enum { ROW = height * W };                                                                                   \
     double rows[ROW * ROW] __attribute__((aligned(64))), adjoints[ROW * ROW] __attribute__((aligned(64)));       \
-    for (int64_t i = 0; i < n; ++i) {                                                                            \
-      for (int64_t j = 0; j <= i; ++j) {                                                                         \
-        rows[i * ROW + j] = L[i + j * leading];                                                                  \
-        adjoints[i * ROW + j] = G[i + j * g_leading];                                                            \
+    for (int64_t i = 0; i < n; ++i) UNROLLED for (int h = 0; h < height; ++h)                                    \
+      *(vec *)(rows + i * ROW + h * W) = *(vec *)(adjoints + i * ROW + h * W) = (vec){0};                        \
+    for (int64_t j = 0; j < n; ++j) {                                                                            \
+      const double *restrict column = L + j * leading, *restrict adjoint = G + j * g_leading;                    \
+      for (int64_t i = j; i < n; ++i) {                                                                          \
+        rows[i * ROW + j] = column[i];                                                                           \
+        adjoints[i * ROW + j] = adjoint[i];                                                                      \
       }                                                                                                          \
-      for (int64_t j = i + 1; j < ROW; ++j) rows[i * ROW + j] = adjoints[i * ROW + j] = 0;                       \
     }                                                                                                            \
     for (int64_t j = n - 1; j >= 0; --j) {                                                                       \
-      double *own = rows + j * ROW, diagonal = own[j], of_diagonal = adjoints[j * ROW + j];                      \
-      own[j] = 0;                                                                                                \
+      double inverse = 1 / rows[j * ROW + j], of_diagonal = adjoints[j * ROW + j];                               \
+      double *restrict result = G + j * g_leading;                                                               \
       vec row[height], sum[height];                                                                              \
       UNROLLED for (int h = 0; h < height; ++h) {                                                                \
-        row[h] = *(const vec *)(own + h * W);                                                                    \
+        row[h] = *(const vec *)(rows + j * ROW + h * W);                                                         \
+        row[h] = (vec)((bits)row[h] & (numbers(h) < j));                                                         \
         sum[h] = *(const vec *)(adjoints + j * ROW + h * W);                                                     \
       }                                                                                                          \
       for (int64_t i = j + 1; i < n; ++i) {                                                                      \
         const double *restrict below = rows + i * ROW;                                                           \
         double *restrict adjoint = adjoints + i * ROW;                                                           \
-        double element = adjoint[j] / diagonal;                                                                  \
+        double element = adjoint[j] * inverse;                                                                   \
         of_diagonal -= element * below[j];                                                                       \
         UNROLLED for (int h = 0; h < height; ++h) {                                                              \
           sum[h] -= element * *(const vec *)(below + h * W);                                                     \
           *(vec *)(adjoint + h * W) -= element * row[h];                                                         \
         }                                                                                                        \
-        adjoint[j] = element;                                                                                    \
+        result[i] = element;                                                                                     \
       }                                                                                                          \
-      of_diagonal /= diagonal;                                                                                   \
+      of_diagonal *= inverse;                                                                                    \
       UNROLLED for (int h = 0; h < height; ++h)                                                                  \
         *(vec *)(adjoints + j * ROW + h * W) = sum[h] - of_diagonal * row[h];                                    \
-      adjoints[j * ROW + j] = 0.5 * of_diagonal;                                                                 \
+      result[j] = 0.5 * of_diagonal;                                                                             \
     }                                                                                                            \
-    for (int64_t i = 0; i < n; ++i)                                                                              \
-      for (int64_t j = 0; j <= i; ++j) G[i + j * g_leading] = adjoints[i * ROW + j];                             \
   }
-PULL_BACK(pull_back_8, 8 / W)
 PULL_BACK(pull_back_16, 16 / W)
-PULL_BACK(pull_back_32, 32 / W)
+
+/* The same for a few rows, by scalars. */
+static void pull_back_few(int64_t n, const double *restrict L, double *restrict G, int64_t leading, int64_t g_leading) {
+  for (int64_t j = n - 1; j >= 0; --j) {
+    double inverse = 1 / L[j + j * leading], of_diagonal = G[j + j * g_leading];
+    for (int64_t i = n - 1; i > j; --i) {
+      double element = G[i + j * g_leading] * inverse;
+      of_diagonal -= element * L[i + j * leading];
+      G[i + j * g_leading] = element;
+      for (int64_t k = 0; k < j; ++k) {
+        G[i + k * g_leading] -= element * L[j + k * leading];
+        G[j + k * g_leading] -= element * L[i + k * leading];
+      }
+    }
+    of_diagonal *= inverse;
+    G[j + j * g_leading] = 0.5 * of_diagonal;
+    for (int64_t k = 0; k < j; ++k) G[j + k * g_leading] -= of_diagonal * L[j + k * leading];
+  }
+}
 
 static void pull_back_block(int64_t n, const double *L, double *G, int64_t leading, int64_t g_leading) {
-  (n <= 8 ? pull_back_8 : n <= 16 ? pull_back_16 : pull_back_32)(n, L, G, leading, g_leading);
+  (n <= FEW ? pull_back_few : pull_back_16)(n, L, G, leading, g_leading);
 }
 
 /* The same for any size, by blocks from the last to the first: twice the work of the factorisation, nearly all of it
  * products. Murray (2016), "Differentiation of the Cholesky decomposition", section 4.2. */
 void BLOCKS(pull_back)(ulam_context *ctx, int64_t n, const double *L, double *G) {
   char *mark = ctx->arena_cursor;
-  double *symmetric = ulam_doubles(ctx, DIAGONAL * DIAGONAL);
+  double *symmetric = ulam_doubles(ctx, PULLED * PULLED);
   dense_view factor = dense_of(L, n), adjoint = dense_of(G, n);
   for (int64_t end = n; end > 0;) {
-    int64_t size = end % DIAGONAL ? end % DIAGONAL : DIAGONAL, begin = end - size, below = n - end;
+    int64_t size = end % PULLED ? end % PULLED : PULLED, begin = end - size, below = n - end;
     dense_view left = dense_block(factor, begin, 0), left_adj = dense_block(adjoint, begin, 0),
                panel = dense_block(factor, end, begin), panel_adj = dense_block(adjoint, end, begin),
                diagonal = dense_block(factor, begin, begin), diagonal_adj = dense_block(adjoint, begin, begin);

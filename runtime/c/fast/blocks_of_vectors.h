@@ -13,8 +13,8 @@
                                     dense_view B);                                                                      \
   void ulam_##vectors##_solve_upper(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal,           \
                                     dense_view B);                                                                      \
-  /* the lower triangle of L := its Cholesky factor; the first column whose pivot is not positive, or -1 */             \
-  int64_t ulam_##vectors##_factor(ulam_context *ctx, int64_t n, double *L, int64_t leading);                            \
+  /* L := the Cholesky factor of A (lower triangle); the first column whose pivot is not positive, or -1 */             \
+  int64_t ulam_##vectors##_factor(ulam_context *ctx, int64_t n, const double *A, double *L);                            \
   /* G := the adjoint of the matrix (lower triangle) from that of its factor L, in place */                             \
   void ulam_##vectors##_pull_back(ulam_context *ctx, int64_t n, const double *L, double *G);
 

@@ -3,12 +3,10 @@
 #include "../dense.h"
 
 int32_t dense_cholesky(ulam_context *ctx, const char *name, const double *A, int64_t n, double *L) {
-  for (int64_t j = 0; j < n; ++j) dense_copy(L + j + j * n, A + j + j * n, n - j);
-  int64_t bad = dense_factor(ctx, n, L);
+  int64_t bad = dense_factor(ctx, n, A, L);
   if (bad >= 0)
     return ulam_fail(ctx, ULAM_REJECT, "%s: m is not positive definite (pivot %lld is %g)", name, (long long)(bad + 1),
                      L[bad + bad * n]);
-  for (int64_t j = 0; j < n; ++j) dense_zero(L + j * n, j); /* the updates wrote above the diagonal */
   return ULAM_OK;
 }
 

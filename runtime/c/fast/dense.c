@@ -26,7 +26,9 @@ void dense_solve_lower(ulam_context *ctx, int64_t n, int64_t m, dense_view T, in
 void dense_solve_upper(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal, dense_view B) {
   CALL(solve_upper, ctx, n, m, T, unit_diagonal, B);
 }
-int64_t dense_factor(ulam_context *ctx, int64_t n, double *L) { return CALL(factor, ctx, n, L, n); }
+int64_t dense_factor(ulam_context *ctx, int64_t n, const double *A, double *L) {
+  return CALL(factor, ctx, n, A, L);
+}
 void dense_pull_back_factor(ulam_context *ctx, int64_t n, const double *L, double *G) {
   CALL(pull_back, ctx, n, L, G);
 }
