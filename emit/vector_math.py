@@ -83,15 +83,18 @@ def _exp_of_minus_absolute(f: InstructionBuilder, x: Value) -> Value:
 
 
 def exp_minus_magnitude(f: InstructionBuilder, x: Value) -> Value:
-    """exp(-|x|), 0 where that is subnormal: n is in [-1022, 0], so that 2^n is one normal number."""
-    a = -f.absolute(x)
-    bits, n, head = _reduce(f, f.at_least(a, -709.0))
+    """exp(-|x|): as n <= 0, 2^(n + 60) is one normal number, and what is subnormal rounds when 2^60 is taken off."""
+    bits, n, head = _reduce(f, f.at_least(-f.absolute(x), -746.0))
     r = f.fma(n, -LOG_2_TAIL, head)
     most = 1.0 + head
     rest = f.fma(n, -LOG_2_TAIL, head - (most - 1.0))
     one_plus = most + f.fma(r * r, f.polynomial(r, EXP_COEFFICIENTS), rest)
-    result = one_plus * f.real((bits - (ROUNDING_BITS - EXPONENT_BIAS)) << 52)
-    return f.select(a < -708.0, 0.0, result)
+    return (one_plus * f.real((bits - (ROUNDING_BITS - EXPONENT_BIAS - 60)) << 52)) * 2.0**-60
+
+
+def log1p_exp_minus_magnitude(f: InstructionBuilder, x: Value) -> Value:
+    """log(1 + exp(-|x|))."""
+    return _log_of_one_plus_fraction(f, exp_minus_magnitude(f, x))
 
 
 def expm1(f: InstructionBuilder, x: Value) -> Value:
@@ -251,6 +254,7 @@ def tanh(f: InstructionBuilder, x: Value) -> Value:
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp": exp,
     "exp_minus_magnitude": exp_minus_magnitude,
+    "log1p_exp_minus_magnitude": log1p_exp_minus_magnitude,
     "log": log,
     "log1p": log1p,
     "expm1": expm1,

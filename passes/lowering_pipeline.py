@@ -36,7 +36,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     reassociate = "{reassociate=true}" if may_reassociate else ""
     passes = ["simplify"]
     if unit.hot and may_reassociate:
-        passes.append("share-kernels")
+        passes += ["share-kernels", "logs-of-transforms"]
     if unit.has_bind:
         passes.append("hoist-data")
     if unit.hot:
@@ -54,7 +54,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     if unit.gradient:
         passes += ["cse", f"fuse-loops{reassociate}"]
     if unit.hot and may_reassociate and not unit.hessian:
-        passes += ["strip-mine", "logs-to-products"]
+        passes += ["strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]

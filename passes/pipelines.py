@@ -38,6 +38,8 @@ PASSES: dict[str, str] = {
     "powers-to-exponentials": "ulam.passes.loops.powers_to_exponentials:PowersToExponentials",
     "carry-stores": "ulam.passes.loops.carry_stores:CarryStores",
     "cancel-inverses": "ulam.passes.loops.cancel_inverses:CancelInverses",
+    "logs-of-transforms": "ulam.passes.loops.logs_of_transforms:LogsOfTransforms",
+    "share-exponentials": "ulam.passes.loops.share_exponentials:ShareExponentials",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",
     "log-sums-to-products": "ulam.passes.loops.log_sums_to_products:LogSumsToProducts",

@@ -260,6 +260,7 @@ def _functions() -> dict[str, Callable[..., float]]:
     log1m_exp = lambda x: m.log(-m.expm1(x))  # noqa: E731
     found |= {
         "exp_minus_magnitude": lambda x: m.exp(-abs(x)),
+        "log1p_exp_minus_magnitude": lambda x: m.log1p(m.exp(-abs(x))),
         "log1m": lambda x: m.log1p(-x), "inv_logit": inv_logit, "log1p_exp": log1p_exp,
         "log_inv_logit": lambda x: -log1p_exp(-x), "log1m_inv_logit": lambda x: -log1p_exp(x), "log1m_exp": log1m_exp,
         "log_sum_exp": lambda x, y: max(x, y) + m.log1p(m.exp(-abs(x - y))),

@@ -34,7 +34,8 @@ def _inv_logit(x: np.ndarray) -> np.ndarray:
 
 REFERENCE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "exp": np.exp,
-    "exp_minus_magnitude": lambda x: np.where(np.abs(x) > 708, 0, np.exp(-np.abs(x))),
+    "exp_minus_magnitude": lambda x: np.exp(-np.abs(x)),
+    "log1p_exp_minus_magnitude": lambda x: np.log1p(np.exp(-np.abs(x))),
     "log": np.log,
     "log1p": np.log1p,
     "expm1": np.expm1,

@@ -1,0 +1,214 @@
+"""Logarithms of what exponentials have made are known without taking them.
+
+    log(exp(u))                    →  u
+    log(inv_logit(u))              →  log_inv_logit(u)          log1m(inv_logit(u))  →  log1m_inv_logit(u)
+    lmultiply(k, inv_logit(u))     →  k * log_inv_logit(u)
+
+Lowered code alone shows most of them: the transform of a parameter with a lower bound 0, or between 0 and 1, and the
+density that takes its logarithm. The transform of the latter, `(u < 0 ? e : 1) / (1 + e)` with e = exp(-|u|), becomes
+`inv_logit(u)` again, and `log1p(e)`, of its Jacobian, `log1p_exp_minus_magnitude(u)`: the derivatives of all these are
+`inv_logit`, and `share-exponentials` makes one exponential of them.
+
+What the exponential makes 0, 1 or infinity keeps its logarithm: -infinity or infinity, whatever u is. Otherwise results
+are nearer to the truth than those of rounded arguments: log1m(theta) for theta near 1. Levels 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ulam.dialects import rt
+from ulam.dialects.scalar_ops import known_constant, predicate_of
+from ulam.dialects.walk import ops_within
+from ulam.passes.loops.exponentials import OpWriter
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import discard, replace_uses
+
+
+@dataclass(frozen=True)
+class LogsOfTransforms(ModulePass):
+    """Writes logarithms of exponentials and of probabilities without a logarithm of their values."""
+
+    name = "logs-of-transforms"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_on(evaluate_of(op, self.name))
+
+
+def run_on(function: func.FuncOp) -> None:
+    """Rewrites a function, operands before their users."""
+    for op in list(ops_within(function)):
+        rule = _RULES.get(type(op))
+        if rule is None or op.parent is None:
+            continue
+        if (new := rule(op)) is not None:
+            replace_uses(op.results[0], new)
+            discard(op)
+
+
+def _function(value: SSAValue, name: str) -> SSAValue | None:
+    """The argument of a function, if a value is what that gives."""
+    op = value.owner
+    return op.operands[0] if isinstance(op, rt.MathOp) and op.function.data == name else None
+
+
+def _is_below_zero(condition: SSAValue, value: SSAValue) -> bool:
+    op = condition.owner
+    return (
+        isinstance(op, arith.CmpfOp) and predicate_of(op) == "olt" and op.lhs is value and known_constant(op.rhs) == 0.0
+    )
+
+
+def _minus_magnitude(value: SSAValue) -> SSAValue | None:
+    """u, if a value is `u < 0 ? u : -u`."""
+    op = value.owner
+    if not isinstance(op, arith.SelectOp):
+        return None
+    u, negated = op.lhs, op.rhs.owner
+    is_magnitude = isinstance(negated, arith.NegfOp) and negated.operand is u and _is_below_zero(op.cond, u)
+    return u if is_magnitude else None
+
+
+# ---------------------------------------------------------------- what transforms are
+
+
+def _divided(op: Operation) -> SSAValue | None:
+    """(u < 0 ? e : 1) / (1 + e) → inv_logit(u)."""
+    numerator, denominator = (operand.owner for operand in op.operands)
+    if not isinstance(numerator, arith.SelectOp) or not isinstance(denominator, arith.AddfOp):
+        return None
+    power = numerator.lhs
+    u = _function(power, "exp_minus_magnitude")
+    if u is None or known_constant(numerator.rhs) != 1.0 or not _is_below_zero(numerator.cond, u):
+        return None
+    one, other = denominator.operands
+    if (known_constant(one) != 1.0 or other is not power) and (known_constant(other) != 1.0 or one is not power):
+        return None
+    return _before(op).function("inv_logit", u)
+
+
+def _plus_zero(op: Operation) -> SSAValue | None:
+    """What is not negative, -0 neither, plus 0 is itself."""
+    for value, other in (op.operands, tuple(op.operands)[::-1]):
+        made = value.owner
+        if known_constant(other) == 0.0 and isinstance(made, rt.MathOp) and made.function.data in ("exp", "inv_logit"):
+            return value
+    return None
+
+
+def _exp(op: rt.MathOp) -> SSAValue | None:
+    u = _minus_magnitude(op.operands[0])
+    return None if u is None else _before(op).function("exp_minus_magnitude", u)
+
+
+def _log1p(op: rt.MathOp) -> SSAValue | None:
+    u = _function(op.operands[0], "exp_minus_magnitude")
+    return None if u is None else _before(op).function("log1p_exp_minus_magnitude", u)
+
+
+# ---------------------------------------------------------------- their logarithms
+
+
+def _log(op: rt.MathOp) -> SSAValue | None:
+    x = op.operands[0]
+    made = x.owner
+    if isinstance(made, arith.SubfOp) and known_constant(made.lhs) == 1.0:
+        return _log_of_rest(op, made.rhs)
+    return _log_of(op, x, None)
+
+
+def _log1m(op: rt.MathOp) -> SSAValue | None:
+    return _log_of_rest(op, op.operands[0])
+
+
+def _multiply_log(op: rt.MathOp) -> SSAValue | None:
+    factor, x = op.operands
+    logarithm = _log_of(op, x, factor)
+    return None if logarithm is None else _before(op).product(factor, logarithm)
+
+
+def _log_of(op: rt.MathOp, x: SSAValue, factor: SSAValue | None) -> SSAValue | None:
+    """log(x); with a factor what that is to be multiplied by, where 0 * log(0) is 0."""
+    write = _before(op)
+    is_exponential = (u := _function(x, "exp")) is not None
+    if not is_exponential and (u := _function(x, "inv_logit")) is None:
+        return None
+    assert u is not None
+    told = "of an exponential is its argument" if is_exponential else "of a probability is that of its logit"
+    remark_on(LogsOfTransforms.name, op, f"the logarithm {told}", done=True)
+    least = write.number(-inf)
+    if factor is not None:
+        zero = write.number(0.0)
+        least = write.choice(write.equal(factor, 0.0), zero, least)
+    if not is_exponential:
+        return write.choice(write.equal(x, 0.0), least, write.function("log_inv_logit", u))
+    return write.choice(write.equal(x, 0.0), least, write.choice(write.equal(x, inf), write.number(inf), u))
+
+
+def _log_of_rest(op: rt.MathOp, p: SSAValue) -> SSAValue | None:
+    """log(1 - p)."""
+    u = _function(p, "inv_logit")
+    if u is None:
+        return None
+    remark_on(LogsOfTransforms.name, op, "the logarithm of a probability is that of its logit", done=True)
+    write = _before(op)
+    return write.choice(write.equal(p, 1.0), write.number(-inf), write.function("log1m_inv_logit", u))
+
+
+class _Writer(OpWriter):
+    """Writes in front of an op."""
+
+    def function(self, name: str, x: SSAValue) -> SSAValue:
+        new = rt.MathOp(name, (x,), location=self.before.location)
+        self.block.insert_op_before(new, self.before)
+        return new.results[0]
+
+    def equal(self, x: SSAValue, number: float) -> SSAValue:
+        return self._compare("oeq", x, self._number(number))
+
+    def choice(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._select(condition, a, b)
+
+    def product(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._real(arith.MulfOp, a, b)
+
+    def number(self, value: float) -> SSAValue:
+        return self._number(value)
+
+
+def _before(op: Operation) -> _Writer:
+    assert op.parent is not None
+    return _Writer(op.parent, op)
+
+
+_FUNCTIONS: dict[str, Callable[[rt.MathOp], SSAValue | None]] = {
+    "exp": _exp,
+    "log1p": _log1p,
+    "log": _log,
+    "log_of_base": _log,
+    "log1m": _log1m,
+    "lmultiply": _multiply_log,
+    "multiply_log": _multiply_log,
+}
+
+
+def _math(op: Operation) -> SSAValue | None:
+    assert isinstance(op, rt.MathOp)
+    rule = _FUNCTIONS.get(op.function.data)
+    return None if rule is None else rule(op)
+
+
+_RULES: dict[type[Operation], Callable[[Operation], SSAValue | None]] = {
+    arith.DivfOp: _divided,
+    arith.AddfOp: _plus_zero,
+    rt.MathOp: _math,
+}

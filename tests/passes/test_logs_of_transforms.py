@@ -1,0 +1,77 @@
+"""`logs-of-transforms` and `share-exponentials`: values and slopes of level 1, also where parameters reach a bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import ulam
+from ulam.runtime.compiler import CompileOptions, Compiler
+
+PROGRAM = (
+    "data { int k; int n; } parameters { real<lower=0, upper=1> p; real<lower=0> s; real x; } model { "
+    "k ~ binomial(n, p); target += log(p) + 2 * log1m(p) + log(1 - p); s ~ gamma(2, 3); s ~ lognormal(0, 1); "
+    "0.3 ~ normal(0, s); if (k > 0) { n - k ~ binomial_logit(n, x); } target += -log1p_exp(x) + inv_logit(-x); "
+    "target += lmultiply(k, s); }"
+)
+POINTS = [0.0, -0.0, 0.7, -0.7, 5.0, -5.0, 12.0, -12.0, 36.0, -36.0, -300.0, -700.0]
+BEYOND = [-720.0, -740.0, 36.8, 40.0, 300.0, 720.0, 800.0, -746.0, -800.0, math.inf, -math.inf, math.nan]
+
+
+@pytest.fixture(scope="module", params=[(2, 5), (0, 5), (5, 5)])
+def models(request: pytest.FixtureRequest) -> tuple[ulam.StanModel, ulam.StanModel]:
+    data = {"k": request.param[0], "n": request.param[1]}
+    return ulam.StanModel(PROGRAM, data, opt_level=1), ulam.StanModel(PROGRAM, data, opt_level=3)
+
+
+def told(model: ulam.StanModel, point: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray] | str:
+    try:
+        return model.log_density_gradient(point, jacobian=jacobian)
+    except ulam.Rejection as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("jacobian", [True, False])
+def test_values_and_slopes_are_those_of_level_1(models: tuple[ulam.StanModel, ulam.StanModel], jacobian: bool) -> None:
+    for place, u in ((place, u) for place in range(3) for u in POINTS + BEYOND):
+        point = np.array([0.3, -0.2, 0.1])
+        point[place] = u
+        expected, found = (told(model, point, jacobian) for model in models)
+        if isinstance(expected, str) or isinstance(found, str):
+            assert found == expected, (place, u)
+            continue
+        # level 1 takes the logarithms of a p that was rounded to 1 - n 2^-53, or to a subnormal number
+        lost = 0.0 if place else 3e-16 * math.exp(min(u, 36.7)) if u > 0 else math.exp(min(-u - 744.0, 0.0))
+        assert found[0] == pytest.approx(expected[0], rel=1e-13, abs=8 * lost, nan_ok=True), (place, u)
+        if u not in BEYOND:
+            np.testing.assert_allclose(found[1], expected[1], rtol=1e-12, atol=1e-12 + lost, err_msg=str((place, u)))
+
+
+def test_one_exponential_and_one_logarithm() -> None:
+    text = "parameters { real<lower=0, upper=1> p; } model { target += 3.5 * log(p) + 2.5 * log1m(p); }"
+    count = calls(text, 3)
+    assert count["exp"] + count["exp_minus_magnitude"] == 1 and count["log"] == 1 and count["log1m"] == 0, count
+    assert calls(text, 2)["log1m"] == 1
+    count = calls("parameters { real<lower=0> s; } model { 1.5 ~ normal(0, s); }", 3)
+    assert count["log"] == 0 and count["exp"] == 1, count
+
+
+def calls(text: str, level: int) -> dict[str, int]:
+    llvm = Compiler(text, "model.stan", CompileOptions(level)).llvm_text("gradient_propto")
+    body = llvm[llvm.index("@evaluate") :]
+    body = body[: body.index("\n}")]
+    return {
+        name: body.count(f"@ulam.{name}(") + body.count(f"@{name}(")
+        for name in ("exp", "exp_minus_magnitude", "log", "log1p", "log1m")
+    }
+
+
+def test_remarks_name_the_line() -> None:
+    from ulam.passes.remarks import collect_remarks
+
+    with collect_remarks() as remarks:
+        calls("parameters { real<lower=0> s; }\nmodel {\n  target += log(s);\n}", 3)
+    (remark,) = {r for r in remarks if r.pass_name == "logs-of-transforms"}
+    assert remark.place is not None and remark.place[1] == 3 and remark.done
