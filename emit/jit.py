@@ -66,10 +66,16 @@ instructions, threading jumps) are slower than linear."""
 
 
 @cache
+def machine() -> Host:
+    """This machine."""
+    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+@cache
 def host() -> Host:
     """This machine, or what `ULAM_TARGET_CPU` makes of it."""
     _initialize()
-    return chosen(Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()))
+    return chosen(machine())
 
 
 def target(name: str) -> Host:

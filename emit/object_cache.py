@@ -7,7 +7,7 @@
 
 An entry is `MAGIC`, the SHA-256 of key and payload, and the payload: the length of a JSON header, the header (metadata,
 names and lengths of the objects), the objects. What is damaged, truncated or not ours is removed and counts as absent;
-nothing of it is run. Imports nothing of ulam: a hit needs neither xDSL nor the frontend.
+nothing of it is run. A hit needs neither xDSL nor the frontend.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import json
 import math
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache as memoize
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ulam.library.records import record
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAGIC = b"ulam object 1\n\0\0"
 SUFFIX = ".ulam"
@@ -56,26 +57,31 @@ class Entry:
     objects: dict[str, bytes]
 
 
-def default_folder() -> Path:
+def default_folder() -> str:
     """`ULAM_CACHE_DIR`, or the folder the platform has for caches."""
     if chosen := os.environ.get("ULAM_CACHE_DIR"):
-        return Path(chosen)
+        return chosen
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("ulam", appauthor=False))
+    return platformdirs.user_cache_dir("ulam", appauthor=False)
 
 
 @memoize
 def package_fingerprint() -> str:
     """Changes with any file of the compiler: names, sizes and times of the files of this package."""
     digest = hashlib.sha256()
-    root = Path(__file__).parent.parent
-    for folder in SOURCE_FOLDERS:
-        for directory, subfolders, files in os.walk(root / folder):
-            subfolders[:] = sorted(d for d in subfolders if d != "__pycache__")
-            for name in sorted(files):
-                info = os.stat(os.path.join(directory, name))
-                digest.update(f"{directory}/{name} {info.st_size} {info.st_mtime_ns}\n".encode())
+    folders = [os.path.join(os.path.dirname(os.path.dirname(__file__)), name) for name in reversed(SOURCE_FOLDERS)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        lines: list[str] = []
+        for entry in found:
+            if not entry.is_dir():
+                info = entry.stat()
+                lines.append(f"{entry.path} {info.st_size} {info.st_mtime_ns}\n")
+            elif entry.name != "__pycache__":
+                folders.append(entry.path)
+        digest.update("".join(lines).encode())
     return digest.hexdigest()
 
 
@@ -111,19 +117,26 @@ class ObjectCache:
     """A folder of entries. May be used by several threads and processes at once."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, limit: int = DEFAULT_LIMIT) -> None:
-        self.folder = Path(folder) if folder is not None else default_folder()
+        self._folder = os.fspath(folder) if folder is not None else default_folder()
         self.limit = limit
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            info = os.lstat(self.folder)
+            if not os.path.isdir(self._folder):
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            info = os.lstat(self._folder)
         except OSError as error:
-            raise CacheFolderError(f"the cache folder '{self.folder}' cannot be used: {error}") from error
+            raise CacheFolderError(f"the cache folder '{self._folder}' cannot be used: {error}") from error
         if not stat.S_ISDIR(info.st_mode):
-            raise CacheFolderError(f"the cache folder '{self.folder}' is not a folder")
+            raise CacheFolderError(f"the cache folder '{self._folder}' is not a folder")
         if not _is_private(info):
             raise CacheFolderError(
-                f"the cache folder '{self.folder}' is not used: it belongs to somebody else, or others may write to it"
+                f"the cache folder '{self._folder}' is not used: it belongs to somebody else, or others may write to it"
             )
+
+    @property
+    def folder(self) -> Path:
+        from pathlib import Path
+
+        return Path(self._folder)
 
     def get(self, key: str) -> Entry | None:
         """The entry of `key`, or None. A hit counts as a use."""
@@ -135,7 +148,7 @@ class ObjectCache:
         entry = _decode(key, data) if data is not None else None
         with suppress(OSError):
             if entry is None:
-                path.unlink()
+                os.unlink(path)
             else:
                 os.utime(path)
         return entry
@@ -143,9 +156,11 @@ class ObjectCache:
     def put(self, key: str, metadata: Mapping[str, Any], objects: Mapping[str, bytes]) -> bool:
         """Stores an entry in the place of what was there; False if the disk does not take it."""
         path = self._path(key)
+        from tempfile import mkstemp
+
         temporary: str | None = None
         try:
-            descriptor, temporary = tempfile.mkstemp(prefix="new-", suffix=".tmp", dir=self.folder)
+            descriptor, temporary = mkstemp(prefix="new-", suffix=".tmp", dir=self._folder)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_encode(key, metadata, objects))
             os.replace(temporary, path)
@@ -154,7 +169,7 @@ class ObjectCache:
                 with suppress(OSError):
                     os.unlink(temporary)
             return False
-        self.prune(keep=path)
+        self.prune(keep=self.folder / f"{key}{SUFFIX}")
         return True
 
     @contextmanager
@@ -164,14 +179,14 @@ class ObjectCache:
         `wait` is called now and then while another one is, and may raise. Where files cannot be locked, or after
         LONGEST_WAIT seconds, nobody waits. A process that ends, however, leaves the block.
         """
-        path = self.folder / f"{key}{LOCK_SUFFIX}"
+        path = os.path.join(self._folder, f"{key}{LOCK_SUFFIX}")
         descriptor = _locked(path, wait)
         try:
             yield
         finally:
             if descriptor >= 0:
                 with suppress(OSError):
-                    path.unlink()
+                    os.unlink(path)
                 os.close(descriptor)
 
     def prune(self, keep: Path | None = None) -> None:
@@ -201,13 +216,13 @@ class ObjectCache:
         yield from self.folder.glob("new-*.tmp")
         yield from self.folder.glob(f"*{LOCK_SUFFIX}")
 
-    def _path(self, key: str) -> Path:
+    def _path(self, key: str) -> str:
         if not key.isalnum():
             raise ValueError(f"not a cache key: {key!r}")
-        return self.folder / f"{key}{SUFFIX}"
+        return os.path.join(self._folder, f"{key}{SUFFIX}")
 
     @staticmethod
-    def _read(path: Path) -> bytes | None:
+    def _read(path: str) -> bytes | None:
         """The content of a regular file of ours; None if it is anything else."""
         descriptor = os.open(path, _READ_ONLY)
         with os.fdopen(descriptor, "rb") as file:
@@ -217,7 +232,7 @@ class ObjectCache:
             return file.read()
 
 
-def _locked(path: Path, wait: Callable[[], object]) -> int:
+def _locked(path: str, wait: Callable[[], object]) -> int:
     """A file that this thread has locked, by its descriptor; -1 if it cannot be."""
     try:
         import fcntl

@@ -135,7 +135,8 @@ class _Fields:
             options["default"] = each.default if each.default_factory is MISSING else MISSING
             options["default_factory"] = each.default_factory
             copies.append((name, kinds[name], field(**options, kw_only=each.kw_only is True)))
-        made = dataclasses.make_dataclass(owner.__name__, copies, init=False, repr=False, eq=False)
+        told = {"__doc__": "Its fields."}  # without a text, dataclasses writes one, for most of the time of this
+        made = dataclasses.make_dataclass(owner.__name__, copies, namespace=told, init=False, repr=False, eq=False)
         found: dict[str, Field[Any]] = made.__dataclass_fields__
         owner.__dataclass_fields__ = found
         return found

@@ -8,7 +8,6 @@ The pass `specialize-data` asks for `data_to_specialize_on()`: None if nobody ga
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -32,6 +31,8 @@ class KnownData:
     @cached_property
     def digest(self) -> str:
         """Changes with every value and size."""
+        import hashlib
+
         found = hashlib.sha256()
         for name, value in self.values.items():
             found.update(f"{name} {value.dtype} {value.shape} ".encode() + value.tobytes())

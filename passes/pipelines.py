@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -183,6 +182,8 @@ def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: Fals
     passes: list[ModulePass] = []
     for spec in _specs(text):
         if spec.name not in PASSES:
+            from difflib import get_close_matches
+
             close = get_close_matches(spec.name, PASSES, n=1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
             raise PipelineError(f"unknown pass '{spec.name}'{hint}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,7 +79,16 @@ def read_source(source: str | os.PathLike[str] | NamedText) -> tuple[str, str]:
         return source.text, source.name
     if isinstance(source, str) and (any(mark in source for mark in "\n{;") or not source.strip()):
         return source, "model.stan"
-    path = Path(source)
-    if not path.is_file():
+    path = _as_shown(os.fspath(source))
+    if not os.path.isfile(path):
         raise FileNotFoundError(f"Stan program '{path}' does not exist")
-    return read_text(path), str(path)
+    return read_text(path), path
+
+
+def _as_shown(path: str) -> str:
+    """As `str(Path(path))`, which messages and keys of the cache have, without importing pathlib for common paths."""
+    if os.sep == "/" and all(path.split("/")[1:]) and "." not in path.split("/"):
+        return path
+    from pathlib import Path
+
+    return str(Path(path))

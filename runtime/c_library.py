@@ -8,9 +8,12 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from contextlib import suppress
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STOP_INTERRUPT, STOP_TIME = 1, 2
 """Why (c/interrupts.h)."""
@@ -24,6 +27,7 @@ _POINTER, _I32, _I64, _U64, _NOTHING = ctypes.c_void_p, ctypes.c_int32, ctypes.c
 _F64 = ctypes.c_double
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ulam_abi": (_I32, ()),
+    "ulam_processor": (_I64, (_POINTER, _I64)),
     "ulam_context_new": (_POINTER, (_I64,)),
     "ulam_context_free": (_NOTHING, (_POINTER,)),
     "ulam_context_bytes": (_I64, (_POINTER,)),
@@ -107,28 +111,35 @@ RUNTIME_VARIABLE = "ULAM_RUNTIME"
 """Environment variable: the file of the C runtime to use instead of the package's own, such as one with guard pages."""
 
 
-@cache
 def library_path() -> Path:
     """The shared library of the C runtime, built with the package."""
+    from pathlib import Path
+
+    return Path(_library_file())
+
+
+@cache
+def _library_file() -> str:
+    from fnmatch import filter as matching
     from importlib.machinery import EXTENSION_SUFFIXES
 
     if (other := os.environ.get(RUNTIME_VARIABLE)) is not None:
-        return Path(other)
+        return other
 
     import ulam.runtime
 
     # The one that installation builds for every Python first: a checkout may hold older ones.
     for pattern in ("_rt.abi3.so", f"_rt{EXTENSION_SUFFIXES[0]}", "_rt*.so", "_rt*.dylib", "_rt*.pyd"):
         for folder in ulam.runtime.__path__:
-            for path in sorted(Path(folder).glob(pattern)):
-                return path
+            for name in sorted(matching(os.listdir(folder), pattern)):
+                return os.path.join(folder, name)
     raise ImportError("the C runtime of ulam is not built: install the package with `pip install .`")
 
 
 @cache
 def library() -> ctypes.CDLL:
     """The C runtime, with the prototypes of its functions for Python set."""
-    loaded = ctypes.CDLL(str(library_path()))
+    loaded = ctypes.CDLL(_library_file())
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(loaded, name)
         function.restype = result
@@ -139,6 +150,34 @@ def library() -> ctypes.CDLL:
     functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names]
     loaded.ulam_python(threading.main_thread().ident, *functions)
     return loaded
+
+
+def address_of(name: str) -> int | None:
+    """Where a function is that compiled programs call: of the C runtime, of libm, of the process; None: nowhere."""
+    for place in (library(), _process()):
+        try:
+            return ctypes.cast(place[name], ctypes.c_void_p).value
+        except AttributeError:
+            continue
+    return None
+
+
+@cache
+def _process() -> ctypes.CDLL:
+    """What is loaded into this process, libm too."""
+    with suppress(OSError):  # elsewhere the C library has its functions
+        ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(None)
+
+
+_PROCESSOR_NUMBERS = 64
+
+
+def processor_numbers() -> bytes:
+    """What the processor says of itself; empty where nothing is known."""
+    words = (ctypes.c_uint32 * _PROCESSOR_NUMBERS)()
+    count = library().ulam_processor(ctypes.addressof(words), _PROCESSOR_NUMBERS)
+    return bytes(words)[: 4 * count] if count <= _PROCESSOR_NUMBERS else b""
 
 
 def exact_blocks() -> bool:

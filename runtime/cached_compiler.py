@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from ulam.emit.jit import target
+from ulam.emit.kept_host import target
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
 from ulam.frontend.encoding import INCLUDE
+from ulam.library.records import record
 from ulam.passes.units import UNITS
-from ulam.runtime.c_library import exact_blocks, library
+from ulam.runtime.c_library import exact_blocks, library, processor_numbers
 from ulam.runtime.interrupts import checkpoint
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ MOST_IN_MEMORY = 32
 COMPILING_PACKAGES = ("xdsl", "llvmlite", "numpy")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CachedUnit:
     """A unit as it was stored."""
 
@@ -167,7 +167,8 @@ class CachedCompiler:
         return with_includes(self._text, self._filename, self._options.include_paths)
 
     def _key(self, unit: str) -> str:
-        machine = target(self._options.target)
+        versions = _versions()
+        machine = target(self._options.target, open_cache(), processor_numbers(), versions["llvmlite"])
         return cache_key(
             source=self._expanded_text,
             options={
@@ -179,7 +180,7 @@ class CachedCompiler:
                 "exact_blocks": exact_blocks(),
                 "data": self._known.digest if self._known is not None and not UNITS[unit].locating else None,
             },
-            versions={**_versions(), "abi": str(library().ulam_abi())},
+            versions={**versions, "abi": str(library().ulam_abi())},
             cpu=machine.cpu,
             features=machine.features,
         )
@@ -194,6 +195,7 @@ def with_includes(text: str, filename: str, include_paths: Sequence[str]) -> str
     return Source(text, filename, tuple(include_paths)).text
 
 
+@cache
 def _versions() -> dict[str, str]:
     return {name: _installation(name) for name in COMPILING_PACKAGES}
 

@@ -7,11 +7,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ulam.library.records import record
 from ulam.passes.pipelines import PROFILING, level_pipeline
 from ulam.passes.units import UNITS, UnitKind
 from ulam.runtime.interrupts import checkpoint
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompileOptions:
     """`opt_level` 0 to 4; `include_paths` are searched for `#include`d files.
 
@@ -66,7 +67,7 @@ class EmittedUnit(NamedTuple):
     """Random numbers."""
 
 
-@dataclass
+@record
 class UnitObject:
     """The same of object code."""
 
@@ -76,7 +77,7 @@ class UnitObject:
     draws: bool
 
 
-@dataclass
+@record
 class Compiler:
     """Compiles one program, unit by unit.
 

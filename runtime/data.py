@@ -15,7 +15,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy.typing as npt
 from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.frontend.encoding import problem_of, read_text
 from ulam.frontend.spelling import nearest
+from ulam.library.records import record
 from ulam.runtime.errors import ArgumentError, DataError, UnusedNameWarning
 from ulam.runtime.json_reader import kind_of, parse_json
 from ulam.runtime.named_text import NamedText
@@ -38,7 +38,6 @@ SPECIAL_NUMBERS = {
     "NaN": math.nan,
 }
 _SHOWN_PATH = 200
-_NAME = re.compile(r"[A-Za-z_\x80-\U0010FFFF][0-9A-Za-z_\x80-\U0010FFFF]*")
 SHOWN_PROBLEMS = 20
 MAX_DEPTH = 64
 """No array of NumPy has more dimensions."""
@@ -47,11 +46,16 @@ DATA, INITIAL_VALUES, PARAMETER_VALUES = "data", "initial values", "parameter va
 """What values are for: how messages call those that do not come from a file."""
 
 
+def _is_name(text: str) -> bool:
+    # compiled when it is needed: sets of all of Unicode take longest of all that a start from the cache would compile
+    return re.fullmatch(r"[A-Za-z_\x80-\U0010FFFF][0-9A-Za-z_\x80-\U0010FFFF]*", text) is not None
+
+
 class ValueProblem(Exception):
     """A value cannot be what its variable declares; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Values:
     """What was read: `name` for messages, the values by variable name, and whether they came as JSON text."""
 
@@ -412,7 +416,7 @@ def warn_of_unused(source: Values, known: Iterable[str], where: str, meant: Iter
     missing = [name for name in dict.fromkeys(m.partition(":")[0] for m in meant) if name not in source.values]
     told = []
     for name in unused[:SHOWN_PROBLEMS]:
-        close = _similar(name, missing) if _NAME.fullmatch(name) else None
+        close = _similar(name, missing) if _is_name(name) else None
         told.append(f"'{name[:_SHOWN_PATH]}'" + (f" (did you mean '{close}'?)" if close else ""))
     if len(unused) > SHOWN_PROBLEMS:
         told.append(f"and {len(unused) - SHOWN_PROBLEMS} more")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ulam.dialects.integers import wrapped
+from ulam.library.records import record
 from ulam.library.statuses import REJECTION
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class ArgumentError(ctypes.ArgumentError, ValueError):
     """An array argument of the wrong size or type. BridgeStan raises the first base, its manual says the second."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ErrorSite:
     """A place in the program where a check may fail."""
 

@@ -16,10 +16,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import NoReturn, ParamSpec, TypeVar
 
+from ulam.library.records import record
 from ulam.runtime.c_library import STOP_INTERRUPT, library
 from ulam.runtime.errors import ArgumentError, Interrupted, TimeLimit
 
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Limit:
     """A time limit that has begun: `seconds` until `deadline`, of `time.monotonic`."""
 

@@ -10,13 +10,14 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ulam.library.records import record
 from ulam.passes.units import density_unit
 from ulam.runtime import terminal
 from ulam.runtime.arguments import FloatArray, optimization_level, profiling, random_seed, read_source, vector, writable
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from ulam.runtime.profiling.profiler import Profiler
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Recipe:
     """What a model is made of: all that makes it again, in another process, too. Fields are only added at the end."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ulam.library.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NamedText:
     """A program, data or a point that was read from standard input."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
+
+from ulam.library.records import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,7 @@ UNCONSTRAINED_DIMS: dict[str, Callable[..., Dims]] = {
 }
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class GlobalVariable:
     """One entry of the metadata's `globals`. `dims` is known once the data are bound."""
 

@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import memmove
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ulam.library.records import record
 from ulam.library.statuses import LOCATE, REJECTION
 from ulam.passes.known_data import KnownData
 from ulam.passes.units import UNITS
@@ -38,8 +39,9 @@ from ulam.runtime.interrupts import checkpoint, held, stoppable
 from ulam.runtime.memory import check_memory
 from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
-from ulam.runtime.profiling.profiler import Profiler
-from ulam.runtime.profiling.records import Region
+
+if TYPE_CHECKING:
+    from ulam.runtime.profiling.profiler import Profiler
 
 LINE_TABLE = b".debug_line"
 """The name of a section that object code with debug information has."""
@@ -81,12 +83,16 @@ Loader = Callable[[bytes], LoadedObject]
 
 def load_object(code: bytes) -> LoadedObject:
     """Object code into this process, linked against the C runtime."""
-    from ulam.emit import jit
-    from ulam.runtime.c_library import library_path
+    from ulam.emit import elf_object
+    from ulam.runtime.c_library import address_of, library_path
 
-    loaded = jit.load_object(code, str(library_path()))
     has_lines = LINE_TABLE in code
     for_perf = sys.platform == "linux" and os.environ.get(PERF_VARIABLE, "0") != "0"
+    loaded: LoadedObject | None = None if has_lines else elf_object.load(code, address_of)
+    if loaded is None:  # debuggers and others that walk the stack know what LLVM has linked
+        from ulam.emit import jit
+
+        loaded = jit.load_object(code, str(library_path()))
     if has_lines or for_perf:
         from ulam.runtime.profiling.loaded_code import TracedCode
 
@@ -163,7 +169,7 @@ AT_THE_EDGE = (
 """What is told where `locate` finds no error. Checks of sizes and indices do not round: this one was of numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Failure:
     """What a failed run left in its context."""
 
@@ -190,6 +196,16 @@ def _bound_value(variable: GlobalVariable, data: BoundData) -> Any:
     kind = ctypes.c_int32 if is_int else ctypes.c_double
     memory = (kind * math.prod(dims)).from_address(data.get_pointer(variable.slot)) if math.prod(dims) else ()
     return from_compiled(variable, np.array(memory, kind), dims)
+
+
+def _profiler(profiles: Sequence[Sequence[Any]], events: int) -> Profiler | None:
+    """What records the profile statements, if there are any."""
+    if not profiles:
+        return None
+    from ulam.runtime.profiling.profiler import Profiler
+    from ulam.runtime.profiling.records import Region
+
+    return Profiler([Region(*entry) for entry in profiles], events)
 
 
 class Unit:
@@ -294,8 +310,7 @@ class BoundProgram:
         metadata = self.code.metadata()
         self.name: str = metadata["name"]
         self.variables = [GlobalVariable.from_metadata(i, entry) for i, entry in enumerate(metadata["globals"])]
-        regions = [Region(*entry) for entry in metadata.get("profiles", ())]
-        self.profiler = Profiler(regions, profile_events) if regions else None
+        self.profiler = _profiler(metadata.get("profiles", ()), profile_events)
         """What profile statements record; None if the program has none."""
         self._data = self._bind_data(source, make_rng)
 

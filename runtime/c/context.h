@@ -52,6 +52,9 @@ _Static_assert(offsetof(ulam_context, stack_limit) == 88, "ABI");
 #define ULAM_ABI 3
 ULAM_API int32_t ulam_abi(void);
 
+/* Numbers of the processor (processor.c): how many there are; up to `room` are written. 0: nothing is known. */
+ULAM_API int64_t ulam_processor(uint32_t *words, int64_t room);
+
 /* Contexts. `keep_bytes`: how much arena a context keeps between evaluations. */
 ULAM_API ulam_context *ulam_context_new(int64_t keep_bytes);
 ULAM_API void ulam_context_free(ulam_context *ctx);

@@ -192,7 +192,7 @@ def test_folder_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "chosen"))
     assert ObjectCache().folder == tmp_path / "chosen"
     monkeypatch.delenv("ULAM_CACHE_DIR")
-    assert object_cache.default_folder().name == "ulam"
+    assert Path(object_cache.default_folder()).name == "ulam"
 
 
 def test_the_module_stands_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import sysconfig
@@ -135,6 +136,38 @@ def test_import_of_a_fresh_installation(options: tuple[str, ...], tmp_path: Path
 def test_import_is_cheap(tmp_path: Path) -> None:
     heavy = "{'numpy', 'scipy', 'xdsl', 'llvmlite', 'typer', 'rich', 'scipy_openblas32', 'platformdirs'}"
     assert run_python(f"import sys, ulam; print(sorted({heavy} & set(sys.modules)))", tmp_path) == "[]"
+
+
+CACHED_START = """
+import sys
+import numpy as np
+
+early = set(sys.modules)
+import ulam
+
+model = ulam.StanModel("data { int N; vector[N] y; } parameters { real m; } model { y ~ normal(m, 1); }",
+                       data={"N": 2, "y": [1.0, 2.0]})
+model.log_density_gradient(np.array([0.5]))
+print(*sorted(name for name in sys.modules if name not in early))
+"""
+NOT_FROM_THE_CACHE = (
+    "xdsl", "llvmlite", "platformdirs", "typer", "rich", "scipy", "email", "urllib", "pathlib", "tempfile", "shutil",
+    "difflib", "importlib.metadata", "importlib.resources", "numpy.random", "numpy.linalg", "concurrent", "subprocess",
+    "ulam.runtime.profiling", "ulam.tracing.session", "ulam.runtime.optimizers", "ulam.runtime.sampling",
+    "ulam.emit.jit", "ulam.frontend.parse", "ulam.frontend.check", "ulam.frontend.lower", "ulam.passes.optimize",
+    "ulam.dialects.stan",
+)  # fmt: skip
+"""What a start from the cache does without, on the systems whose objects it loads itself."""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM loads the objects")
+def test_a_start_from_the_cache_imports_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "cache"))
+    run_python(CACHED_START, tmp_path)
+    imported = run_python(CACHED_START, tmp_path).split()
+    unwanted = [name for name in imported if name.startswith(NOT_FROM_THE_CACHE)]
+    assert not unwanted
+    assert len([name for name in imported if name.startswith("ulam")]) < 60
 
 
 def test_public_names_resolve(tmp_path: Path) -> None:
