@@ -282,6 +282,7 @@ _FUNCTIONS: dict[str, Callable[..., Interval]] = {
     "fmin": _hull,  # of a NaN and a number it is the number
     "fmax": _hull,
     "pow": _positive_only(lambda a, b: (0.0, _INF)),
+    "power_by_log": _always(0, _INF),
     "hypot": _always(0, _INF),
     "value_of": lambda a: a,
     "fixed_value_of": lambda a: a,
