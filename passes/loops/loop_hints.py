@@ -48,9 +48,9 @@ class LoopHints(ModulePass):
 
 
 def run_on(op: Operation, nests: bool = False) -> None:
-    """Marks the loops at or below `op`."""
+    """Marks the loops at or below `op` that are not marked yet."""
     for loop in ops_within(op):
-        if isinstance(loop, scf.ForOp) and not rt.LoopAttr.is_cold(loop):
+        if isinstance(loop, scf.ForOp) and not rt.LoopAttr.kind_of(loop)[0]:
             if _is_serial(loop):
                 _SERIAL.put(loop)
             elif _is_short_sum(loop.body.block):

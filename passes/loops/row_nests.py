@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import f64, i64
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -21,7 +21,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, root, viewed
 from ulam.passes.loops.index_forms import Form, IndexForms, Monomial, plus
@@ -43,6 +43,10 @@ _SIZE = 400
 
 SHORT_COLUMNS = 16
 """Columns up to which rows are better widened than columns, where neighbouring columns are neighbours in memory."""
+
+
+KEPT_TYPES = (f64, i64, i1)
+"""Of values that rows may carry from one loop to the next."""
 
 
 class NotApplicable(Exception):
@@ -138,7 +142,7 @@ class RowNest:
         return widened or any(
             self.is_strided(op) and op.operands[_WHERE[type(op)][0]].type == rt.BufferType(f64)
             for op in self.accesses
-            if op.parent is not self.loop.body.block
+            if enclosing(op, scf.ForOp) is not self.loop
         )
 
     def _is_beside_next(self, access: RowAccess, loop: scf.ForOp) -> bool:
@@ -197,7 +201,7 @@ class RowNest:
         for loop in self.inner_loops():
             if any(self.resolved(v) in self.of_row for v in (loop.lb, loop.ub, loop.step)):
                 raise NotApplicable("an inner loop's size depends on the row")
-            if any(a in self.of_row and a.type not in (f64, i64) for a in loop.body.block.args[1:]):
+            if any(a in self.of_row and a.type not in KEPT_TYPES for a in loop.body.block.args[1:]):
                 raise NotApplicable("an inner loop carries more than numbers")
 
     def _spread(self, block: Block) -> None:
@@ -241,6 +245,10 @@ class RowNest:
                 self.is_of_row(inner) for region in op.regions for block in region.blocks for inner in block.ops
             )
         return self._depends(op.operands)
+
+    def is_divided(self, op: Operation) -> bool:
+        """Whether it is a branch with loops inside: its arms are run part by part."""
+        return isinstance(op, scf.IfOp) and any(isinstance(inner, scf.ForOp) for inner in ops_within(op))
 
     def is_recomputed(self, op: Operation) -> bool:
         """Whether it is computed again for each use: ints, truth values, views, and loads of what is not written."""
@@ -298,9 +306,8 @@ class RowNest:
         for op, access in self.accesses.items():
             if not isinstance(op, rt.LoadOp) or access.form is None or not slices.is_data(op.res):
                 continue
-            parent = op.parent_op()
-            if parent is not self.loop and not (isinstance(parent, scf.ForOp) and parent.parent_op() is self.loop):
-                continue  # its rows need not be there
+            if not self._has_data_control(op, slices):
+                continue
             buffer = viewed(op.buffer)
             found = self.forms.rows_in(access.form)
             if found is None or not isinstance(buffer.owner, rt.BoundOp):
@@ -309,6 +316,14 @@ class RowNest:
             least, most = self.forms.bounds(column)
             if least is not None and most is not None:
                 self.columns[op] = DataColumn(buffer, stride, row, column, least, most)
+
+    def _has_data_control(self, op: Operation, slices: DataSlices) -> bool:
+        parent = op.parent_op()
+        while parent is not None and parent is not self.loop:
+            if not slices.has_data_control(parent):
+                return False
+            parent = parent.parent_op()
+        return True
 
     def _find_conditions(self) -> None:
         found = list(self.accesses.values())
@@ -327,9 +342,7 @@ class RowNest:
 
 def _is_structure(op: Operation) -> bool:
     if isinstance(op, scf.IfOp):
-        return not any(isinstance(inner, scf.ForOp | scf.WhileOp) for inner in ops_within(op)) and all(
-            result.type in (f64, i64) for result in op.results
-        )
+        return all(result.type in KEPT_TYPES for result in op.results)
     return isinstance(op, scf.ForOp | scf.YieldOp | ad.TargetAddOp)
 
 

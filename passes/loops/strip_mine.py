@@ -18,7 +18,7 @@ vectorization, Nuzman and Zaks, "Outer-loop vectorization: revisited for short S
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, scf
@@ -31,8 +31,9 @@ from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.builder import REASSOCIATE, WRAPS
+from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
-from ulam.passes.loops.index_forms import Form, known, plus, times
+from ulam.passes.loops.index_forms import Form, known, plus
 from ulam.passes.loops.row_nests import SHORT_COLUMNS, DataColumn, NotApplicable, RowNest
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
@@ -68,7 +69,7 @@ def _visit(block: Block, *, may_transpose: bool) -> list[_Strips]:
     done: list[_Strips] = []
     for op in list(block.ops):
         if isinstance(op, scf.ForOp) and not rt.LoopAttr.is_cold(op):
-            if not any(isinstance(inner, scf.ForOp) for inner in op.body.block.ops):
+            if not any(isinstance(inner, scf.ForOp) for inner in ops_within(op.body.block)):
                 continue
             try:
                 _merge_flags(op)
@@ -152,7 +153,19 @@ class _StoredByRow:
     array: SSAValue
 
 
-_Part = list[Operation | _StoredByRow]
+@dataclass(eq=False)
+class _Taken:
+    """Whether any row takes an arm. `found` is not 0 then, behind the loop."""
+
+    condition: SSAValue
+    sense: bool
+    found: SSAValue | None = None
+
+
+_Carried = int | Operation | _Taken
+"""What a loop over rows adds up: an outer sum by number, what all rows add to one element, whether an arm is taken."""
+
+_Part = list[Operation | _StoredByRow | _Taken]
 """What one loop over the rows of a strip does."""
 
 
@@ -161,7 +174,9 @@ class _Strips:
     """Writes the strips of a nest. Raises NotApplicable before anything has changed."""
 
     nest: RowNest
-    part: _Part = field(default_factory=list[Operation | _StoredByRow])
+    part: _Part = field(default_factory=list[Operation | _StoredByRow | _Taken])
+    arms: list[tuple[SSAValue, bool]] = field(default_factory=list[tuple[SSAValue, bool]])
+    """The arms of branches around what is being written: condition, and what it is there."""
     sums: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     """Outer sum → what it is so far."""
     uniform: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -183,6 +198,8 @@ class _Strips:
             if column.table not in self.tables:
                 self.tables[column.table] = table = _TransposedTable(self.nest, column, applies)
                 before += table.ops
+        if self.tables:
+            before.append(_fill(self.nest, self.tables, applies))
         strips = self._strips()
         if len(self.allocations) > _MOST_ARRAYS:
             raise NotApplicable("rows carry too much from one loop to the next")
@@ -271,6 +288,8 @@ class _Strips:
                 out.add_ops(self._copied(op))
             elif isinstance(op, scf.ForOp):
                 self._loop(op, out)
+            elif isinstance(op, scf.IfOp) and nest.is_divided(op):
+                self._branch(op, out)
             elif nest.is_scattered(op):
                 self._end_part(out)
                 self.part.append(op)
@@ -280,13 +299,20 @@ class _Strips:
 
     def _copied(self, op: Operation) -> list[Operation]:
         """An op that is the same for all rows."""
-        mapping = {value: self._outside(value) for value in free_values_of_op(op)}
+        mapping = {value: self.outside(value) for value in free_values_of_op(op)}
         found = copies([op], mapping)
         for result in op.results:
             self.uniform[result] = mapping[result]
         return found
 
-    def _outside(self, value: SSAValue) -> SSAValue:
+    def array_of(self, value: SSAValue) -> SSAValue:
+        """The array of what each row computes, new or from an earlier arm."""
+        if value not in self.arrays:
+            self.arrays[value] = self._array(value.type)
+        return self.arrays[value]
+
+    def outside(self, value: SSAValue) -> SSAValue:
+        """What a uniform value is in the strips."""
         value = self.nest.resolved(value)
         return self.uniform.get(value, value)
 
@@ -321,7 +347,7 @@ class _Strips:
         self.part += [_StoredByRow(ends[k], array) for k, array in stored]
         self._end_part(inner)
         inner.add_op(scf.YieldOp.create(operands=[self._current(ends[k]) for k in kept]))
-        bounds = [self._outside(bound) for bound in (op.lb, op.ub, op.step)]
+        bounds = [self.outside(bound) for bound in (op.lb, op.ub, op.step)]
         written = scf.ForOp.create(
             operands=[*bounds, *starts], result_types=types, regions=[Region(inner)], location=op.location
         )
@@ -331,11 +357,43 @@ class _Strips:
         for k, array in stored:
             self.arrays[op.results[k]] = array
 
+    def _branch(self, op: scf.IfOp, out: Block) -> None:
+        """A branch with loops inside: each arm, if any row takes it, in parts that leave out the rows that do not."""
+        kept = [(k, self._array(result.type)) for k, result in enumerate(op.results) if result not in self.nest.summed]
+        arms = [(region.block, sense) for region, sense in zip(op.regions, (True, False), strict=True) if region.blocks]
+        taken = [_Taken(op.cond, sense) for _, sense in arms]
+        self.part += taken
+        self._end_part(out)
+        for (arm, sense), tested in zip(arms, taken, strict=True):
+            assert tested.found is not None
+            found = arith.CmpiOp.create(
+                operands=(tested.found, self.zero), result_types=(i1,), properties={"predicate": CMPI["ne"]}
+            )
+            before = dict(self.sums)
+            block = Block()
+            self.arms.append((op.cond, sense))
+            self._sequence(arm, block)
+            self.part += [_StoredByRow(terminator(arm).operands[k], array) for k, array in kept]
+            self._end_part(block)
+            self.arms.pop()
+            block.add_op(scf.YieldOp.create(operands=list(self.sums.values())))
+            otherwise = Block([scf.YieldOp.create(operands=list(before.values()))])
+            branch = scf.IfOp.create(
+                operands=(found.result,),
+                result_types=[value.type for value in before.values()],
+                regions=[Region(block), Region(otherwise)],
+                location=op.location,
+            )
+            out.add_ops([found, branch])
+            self.sums = dict(zip(before, branch.results, strict=True))
+        for k, array in kept:
+            self.arrays[op.results[k]] = array
+
     def _current(self, value: SSAValue) -> SSAValue:
         """What a sum is so far, or a uniform value."""
         value = self.nest.resolved(value)
         number = self.nest.summed.get(value)
-        return self._outside(value) if number is None else self.sums[number]
+        return self.outside(value) if number is None else self.sums[number]
 
     def _set_current(self, value: SSAValue, by: SSAValue) -> None:
         number = self.nest.summed.get(value)
@@ -345,7 +403,7 @@ class _Strips:
             self.sums[number] = by
 
     def _array(self, type_: Attribute) -> SSAValue:
-        allocation = rt.AllocOp(self.size, rt.BufferType(type_), stack=True)
+        allocation = rt.AllocOp(self.size, rt.BufferType(i64 if type_ == i1 else type_), stack=True)
         self.allocations.append(allocation)
         return allocation.res
 
@@ -356,97 +414,141 @@ class _Strips:
         part, self.part = self.part, []
         if not part:
             return
-        row_loop = _RowLoop(self, part)
-        loop, then = row_loop.write()
-        out.add_op(loop)
-        out.add_ops(then)
+        out.add_ops(_RowLoop(self, part).write())
 
 
 class _RowLoop:
-    """A loop over the rows of a strip, without other loops in it."""
+    """A loop over the rows of a strip, without other loops in it; in arms of branches for the rows that take them."""
 
     def __init__(self, strips: _Strips, part: _Part) -> None:
         self.strips, self.nest, self.part = strips, strips.nest, part
         self.ops = {op for op in part if isinstance(op, Operation)}
         self.stored = {entry.value for entry in part if isinstance(entry, _StoredByRow)}
-        self.sums = sorted({
+        self.touched = {inner for op in self.ops for inner in ops_within(op) if inner in self.nest.accesses}
+        numbers = sorted({
             self.nest.summed[value]
             for op in self.ops for value in map(self.nest.resolved, free_values_of_op(op)) if value in self.nest.summed
         })  # fmt: skip
-        self.totals = [op for op in part if isinstance(op, ad.AccumulateOp) and self.nest.is_total(op)]
-        types = [strips.sums[k].type for k in self.sums] + [f64 for _ in self.totals]
-        self.body = Block(arg_types=[i64, *types])
-        self.sum_of = dict(zip(self.sums, self.body.args[1:], strict=False))
-        self.total_of = dict(zip(self.totals, self.body.args[1 + len(self.sums) :], strict=True))
+        totals = [op for op in part if isinstance(op, ad.AccumulateOp) and self.nest.is_total(op)]
+        taken = [entry for entry in part if isinstance(entry, _Taken)]
+        self.carried: list[_Carried] = [*numbers, *totals, *taken]
+        self.starts = [strips.sums[k] for k in numbers]
+        for entry in self.carried[len(numbers) :]:
+            zero = constant(0, f64 if isinstance(entry, Operation) else i64)
+            strips.allocations.append(zero)
+            self.starts.append(zero.result)
+        self.body = Block(arg_types=[i64, *(start.type for start in self.starts)])
+        self.current: dict[_Carried, SSAValue] = dict(zip(self.carried, self.body.args[1:], strict=True))
         self.row = self.body.args[0]
         position = _integer(arith.AddiOp, strips.first, self.row)
         self.body.add_op(position)
-        self.touched: set[Operation] = {
-            inner for op in self.ops for inner in ops_within(op) if inner in self.nest.accesses
-        }
         self.values: dict[SSAValue, SSAValue] = {self.nest.loop.body.block.args[0]: position.results[0]}
 
-    def write(self) -> tuple[Operation, list[Operation]]:
+    def write(self) -> list[Operation]:
         """The loop, and what is behind it."""
-        strips, body = self.strips, self.body
-        outgoing: list[SSAValue] = []
-        last: dict[int, SSAValue] = dict(self.sum_of)
-        totals: dict[Operation, SSAValue] = {op: start for op, start in self.total_of.items()}
-        for entry in self.part:
-            if isinstance(entry, _StoredByRow):
-                continue
-            if entry in totals:
-                assert isinstance(entry, ad.AccumulateOp)
-                added = arith.AddfOp.create(
-                    operands=(totals[entry], self.value(entry.value)),
-                    result_types=(f64,),
-                    properties={"fastmath": REASSOCIATE},
-                )
-                body.add_op(added)
-                totals[entry] = added.result
-                continue
-            mapping = {value: self.value(value) for value in free_values_of_op(entry)}
-            body.add_ops(copies([entry], mapping))
-            for result in entry.results:
-                self.values[result] = mapping[result]
-                if (number := self.nest.summed.get(result)) is not None:
-                    last[number] = mapping[result]
-                elif self._is_needed_elsewhere(result):
-                    outgoing.append(result)
-        carried = [(self.value(entry.value), entry.array) for entry in self.part if isinstance(entry, _StoredByRow)]
-        for value in outgoing:
-            strips.arrays[value] = strips._array(value.type)  # pyright: ignore[reportPrivateUsage]
-            carried.append((self.values[value], strips.arrays[value]))
-        for value, array in carried:
-            body.add_op(rt.StoreOp(value, array, self.row))
-        body.add_op(scf.YieldOp.create(operands=[*(last[k] for k in self.sums), *(totals[op] for op in self.totals)]))
-        return self._loop(body)
-
-    def _loop(self, body: Block) -> tuple[Operation, list[Operation]]:
+        self._in_arms(self.strips.arms)
+        self.body.add_op(scf.YieldOp.create(operands=list(self.current.values())))
         strips = self.strips
-        zero = constant(0.0, f64)
-        starts = [strips.sums[k] for k in self.sums] + [zero.result for _ in self.totals]
         loop = scf.ForOp.create(
-            operands=(strips.zero, strips.rows, strips.one, *starts),
-            result_types=[start.type for start in starts],
-            regions=[Region(body)],
+            operands=(strips.zero, strips.rows, strips.one, *self.starts),
+            result_types=[start.type for start in self.starts],
+            regions=[Region(self.body)],
             location=self.nest.loop.location,
         )
-        is_scalar = any(self.nest.is_scattered(op) for op in self.ops)
-        if is_scalar:
+        if any(self.nest.is_scattered(op) for op in self.ops):
             _SERIAL.put(loop)
         elif not any(self.nest.is_strided(op) for op in self.touched):
-            _MASKED_TAIL.put(loop)
-        for k, result in zip(self.sums, loop.results, strict=False):
-            strips.sums[k] = result
-        then: list[Operation] = []
-        for op, total in zip(self.totals, loop.results[len(self.sums) :], strict=True):
-            assert isinstance(op, ad.AccumulateOp)
-            buffer, index = strips._outside(op.buffer), strips._outside(op.index)  # pyright: ignore[reportPrivateUsage]
-            then.append(ad.AccumulateOp(buffer, index, total, location=op.location))
-        if self.totals:
-            strips.allocations.append(zero)
-        return loop, then
+            _MASKED_TAIL.put(loop)  # a mask would have elements that are apart loaded one by one
+        written: list[Operation] = [loop]
+        for entry, result in zip(self.carried, loop.results, strict=True):
+            if isinstance(entry, int):
+                strips.sums[entry] = result
+            elif isinstance(entry, _Taken):
+                entry.found = result
+            else:
+                assert isinstance(entry, ad.AccumulateOp)
+                buffer, index = strips.outside(entry.buffer), strips.outside(entry.index)
+                written.append(ad.AccumulateOp(buffer, index, result, location=entry.location))
+        return written
+
+    def _in_arms(self, arms: Sequence[tuple[SSAValue, bool]]) -> None:
+        """Writes the part for the rows that take all these arms; to sums others add nothing."""
+        if not arms:
+            self._rows()
+            return
+        (condition, sense), *others = arms
+        test = self.value(condition)
+        around, before, known_there = self.body, dict(self.current), dict(self.values)
+        then, otherwise = Block(), Block()
+        nothing = {entry: constant(0, value.type) for entry, value in before.items()}
+        around.add_ops(nothing.values())
+        self.body = then
+        self.current.update((entry, zero.result) for entry, zero in nothing.items())
+        self._in_arms(others)
+        then.add_op(scf.YieldOp.create(operands=list(self.current.values())))
+        otherwise.add_op(scf.YieldOp.create(operands=[zero.result for zero in nothing.values()]))
+        blocks = (then, otherwise) if sense else (otherwise, then)
+        branch = scf.IfOp.create(
+            operands=(test,),
+            result_types=[value.type for value in before.values()],
+            regions=[Region(block) for block in blocks],
+            location=self.nest.loop.location,
+        )
+        around.add_op(branch)
+        self.body, self.values = around, known_there
+        after = list(zip(before, before.values(), branch.results, strict=True))
+        self.current = before
+        for entry, value, more in after:
+            before[entry] = self._sum(value, more)
+
+    def _sum(self, value: SSAValue, more: SSAValue) -> SSAValue:
+        """What a sum is with what is added, a flag with what is set."""
+        if value.type == f64:
+            op = arith.AddfOp.create(operands=(value, more), result_types=(f64,), properties={"fastmath": REASSOCIATE})
+        else:
+            op = arith.OrIOp.create(operands=(value, more), result_types=(i64,))
+        self.body.add_op(op)
+        return op.results[0]
+
+    def _rows(self) -> None:
+        """Writes the part."""
+        outgoing: list[SSAValue] = []
+        for entry in self.part:
+            if isinstance(entry, _Taken):
+                test = self.value(entry.condition)
+                if not entry.sense:
+                    test = self._put(arith.XOrIOp, test, self._number(1, i1), i1)
+                self.current[entry] = self._sum(self.current[entry], self._widened(test))
+            elif isinstance(entry, ad.AccumulateOp) and entry in self.current:
+                self.current[entry] = self._sum(self.current[entry], self.value(entry.value))
+            elif isinstance(entry, Operation):
+                mapping = {value: self.value(value) for value in free_values_of_op(entry)}
+                self.body.add_ops(copies([entry], mapping))
+                for result in entry.results:
+                    self.values[result] = mapping[result]
+                    if (number := self.nest.summed.get(result)) is not None:
+                        self.current[number] = mapping[result]
+                    elif self._is_needed_elsewhere(result):
+                        outgoing.append(result)
+        kept = [(self.value(entry.value), entry.array) for entry in self.part if isinstance(entry, _StoredByRow)]
+        kept += [(self.values[value], self.strips.array_of(value)) for value in outgoing]
+        for value, array in kept:
+            self.body.add_op(rt.StoreOp(self._widened(value) if value.type == i1 else value, array, self.row))
+
+    def _put(self, cls: type[Operation], left: SSAValue, right: SSAValue, type_: Attribute) -> SSAValue:
+        op = cls.create(operands=(left, right), result_types=(type_,))
+        self.body.add_op(op)
+        return op.results[0]
+
+    def _number(self, number: int, type_: Attribute) -> SSAValue:
+        op = constant(number, type_)
+        self.body.add_op(op)
+        return op.result
+
+    def _widened(self, truth: SSAValue) -> SSAValue:
+        op = arith.ExtUIOp.create(operands=(truth,), result_types=(i64,))
+        self.body.add_op(op)
+        return op.result
 
     def value(self, value: SSAValue) -> SSAValue:
         """A value in this loop: computed here, the same for all rows, from an array, or computed again."""
@@ -455,12 +557,12 @@ class _RowLoop:
             return found
         if value not in self.nest.of_row:
             number = self.nest.summed.get(value)
-            return self.strips._outside(value) if number is None else self.sum_of[number]  # pyright: ignore[reportPrivateUsage]
+            return self.strips.outside(value) if number is None else self.current[number]
         if (array := self.strips.arrays.get(value)) is not None:
             load = rt.LoadOp(array, self.row)
             self.body.add_op(load)
-            self.values[value] = load.res
-            return load.res
+            self.values[value] = self._truth(load.res) if value.type == i1 else load.res
+            return self.values[value]
         op = value.owner
         assert isinstance(op, Operation)
         if (column := self.nest.columns.get(op)) is not None:
@@ -473,16 +575,20 @@ class _RowLoop:
             self.values[result] = mapping[result]
         return self.values[value]
 
+    def _truth(self, number: SSAValue) -> SSAValue:
+        op = arith.CmpiOp.create(
+            operands=(number, self._number(0, i64)), result_types=(i1,), properties={"predicate": CMPI["ne"]}
+        )
+        self.body.add_op(op)
+        return op.result
+
     def _from_table(self, value: SSAValue, column: DataColumn) -> SSAValue:
         """An element of data, from the table that has it beside that of the next row."""
-        forms, table = self.nest.forms, self.strips.tables[column.table]
-        form = plus(column.column, column.least, -1)
-        ops, position = forms.write(form, {factor: self.value(factor) for factor in forms.values_of(form)})
-        row = _integer(arith.SubiOp, self.value(self.nest.loop.body.block.args[0]), self.nest.loop.lb)
-        begin = _integer(arith.MuliOp, position, table.rows)
-        index = _integer(arith.AddiOp, begin.results[0], row.results[0])
-        load = rt.LoadOp(table.memory, index.results[0])
-        self.body.add_ops([*ops, row, begin, index, load])
+        table = self.strips.tables[column.table]
+        factors = [*self.nest.forms.values_of(column.column), self.nest.loop.body.block.args[0]]
+        ops, index = table.index(column, {factor: self.value(factor) for factor in factors})
+        load = rt.LoadOp(table.memory, index)
+        self.body.add_ops([*ops, load])
         self.values[value] = load.res
         return load.res
 
@@ -511,34 +617,43 @@ class _TransposedTable:
     """Data of the rows with columns one behind the other: `table[column * rows + i] = data[stride * i + column]`."""
 
     def __init__(self, nest: RowNest, column: DataColumn, applies: SSAValue) -> None:
+        self.nest, self.column = nest, column
         forms = nest.forms
-        zero, one = constant(0, i64), constant(1, i64)
+        zero = constant(0, i64)
         spans, span = forms.write(forms.span)
         widths, width = forms.write(plus(plus(column.most, column.least, -1), {(): 1}))
-        rows, columns = (
-            arith.SelectOp.create(operands=(applies, count, zero.result), result_types=(i64,))
-            for count in (span, width)
-        )
+        rows = arith.SelectOp.create(operands=(applies, span, zero.result), result_types=(i64,))
         self.rows = rows.result
-        some = arith.MaxSIOp.create(operands=(columns.result, zero.result), result_types=(i64,))
+        some = arith.MaxSIOp.create(operands=(width, zero.result), result_types=(i64,))
         size = _integer(arith.MuliOp, rows.result, some.result)
         memory = rt.AllocOp(size.results[0], column.buffer.type, location=nest.loop.location)
         self.memory = memory.res
+        self.ops: list[Operation] = [zero, *spans, *widths, rows, some, size, memory]
 
-        body, inner = Block(arg_types=[i64]), Block(arg_types=[i64])
-        begin = _integer(arith.MuliOp, body.args[0], rows.result)
-        position = _integer(arith.AddiOp, nest.loop.lb, inner.args[0])
-        place = times({column.stride: 1}, {(forms.variable,): 1, (): column.row})
-        ops, start = forms.write(plus(place, column.least), {nest.loop.body.block.args[0]: position.results[0]})
-        source = _integer(arith.AddiOp, start, body.args[0])
-        load = rt.LoadOp(column.buffer, source.results[0])
-        index = _integer(arith.AddiOp, begin.results[0], inner.args[0])
-        store = rt.StoreOp(load.res, memory.res, index.results[0], initial=True)
-        inner.add_ops([position, *ops, source, load, index, store, scf.YieldOp.create()])
-        bounds = (zero.result, rows.result, one.result)
-        body.add_ops([begin, scf.ForOp.create(operands=bounds, regions=[Region(inner)]), scf.YieldOp.create()])
-        fill = scf.ForOp.create(operands=(zero.result, some.result, one.result), regions=[Region(body)])
-        self.ops: list[Operation] = [zero, one, *spans, *widths, rows, columns, some, size, memory, fill]
+    def index(self, column: DataColumn, values: Mapping[SSAValue, SSAValue]) -> tuple[list[Operation], SSAValue]:
+        """Where an element is, and the ops that compute it. `values`: loop variables → what they are called there."""
+        forms, loop = self.nest.forms, self.nest.loop
+        ops, position = forms.write(plus(column.column, column.least, -1), values)
+        variable = loop.body.block.args[0]
+        row = _integer(arith.SubiOp, values.get(variable, variable), loop.lb)
+        begin = _integer(arith.MuliOp, position, self.rows)
+        index = _integer(arith.AddiOp, begin.results[0], row.results[0])
+        return [*ops, row, begin, index], index.results[0]
+
+
+def _fill(nest: RowNest, tables: Mapping[tuple[object, ...], _TransposedTable], applies: SSAValue) -> Operation:
+    """A copy of the nest that does nothing but read what it reads of the data, into tables."""
+
+    def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
+        column = nest.columns[original]
+        ops, index = tables[column.table].index(column, values)
+        block = copy.parent
+        assert block is not None
+        block.add_ops([*ops, rt.StoreOp(copy.results[0], tables[column.table].memory, index, initial=True)])
+
+    block = Block([DataSlices().copy(nest.loop, list(nest.columns), store), scf.YieldOp.create()])
+    nothing = Block([scf.YieldOp.create()])
+    return scf.IfOp.create(operands=(applies,), regions=[Region(block), Region(nothing)], location=nest.loop.location)
 
 
 def _integer(cls: type[Operation], left: SSAValue, right: SSAValue) -> Operation:

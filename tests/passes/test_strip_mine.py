@@ -59,7 +59,36 @@ model {
   }
 }
 """
-ROWS, WIDTHS = (0, 1, 7, 8, 9, 64, 65, 130), (0, 1, 5, 17)
+# Branches with loops in both arms, one of them in a branch of its own, that data and parameters decide about.
+ARMS = """
+data {
+  int<lower=0> M;
+  int<lower=0> T;
+  array[M, T] int<lower=0, upper=1> y;
+  vector<lower=0, upper=1>[M] seen;
+}
+parameters {
+  matrix[M, T] z;
+  vector[T] b;
+  real<lower=0> s;
+}
+model {
+  for (i in 1 : M) {
+    if (seen[i] > 0.3) {
+      target += bernoulli_logit_lpmf(y[i] | z[i] * s + b');
+    } else {
+      real a = bernoulli_logit_lpmf(y[i] | z[i]);
+      target += log_sum_exp(a, -s);
+      if (a < s) {
+        for (j in 1 : T) {
+          target += -exp(b[j] * a);
+        }
+      }
+    }
+  }
+}
+"""
+ROWS, WIDTHS = (0, 7, 8, 64, 130), (0, 1, 5, 17)
 
 
 def _columns_data(rows: int, width: int) -> dict[str, object]:
@@ -78,7 +107,7 @@ def _states_data(rows: int, width: int) -> dict[str, object]:
     return {"M": rows, "T": width, "G": 3, "group": group, "x": rng.normal(size=(rows, width)).tolist()}
 
 
-PROGRAMS = {"columns": (COLUMNS, _columns_data), "states": (STATES, _states_data)}
+PROGRAMS = {"columns": (COLUMNS, _columns_data), "arms": (ARMS, _columns_data), "states": (STATES, _states_data)}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -94,7 +123,7 @@ def test_every_size_gives_what_level_1_gives(name: str) -> None:
         np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-11, atol=1e-12, err_msg=f"{rows} x {width}")
 
 
-@pytest.mark.parametrize("name", ["columns"])
+@pytest.mark.parametrize("name", ["columns", "arms"])
 def test_rows_run_side_by_side(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """So that the other tests test something."""
     file = tmp_path / "model.stan"
@@ -104,9 +133,10 @@ def test_rows_run_side_by_side(name: str, tmp_path: Path, capsys: pytest.Capture
     assert any(remark["pass"] == "strip-mine" and remark["done"] for remark in remarks)
 
 
+@pytest.mark.parametrize("program", [COLUMNS, ARMS])
 @pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan, 1e300, -1e300, 0.0, -0.0])
-def test_values_that_are_no_numbers_stay_in_their_row(special: float) -> None:
-    plain, mined = (ulam.StanModel(COLUMNS, _columns_data(65, 5), opt_level=level) for level in (1, 3))
+def test_values_that_are_no_numbers_stay_in_their_row(program: str, special: float) -> None:
+    plain, mined = (ulam.StanModel(program, _columns_data(65, 5), opt_level=level) for level in (1, 3))
     point = np.random.default_rng(3).normal(size=plain.param_unc_num())
     point[7] = special
     outcomes = [_outcome(model, point) for model in (plain, mined)]
