@@ -21,9 +21,24 @@ def ulam() -> int:
     if sys.argv[1:] == ["--version"]:  # before all that other commands import
         print(version_line())
         return 0
+    if _shell_asks():
+        answer = None
+    else:
+        from ulam.tools.quick_start import quickly
+
+        answer = quickly(sys.argv[1:])
+    if answer is not None:
+        from ulam.tools.running import ended
+
+        return _run("ulam", lambda begin: ended(answer, begin))
     from ulam.tools.ulam_main import main
 
     return _run("ulam", main)
+
+
+def _shell_asks() -> bool:
+    """Whether a shell asks for completions."""
+    return "_ULAM_COMPLETE" in os.environ
 
 
 def run_quietly(command: str, main: Callable[[Callable[[], None]], int]) -> int:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import traceback
 from io import TextIOWrapper
-from pathlib import PurePath
 from typing import TextIO
 
-from ulam.runtime.errors import INTERNAL_ERROR_HELP, InternalCompilerError
 from ulam.tools.interrupted import EXIT_INTERRUPTED as EXIT_INTERRUPTED
 from ulam.tools.interrupted import interrupted as interrupted
 
@@ -52,6 +49,11 @@ def discard_output() -> None:
 
 def internal_error(command: str, error: BaseException) -> int:
     """Says on standard error that ulam itself failed, where, and how to report it."""
+    import traceback
+    from pathlib import PurePath
+
+    from ulam.runtime.errors import INTERNAL_ERROR_HELP, InternalCompilerError
+
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, InternalCompilerError):
         text = str(error).splitlines()[0].replace("internal error ", "", 1)

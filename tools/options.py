@@ -4,16 +4,16 @@ An option has one row: its names, its type, its default and what it means are th
 Where a command must differ, `differs` of that row says so. A command lists the names of its options, and the class
 that takes them as fields.
 
-Imports nothing but the standard library: every start of `ulam` pays for it.
+Imports nothing but a little of the standard library: every start of `ulam` pays for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 STANDARD_STREAM = "-"
 """As a file: standard input, or standard output."""
@@ -24,8 +24,7 @@ STANDARD_OUTPUT = "/dev/stdout"
 SAME: Any = object()
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """What is different in one command: a sentence that follows the help text, another default and how it is shown."""
 
     help: str = ""
@@ -33,8 +32,7 @@ class Difference:
     shown: str = ""
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """A row of the table; its key, with dashes, is the long name, unless it has another `name`.
 
     `type` is what a value becomes, a list for what may be given more than once; `of` a word for a value. `reads` and
@@ -59,7 +57,7 @@ class Option:
     argument: bool = False
     hidden: bool = False
     several: str = ""
-    differs: Mapping[str, Difference] = field(default_factory=dict[str, Difference])
+    differs: Mapping[str, Difference] = MappingProxyType({})
     name: str = ""
 
     def default_in(self, command: str) -> Any:
@@ -334,8 +332,7 @@ OPTIONS: dict[str, Option] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command: `runs` is the module below `ulam.tools` and the class in it whose fields are the options.
 
     `is_for_programs`: what it prints without an output is read by other programs.

@@ -10,31 +10,21 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from ulam.tools import options
-from ulam.tools.exits import (
-    EXIT_FAILURE,
-    EXIT_INTERRUPTED,
-    EXIT_OK,
-    EXIT_USAGE,
-    UsageError,
-    can_show_all,
-    discard_output,
-    interrupted,
-)
-from ulam.tools.failures import failure
+from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK, UsageError, interrupted
+from ulam.tools.quick_start import ABOUT, COMMAND_HELP, VERSION_HELP
+from ulam.tools.running import ended, execute
 from ulam.tools.version_line import version_line
 
 app = typer.Typer(
     name="ulam",
-    help="Compiles Stan programs to native code and runs them.",
+    help=ABOUT,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -53,7 +43,7 @@ class TableCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments, rows = options.help_rows(self.name or "")
-        for title, entries in (("Arguments", arguments), ("Options", [*rows, ("--help", "Show this and exit.")])):
+        for title, entries in (("Arguments", arguments), ("Options", [*rows, COMMAND_HELP])):
             if entries:
                 with formatter.section(title):
                     formatter.write_dl(entries)
@@ -90,34 +80,6 @@ for _name, _command in options.COMMANDS.items():
     _register(_name, _command)
 
 
-def execute(name: str, values: dict[str, Any]) -> int:
-    """Runs a command with these values of its options; what can be told to be wrong beforehand, is."""
-    from ulam.runtime import compile_notice, terminal
-    from ulam.tools.files import checked_files, is_standard_output
-    from ulam.tools.messages import warnings_told
-
-    if wrong := options.wrong_choice(name, values):
-        raise UsageError(wrong)
-    terminal.color = values.pop("color")
-    if (limit := values.pop("time_limit", None)) is not None and not limit > 0:
-        raise UsageError(f"--time-limit: give a positive number of seconds, found {limit:g}")
-    compile_notice.shown_on = sys.stderr if terminal.is_animated(sys.stderr) else None
-    values = checked_files(name, values)
-    printed = [file for _, file in options.files(name, values, written=True) if is_standard_output(file)]
-    taken = printed or (options.COMMANDS[name].is_for_programs and values.get("output") is None)
-    module, _, kind = options.COMMANDS[name].runs.partition(":")
-
-    def run() -> int:
-        with warnings_told(), terminal.programs_print_to(sys.stderr) if taken else nullcontext():
-            return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
-
-    if "time_limit" not in options.COMMANDS[name].names():
-        return run()
-    from ulam.runtime.interrupts import as_command
-
-    return as_command(run, limit)
-
-
 def _version(value: bool) -> None:
     if value:
         print(version_line())
@@ -127,7 +89,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def _options(  # pyright: ignore[reportUnusedFunction]
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help=VERSION_HELP)
     ] = False,
 ) -> None:
     pass
@@ -139,37 +101,29 @@ def _options(  # pyright: ignore[reportUnusedFunction]
 def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = None) -> int:
     """The command. `begin` is called first, where an interrupt is already a message."""
     given = sys.argv[1:] if argv is None else argv
-    try:
-        if begin is not None:
-            begin()
+
+    def run() -> int:
         words = list(options.with_values(given))
         if wrong := options.empty_name(words):
             raise UsageError(wrong)
-        can_show_all(sys.stdout)
         found = app(args=words, prog_name="ulam", standalone_mode=False)
         if found == EXIT_INTERRUPTED:  # of typer itself, which says nothing
             return interrupted("ulam")
         status = found() if callable(found) else found
-        sys.stdout.flush()
         return status if isinstance(status, int) else EXIT_OK
-    except BrokenPipeError:  # the reader of our output has gone
-        discard_output()
-        return EXIT_FAILURE
-    except (KeyboardInterrupt, typer.Abort):
-        return interrupted("ulam")
-    except UsageError as error:
-        from ulam.tools.messages import tell
 
-        tell("error", str(error))
-        return EXIT_USAGE
-    except Exception as error:
+    def usage(error: Exception) -> bool:
+        if isinstance(error, typer.Abort):
+            raise KeyboardInterrupt
         show = getattr(error, "show", None)
-        if show is not None and hasattr(error, "exit_code"):  # typer's own: wrong usage
-            show()
-            if told := options.hint(given):
-                print(f"Help: {told}", file=sys.stderr)
-            return EXIT_USAGE
-        return failure(error)
+        if show is None or not hasattr(error, "exit_code"):
+            return False
+        show()  # typer's own: wrong usage
+        if told := options.hint(given):
+            print(f"Help: {told}", file=sys.stderr)
+        return True
+
+    return ended(run, begin, usage)
 
 
 if __name__ == "__main__":
