@@ -16,6 +16,7 @@ becomes
   arithmetic progression, and the index surely in range: `J[n]` with J = {4, 5, 6} becomes `n + 3`.
 * `size`, `num_elements`, `rows`, `cols`, `dims` of containers whose sizes are known become literals, and so do the
   sizes of all global declarations.
+* What the contents of whole containers make trivial is written without them: `specialize_contents`.
 
 Transformed data count as data, for they are computed once, too; not if random numbers were drawn for them. The blocks
 stay as they are otherwise: data are bound and checked the usual way, by the unit `setup`, which is not specialised. The
@@ -40,6 +41,7 @@ from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.known_data import KnownData, data_to_specialize_on
+from ulam.passes.optimize.specialize_contents import PASS, ContentsFolding
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import replace_uses
 from ulam.passes.variable_form import Variable, constant, erase_unused, is_global, literal_of
@@ -47,6 +49,9 @@ from ulam.passes.variable_form import Variable, constant, erase_unused, is_globa
 NESTING = 8  # how deep an index expression is looked into
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in ("+", "-", "*"))
 _NEG = stan.UNARY_OPERATORS["-"]
+
+_DATA_BLOCKS = ("data", "transformed_data")
+"""What setting up a model runs, which is not specialised."""
 
 Interval = tuple[int, int]
 
@@ -58,7 +63,7 @@ class SpecializeData(ModulePass):
     `data`: their file, for `stan-opt`, which reads it and gives what is known.
     """
 
-    name = "specialize-data"
+    name = PASS
 
     data: str = ""
 
@@ -75,10 +80,13 @@ def run_on(module: ModuleOp, known: KnownData) -> None:
     for program in module.body.block.ops:
         if not isinstance(program, stan.ProgramOp):
             continue
-        work = _Specialization(known)
-        for block in program.body.block.ops:
+        work = Specialization(known)
+        contents = ContentsFolding(program, work)
+        for block in list(program.body.block.ops):
             if isinstance(block, stan.BlockOp):
                 work.block(block)
+                if block.kind.data not in _DATA_BLOCKS:
+                    contents.block(block)
 
 
 @record(frozen=True)
@@ -106,7 +114,7 @@ def progression_of(values: Any) -> Progression | None:
     return Progression(start, step) if is_even else None
 
 
-class _Specialization:
+class Specialization:
     """The work on one program."""
 
     def __init__(self, known: KnownData) -> None:
@@ -150,11 +158,11 @@ class _Specialization:
             return f"{name}:{op.field.value.data}"
         return None
 
-    def _known(self, value: SSAValue) -> Any:
+    def value_of(self, value: SSAValue) -> Any:
         """The known value of an expression, as an array; None if it is not known."""
         op = value.owner
         if isinstance(op, stan.IndexOp):
-            outer = self._known(op.value)
+            outer = self.value_of(op.value)
             if outer is None or any(kind.data != "single" for kind in op.kinds):
                 return None
             index = self._literal_index(op.indices, outer.shape)
@@ -164,13 +172,14 @@ class _Specialization:
         name = self._name(value)
         return None if name is None else self.known.values.get(name)
 
-    def _dims_of(self, value: SSAValue) -> tuple[int, ...] | None:
+    def dims_of(self, value: SSAValue) -> tuple[int, ...] | None:
+        """The known sizes of an expression; None if they are not known."""
         op = value.owner
         if isinstance(op, stan.ReadOp) and op.var in self._dims:
             return self._dims[op.var]
         if (name := self._name(value)) is not None:
             return self.known.dims.get(name)
-        found = self._known(value)
+        found = self.value_of(value)
         return None if found is None else found.shape
 
     def _literal_index(self, indices: Sequence[SSAValue], shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -213,17 +222,17 @@ class _Specialization:
 
     def _read(self, op: stan.ReadOp | stan.FieldOp) -> bool:
         """A read of a known scalar."""
-        value = self._known(op.res)
+        value = self.value_of(op.res)
         return value is not None and value.ndim == 0 and _replace(op, value.item(), op.res.type)
 
     def _index(self, op: stan.IndexOp) -> bool:
         """`x[i]` of a known container."""
         if op.res.type not in (stan.INT, stan.REAL):
             return False
-        value = self._known(op.res)
+        value = self.value_of(op.res)
         if value is not None:
             return value.ndim == 0 and _replace(op, value.item(), op.res.type)
-        container = self._known(op.value)
+        container = self.value_of(op.value)
         if container is None or not container.size or len(op.indices) != container.ndim:
             return False
         if any(kind.data != "single" for kind in op.kinds):
@@ -231,19 +240,21 @@ class _Specialization:
         ranges = [self._interval(index) for index in op.indices]
         if any(r is None or r[0] < 1 or r[1] > size for r, size in zip(ranges, container.shape, strict=True)):
             return False  # an index may be out of range, and then it is an error
-        progression = self._progression(op.value)
+        progression = self.progression(op.value)
         if progression is None:
             return False
         if not progression.step:
             return _replace(op, progression.start, op.res.type)
         return self._as_arithmetic(op, progression)
 
-    def _progression(self, container: SSAValue) -> Progression | None:
+    def progression(self, container: SSAValue) -> Progression | None:
+        """What all elements of a container are, if it is read whole and is known to be a progression."""
         name = self._name(container)
         if name is None:
             return None
         if name not in self._progressions:
-            self._progressions[name] = progression_of(self.known.values[name])
+            values = self.known.values.get(name)
+            self._progressions[name] = None if values is None else progression_of(values)
         return self._progressions[name]
 
     def _as_arithmetic(self, op: stan.IndexOp, progression: Progression) -> bool:
@@ -295,7 +306,7 @@ class _Specialization:
             return False
         if stan.scalar_of(op.operands[0].type) not in (stan.INT, stan.REAL):
             return False
-        dims = self._dims_of(op.operands[0])
+        dims = self.dims_of(op.operands[0])
         if dims is None or op.res is None:
             return False
         name = op.callee.data
