@@ -34,6 +34,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     """
     may_reassociate = opt_level >= REASSOCIATING_LEVEL
     reassociate = "{reassociate=true}" if may_reassociate else ""
+    hints = "{nests=true scatters=true}" if may_reassociate else ""
     passes = ["simplify"]
     if unit.hot and may_reassociate:
         passes += ["share-kernels", "logs-of-transforms"]
@@ -61,7 +62,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]
     if unit.gradient:
         passes.append("split-scatters")
-    return ",".join((*passes, "release-arena", "stack-buffers", f"loop-hints{'{nests=true}' * may_reassociate}"))
+    return ",".join((*passes, "release-arena", "stack-buffers", f"loop-hints{hints}"))
 
 
 def lowering_passes(unit: UnitKind, opt_level: int) -> tuple[ModulePass, ...]:

@@ -4,14 +4,15 @@
 masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make.
 In nests, whose inner loops often have two or three iterations, only of loops that surely have more, only where the loop
 around cannot be widened, and not below level 3. Loops of a known number of iterations: `emit/loop_metadata.py`, too.
-`serial`: iterations depend on each other, or the body branches; what runs there is a chain of scalar operations, for
-which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a short body that only sums,
-bound by the latency of the addition unless several sums run side by side.
+`serial`: iterations depend on each other, may add to the same element, or the body branches; what runs there is a chain
+of scalar operations, for which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a
+short body that only sums, bound by the latency of the addition unless several sums run side by side.
 Measured in docs/architecture.md, "Math functions".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -37,21 +38,24 @@ _INTERLEAVE = rt.LoopAttr.of_kind("interleave", 4)
 
 @dataclass(frozen=True)
 class LoopHints(ModulePass):
-    """Marks loops that cannot be widened, and short sums. `nests`: inner loops may have masked tails, too."""
+    """Marks loops that cannot be widened, and short sums. `nests`: inner loops may have masked tails, too; `scatters`:
+    loops whose iterations may add to the same element cannot be widened.
+    """
 
     name = "loop-hints"
 
     nests: bool = False
+    scatters: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op, self.nests)
+        run_on(op, self.nests, self.scatters)
 
 
-def run_on(op: Operation, nests: bool = False) -> None:
+def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
     """Marks the loops at or below `op` that are not marked yet."""
     for loop in ops_within(op):
         if isinstance(loop, scf.ForOp) and not rt.LoopAttr.kind_of(loop)[0]:
-            if _is_serial(loop):
+            if _is_serial(loop) or (scatters and _scatters(loop)):
                 _SERIAL.put(loop)
             elif _is_short_sum(loop.body.block):
                 _INTERLEAVE.put(loop)
@@ -77,6 +81,32 @@ def _is_serial(loop: scf.ForOp) -> bool:
     if any(isinstance(op, _SERIAL_OPS) or (op.regions and not _only_adds(op)) for op in body.ops):
         return True
     return _carries_chain(loop)
+
+
+def _scatters(loop: scf.ForOp) -> bool:
+    """Whether iterations may add to the same element: LLVM cannot tell from an index that was loaded."""
+    found: dict[SSAValue, bool] = {}
+
+    def is_loaded(value: SSAValue) -> bool:
+        op = value.owner
+        if not isinstance(op, Operation) or not loop.is_ancestor(op):
+            return False
+        if value not in found:
+            found[value] = False
+            found[value] = isinstance(op, rt.LoadOp) or any(map(is_loaded, op.operands))
+        return found[value]
+
+    return any(isinstance(op, ad.AccumulateOp) and is_loaded(op.index) for op in _branches_of(loop.body.block))
+
+
+def _branches_of(block: Block) -> Iterator[Operation]:
+    """The ops of a block and of the branches in it, without those of its loops."""
+    for op in block.ops:
+        yield op
+        if isinstance(op, scf.IfOp):
+            for region in op.regions:
+                for arm in region.blocks:
+                    yield from _branches_of(arm)
 
 
 def _carries_chain(loop: scf.ForOp) -> bool:

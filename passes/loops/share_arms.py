@@ -4,7 +4,7 @@
 
 It is computed in either case, so nothing is computed that the program would not compute. Loads leave with it where the
 arms have not written memory before, checks of domains where they test the same condition: hot units tell of an error
-only that there is one (`checks`).
+only that there is one (`checks`). Loops leave where both arms sum up the same (`equal_loops`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.passes.loops.checks import is_deferrable
-from ulam.passes.loops.effects import Effect, effect_within, is_speculatable
+from ulam.passes.loops.effects import is_speculatable
+from ulam.passes.loops.equal_loops import is_domain_check, share_loops, stops_loads
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
-
-_STOPS_LOADS = Effect.WRITE | Effect.ORDERED | Effect.LEAVE
 
 
 class ShareArms(TellingPass):
@@ -51,6 +49,8 @@ def _visit(block: Block, *, in_loop: bool) -> bool:
                 changed = _visit(inner, in_loop=in_loop or is_loop) or changed
         if in_loop and isinstance(op, scf.IfOp) and len(op.false_region.blocks) == 1:
             count = _share(op)
+            if len(op.true_region.blocks) == 1 and (loops := share_loops(op)):
+                count += loops + _share(op)
             if count:
                 changed = True
                 what = "an operation" if count == 1 else f"{count} operations"
@@ -82,16 +82,9 @@ def _share(branch: scf.IfOp) -> int:
                 op = following
                 continue
         inside.update(op.results)
-        may_load = may_load and not _stops_loads(op)
+        may_load = may_load and not stops_loads(op)
         op = following
     return count
-
-
-def _stops_loads(op: Operation) -> bool:
-    """Whether a load behind `op` may not run ahead of it."""
-    if isinstance(op, rt.CheckOp):
-        return not is_deferrable(op)
-    return bool(effect_within(op) & _STOPS_LOADS)
 
 
 class _Ops:
@@ -102,9 +95,9 @@ class _Ops:
         self._key: dict[Operation, tuple[object, ...]] = {}
         may_load = True
         for op in block.ops:
-            if is_speculatable(op) or (isinstance(op, rt.LoadOp) and may_load) or _is_domain_check(op):
+            if is_speculatable(op) or (isinstance(op, rt.LoadOp) and may_load) or is_domain_check(op):
                 self._note(op)
-            may_load = may_load and not _stops_loads(op)
+            may_load = may_load and not stops_loads(op)
 
     def _note(self, op: Operation) -> None:
         key = self._key[op] = _key(op)
@@ -127,10 +120,6 @@ class _Ops:
         replace_uses(value, by)
         for user in dict.fromkeys(users):
             self._note(user)
-
-
-def _is_domain_check(op: Operation) -> bool:
-    return isinstance(op, rt.CheckOp) and is_deferrable(op)
 
 
 def _key(op: Operation) -> tuple[object, ...]:
