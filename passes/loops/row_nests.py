@@ -27,7 +27,7 @@ from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, root, view
 from ulam.passes.loops.index_forms import Form, IndexForms, Monomial, plus
 from ulam.passes.loops.tables import is_costly_function
 
-_WHERE: dict[type[Operation], tuple[int, int]] = {
+WHERE: dict[type[Operation], tuple[int, int]] = {
     rt.LoadOp: (0, 1),
     ad.KeptOp: (0, 1),
     rt.StoreOp: (1, 2),
@@ -40,6 +40,9 @@ _WHERE: dict[type[Operation], tuple[int, int]] = {
 _READS = (rt.LoadOp, ad.KeptOp)
 _SIZE = 400
 """Ops of a nest: what it becomes is a second version of it."""
+
+_MOST_PRIVATE = 128
+"""Elements of memory that a row takes for itself: a strip takes so many for each row."""
 
 SHORT_COLUMNS = 16
 """Columns up to which rows are better widened than columns, where neighbouring columns are neighbours in memory."""
@@ -96,6 +99,8 @@ class RowNest:
     conditions: list[Form] = field(default_factory=list[Form])
     """Must not be negative for the rows to be independent of each other."""
 
+    private: set[Root] = field(default_factory=set[Root])
+    """Memory that each iteration takes for itself."""
     columns: dict[Operation, DataColumn] = field(default_factory=dict[Operation, DataColumn])
     """Loads of data whose rows are apart in memory."""
 
@@ -103,6 +108,7 @@ class RowNest:
         self._find_worth()
         self.forms = IndexForms(self.loop)
         self._find_sums()
+        self._find_private()
         self._find_accesses()
         self._find_rows()
         self._find_conditions()
@@ -119,7 +125,9 @@ class RowNest:
             size += 1
             has_loop = has_loop or type(op) is scf.ForOp
             costly = costly or is_costly_function(op)
-            if not (type(op) in PURE or type(op) in DIVISIONS or type(op) in _WHERE or _is_structure(op)):
+            if not (type(op) in PURE or type(op) in DIVISIONS or type(op) in WHERE or _is_structure(op)) and not (
+                isinstance(op, rt.AllocOp | rt.FillOp)
+            ):
                 raise NotApplicable(f"its body has {op.name}")
         if not has_loop or not costly or constant_integer(self.loop.step) != 1:
             raise NotApplicable("")
@@ -140,19 +148,26 @@ class RowNest:
             inside = [self.accesses[op] for op in loop.body.block.ops if op in self.accesses]
             widened = widened and all(self._is_beside_next(access, loop) for access in inside)
         return widened or any(
-            self.is_strided(op) and op.operands[_WHERE[type(op)][0]].type == rt.BufferType(f64)
+            self.is_strided(op) and op.operands[WHERE[type(op)][0]].type == rt.BufferType(f64)
             for op in self.accesses
             if enclosing(op, scf.ForOp) is not self.loop
         )
 
     def _is_beside_next(self, access: RowAccess, loop: scf.ForOp) -> bool:
         """Whether an access of an inner loop's next iteration is to the same element, or to one beside it."""
+        if access.root in self.private:
+            return True
         return access.form is not None and self.forms.stride(access.form, loop.body.block.args[0]) in (0, 1, -1)
 
     def is_strided(self, op: Operation) -> bool:
         """Whether an access is to memory of which neighbouring rows have parts that are apart."""
         form = self.accesses[op].form
-        return form is not None and op not in self.columns and self.forms.stride(form) not in (0, 1, -1)
+        return (
+            form is not None
+            and op not in self.columns
+            and not self.is_private(op)
+            and self.forms.stride(form) not in (0, 1, -1)
+        )
 
     def inner_loops(self) -> Iterator[scf.ForOp]:
         """The loops inside."""
@@ -198,6 +213,9 @@ class RowNest:
         while before != len(self.of_row):
             before = len(self.of_row)
             self._spread(body)
+        for op in ops_within(body):
+            if isinstance(op, rt.FillOp) and self._depends((op.value, op.count, *_offsets(op.destination))):
+                raise NotApplicable("its body fills memory with what depends on the row")
         for loop in self.inner_loops():
             if any(self.resolved(v) in self.of_row for v in (loop.lb, loop.ub, loop.step)):
                 raise NotApplicable("an inner loop's size depends on the row")
@@ -236,6 +254,8 @@ class RowNest:
         """Whether it has to run for each row: it writes, adds to a sum, or needs what is of a row."""
         if isinstance(op, ad.TargetAddOp):
             return True
+        if isinstance(op, rt.AllocOp | rt.FillOp):
+            return False
         if (access := self.accesses.get(op)) is not None and (
             not isinstance(op, _READS) or access.root in self.written
         ):
@@ -247,27 +267,39 @@ class RowNest:
         return self._depends(op.operands)
 
     def is_divided(self, op: Operation) -> bool:
-        """Whether it is a branch with loops inside: its arms are run part by part."""
-        return isinstance(op, scf.IfOp) and any(isinstance(inner, scf.ForOp) for inner in ops_within(op))
+        """Whether it is a branch with loops or memory of the row inside: its arms are run part by part."""
+        return isinstance(op, scf.IfOp) and any(
+            isinstance(inner, scf.ForOp | rt.AllocOp) or self.is_private(inner) for inner in ops_within(op)
+        )
+
+    def is_private(self, op: Operation) -> bool:
+        """Whether it accesses memory that each iteration takes for itself."""
+        return (access := self.accesses.get(op)) is not None and access.root in self.private
 
     def is_recomputed(self, op: Operation) -> bool:
-        """Whether it is computed again for each use: ints, truth values, views, and loads of what is not written."""
+        """Whether it is computed again for each use: ints, truth values, views, and loads of what is not written.
+
+        Not loads of elements that data decide about, which are taken one by one.
+        """
         if op.regions or not op.results or any(result in self.summed for result in op.results):
             return False
         if isinstance(op, _READS):
-            return self.accesses[op].root not in self.written
+            access = self.accesses[op]
+            return access.root not in self.written | self.private and access.form is not None
         if type(op) not in PURE and type(op) not in DIVISIONS:
             return False
         return isinstance(op, arith.SIToFPOp) or all(result.type != f64 for result in op.results)
 
     def is_total(self, op: Operation) -> bool:
         """Whether all rows add to the same element."""
-        return isinstance(op, ad.AccumulateOp) and not self._depends((op.buffer, op.index))
+        return isinstance(op, ad.AccumulateOp) and not self.is_private(op) and not self._depends((op.buffer, op.index))
 
     def is_scattered(self, op: Operation) -> bool:
         """Whether rows add to elements that are not known to differ."""
         if not isinstance(op, ad.AccumulateOp) or self.is_total(op):
             return False
+        if self.is_private(op):
+            return self._depends((op.index,))
         form = self.accesses[op].form
         return form is None or not self.forms.stride(form)
 
@@ -275,13 +307,30 @@ class RowNest:
 
     def _find_accesses(self) -> None:
         for op in ops_within(self.loop.body.block):
-            if (where := _WHERE.get(type(op))) is None:
+            if (where := WHERE.get(type(op))) is None:
                 continue
             buffer, index = (op.operands[k] for k in where)
             found = RowAccess(op, _root(buffer), self._element(buffer, index))
             self.accesses[op] = found
             if not isinstance(op, _READS):
                 self.written.add(found.root)
+
+    def _find_private(self) -> None:
+        for op in ops_within(self.loop.body.block):
+            if isinstance(op, rt.AllocOp):
+                size = self.forms.of(op.count)
+                if op.res.type not in (rt.BufferType(f64), rt.BufferType(i64)) or not _is_only_accessed(op.res):
+                    raise NotApplicable("a row's memory goes elsewhere")
+                if size is None or any(is_inside(value, self.loop) for value in self.forms.values_of(size)):
+                    raise NotApplicable("the size of a row's memory is not known before")
+                self.private.add(op.res)
+                self.conditions.append(plus({(): _MOST_PRIVATE}, size, -1))
+            elif isinstance(op, rt.FillOp):
+                base = viewed(op.destination).owner
+                if not isinstance(base, rt.AllocOp) or not is_inside(base.res, self.loop):
+                    raise NotApplicable("its body fills memory")
+                if enclosing(op, (scf.IfOp, scf.ForOp)) is not enclosing(base, (scf.IfOp, scf.ForOp)):
+                    raise NotApplicable("its body fills memory under a condition")
 
     def _element(self, buffer: SSAValue, index: SSAValue) -> Form | None:
         form = self.forms.of(index)
@@ -329,7 +378,7 @@ class RowNest:
         found = list(self.accesses.values())
         if UNKNOWN in self.written or (self.written and any(access.root is UNKNOWN for access in found)):
             raise NotApplicable("it is not known which memory it uses")
-        for written in self.written:
+        for written in self.written - self.private:
             touching = [access for access in found if access.root is written]
             if all(isinstance(access.op, ad.AccumulateOp) for access in touching):
                 continue  # additions may be exchanged
@@ -344,6 +393,29 @@ def _is_structure(op: Operation) -> bool:
     if isinstance(op, scf.IfOp):
         return all(result.type in KEPT_TYPES for result in op.results)
     return isinstance(op, scf.ForOp | scf.YieldOp | ad.TargetAddOp)
+
+
+def _is_only_accessed(buffer: SSAValue) -> bool:
+    """Whether nothing but accesses, fills and views of such use a buffer."""
+    for use in buffer.uses:
+        op = use.operation
+        if isinstance(op, rt.ViewOp):
+            if not _is_only_accessed(op.results[0]):
+                return False
+        elif isinstance(op, rt.FillOp):
+            if use.index != 0:
+                return False
+        elif type(op) not in WHERE or WHERE[type(op)][0] != use.index:
+            return False
+    return True
+
+
+def _offsets(buffer: SSAValue) -> list[SSAValue]:
+    found: list[SSAValue] = []
+    while isinstance(view := buffer.owner, rt.ViewOp):
+        found.append(view.offset)
+        buffer = view.buffer
+    return found
 
 
 def _base(buffer: SSAValue) -> SSAValue:

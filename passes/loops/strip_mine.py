@@ -29,15 +29,16 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.builder import REASSOCIATE, WRAPS
 from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.effects import is_speculatable, root
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known, plus
-from ulam.passes.loops.row_nests import SHORT_COLUMNS, DataColumn, NotApplicable, RowNest
+from ulam.passes.loops.row_nests import SHORT_COLUMNS, WHERE, DataColumn, NotApplicable, RowNest
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import copies, discard, replace_uses
+from ulam.passes.rewriting import applied_to, copies, discard, replace_uses
 from ulam.passes.running import TellingPass
 
 _STRIP = 64
@@ -73,6 +74,7 @@ def _visit(block: Block, *, may_transpose: bool) -> list[_Strips]:
                 continue
             try:
                 _merge_flags(op)
+                _hoist(op)
                 strips = _Strips(RowNest(op, may_transpose))
                 strips.replace()
             except NotApplicable as why:
@@ -96,6 +98,16 @@ def _merge_flags(nest: scf.ForOp) -> None:
         for k, result in enumerate(loop.results):
             if result.type == i64 and constant_integer(loop.iter_args[k]) == 0:
                 _merge_flag(loop, k, result)
+
+
+def _hoist(nest: scf.ForOp) -> None:
+    """Moves what is the same in all iterations in front of the loop: sizes that are tested there."""
+    block = nest.parent
+    assert block is not None
+    for op in list(nest.body.block.ops):
+        if is_speculatable(op) and not any(is_inside(operand, nest) for operand in op.operands):
+            op.detach()
+            block.insert_op_before(op, nest)
 
 
 def _merge_flag(loop: scf.ForOp, position: int, result: SSAValue) -> None:
@@ -282,9 +294,16 @@ class _Strips:
         """Writes what a body does, but for its end."""
         nest = self.nest
         for op in source.ops:
-            if isinstance(op, scf.YieldOp):
+            if isinstance(op, scf.YieldOp) or (isinstance(op, rt.ViewOp) and root(op.results[0]) in nest.private):
                 continue
-            if not nest.is_of_row(op):
+            if isinstance(op, rt.AllocOp):
+                count = self._times_strip(op.count, out)
+                taken = applied_to(op, [count])
+                out.add_op(taken)
+                self.uniform[op.res] = taken.res
+            elif isinstance(op, rt.FillOp):
+                self._fill_private(op, out)
+            elif not nest.is_of_row(op):
                 out.add_ops(self._copied(op))
             elif isinstance(op, scf.ForOp):
                 self._loop(op, out)
@@ -296,6 +315,25 @@ class _Strips:
                 self._end_part(out)
             elif not nest.is_recomputed(op):
                 self.part.append(op)
+
+    def _times_strip(self, value: SSAValue, out: Block) -> SSAValue:
+        product = _integer(arith.MuliOp, self.outside(value), self.size)
+        out.add_op(product)
+        return product.results[0]
+
+    def _fill_private(self, op: rt.FillOp, out: Block) -> None:
+        """Fills memory of all rows: that of one element is in one piece."""
+        self._end_part(out)
+        destination, views = op.destination, list[rt.ViewOp]()
+        while isinstance(view := destination.owner, rt.ViewOp):
+            views.append(view)
+            destination = view.buffer
+        buffer = self.outside(destination)
+        for view in reversed(views):
+            moved = rt.ViewOp(buffer, self._times_strip(view.offset, out))
+            out.add_op(moved)
+            buffer = moved.results[0]
+        out.add_op(applied_to(op, [buffer, self.outside(op.value), self._times_strip(op.count, out)]))
 
     def _copied(self, op: Operation) -> list[Operation]:
         """An op that is the same for all rows."""
@@ -522,8 +560,12 @@ class _RowLoop:
             elif isinstance(entry, ad.AccumulateOp) and entry in self.current:
                 self.current[entry] = self._sum(self.current[entry], self.value(entry.value))
             elif isinstance(entry, Operation):
-                mapping = {value: self.value(value) for value in free_values_of_op(entry)}
-                self.body.add_ops(copies([entry], mapping))
+                mapping: dict[SSAValue, SSAValue] = {}
+                if self.nest.is_private(entry):
+                    self._access_private(entry, mapping)
+                else:
+                    mapping.update((value, self.value(value)) for value in free_values_of_op(entry))
+                    self.body.add_ops(copies([entry], mapping))
                 for result in entry.results:
                     self.values[result] = mapping[result]
                     if (number := self.nest.summed.get(result)) is not None:
@@ -534,6 +576,24 @@ class _RowLoop:
         kept += [(self.values[value], self.strips.array_of(value)) for value in outgoing]
         for value, array in kept:
             self.body.add_op(rt.StoreOp(self._widened(value) if value.type == i1 else value, array, self.row))
+
+    def _access_private(self, op: Operation, mapping: dict[SSAValue, SSAValue]) -> None:
+        """An access to memory of the row: its elements are as far apart as the strip has rows."""
+        position, at = WHERE[type(op)]
+        buffer, element = op.operands[position], self.value(op.operands[at])
+        while isinstance(view := buffer.owner, rt.ViewOp):
+            element = self._index(arith.AddiOp, element, self.value(view.offset))
+            buffer = view.buffer
+        index = self._index(arith.AddiOp, self._index(arith.MuliOp, element, self.strips.size), self.row)
+        replaced = {position: self.strips.outside(buffer), at: index}
+        copy = applied_to(op, [replaced.get(k) or self.value(operand) for k, operand in enumerate(op.operands)])
+        self.body.add_op(copy)
+        mapping.update(zip(op.results, copy.results, strict=True))
+
+    def _index(self, cls: type[Operation], left: SSAValue, right: SSAValue) -> SSAValue:
+        op = _integer(cls, left, right)
+        self.body.add_op(op)
+        return op.results[0]
 
     def _put(self, cls: type[Operation], left: SSAValue, right: SSAValue, type_: Attribute) -> SSAValue:
         op = cls.create(operands=(left, right), result_types=(type_,))

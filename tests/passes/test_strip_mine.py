@@ -123,7 +123,7 @@ def test_every_size_gives_what_level_1_gives(name: str) -> None:
         np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-11, atol=1e-12, err_msg=f"{rows} x {width}")
 
 
-@pytest.mark.parametrize("name", ["columns", "arms"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_run_side_by_side(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """So that the other tests test something."""
     file = tmp_path / "model.stan"
