@@ -47,6 +47,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
             passes.append('if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}')
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:
+            passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')
             inverses = "carry-stores{function=evaluate},cancel-inverses{function=evaluate}"
             passes.append(f'if-changed{{passes="{inverses}" then="dce"}}')
             passes.append('if-changed{passes="log-sums-to-products{function=evaluate}" then="fold,cse,dce"}')

@@ -42,6 +42,7 @@ PASSES: dict[str, str] = {
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",
     "log-sums-to-products": "ulam.passes.loops.log_sums_to_products:LogSumsToProducts",
+    "forward-stores": "ulam.passes.loops.forward_stores:ForwardStores",
     "logs-of-choices": "ulam.passes.loops.logs_of_choices:LogsOfChoices",
     "licm": "ulam.passes.loops.licm:Licm",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",
