@@ -10,7 +10,6 @@ milliseconds, without the stages inside of it; of several runs the one with the 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import subprocess
@@ -45,7 +44,7 @@ STAGES = (
     ("emission", "ulam.emit.llvm_module", "emit_module"),
     ("LLVM passes", "ulam.emit.jit", "_optimize"),
     ("LLVM code", "ulam.emit.jit", "compile_object"),
-    ("link", "ulam.emit.jit", "load_object"),
+    ("link", "ulam.runtime.program", "load_object"),
 )
 """Stage, module, function whose time it is."""
 
@@ -53,7 +52,8 @@ ORDER = (
     "interpreter", "imports", *(stage for stage, *_ in STAGES), "cache, data, bind", "first call", "total",
 )  # fmt: skip
 
-FORBIDDEN = ("xdsl", "platformdirs", "orjson", "rich", "typer", "numpy.random", "importlib.metadata")
+FORBIDDEN = (
+    "xdsl", "llvmlite", "platformdirs", "orjson", "rich", "typer", "numpy.random", "importlib.metadata")  # fmt: skip
 """What a cached start does without."""
 
 
@@ -99,15 +99,14 @@ def child(model_path: str, data_path: str, kind: str, started: float) -> None:
             for name in IMPORTS:
                 import_module(name)
                 if name == "ulam.runtime.compiler":
-                    gc.disable()  # as the compiler does while it imports its parts
-            gc.enable()
+                    import_module(name).load_stages()  # without the collector
         import numpy as np
 
         import ulam
 
         model_class = ulam.StanModel
-        import ulam.emit.jit
         import ulam.runtime.cached_compiler
+        import ulam.runtime.program
     for stage, module_name, function in STAGES:
         if kind == "cold" or module_name in sys.modules:
             module = sys.modules[module_name]

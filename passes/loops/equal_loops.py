@@ -10,7 +10,6 @@ whatever the order of their ops.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64
@@ -20,6 +19,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, known_constant
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.checks import is_deferrable
 from ulam.passes.loops.effects import Effect, effect, is_speculatable
@@ -45,7 +45,7 @@ def is_domain_check(op: Operation) -> bool:
     return isinstance(op, rt.CheckOp) and is_deferrable(op)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SummingLoop:
     """A loop that adds the sum of `terms` to the target in each iteration, or, if `is_carried`, to what it carries."""
 

@@ -10,7 +10,7 @@ this takes of sizes, `T - 1 - (upper - 1) >= 0` and the like, is told as conditi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 
 from xdsl.dialects import arith, scf
@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects.scalar_ops import constant, constant_integer
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.builder import WRAPS
 
@@ -55,7 +56,7 @@ def known(form: Form) -> int | None:
     return form.get((), 0) if not form.keys() - {()} else None
 
 
-@dataclass
+@record
 class IndexForms:
     """The forms of ints as seen from one loop. Products of what the loops do not change are left as they are."""
 

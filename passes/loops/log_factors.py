@@ -13,7 +13,7 @@ a factor that gives the product the same fate: 0, NaN, infinity.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f64, i1, i64
@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.exponentials import LOGARITHMS, SharedExponentials
@@ -37,7 +38,7 @@ Coefficient = tuple[float, SSAValue | None]
 """A number, and a value that it is multiplied by, if there is one."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Factor:
     """`coefficient` times the logarithm of `value` is added, and times log(2) per `exponent` if there is one."""
 
@@ -46,7 +47,7 @@ class Factor:
     exponent: SSAValue | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SplitTerm:
     """A value as rest + the logarithms of factors."""
 

@@ -7,17 +7,17 @@ a > b ? a + log(v + w * exp(b - a)) : b + log(w + v * exp(a - b))
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 
 
-@dataclass
+@record
 class LogSum:
     """`op` gives log(sum of w exp(x)) of the exponents `terms` and of `weights`, if there are any. `loop`: there is one
     term, of each iteration.

@@ -27,6 +27,7 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer, known_constant
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.effects import (
     BOUND,
@@ -75,7 +76,7 @@ def run_on(op: Operation) -> bool:
 # ---------------------------------------------------------------- what values are the logarithms of
 
 
-@dataclass
+@record
 class _Factor:
     """A factor. `kind`: `value` itself; `complement`, 1 - value; `constant`; `twin` of a load; `exponential`.
 

@@ -33,6 +33,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPF, constant, constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import enclosing, terminator
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.log_factors import Coefficient, Factor, FactorWriter, SplitTerm
@@ -85,7 +86,7 @@ def run_on(function: func.FuncOp) -> None:
         multiplying.thread()
 
 
-@dataclass
+@record
 class _Multiplying:
     """The products of one function."""
 

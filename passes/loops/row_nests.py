@@ -10,7 +10,7 @@ nothing (indices, loads of what nothing here writes) is computed again wherever 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
@@ -56,7 +57,7 @@ class NotApplicable(Exception):
     """Why a nest stays as it is, for those who read remarks."""
 
 
-@dataclass
+@record
 class RowAccess:
     """One op that touches memory. `form`: the element of the root; None if it depends on data."""
 
@@ -65,7 +66,7 @@ class RowAccess:
     form: Form | None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DataColumn:
     """Where a load finds data that have a row for each iteration: `stride * (i + row) + column`."""
 
@@ -82,7 +83,7 @@ class DataColumn:
         return self.buffer, self.stride, self.row, tuple(self.least.items()), tuple(self.most.items())
 
 
-@dataclass
+@record
 class RowNest:
     """A loop over rows and what is known of its body. Raises NotApplicable where its rows cannot run side by side."""
 

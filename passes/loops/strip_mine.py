@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.builder import REASSOCIATE, WRAPS
@@ -157,7 +158,7 @@ def _is_flag(argument: SSAValue, value: SSAValue) -> bool:
 # ---------------------------------------------------------------- writing
 
 
-@dataclass
+@record
 class _StoredByRow:
     """A value of each row that goes to an array: what a loop carries."""
 
@@ -165,7 +166,7 @@ class _StoredByRow:
     array: SSAValue
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class _Taken:
     """Whether any row takes an arm. `found` is not 0 then, behind the loop."""
 
@@ -181,7 +182,7 @@ _Part = list[Operation | _StoredByRow | _Taken]
 """What one loop over the rows of a strip does."""
 
 
-@dataclass
+@record
 class _Strips:
     """Writes the strips of a nest. Raises NotApplicable before anything has changed."""
 

@@ -10,6 +10,7 @@ import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ define i8 @filled() nounwind {
 """
 
 
-def _called(address: int, result: type, *arguments: float) -> float:
+def _called(address: Any, result: type, *arguments: float) -> Any:
     kinds = [ctypes.c_int64 if isinstance(value, int) else ctypes.c_double for value in arguments]
     return ctypes.CFUNCTYPE(result, *kinds)(address)(*arguments)
 
