@@ -32,6 +32,7 @@
 #ifdef ULAM_FAST
 #define dense_multiply_add dense_multiply_add_fast
 #define dense_multiply_add_lower dense_multiply_add_lower_fast
+#define dense_multiply dense_multiply_fast
 #define dense_solve_lower dense_solve_lower_fast
 #define dense_solve_upper dense_solve_upper_fast
 #define dense_factor dense_factor_fast
@@ -78,7 +79,9 @@ void dense_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, doub
                         dense_view C);
 
 #ifdef ULAM_FAST
-/* The same for a square C, of which what is above the diagonal may be written or not. */
+/* C := A B. */
+void dense_multiply(ulam_context *ctx, int64_t m, int64_t n, int64_t k, dense_view A, dense_view B, dense_view C);
+/* C += alpha A B for a square C, of which what is above the diagonal may be written or not. */
 void dense_multiply_add_lower(ulam_context *ctx, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
                               dense_view C);
 /* L := the Cholesky factor of A (lower triangle); the first column whose pivot is not positive, or -1. */

@@ -1,11 +1,18 @@
 /* Matrix products and their pullbacks. */
 #include "dense.h"
 
+#ifndef ULAM_FAST
+static void dense_multiply(ulam_context *ctx, int64_t m, int64_t n, int64_t k, dense_view A, dense_view B,
+                           dense_view C) {
+  dense_zero(C.data, m * n);
+  dense_multiply_add(ctx, m, n, k, 1.0, A, B, C);
+}
+#endif
+
 /* C = A B */
 ULAM_API void KERNEL(multiply)(ulam_context *ctx, const number *A, const number *B, int64_t m, int64_t k, int64_t n,
                                number *C) {
-  dense_zero(C, m * n);
-  dense_multiply_add(ctx, m, n, k, 1.0, dense_of(A, m), dense_of(B, k), dense_of(C, m));
+  dense_multiply(ctx, m, n, k, dense_of(A, m), dense_of(B, k), dense_of(C, m));
 }
 
 ULAM_API void KERNEL(multiply_pullback)(ulam_context *ctx, const number *A, const number *B, int64_t m, int64_t k,
@@ -19,8 +26,7 @@ ULAM_API void KERNEL(multiply_pullback)(ulam_context *ctx, const number *A, cons
 
 /* C = A A' for A of m x k. */
 ULAM_API void KERNEL(tcrossprod)(ulam_context *ctx, const number *A, int64_t m, int64_t k, number *C) {
-  dense_zero(C, m * m);
-  dense_multiply_add(ctx, m, m, k, 1.0, dense_of(A, m), dense_transposed(dense_of(A, m)), dense_of(C, m));
+  dense_multiply(ctx, m, m, k, dense_of(A, m), dense_transposed(dense_of(A, m)), dense_of(C, m));
 }
 
 ULAM_API void KERNEL(tcrossprod_pullback)(ulam_context *ctx, const number *A, int64_t m, int64_t k, const number *C,
@@ -34,8 +40,7 @@ ULAM_API void KERNEL(tcrossprod_pullback)(ulam_context *ctx, const number *A, in
 
 /* C = A' A for A of m x k. */
 ULAM_API void KERNEL(crossprod)(ulam_context *ctx, const number *A, int64_t m, int64_t k, number *C) {
-  dense_zero(C, k * k);
-  dense_multiply_add(ctx, k, k, m, 1.0, dense_transposed(dense_of(A, m)), dense_of(A, m), dense_of(C, k));
+  dense_multiply(ctx, k, k, m, dense_transposed(dense_of(A, m)), dense_of(A, m), dense_of(C, k));
 }
 
 ULAM_API void KERNEL(crossprod_pullback)(ulam_context *ctx, const number *A, int64_t m, int64_t k, const number *C,

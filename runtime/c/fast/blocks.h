@@ -43,11 +43,12 @@ INLINE bits numbers(int h) {
 }
 INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* C (rows x columns, of at most height * W x width, rows one after the other) += alpha times the product of k steps. */
+/* C (rows x columns, of at most height * W x width, rows one after the other) += alpha times the product of k steps, or
+ * := that if it is `fresh`. */
 #define BLOCK_UPDATE(name, height, width)                                                                              \
   static void name(int64_t k, const double *restrict a, int64_t a_by, const double *restrict b, int64_t b_by,          \
                    int64_t b_columns_by, double alpha, double *restrict c, int64_t c_by, int64_t rows,                 \
-                   int64_t columns) {                                                                                  \
+                   int64_t columns, int fresh) {                                                                       \
     vec sum[width][height];                                                                                            \
     UNROLLED for (int j = 0; j < width; ++j) UNROLLED for (int h = 0; h < height; ++h) sum[j][h] = (vec){0};           \
     for (int64_t p = 0; p < k; ++p, a += a_by, b += b_by) {                                                            \
@@ -56,7 +57,10 @@ INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
       UNROLLED for (int j = 0; j < width; ++j) UNROLLED for (int h = 0; h < height; ++h)                               \
         sum[j][h] += column[h] * b[j * b_columns_by];                                                                  \
     }                                                                                                                  \
-    if (rows == height * W) {                                                                                          \
+    if (rows == height * W && fresh) {                                                                                 \
+      UNROLLED for (int j = 0; j < width; ++j) if (j < columns) UNROLLED for (int h = 0; h < height; ++h)              \
+        *(vec *)(c + j * c_by + h * W) = alpha * sum[j][h];                                                            \
+    } else if (rows == height * W) {                                                                                   \
       UNROLLED for (int j = 0; j < width; ++j) if (j < columns) UNROLLED for (int h = 0; h < height; ++h)              \
         *(vec *)(c + j * c_by + h * W) += alpha * sum[j][h];                                                           \
     } else {                                                                                                           \
@@ -64,13 +68,17 @@ INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
       UNROLLED for (int j = 0; j < width; ++j) UNROLLED for (int h = 0; h < height; ++h)                               \
         *(vec *)(block + (j * height + h) * W) = sum[j][h];                                                            \
       for (int64_t j = 0; j < columns; ++j)                                                                            \
-        for (int64_t r = 0; r < rows; ++r) c[j * c_by + r] += alpha * block[j * height * W + r];                       \
+        for (int64_t r = 0; r < rows; ++r)                                                                             \
+          c[j * c_by + r] = alpha * block[j * height * W + r] + (fresh ? 0 : c[j * c_by + r]);                         \
     }                                                                                                                  \
   }
 BLOCK_UPDATE(update_1_all, 1, NR)
 BLOCK_UPDATE(update_2_all, 2, NR)
 BLOCK_UPDATE(update_1_half, 1, NR / 2)
 BLOCK_UPDATE(update_2_half, 2, NR / 2)
+BLOCK_UPDATE(update_1_two, 1, 2)
+BLOCK_UPDATE(update_2_two, 2, 2)
+BLOCK_UPDATE(update_3_two, 3, 2)
 BLOCK_UPDATE(update_1_one, 1, 1)
 BLOCK_UPDATE(update_2_one, 2, 1)
 BLOCK_UPDATE(update_3_all, 3, NR)
@@ -79,19 +87,21 @@ BLOCK_UPDATE(update_3_one, 3, 1)
 
 /* As many columns as there are, by the smallest block that they fit in. `readable`: columns of b that may be read. */
 INLINE void update(int64_t k, const double *a, int64_t a_by, const double *b, int64_t b_by, int64_t b_columns_by,
-                   int64_t readable, double alpha, double *c, int64_t c_by, int64_t rows, int64_t columns) {
+                   int64_t readable, double alpha, double *c, int64_t c_by, int64_t rows, int64_t columns, int fresh) {
   int64_t height = (rows + W - 1) / W;
 #define UPDATE(part, present)                                                                                        \
   (height == 1 ? update_1_##part : height == 2 ? update_2_##part : update_3_##part)(k, a, a_by, b, b_by, b_columns_by, \
-                                                                                    alpha, c, c_by, rows, present)
+                                                                                    alpha, c, c_by, rows, present, fresh)
   if (columns > NR / 2 && readable >= NR) {
     UPDATE(all, columns);
     return;
   }
   while (columns > 0) {
-    int64_t width = readable >= NR / 2 && columns > 1 ? NR / 2 : 1, present = least(columns, width);
-    if (width > 1)
+    int64_t width = columns > 2 && readable >= NR / 2 ? NR / 2 : columns > 1 ? 2 : 1, present = least(columns, width);
+    if (width > 2)
       UPDATE(half, present);
+    else if (width > 1)
+      UPDATE(two, present);
     else
       UPDATE(one, present);
     b += width * b_columns_by, c += width * c_by, columns -= width, readable -= width;
@@ -140,10 +150,10 @@ static void pack_columns(int64_t n, int64_t k, dense_view B, double *restrict to
   }
 }
 
-/* C, whose rows are one after the other, += alpha A B. `lower`: of a square C only what is on or below the diagonal,
- * and perhaps a little above it. */
+/* C, whose rows are one after the other, += alpha A B; `how` as of `multiply_add`. */
 static void multiply(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
-                     dense_view C, int lower) {
+                     dense_view C, int how) {
+  int lower = how & DENSE_LOWER, fresh = how & DENSE_FRESH;
   char *mark = ctx->arena_cursor;
   int direct = A.rows_by == 1 && (m * k <= UNPACKED || n <= 4 * NR); /* A is read often enough for a copy, or not */
   if (n * k <= UNPACKED && (k <= KC || direct)) {
@@ -159,7 +169,7 @@ static void multiply(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double 
       }
       for (int64_t j = 0; j < (lower ? least(n, i + rows) : n); j += NR)
         update(k, a, a_by, &AT(B, 0, j), B.rows_by, B.columns_by, n - j, alpha, &AT(C, i, j), C.columns_by, rows,
-               least(NR, n - j));
+               least(NR, n - j), fresh);
       i += rows;
     }
   } else {
@@ -177,7 +187,7 @@ static void multiply(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double 
             for (int64_t r = 0; r < rows; r += MR) {
               if (lower && i + least(r + MR, rows) <= j + c) continue;
               update(depth, packed_a + r * depth, MR, packed_b + c * depth, NR, 1, NR, alpha, &AT(C, i + r, j + c),
-                     C.columns_by, least(MR, rows - r), least(NR, columns - c));
+                     C.columns_by, least(MR, rows - r), least(NR, columns - c), fresh && p == 0);
             }
         }
       }
@@ -244,28 +254,39 @@ static void multiply_vector(int64_t m, int64_t k, double alpha, dense_view A, co
   }
 }
 
+static void set_zero(int64_t m, int64_t n, dense_view C) {
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t i = 0; i < m; ++i) AT(C, i, j) = 0;
+}
+
 void BLOCKS(multiply_add)(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
-                         dense_view C, int lower) {
+                          dense_view C, int how) {
+  int blocks = m > 1 && n > 1 && k > 1;
+  if ((how & DENSE_FRESH) && !(blocks && (C.rows_by == 1 || C.columns_by == 1))) set_zero(m, n, C);
   if (m <= 0 || n <= 0 || k <= 0) return;
   if (n == 1) {
     multiply_vector(m, k, alpha, A, B.data, B.rows_by, C.data, C.rows_by);
   } else if (m == 1) {
     multiply_vector(n, k, alpha, dense_transposed(B), A.data, A.columns_by, C.data, C.columns_by);
-  } else if (k == 1 && C.rows_by == 1 && A.rows_by == 1) {
+  } else if (k == 1) {
     for (int64_t j = 0; j < n; ++j) {
-      const double *restrict a = A.data;
-      double *restrict c = &AT(C, 0, j), factor = alpha * AT(B, 0, j);
-      for (int64_t i = lower ? j : 0; i < m; ++i) c[i] += factor * a[i];
+      double factor = alpha * AT(B, 0, j);
+      if (C.rows_by == 1 && A.rows_by == 1) {
+        const double *restrict a = A.data;
+        double *restrict c = &AT(C, 0, j);
+        for (int64_t i = how & DENSE_LOWER ? j : 0; i < m; ++i) c[i] += factor * a[i];
+      } else {
+        for (int64_t i = how & DENSE_LOWER ? j : 0; i < m; ++i) AT(C, i, j) += factor * AT(A, i, 0);
+      }
     }
   } else if (C.rows_by == 1) {
-    multiply(ctx, m, n, k, alpha, A, B, C, lower);
+    multiply(ctx, m, n, k, alpha, A, B, C, how);
   } else if (C.columns_by == 1) {
-    multiply(ctx, n, m, k, alpha, dense_transposed(B), dense_transposed(A), dense_transposed(C), 0);
+    multiply(ctx, n, m, k, alpha, dense_transposed(B), dense_transposed(A), dense_transposed(C), how & DENSE_FRESH);
   } else {
     char *mark = ctx->arena_cursor;
     double *product = ulam_doubles(ctx, m * n);
-    memset(product, 0, (size_t)(m * n) * sizeof *product);
-    multiply(ctx, m, n, k, alpha, A, B, dense_of(product, m), lower);
+    multiply(ctx, m, n, k, alpha, A, B, dense_of(product, m), DENSE_FRESH);
     for (int64_t j = 0; j < n; ++j)
       for (int64_t i = 0; i < m; ++i) AT(C, i, j) += product[i + j * m];
     ulam_release(ctx, mark);
@@ -293,7 +314,7 @@ static void solve_vector(int64_t n, dense_view T, int unit_diagonal, double *x, 
 static void solve_panel(int64_t n, dense_view T, const double *packed, int unit_diagonal, double *x) {
   for (int64_t i = 0; i < n; i += NR) {
     int64_t size = least(NR, n - i);
-    if (i) update(i, x, MR, packed, NR, 1, NR, -1.0, x + i * MR, MR, MR, size);
+    if (i) update(i, x, MR, packed, NR, 1, NR, -1.0, x + i * MR, MR, MR, size, 0);
     packed += i * NR;
     for (int64_t c = 0; c < size; ++c) {
       double *target = x + (i + c) * MR;
@@ -422,8 +443,7 @@ int64_t BLOCKS(factor)(ulam_context *ctx, int64_t n, const double *A, double *L)
     if (bad >= 0) return j + bad;
     dense_view panel = dense_block(whole, j + size, j);
     BLOCKS(solve_lower)(ctx, size, below, dense_block(whole, j, j), 0, dense_transposed(panel));
-    BLOCKS(multiply_add)(ctx, below, below, size, -1.0, panel, dense_transposed(panel), dense_block(whole, j + size, j + size),
-                 1);
+    BLOCKS(multiply_add)(ctx, below, below, size, -1.0, panel, dense_transposed(panel), dense_block(whole, j + size, j + size), DENSE_LOWER);
   }
   for (int64_t j = 0; j < n; ++j) memset(L + j * n, 0, (size_t)j * sizeof *L); /* the updates wrote there */
   return -1;
@@ -509,7 +529,7 @@ void BLOCKS(pull_back)(ulam_context *ctx, int64_t n, const double *L, double *G)
                diagonal = dense_block(factor, begin, begin), diagonal_adj = dense_block(adjoint, begin, begin);
     BLOCKS(solve_upper)(ctx, size, below, dense_transposed(diagonal), 0, dense_transposed(panel_adj));
     BLOCKS(multiply_add)(ctx, below, begin, size, -1.0, panel_adj, left, dense_block(adjoint, end, 0), 0);
-    BLOCKS(multiply_add)(ctx, size, size, below, -1.0, dense_transposed(panel_adj), panel, diagonal_adj, 1);
+    BLOCKS(multiply_add)(ctx, size, size, below, -1.0, dense_transposed(panel_adj), panel, diagonal_adj, DENSE_LOWER);
     pull_back_block(size, diagonal.data, diagonal_adj.data, n, n);
     for (int64_t j = 0; j < size; ++j)
       for (int64_t i = j; i < size; ++i) {

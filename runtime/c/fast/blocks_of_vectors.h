@@ -5,10 +5,15 @@
 
 #include "../dense.h"
 
+enum {
+  DENSE_LOWER = 1, /* of a square C what is above the diagonal may be written or not */
+  DENSE_FRESH = 2, /* C has no values yet */
+};
+
 #define ULAM_BLOCKS(vectors)                                                                                            \
-  /* C += alpha A B; `lower`: of a square C what is above the diagonal may be written or not */                         \
+  /* C += alpha A B; `how`: a sum of those above */                                                                      \
   void ulam_##vectors##_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, double alpha, dense_view A,    \
-                                     dense_view B, dense_view C, int lower);                                            \
+                                     dense_view B, dense_view C, int how);                                              \
   void ulam_##vectors##_solve_lower(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal,           \
                                     dense_view B);                                                                      \
   void ulam_##vectors##_solve_upper(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal,           \

@@ -21,8 +21,7 @@ ULAM_API void KERNEL(cholesky_decompose_pullback)(ulam_context *ctx, const doubl
   (void)A;
   if (A_adj == NULL || L_adj == NULL) return;
   char *mark = ctx->arena_cursor;
-  double *G = dense_numbers(ctx, n * n);
-  for (int64_t j = 0; j < n; ++j) dense_copy(G + j + j * n, L_adj + j + j * n, n - j);
+  double *G = dense_copied(ctx, L_adj, n * n); /* of which the lower triangle counts */
   dense_pull_back_factor(ctx, n, L, G);
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = j; i < n; ++i) A_adj[i + j * n] += G[i + j * n];

@@ -16,9 +16,12 @@ void dense_multiply_add(ulam_context *ctx, int64_t m, int64_t n, int64_t k, doub
                         dense_view C) {
   CALL(multiply_add, ctx, m, n, k, alpha, A, B, C, 0);
 }
+void dense_multiply(ulam_context *ctx, int64_t m, int64_t n, int64_t k, dense_view A, dense_view B, dense_view C) {
+  CALL(multiply_add, ctx, m, n, k, 1.0, A, B, C, DENSE_FRESH);
+}
 void dense_multiply_add_lower(ulam_context *ctx, int64_t n, int64_t k, double alpha, dense_view A, dense_view B,
                               dense_view C) {
-  CALL(multiply_add, ctx, n, n, k, alpha, A, B, C, 1);
+  CALL(multiply_add, ctx, n, n, k, alpha, A, B, C, DENSE_LOWER);
 }
 void dense_solve_lower(ulam_context *ctx, int64_t n, int64_t m, dense_view T, int unit_diagonal, dense_view B) {
   CALL(solve_lower, ctx, n, m, T, unit_diagonal, B);
