@@ -85,6 +85,23 @@ def test_blocks_of_all_sizes() -> None:
         close(matrix(found, n, n), np.linalg.cholesky(factor @ factor.T), 1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 5, 12, 30, 40])
+@pytest.mark.parametrize("scale", [1e-300, 1e-285, 1e285, 1e300])
+def test_cholesky_near_the_ends_of_the_numbers(n: int, scale: float) -> None:
+    a = positive_definite(n, n)
+    *_, found = run("cholesky_decompose", [a * scale], {"n": n})
+    close(matrix(found, n, n) / np.sqrt(scale), np.linalg.cholesky(a), 1e-12)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize(("n", "place"), [(1, 0), (3, 2), (11, 4), (31, 30), (70, 40)])
+def test_pivots_that_are_none(n: int, place: int, bad: float) -> None:
+    a = np.eye(n)
+    a[place, place] = bad
+    with pytest.raises(KernelError, match=rf"m is not positive definite \(pivot {place + 1} is -?[\w.]+\)"):
+        run("cholesky_decompose", [a], {"n": n})
+
+
 @pytest.mark.parametrize("n", [1, 8, 9, 16, 17, 32, 33, 65, 100])
 def test_both_pullbacks_of_cholesky(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of all levels are the same function."""

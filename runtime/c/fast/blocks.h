@@ -385,11 +385,13 @@ void BLOCKS(solve_upper)(ulam_context *ctx, int64_t n, int64_t m, dense_view T, 
   }
 
 /* The Cholesky factor L of a block A of at most `height` vectors of rows, column by column, each in registers. What is
- * above the diagonal is written, too. */
+ * above the diagonal is written, too. Columns are divided by the roots of their pivots at the end: no column waits for a
+ * root, as it does not in an L D L' factorisation. Pivots are far from overflow and underflow, or `bad` is `FAR`. */
+enum { FAR = -2 };
 #define FACTOR(name, height)                                                                                         \
   static int64_t name(int64_t n, const double *A, int64_t leading, double *L) {                                      \
     enum { ROWS = height * W };                                                                                      \
-    double columns[ROWS * ROWS] __attribute__((aligned(64)));                                                        \
+    double columns[ROWS * ROWS] __attribute__((aligned(64))), inverses[ROWS];                                        \
     for (int64_t j = 0; j < n; ++j) {                                                                                \
       double *restrict column = columns + j * ROWS;                                                                  \
       const double *from = A + j * leading;                                                                          \
@@ -398,24 +400,22 @@ void BLOCKS(solve_upper)(ulam_context *ctx, int64_t n, int64_t m, dense_view T, 
       UNROLLED for (int h = 0; h < height; ++h) value[h] = *(const vec *)(column + h * W);                           \
       for (int64_t p = 0; p < j; ++p) {                                                                              \
         const double *restrict left = columns + p * ROWS;                                                            \
-        double scale = left[j];                                                                                      \
+        double scale = left[j] * inverses[p];                                                                        \
         UNROLLED for (int h = 0; h < height; ++h) value[h] -= scale * *(const vec *)(left + h * W);                  \
       }                                                                                                              \
       UNROLLED for (int h = 0; h < height; ++h) *(vec *)(column + h * W) = value[h];                                 \
       double pivot = column[j];                                                                                      \
-      if (!(pivot > 0) || isinf(pivot)) {                                                                            \
-        L[j + j * leading] = pivot;                                                                                  \
-        return j;                                                                                                    \
-      }                                                                                                              \
-      double root = sqrt(pivot);                                                                                     \
-      UNROLLED for (int h = 0; h < height; ++h) {                                                                    \
-        bits below = numbers(h) > j, here = numbers(h) == j;                                                         \
-        *(bits *)(column + h * W) = ((bits)(value[h] / root) & below) | ((bits)(root + (vec){0}) & here);            \
-      }                                                                                                              \
+      if (!(pivot > 1e-280 && pivot < 1e280)) return FAR;                                                            \
+      inverses[j] = 1 / pivot;                                                                                       \
     }                                                                                                                \
     for (int64_t j = 0; j < n; ++j) {                                                                                \
-      double *restrict to = L + j * leading;                                                                         \
-      const double *restrict column = columns + j * ROWS;                                                            \
+      double *restrict to = L + j * leading, *restrict column = columns + j * ROWS, root = sqrt(column[j]),          \
+             inverse = 1 / root;                                                                                     \
+      UNROLLED for (int h = 0; h < height; ++h) {                                                                    \
+        bits below = numbers(h) > j, here = numbers(h) == j;                                                         \
+        vec quotient = *(const vec *)(column + h * W) * inverse;                                                     \
+        *(bits *)(column + h * W) = ((bits)quotient & below) | ((bits)(root + (vec){0}) & here);                     \
+      }                                                                                                              \
       if (leading == n && (n - j) * n >= ROWS) { /* what is written behind a column is overwritten by the next ones */ \
         UNROLLED for (int h = 0; h < height; ++h) *(vec *)(to + h * W) = *(const vec *)(column + h * W);             \
       } else {                                                                                                       \
@@ -428,8 +428,24 @@ FACTOR(factor_8, 8 / W)
 FACTOR(factor_16, 16 / W)
 FACTOR(factor_32, 32 / W)
 
+/* The same with pivots of any size; L may be A. */
+static int64_t factor_far(int64_t n, const double *A, int64_t leading, double *L) {
+  for (int64_t j = 0; j < n; ++j) {
+    double *column = L + j * leading;
+    for (int64_t i = 0; i < j; ++i) column[i] = 0;
+    for (int64_t i = j; i < n; ++i) column[i] = A[i + j * leading];
+    for (int64_t p = 0; p < j; ++p)
+      for (int64_t i = j; i < n; ++i) column[i] -= L[j + p * leading] * L[i + p * leading];
+    if (!(column[j] > 0) || isinf(column[j])) return j;
+    column[j] = sqrt(column[j]);
+    for (int64_t i = j + 1; i < n; ++i) column[i] /= column[j];
+  }
+  return -1;
+}
+
 static int64_t factor_block(int64_t n, const double *A, int64_t leading, double *L) {
-  return (n <= 8 ? factor_8 : n <= 16 ? factor_16 : factor_32)(n, A, leading, L);
+  int64_t bad = (n <= 8 ? factor_8 : n <= 16 ? factor_16 : factor_32)(n, A, leading, L);
+  return bad == FAR ? factor_far(n, A, leading, L) : bad;
 }
 
 int64_t BLOCKS(factor)(ulam_context *ctx, int64_t n, const double *A, double *L) {
