@@ -2,8 +2,8 @@
 
     python benchmarks/dense_kernels.py [--processor v2|v3|v4] [--sizes N ...] [--turns 5]   (needs scipy-openblas32, cc)
 
-`plain` are the kernels of levels 0 to 2, `fast` those of levels 3 and 4; the quotient is OpenBLAS's time divided by that
-of `fast`: above 1 is faster. `--processor` builds the runtime for a level of x86-64 and has OpenBLAS take its kernels
+`plain` are the kernels of levels 0 to 2, `fast` those of levels 3 and 4; the quotient is OpenBLAS's time divided by
+that of `fast`: above 1 is faster. `--processor` builds the runtime for a level of x86-64 and has OpenBLAS take its kernels
 for such a processor. The other side of the pullback of a Cholesky factor is what it takes of BLAS: a product with a
 triangle and two triangular systems.
 """
@@ -70,7 +70,8 @@ def main() -> None:
         for n in options.sizes:
             plain, fast, other = best_by_turns(KERNELS[name](sides, n), options.turns)
             quotients.append(other / fast)
-            print(f"{name:28}{n:6}{plain * 1e6:11.2f}{fast * 1e6:11.2f}{other * 1e6:11.2f}{other / fast:10.2f}", flush=True)
+            times = "".join(f"{seconds * 1e6:11.2f}" for seconds in (plain, fast, other))
+            print(f"{name:28}{n:6}{times}{other / fast:10.2f}", flush=True)
         mean = math.exp(sum(map(math.log, quotients)) / len(quotients))
         print(f"{name:28}{'':39}{mean:10.2f}  (geometric mean)")
 
@@ -83,7 +84,10 @@ def best_by_turns(sides: Sequence[Timed], turns: int, seconds: float = 0.004) ->
         while side(count) < seconds:
             count *= 2
         counts.append(count)
-    return [min(times) for times in zip(*([s(c) / c for s, c in zip(sides, counts, strict=True)] for _ in range(turns)))]
+    best = [math.inf for _ in sides]
+    for _ in range(turns):
+        best = [min(b, side(count) / count) for b, side, count in zip(best, sides, counts, strict=True)]
+    return best
 
 
 class Sides:
