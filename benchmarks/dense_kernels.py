@@ -3,9 +3,9 @@
     python benchmarks/dense_kernels.py [--processor v2|v3|v4] [--sizes N ...] [--turns 5]   (needs scipy-openblas32, cc)
 
 `plain` are the kernels of levels 0 to 2, `fast` those of levels 3 and 4; the quotient is OpenBLAS's time divided by
-that of `fast`: above 1 is faster. `--processor` builds the runtime for a level of x86-64 and has OpenBLAS take its kernels
-for such a processor. The other side of the pullback of a Cholesky factor is what it takes of BLAS: a product with a
-triangle and two triangular systems.
+that of `fast`: above 1 is faster. `--processor` builds the runtime for a level of x86-64 and has OpenBLAS take its
+kernels for such a processor. The other side of the pullback of a Cholesky factor is what it takes of BLAS: a product
+with a triangle and two triangular systems.
 """
 
 from __future__ import annotations
