@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPF, constant
+from ulam.passes.analysis.nesting import enclosing
 
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 
@@ -27,7 +28,7 @@ _OTHERS = frozenset({"inv_logit", "exp_minus_magnitude"})
 """What becomes a few operations where the exponential is shared."""
 
 
-class OpWriter:
+class BlockWriter:
     """Writes ops into one block, in front of `before`."""
 
     def __init__(self, block: Block, before: Operation | None = None) -> None:
@@ -84,7 +85,7 @@ class OpWriter:
         return new.result
 
 
-class SharedExponentials(OpWriter):
+class SharedExponentials(BlockWriter):
     """The functions of exp(-|z|) in a block."""
 
     def __init__(self, block: Block) -> None:
@@ -93,6 +94,7 @@ class SharedExponentials(OpWriter):
         """Those of the same |z|, in order."""
         self._shared: dict[object, tuple[SSAValue, SSAValue, SSAValue]] = {}
         self._logs: dict[object, SSAValue] = {}
+        self._distances: dict[object, SSAValue] = {}
         for op in block.ops:
             if isinstance(op, rt.MathOp) and (op.function.data in _OTHERS or op.function.data in LOGARITHMS):
                 self.groups.setdefault(distance(op), []).append(op)
@@ -103,18 +105,28 @@ class SharedExponentials(OpWriter):
 
     def expand(self, key: object) -> None:
         """Writes all functions of a group with one exponential and one logarithm."""
-        power, total, inverse = self._exponential(key)
+        self._exponential(key)
         for op in self.groups[key]:
             if op.function.data in LOGARITHMS and op.results[0].first_use is not None:
                 if key not in self._logs:
                     self.before = op
-                    one = self._number(1.0)
-                    # 1 + q, and what its rounding has lost
-                    lost = self._real(arith.SubfOp, power, self._real(arith.SubfOp, total, one))
-                    near = self._write(rt.MathOp, (total,), f64, rt.MathOp("log", (total,)).properties)
-                    self._logs[key] = self._real(arith.AddfOp, near, self._real(arith.MulfOp, lost, inverse))
+                    self._logs[key] = self._logarithm_of(key)
                 self.before = op
                 op.results[0].replace_all_uses_with(self._whole(op, self._logs[key]))
+
+    def _logarithm_of(self, key: object) -> SSAValue:
+        """log(1 + exp(-|z|)) of a group."""
+        power, total, inverse = self._exponential(key)
+        if (
+            enclosing(self.before, (scf.ForOp, scf.WhileOp)) is not None
+        ):  # inlined: LLVM sees that it has the same power
+            z = self._distances[key]
+            return self._write(rt.MathOp, (z,), f64, rt.MathOp("log1p_exp_minus_magnitude", (z,)).properties)
+        one = self._number(1.0)
+        # what the rounding of 1 + q has lost
+        lost = self._real(arith.SubfOp, power, self._real(arith.SubfOp, total, one))
+        near = self._write(rt.MathOp, (total,), f64, rt.MathOp("log", (total,)).properties)
+        return self._real(arith.AddfOp, near, self._real(arith.MulfOp, lost, inverse))
 
     def _whole(self, op: rt.MathOp, logarithm: SSAValue) -> SSAValue:
         name = op.function.data
@@ -149,6 +161,7 @@ class SharedExponentials(OpWriter):
         z = first.operands[0]
         if len(first.operands) == 2:
             z = self._real(arith.SubfOp, *first.operands)
+        self._distances[key] = z
         power = self._write(rt.MathOp, (z,), f64, rt.MathOp("exp_minus_magnitude", (z,)).properties)
         one, zero = self._number(1.0), self._number(0.0)
         total = self._real(arith.AddfOp, one, power)

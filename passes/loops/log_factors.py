@@ -81,7 +81,7 @@ class FactorWriter(SharedExponentials):
         if not isinstance(op, Operation) or op.parent is not self.block or not value.has_one_use():
             return SplitTerm(value)
         if isinstance(op, rt.MathOp):
-            return self._logarithm(op)
+            return self._sum_of_product(value, op) if op.function.data == "fma" else self._logarithm(op)
         if isinstance(op, arith.NegfOp):
             part = self._term(op.operand)
             return SplitTerm(self._rest_negated(part.rest), part.scaled(-1.0)) if part.factors else SplitTerm(value)
@@ -120,6 +120,16 @@ class FactorWriter(SharedExponentials):
                 return SplitTerm(rest, part.scaled(1.0, scale))
             return SplitTerm(value)
         return SplitTerm(value)
+
+    def _sum_of_product(self, value: SSAValue, op: rt.MathOp) -> SplitTerm:
+        """x * y + z: the logarithms of z."""
+        x, y, z = op.operands
+        part = self._term(z)
+        if not part.factors:
+            return SplitTerm(value)
+        if part.rest is None:
+            return SplitTerm(self._real(arith.MulfOp, x, y), part.factors)
+        return SplitTerm(self._write(rt.MathOp, (x, y, part.rest), f64, op.properties), part.factors)
 
     def _selected(self, value: SSAValue, op: arith.SelectOp) -> SplitTerm:
         if op.result.type != f64:

@@ -3,6 +3,7 @@
     log(exp(u))                    →  u
     log(inv_logit(u))              →  log_inv_logit(u)          log1m(inv_logit(u))  →  log1m_inv_logit(u)
     lmultiply(k, inv_logit(u))     →  k * log_inv_logit(u)
+    c ? log_inv_logit(u) : log1m_inv_logit(u)   →   log_inv_logit(c ? u : -u)
 
 Lowered code alone shows most of them: the transform of a parameter with a lower bound 0, or between 0 and 1, and the
 density that takes its logarithm. The transform of the latter, `(u < 0 ? e : 1) / (1 + e)` with e = exp(-|u|), becomes
@@ -20,15 +21,18 @@ from dataclasses import dataclass
 from math import inf
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.dialects.walk import ops_within
-from ulam.passes.loops.exponentials import OpWriter
+from ulam.passes.analysis.nesting import terminator
+from ulam.passes.loops.effects import is_speculatable
+from ulam.passes.loops.exponentials import BlockWriter
+from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
@@ -45,8 +49,10 @@ class LogsOfTransforms(ModulePass):
 
 
 def run_on(function: func.FuncOp) -> None:
-    """Rewrites a function, operands before their users."""
-    for op in list(ops_within(function)):
+    """Rewrites a function, operands before their users, and what stands in branches before these."""
+    ops = list(ops_within(function))
+    branches = [op for op in ops if isinstance(op, scf.IfOp)]
+    for op in (*(op for op in ops if not isinstance(op, scf.IfOp)), *reversed(branches)):
         rule = _RULES.get(type(op))
         if rule is None or op.parent is None:
             continue
@@ -164,7 +170,58 @@ def _log_of_rest(op: rt.MathOp, p: SSAValue) -> SSAValue | None:
     return write.choice(write.equal(p, 1.0), write.number(-inf), write.function("log1m_inv_logit", u))
 
 
-class _Writer(OpWriter):
+# ---------------------------------------------------------------- choices between them
+
+_SIGNS = {"log_inv_logit": (False, False), "log1m_inv_logit": (False, True), "log1p_exp": (True, True)}
+"""As log_inv_logit(z) or, with True first, its negative; with True second, z is the negative of the argument."""
+_FEW = 6
+"""Operations that an arm may have beside."""
+
+
+def _chosen(op: Operation) -> SSAValue | None:
+    """c ? log_inv_logit(u) : log1m_inv_logit(u) → log_inv_logit(c ? u : -u)."""
+    if isinstance(op, scf.IfOp):
+        if len(op.results) != 1 or not all(_computes_little(region) for region in op.regions):
+            return None
+        condition = op.cond
+        one, other = (terminator(region.block).operands[0] for region in op.regions)
+    else:
+        condition, one, other = op.operands
+    functions = [made for made in (one.owner, other.owner) if isinstance(made, rt.MathOp)]
+    if len(functions) < 2 or not all(made.function.data in _SIGNS for made in functions):
+        return None
+    if not one.has_one_use() or not other.has_one_use():
+        return None
+    (left, left_argument), (right, right_argument) = (_SIGNS[made.function.data] for made in functions)
+    if left is not right or isinstance(op, arith.SelectOp) and any(made.parent is not op.parent for made in functions):
+        return None
+    remark_on(LogsOfTransforms.name, op, "a choice of logarithms is the logarithm of a choice", done=True)
+    if isinstance(op, scf.IfOp):
+        assert op.parent is not None
+        for region in op.regions:
+            for inner in list(region.block.ops):
+                if not isinstance(inner, scf.YieldOp):
+                    inner.detach()
+                    op.parent.insert_op_before(inner, op)
+    write = _before(op)
+    arguments = [
+        write.negated(made.operands[0]) if is_negative else made.operands[0]
+        for made, is_negative in zip(functions, (left_argument, right_argument), strict=True)
+    ]
+    result = write.function("log_inv_logit", write.choice(condition, *arguments))
+    return write.negated(result) if left else result
+
+
+def _computes_little(region: Region) -> bool:
+    """Whether an arm computes one function, and little else."""
+    if not region.blocks:
+        return False
+    ops = list(region.block.ops)[:-1]
+    functions = sum(is_costly_function(op) or isinstance(op, arith.DivfOp) for op in ops)
+    return functions <= 1 and len(ops) <= _FEW and all(is_speculatable(op) for op in ops)
+
+
+class _Writer(BlockWriter):
     """Writes in front of an op."""
 
     def function(self, name: str, x: SSAValue) -> SSAValue:
@@ -177,6 +234,9 @@ class _Writer(OpWriter):
 
     def choice(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         return self._select(condition, a, b)
+
+    def negated(self, x: SSAValue) -> SSAValue:
+        return self._negated(x)
 
     def product(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self._real(arith.MulfOp, a, b)
@@ -210,5 +270,7 @@ def _math(op: Operation) -> SSAValue | None:
 _RULES: dict[type[Operation], Callable[[Operation], SSAValue | None]] = {
     arith.DivfOp: _divided,
     arith.AddfOp: _plus_zero,
+    arith.SelectOp: _chosen,
+    scf.IfOp: _chosen,
     rt.MathOp: _math,
 }

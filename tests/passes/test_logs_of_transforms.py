@@ -68,6 +68,16 @@ def calls(text: str, level: int) -> dict[str, int]:
     }
 
 
+def test_choices_are_of_arguments() -> None:
+    for choice in ("y ? log_inv_logit(x) : log1m_inv_logit(x)", "y ? -log1p_exp(3 * x) : -log1p_exp(-x)"):
+        text = f"data {{ int y; }} parameters {{ real x; }} model {{ target += {choice}; }}"
+        for y, x in ((0, 0.7), (1, 0.7), (0, -800.0), (1, -800.0), (1, math.inf), (0, math.nan)):
+            plain, chosen = (ulam.StanModel(text, {"y": y}, opt_level=level) for level in (1, 3))
+            expected, found = (model.log_density_gradient(np.array([x])) for model in (plain, chosen))
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-14)
+            np.testing.assert_allclose(found[1], expected[1], rtol=1e-14)
+
+
 def test_remarks_name_the_line() -> None:
     from ulam.passes.remarks import collect_remarks
 

@@ -98,6 +98,25 @@ def test_nests_and_branches_share_a_product() -> None:
         np.testing.assert_allclose(found_gradient, gradient, rtol=1e-11)
 
 
+def test_sums_that_only_the_target_gets() -> None:
+    text = (
+        "functions { real f(vector x, real u) { real s = 1; for (n in 1 : size(x)) s += x[n] - log1p_exp(u * x[n]); "
+        "return s; } } data { int N; vector[N] x; } parameters { real u; real v; } model { real s = 2; real t = 0; "
+        "for (n in 1 : N) { for (k in 1 : 7) s += log1p_exp(u * x[n] + k); s += log(square(x[n] - u) + 1); } "
+        "for (n in 1 : N) t += log1p_exp(v * x[n]); "
+        "target += f(x, u) - 3 * s + v; target += t * v; target += -sum(log1p_exp(v - x)); }"
+    )
+    values = {"N": 700, "x": (np.random.default_rng(6).normal(size=700) * 5).tolist()}
+    plain, product = (ulam.StanModel(text, values, opt_level=level) for level in (1, 3))
+    point = np.array([0.6, -0.4])
+    value, gradient = plain.log_density_gradient(point)
+    found, found_gradient = product.log_density_gradient(point)
+    assert found == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(found_gradient, gradient, rtol=1e-11)
+    body = llvm(text, 3)
+    assert body.count("fmul reassoc contract double") >= 4
+
+
 def test_levels_that_keep_sums_and_targets_that_are_read() -> None:
     text = program(TERMS["log1p_exp"])
     assert "exp_minus_magnitude" in llvm(text, 3) and "exp_minus_magnitude" not in llvm(text, 2)
