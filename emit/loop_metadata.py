@@ -62,12 +62,17 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
 
 
 def _may_be_unrolled(op: Operation, kind: str, trips: int, lanes: int) -> bool:
-    """Whether LLVM may write out the iterations: where widening them is impossible, or leaves much over."""
+    """Whether LLVM may write out the iterations: where widening them is impossible, or leaves much over.
+
+    Right inside of a loop, which can then be widened; not in a branch of it.
+    """
     if trips <= _FEW or trips > _MANY:
         return trips <= _FEW
-    if kind == "serial" or (kind != "masked_tail" and not isinstance(op.parent_op(), func.FuncOp)):
+    around = op.parent_op()
+    if kind == "serial" or (kind != "masked_tail" and isinstance(around, scf.ForOp)):
         return True
-    return kind != "masked_tail" and trips < 2 * lanes and trips % lanes != 0
+    is_top = isinstance(around, func.FuncOp)
+    return is_top and kind != "masked_tail" and trips < 2 * lanes and trips % lanes != 0
 
 
 def _has_costly_rest(op: Operation, trips: int | None, lanes: int) -> bool:

@@ -213,17 +213,25 @@ class IndexForms:
 
     # ------------------------------------------------------------ as ops
 
-    def rows_in(self, form: Form) -> tuple[Monomial, int, Form] | None:
-        """`stride * (i + row) + column` as stride, row and column, for the outer variable `i`; None if it is not so."""
+    def rows_in(self, form: Form) -> tuple[Form, int, Form] | None:
+        """`stride * (i + row) + column` as stride, row and column, for the outer variable `i`; None if it is not so.
+
+        Of a stride that is a number, above 1, all rows are row 0: what is left over is part of the column.
+        """
         of_lane = [m for m in form if self.variable in m]
-        if len(of_lane) != 1 or form[of_lane[0]] != 1:
+        if len(of_lane) != 1:
+            return None
+        count = form[of_lane[0]]
+        if of_lane[0] == (self.variable,) and abs(count) > 1:
+            return {(): count}, 0, {m: c for m, c in form.items() if m != of_lane[0]}
+        if count != 1:
             return None
         stride = list(of_lane[0])
         stride.remove(self.variable)
         if not stride or any(self._is_variable(factor) for factor in stride):
             return None
         key = tuple(stride)
-        return key, form.get(key, 0), {m: c for m, c in form.items() if self.variable not in m and m != key}
+        return {key: 1}, form.get(key, 0), {m: c for m, c in form.items() if self.variable not in m and m != key}
 
     def values_of(self, form: Form) -> list[SSAValue]:
         """The values that a form has as factors."""

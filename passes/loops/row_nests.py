@@ -25,7 +25,7 @@ from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, root, viewed
-from ulam.passes.loops.index_forms import Form, IndexForms, Monomial, plus
+from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.tables import is_costly_function
 
 WHERE: dict[type[Operation], tuple[int, int]] = {
@@ -71,7 +71,7 @@ class DataColumn:
     """Where a load finds data that have a row for each iteration: `stride * (i + row) + column`."""
 
     buffer: SSAValue
-    stride: Monomial
+    stride: Form
     row: int
     column: Form
     least: Form
@@ -80,7 +80,8 @@ class DataColumn:
     @property
     def table(self) -> tuple[object, ...]:
         """Equal for loads that one transposed table serves."""
-        return self.buffer, self.stride, self.row, tuple(self.least.items()), tuple(self.most.items())
+        forms = (self.stride, self.least, self.most)
+        return self.buffer, self.row, *(tuple(form.items()) for form in forms)
 
 
 @record

@@ -124,6 +124,16 @@ def test_every_size_gives_what_level_1_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_known_sizes_give_what_level_1_gives(name: str) -> None:
+    """The stride of the rows is a number then."""
+    program, data_of = PROGRAMS[name]
+    plain, mined = (ulam.StanModel(program, data_of(40, 7), opt_level=level) for level in (1, 4))
+    point = np.random.default_rng(1).normal(size=plain.param_unc_num())
+    for found, expected in zip(mined.log_density_gradient(point), plain.log_density_gradient(point), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_run_side_by_side(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """So that the other tests test something."""
     file = tmp_path / "model.stan"
