@@ -154,7 +154,7 @@ def _covariance(n: int) -> Floats:
 
 
 def _factor(n: int) -> Floats:
-    return np.linalg.cholesky(_covariance(n).reshape(n, n)).ravel(order="F")
+    return np.asarray(np.linalg.cholesky(_covariance(n).reshape(n, n)), np.float64).ravel(order="F")
 
 
 def _multiply(s: Sides, n: int) -> list[Timed]:

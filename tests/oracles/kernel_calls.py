@@ -94,6 +94,7 @@ def pull_back(
             every.append(adjoint if next(of_inputs) else None)
         else:
             every.append(next(of_outputs))
+    assert kernel.pullback is not None
     function = getattr(library(), _symbol(kernel.pullback))
     function.restype = None
     context = Context()
