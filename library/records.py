@@ -191,7 +191,10 @@ def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     """What is compared of an instance."""
     if len(names) > 1:
         return attrgetter(*names)
-    return lambda instance: tuple(getattr(instance, name) for name in names)
+    if not names:
+        return lambda instance: ()
+    (only,) = names
+    return lambda instance: (getattr(instance, only),)
 
 
 def _eq(values: Callable[[Any], tuple[Any, ...]]) -> Any:
