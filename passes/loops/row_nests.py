@@ -57,6 +57,12 @@ class NotApplicable(Exception):
     """Why a nest stays as it is, for those who read remarks."""
 
 
+def _not_clamped(end: SSAValue) -> SSAValue:
+    """The number of which `end` is the maximum with 0, if it is that: a loop up to either has as few iterations."""
+    op = end.owner
+    return op.lhs if isinstance(op, arith.MaxSIOp) and constant_integer(op.rhs) == 0 else end
+
+
 @record
 class RowAccess:
     """One op that touches memory. `form`: the element of the root; None if it depends on data."""
@@ -181,7 +187,7 @@ class RowNest:
             return []
         found: list[Form] = []
         for loop in self.inner_loops():
-            lower, upper = self.forms.of(loop.lb), self.forms.of(loop.ub)
+            lower, upper = self.forms.of(loop.lb), self.forms.of(_not_clamped(loop.ub))
             if lower is None or upper is None:
                 raise NotApplicable("an inner loop's size depends on the row")
             found.append(plus({(): SHORT_COLUMNS}, plus(upper, lower, -1), -1))
