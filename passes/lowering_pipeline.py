@@ -50,7 +50,9 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
             passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')
             inverses = "carry-stores{function=evaluate},cancel-inverses{function=evaluate}"
             passes.append(f'if-changed{{passes="{inverses}" then="dce"}}')
-            passes.append('if-changed{passes="log-sums-to-products{function=evaluate}" then="fold,cse,dce"}')
+            unroll = "unroll-small{function=evaluate most=8 inner=true}"
+            then = f"dce,{unroll},fold,forward-stores{{function=evaluate}},cse,dce"
+            passes.append(f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}')
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")

@@ -15,6 +15,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 
+from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.loops.effects import functions
@@ -22,47 +23,55 @@ from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
 
-_ITERATIONS = range(2, 5)
-_SIZE = 80
-"""Ops that the straight code may have."""
+_SIZE = 20
+"""Ops that the straight code may have, for each of the iterations that a loop has at most."""
 
 
 @dataclass(frozen=True)
 class UnrollSmall(TellingPass):
-    """Makes straight code of small loops, of all functions or of the one that is named."""
+    """Makes straight code of loops of up to `most` iterations, of all functions or of the one that is named.
+
+    `inner`: of those alone that stand in another loop, and are not cold.
+    """
 
     name = "unroll-small"
 
     function: str = ""
+    most: int = 4
+    inner: bool = False
 
     def changes(self, module: ModuleOp) -> bool:
-        return run_on(named_function(module, self.function, self.name))
+        return run_on(named_function(module, self.function, self.name), self.most, self.inner)
 
 
-def run_on(op: Operation) -> bool:
+def run_on(op: Operation, most: int = 4, inner: bool = False) -> bool:
     """Unrolls in every function at or below `op`; whether there was anything."""
     changed = False
     for function in functions(op):
         for block in function.body.blocks:
-            changed = _visit(block) or changed
+            changed = _visit(block, most, inner) or changed
     return changed
 
 
-def _visit(block: Block) -> bool:
+def _visit(block: Block, most: int, inside: bool) -> bool:
     changed = False
     op = block.first_op
     while op is not None:
         following = op.next_op
         for region in op.regions:
             for inner in region.blocks:
-                changed = _visit(inner) or changed
-        if type(op) is scf.ForOp:
+                changed = _visit(inner, most, inside) or changed
+        if type(op) is scf.ForOp and not (inside and not _is_hot_inner(op)):
             values = _iterations(op)
-            if values is not None and len(values) in _ITERATIONS and _is_small(op, len(values)):
+            if values is not None and 2 <= len(values) <= most and _is_small(op, len(values), _SIZE * most):
                 _unroll(op, values)
                 changed = True
         op = following
     return changed
+
+
+def _is_hot_inner(loop: scf.ForOp) -> bool:
+    return not rt.LoopAttr.is_cold(loop) and isinstance(loop.parent_op(), scf.ForOp)
 
 
 def _iterations(op: scf.ForOp) -> range | None:
@@ -72,12 +81,12 @@ def _iterations(op: scf.ForOp) -> range | None:
     return range(lower, upper, step)
 
 
-def _is_small(op: Operation, count: int) -> bool:
+def _is_small(op: Operation, count: int, most: int) -> bool:
     size = loops = 0
     for inner in ops_within(op):
         size += 1
         loops += bool(inner.regions)
-        if size * count > _SIZE or loops > 2 or type(inner) is scf.WhileOp:
+        if size * count > most or loops > 2 or type(inner) is scf.WhileOp:
             return False
     return True
 
