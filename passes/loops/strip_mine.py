@@ -9,7 +9,10 @@
 This is strip-mining, distribution and interchange in one. LLVM widens inner loops only: where these have five
 iterations, or each needs what the last one computed, nothing is widened, although the rows have nothing to do with each
 other. What a row carries from one part of its body to the next becomes an array with an element for each row of the
-strip; sums that all rows add to go through all parts (`row_nests`).
+strip; sums that all rows add to go through all parts (`row_nests`). Memory that a row takes for itself is taken for the
+strip, element by element. A branch with loops inside is run arm by arm, if any row of the strip takes the arm; parts of
+it leave out the rows that do not. Additions to elements that data decide about get parts of their own, which stay
+scalar. Data with one row behind the other are transposed, once, when they are bound.
 
 Where memory could be touched in another order, sizes decide when the loop begins (`index_forms`): the loop as it was is
 kept for when they do not allow it, for few rows, and for long columns that are neighbours in memory. Idea: outer-loop

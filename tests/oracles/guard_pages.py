@@ -41,7 +41,7 @@ def guarded_runtime() -> Path:
 def use_guarded_runtime() -> None:
     """Makes this process, and those that it starts, use the runtime with guard pages; faults are described."""
     os.environ[RUNTIME_VARIABLE] = str(guarded_runtime())
-    c_library.library_path.cache_clear()
+    c_library._library_file.cache_clear()  # pyright: ignore[reportPrivateUsage]
     c_library.library.cache_clear()
     _function("ulam_guard_report_faults", ctypes.c_int32)()
 
