@@ -108,6 +108,8 @@ class _Loop:
     wholes: dict[LoopStatement, _Whole] = field(default_factory=dict)
     reasons: dict[LoopStatement, str] = field(default_factory=dict)
     users: dict[SSAValue, list[LoopStatement]] = field(default_factory=dict)  # of each variable, in order
+    drafts: list[Block] = field(default_factory=list[Block])
+    """Where whole statements are written; what is not taken from there is not part of the program."""
 
     def run(self) -> bool:
         """Takes out of the loop what can leave it; whether anything could."""
@@ -132,6 +134,7 @@ class _Loop:
         useful = any(not s.is_local for s in (*front, *behind))
         if useful:
             self._replace(front, behind)
+        self._forget_the_rest(useful)
         for statement in self.statements:
             if (reason := self.reasons.get(statement)) is not None and not statement.is_declaration:
                 _tell(statement.root, loop.variable.data, reason)
@@ -227,7 +230,9 @@ class _Loop:
         return statement.accesses[variable] == 2 and _summand(root) is not None
 
     def _vectors(self, statement: LoopStatement) -> WholeSums:
-        return WholeSums(self.span, self.calls, self.library, self.locals, self.strict, statement.root.location)
+        vectors = WholeSums(self.span, self.calls, self.library, self.locals, self.strict, statement.root.location)
+        self.drafts.append(vectors.block)
+        return vectors
 
     def _whole(self, statement: LoopStatement) -> _Whole:
         root = statement.root
@@ -401,6 +406,14 @@ class _Loop:
         return front, behind[::-1]
 
     # ------------------------------------------------------------ replacement
+
+    def _forget_the_rest(self, replaced: bool) -> None:
+        """Ops that were written and not taken use nothing of the program any more."""
+        for block in self.drafts:
+            block.drop_all_references()
+        if not replaced:
+            for assignment in self.kept:
+                assignment.drop_all_references()
 
     def _replace(self, front: Sequence[LoopStatement], behind: Sequence[LoopStatement]) -> None:
         """Puts the whole statements around the loop, which keeps the others or disappears."""

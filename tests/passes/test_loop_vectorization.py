@@ -13,6 +13,7 @@ import pytest
 import translation_validation as validation
 from xdsl.context import Context
 
+from ulam.dialects.walk import ops_within
 from ulam.emit.stan_text import print_module
 from ulam.frontend.check.program import check_program
 from ulam.frontend.lower.program import lower_program
@@ -218,6 +219,9 @@ def _vectorised(text: str) -> tuple[str, list[str]]:
     with collect_remarks() as remarks:
         LoopVectorization().apply(Context(), module)
     module.verify()
+    inside = set(ops_within(module))
+    users = {use.operation for op in inside for result in op.results for use in result.uses}
+    assert users <= inside, "ops that are not in the program use what is in it"
     return print_module(module), [str(remark) for remark in remarks]
 
 
@@ -253,6 +257,14 @@ def test_other_blocks(name: str) -> None:
 @pytest.mark.parametrize("name", TRANSFORMED_DATA)
 def test_transformed_data(name: str) -> None:
     _check(HEAD.replace("parameters {", f"{TRANSFORMED_DATA[name]}\nparameters {{") + "model { p ~ normal(0, 1); }\n")
+
+
+def test_what_was_not_taken_is_forgotten() -> None:
+    # Statements that were written for all iterations in vain: later passes found their reads among the uses of v.
+    _, remarks = _vectorised(_model("vector[2] v; for (n in 1:2) { v[n] = v[3 - n] * p; }"))
+    assert any("not done" in remark for remark in remarks)
+    for bound in ("L + U", "L"):
+        _vectorised(_model(f"array[9] real v; for (n in 1:{bound}) {{ v[n] = exp(y[1]) * v[L]; print(v); }}"))
 
 
 def test_no_loop_is_left() -> None:
