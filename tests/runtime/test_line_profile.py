@@ -306,9 +306,9 @@ def test_units_compiled_meanwhile_are_known() -> None:
 
 
 def test_recursive_functions_and_hessians() -> None:
-    model = StanModel(PROGRAM, {**DATA, "n": 200}, lines=True)
+    model = StanModel(PROGRAM, {**DATA, "n": 800}, lines=True)
     with LineSampler(model) as sampler:
-        for _ in range(1000):
+        for _ in range(500):
             model.log_density_hessian(THETA)
     counts = {row.line: row.samples for row in sampler.profile.rows}
     assert sum(counts.get(line, 0) for line in (6, 7, 8, 9, 10)) > 0.5 * sampler.profile.total
