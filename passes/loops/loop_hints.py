@@ -5,8 +5,9 @@ masked, instead of by a scalar loop, which for few elements takes most of the ti
 In nests, whose inner loops often have two or three iterations, only of loops that surely have more, only where the loop
 around cannot be widened, and not below level 3. Loops of a known number of iterations: `emit/loop_metadata.py`, too.
 `serial`: iterations depend on each other, may add to the same element, or the body branches; what runs there is a chain
-of scalar operations, for which libm's functions are faster than our own widened ones (levels 3 and 4). `interleave`: a
-short body that only sums, bound by the latency of the addition unless several sums run side by side.
+of scalar operations, for which libm's functions are faster than our own widened ones (levels 3 and 4). So are the few
+iterations of a loop that is written out within such a chain. `interleave`: a short body that only sums, bound by the
+latency of the addition unless several sums run side by side.
 Measured in docs/architecture.md, "Math functions".
 """
 
@@ -55,7 +56,7 @@ def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
     """Marks the loops at or below `op` that are not marked yet."""
     for loop in ops_within(op):
         if isinstance(loop, scf.ForOp) and not rt.LoopAttr.kind_of(loop)[0]:
-            if _is_serial(loop) or (scatters and _scatters(loop)):
+            if _is_serial(loop) or (scatters and _scatters(loop)) or (nests and _is_few_within_serial(loop)):
                 _SERIAL.put(loop)
             elif _is_short_sum(loop.body.block):
                 _INTERLEAVE.put(loop)
@@ -67,9 +68,22 @@ def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
 
 def _is_wide_within_serial(loop: scf.ForOp) -> bool:
     """Whether a loop has enough iterations for a vector, and what is around it cannot be widened in its place."""
+    trips = _known_trips(loop)
+    return trips is not None and trips > FEW and _is_within_serial(loop)
+
+
+def _is_few_within_serial(loop: scf.ForOp) -> bool:
+    """Whether the iterations of a loop are written out, and then are a part of a chain."""
+    trips = _known_trips(loop)
+    return trips is not None and trips <= FEW and _is_within_serial(loop)
+
+
+def _known_trips(loop: scf.ForOp) -> int | None:
     lower, upper, step = (constant_integer(value) for value in (loop.lb, loop.ub, loop.step))
-    if lower is None or upper is None or not step or len(range(lower, upper, step)) <= FEW:
-        return False
+    return None if lower is None or upper is None or not step else len(range(lower, upper, step))
+
+
+def _is_within_serial(loop: scf.ForOp) -> bool:
     around = loop.parent_op()
     while isinstance(around, scf.IfOp):
         around = around.parent_op()

@@ -29,3 +29,21 @@ model {
 // CHECK: func.func @evaluate
 // CHECK: masked_tail
 // CHECK: serial
+
+// -----
+// Three iterations, each straight code, are written out in a loop that cannot be widened itself: a chain of scalars.
+parameters { vector[3] x; matrix[3, 3] A; }
+model {
+  vector[3] s = x;
+  for (n in 1:500) {
+    vector[3] t;
+    for (j in 1:3) {
+      t[j] = log_sum_exp(s + A[, j]);
+    }
+    s = t;
+  }
+  target += log_sum_exp(s);
+}
+// CHECK: func.func @evaluate
+// CHECK: serial
+// CHECK: serial
