@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.integers import INT_MIN
 from ulam.dialects.walk import ops_within
+from ulam.library.functions import named
 from ulam.passes.analysis.expression_text import expression_text
 from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
@@ -210,7 +211,8 @@ class ContentsFolding:
 
     def _density(self, op: stan.CallOp) -> None:
         """Arguments of a density of single elements, all elements of which are the same."""
-        if not op.callee.data.endswith(("_lpdf", "_lpmf")) or op.definition is None:
+        called = named(op.callee.data)
+        if not called.kind.is_density or called.unnormalized or op.definition is None:
             return
         numbers = [self._constant(argument) for argument in op.arguments]
         if all(number is None for number in numbers):

@@ -50,6 +50,7 @@ def decompositions(program: str, level: int) -> list[str]:
     """The kernels of the forward sweep, in order."""
     unit = Compiler(program, "model.stan", CompileOptions(level)).llvm_text("gradient_propto")
     calls = [line.partition("@ulam_")[2].partition("(")[0] for line in unit.splitlines() if " call " in line]
+    calls = [call.removesuffix("_fast") for call in calls]
     return [call for call in calls if re.fullmatch(r"eigen[a-z_]+sym|svd|cholesky_decompose", call)]
 
 

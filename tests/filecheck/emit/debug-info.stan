@@ -20,8 +20,8 @@ model {
 
 // CHECK:      define i32 @evaluate({{.*}}) #0 !dbg [[EVALUATE:![0-9]+]] {
 // CHECK:      call double @sinh(double {{.*}}) nobuiltin #1, !dbg [[SINH:![0-9]+]]
-// CHECK:      call void @ulam_log_determinant({{.*}}), !dbg [[KERNEL:![0-9]+]]
-// CHECK:      call void @ulam_log_determinant_pullback({{.*}}), !dbg [[PULLBACK:![0-9]+]]
+// CHECK:      call void @ulam_log_determinant_fast({{.*}}), !dbg [[KERNEL:![0-9]+]]
+// CHECK:      call void @ulam_log_determinant_pullback_fast({{.*}}), !dbg [[PULLBACK:![0-9]+]]
 // CHECK:      call double @cosh(double {{.*}}) nobuiltin #1, !dbg [[COSH:![0-9]+]]
 
 // CHECK:      !llvm.dbg.cu = !{[[UNIT:![0-9]+]]}

@@ -282,6 +282,5 @@ model {
   }
 }
 // CHECK:       for (t in 1:T) {
-// CHECK-NEXT:    vector[3] b;
-// CHECK-NEXT:    b = exp(a) * y[t];
+// CHECK-NEXT:    vector[3] b = exp(a) * y[t];
 // CHECK-NEXT:    target += log_sum_exp(b);
