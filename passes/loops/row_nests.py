@@ -38,6 +38,9 @@ WHERE: dict[type[Operation], tuple[int, int]] = {
 }
 """Op → which operands are the buffer and the index."""
 
+SCALAR = (scf.ForOp, rt.AllocOp)
+"""What keeps LLVM from widening the loop around: a loop inside, memory that each iteration takes for itself."""
+
 _READS = (rt.LoadOp, ad.KeptOp)
 _SIZE = 400
 """Ops of a nest: what it becomes is a second version of it."""
@@ -128,16 +131,16 @@ class RowNest:
 
     def _find_worth(self) -> None:
         size = 0
-        has_loop = costly = False
+        is_scalar = costly = False
         for op in ops_within(self.loop.body.block):
             size += 1
-            has_loop = has_loop or type(op) is scf.ForOp
+            is_scalar = is_scalar or isinstance(op, SCALAR)
             costly = costly or is_costly_function(op)
             if not (type(op) in PURE or type(op) in DIVISIONS or type(op) in WHERE or _is_structure(op)) and not (
                 isinstance(op, rt.AllocOp | rt.FillOp)
             ):
                 raise NotApplicable(f"its body has {op.name}")
-        if not has_loop or not costly or constant_integer(self.loop.step) != 1:
+        if not is_scalar or not costly or constant_integer(self.loop.step) != 1:
             raise NotApplicable("")
         if size > _SIZE:
             raise NotApplicable("its body is too large")
@@ -147,7 +150,7 @@ class RowNest:
 
         So it is where none waits for the last one, and their parts are neighbours in memory, or those of rows are not.
         """
-        widened = True
+        widened = any(self.inner_loops())
         for loop in self.inner_loops():
             ends = terminator(loop.body.block).operands
             for argument, end in zip(loop.body.block.args[1:], ends, strict=True):
@@ -310,6 +313,10 @@ class RowNest:
             return self._depends((op.index,))
         form = self.accesses[op].form
         return form is None or not self.forms.stride(form)
+
+    def is_gathered(self, op: Operation) -> bool:
+        """Whether rows read elements of their memory that data decide about."""
+        return isinstance(op, rt.LoadOp) and self.is_private(op) and self._depends((op.index,))
 
     # ------------------------------------------------------------ memory
 

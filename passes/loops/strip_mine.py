@@ -10,9 +10,10 @@ This is strip-mining, distribution and interchange in one. LLVM widens inner loo
 iterations, or each needs what the last one computed, nothing is widened, although the rows have nothing to do with each
 other. What a row carries from one part of its body to the next becomes an array with an element for each row of the
 strip; sums that all rows add to go through all parts (`row_nests`). Memory that a row takes for itself is taken for the
-strip, element by element. A branch with loops inside is run arm by arm, if any row of the strip takes the arm; parts of
-it leave out the rows that do not. Additions to elements that data decide about get parts of their own, which stay
-scalar. Data with one row behind the other are transposed, once, when they are bound.
+strip, element by element: LLVM does not widen such loops, so that alone is worth it where inner loops are straight code
+by now. A branch with loops inside is run arm by arm, if any row of the strip takes the arm; parts of it leave out the
+rows that do not. Additions to elements that data decide about get parts of their own, which stay scalar; loads of such
+elements of a row's memory begin a part. Data with one row behind the other are transposed, once, when they are bound.
 
 Where memory could be touched in another order, sizes decide when the loop begins (`index_forms`): the loop as it was is
 kept for when they do not allow it, for few rows, and for long columns that are neighbours in memory. Idea: outer-loop
@@ -39,7 +40,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable, root
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known, plus
-from ulam.passes.loops.row_nests import SHORT_COLUMNS, WHERE, DataColumn, NotApplicable, RowNest
+from ulam.passes.loops.row_nests import SCALAR, SHORT_COLUMNS, WHERE, DataColumn, NotApplicable, RowNest
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, copies, discard, replace_uses
@@ -74,7 +75,7 @@ def _visit(block: Block, *, may_transpose: bool) -> list[_Strips]:
     done: list[_Strips] = []
     for op in list(block.ops):
         if isinstance(op, scf.ForOp) and not rt.LoopAttr.is_cold(op):
-            if not any(isinstance(inner, scf.ForOp) for inner in ops_within(op.body.block)):
+            if not any(isinstance(inner, SCALAR) for inner in ops_within(op.body.block)):
                 continue
             try:
                 _merge_flags(op)
@@ -318,6 +319,8 @@ class _Strips:
                 self.part.append(op)
                 self._end_part(out)
             elif not nest.is_recomputed(op):
+                if nest.is_gathered(op):  # LLVM cannot tell these elements from those that the part has written
+                    self._end_part(out)
                 self.part.append(op)
 
     def _times_strip(self, value: SSAValue, out: Block) -> SSAValue:
