@@ -51,6 +51,8 @@ INLINE: dict[str, tuple[int, str]] = {
     "lmultiply": (2, "{t0} = call double @ulam.log(double {1})\n{t1} = fmul double {0}, {t0}\n"
                      "{t2} = fcmp oeq double {0}, 0.0\n{t3} = fcmp oeq double {1}, 0.0\n{t4} = and i1 {t2}, {t3}\n"
                      "{r} = select i1 {t4}, double 0.0, double {t1}"),
+    "log_of_zero": (1, "{r} = fadd double 0xFFF0000000000000, -0.0"),
+    "log_given": (2, "{r} = fadd double {1}, -0.0"),
     "log_of_base": (1, "{r} = call double @ulam.log(double {0})"),
     # 1 where the exponent is 0 or the base 1, whatever the other is, as pow has it
     "power_by_log": (3, "{t0} = fmul double {1}, {2}\n{t1} = fcmp oeq double {1}, 0.0\n"
@@ -97,7 +99,7 @@ RUNTIME: dict[str, int] = {
     "log_inc_beta_dbb": 4,
 }
 
-SYNONYMS = {"multiply_log": "lmultiply", "binomial_coefficient_log": "lchoose"}
+SYNONYMS = {"multiply_log": "lmultiply", "inv_logit_of_bounds": "inv_logit", "binomial_coefficient_log": "lchoose"}
 
 
 def _table() -> dict[str, PrimitiveForm]:

@@ -168,6 +168,8 @@ class FactorWriter(SharedExponentials):
         name = op.function.data
         if name in GENERAL:
             return self._general(op)
+        if name == "log_given" and (given := self._term(op.operands[1])).factors:
+            return given
         if name not in LOGARITHMS:
             return SplitTerm(op.results[0])
         total = self.total(op)

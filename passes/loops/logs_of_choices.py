@@ -176,7 +176,8 @@ def _log(
 ) -> SSAValue:
     """log(x) if the condition holds, or does not if not `is_log_first`, else log1m(p)."""
     one, zero = write.number(1.0), write.number(0.0)
-    rest = write.real(arith.SubfOp, one, p)
+    # 1 - p, but -0 for 0: as the slope of log1m(p), that of its logarithm is infinity there
+    rest = write.put(arith.NegfOp(write.real(arith.SubfOp, p, one), arith.FastMathFlagsAttr("none")))
     lost = write.real(arith.SubfOp, write.real(arith.SubfOp, one, rest), p)
     if ranges.of(p)[0] < -1:  # what is lost would have to be divided by the rest, which may be large
         lost = write.where([write.compare("ogt", p, -1.0)], lost, 0.0)

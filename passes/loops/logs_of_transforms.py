@@ -10,8 +10,10 @@ density that takes its logarithm. The transform of the latter, `(u < 0 ? e : 1) 
 `inv_logit(u)` again, and `log1p(e)`, of its Jacobian, `log1p_exp_minus_magnitude(u)`: the derivatives of all these are
 `inv_logit`, and `share-exponentials` makes one exponential of them.
 
-What the exponential makes 0, 1 or infinity keeps its logarithm: -infinity or infinity, whatever u is. Otherwise results
-are nearer to the truth than those of rounded arguments: log1m(theta) for theta near 1. Levels 3 and 4.
+What the exponential makes 0, 1 or infinity keeps its logarithm: -infinity or infinity, whatever u is; and that its
+slope, which is infinite where a probability has become 1 (`log_of_zero`, `inv_logit_of_bounds`), or 1 / x overflows
+(`log_given`). Otherwise results are nearer to the truth than those of rounded arguments: log1m(theta) for theta near 1.
+Levels 3 and 4.
 """
 
 from __future__ import annotations
@@ -61,10 +63,13 @@ def run_on(function: func.FuncOp) -> None:
             discard(op)
 
 
-def _function(value: SSAValue, name: str) -> SSAValue | None:
-    """The argument of a function, if a value is what that gives."""
+_INVERSES = ("inv_logit", "inv_logit_of_bounds")
+
+
+def _function(value: SSAValue, *names: str) -> SSAValue | None:
+    """The argument of one of the functions, if a value is what that gives."""
     op = value.owner
-    return op.operands[0] if isinstance(op, rt.MathOp) and op.function.data == name else None
+    return op.operands[0] if isinstance(op, rt.MathOp) and op.function.data in names else None
 
 
 def _is_below_zero(condition: SSAValue, value: SSAValue) -> bool:
@@ -88,7 +93,7 @@ def _minus_magnitude(value: SSAValue) -> SSAValue | None:
 
 
 def _divided(op: Operation) -> SSAValue | None:
-    """(u < 0 ? e : 1) / (1 + e) → inv_logit(u)."""
+    """(u < 0 ? e : 1) / (1 + e) → inv_logit_of_bounds(u)."""
     numerator, denominator = (operand.owner for operand in op.operands)
     if not isinstance(numerator, arith.SelectOp) or not isinstance(denominator, arith.AddfOp):
         return None
@@ -99,14 +104,14 @@ def _divided(op: Operation) -> SSAValue | None:
     one, other = denominator.operands
     if (known_constant(one) != 1.0 or other is not power) and (known_constant(other) != 1.0 or one is not power):
         return None
-    return _before(op).function("inv_logit", u)
+    return _before(op).function("inv_logit_of_bounds", u)
 
 
 def _plus_zero(op: Operation) -> SSAValue | None:
     """What is not negative, -0 neither, plus 0 is itself."""
     for value, other in (op.operands, tuple(op.operands)[::-1]):
         made = value.owner
-        if known_constant(other) == 0.0 and isinstance(made, rt.MathOp) and made.function.data in ("exp", "inv_logit"):
+        if known_constant(other) == 0.0 and isinstance(made, rt.MathOp) and made.function.data in ("exp", *_INVERSES):
             return value
     return None
 
@@ -128,12 +133,12 @@ def _log(op: rt.MathOp) -> SSAValue | None:
     x = op.operands[0]
     made = x.owner
     if isinstance(made, arith.SubfOp) and known_constant(made.lhs) == 1.0:
-        return _log_of_rest(op, made.rhs)
+        return _log_of_rest(op, made.rhs, x)
     return _log_of(op, x, None)
 
 
 def _log1m(op: rt.MathOp) -> SSAValue | None:
-    return _log_of_rest(op, op.operands[0])
+    return _log_of_rest(op, op.operands[0], None)
 
 
 def _multiply_log(op: rt.MathOp) -> SSAValue | None:
@@ -146,7 +151,7 @@ def _log_of(op: rt.MathOp, x: SSAValue, factor: SSAValue | None) -> SSAValue | N
     """log(x); with a factor what that is to be multiplied by, where 0 * log(0) is 0."""
     write = _before(op)
     is_exponential = (u := _function(x, "exp")) is not None
-    if not is_exponential and (u := _function(x, "inv_logit")) is None:
+    if not is_exponential and (u := _function(x, *_INVERSES)) is None:
         return None
     assert u is not None
     told = "of an exponential is its argument" if is_exponential else "of a probability is that of its logit"
@@ -156,18 +161,23 @@ def _log_of(op: rt.MathOp, x: SSAValue, factor: SSAValue | None) -> SSAValue | N
         zero = write.number(0.0)
         least = write.choice(write.equal(factor, 0.0), zero, least)
     if not is_exponential:
-        return write.choice(write.equal(x, 0.0), least, write.function("log_inv_logit", u))
-    return write.choice(write.equal(x, 0.0), least, write.choice(write.equal(x, inf), write.number(inf), u))
+        logarithm = write.function("log_inv_logit", u)
+        if _function(x, "inv_logit") is not None:
+            logarithm = write.function("log_given", x, logarithm)
+        return write.choice(write.equal(x, 0.0), least, logarithm)
+    logarithm = write.choice(write.equal(x, inf), write.number(inf), write.function("log_given", x, u))
+    return write.choice(write.equal(x, 0.0), least, logarithm)
 
 
-def _log_of_rest(op: rt.MathOp, p: SSAValue) -> SSAValue | None:
-    """log(1 - p)."""
-    u = _function(p, "inv_logit")
+def _log_of_rest(op: rt.MathOp, p: SSAValue, rest: SSAValue | None) -> SSAValue | None:
+    """log(1 - p), of 1 - p itself or, without that, as log1m has it: the infinite slope at p = 1 has another sign."""
+    u = _function(p, *_INVERSES)
     if u is None:
         return None
     remark_on(LogsOfTransforms.name, op, "the logarithm of a probability is that of its logit", done=True)
     write = _before(op)
-    return write.choice(write.equal(p, 1.0), write.number(-inf), write.function("log1m_inv_logit", u))
+    least = write.function("log_of_zero", write.difference(p, 1.0) if rest is None else rest)
+    return write.choice(write.equal(p, 1.0), least, write.function("log1m_inv_logit", u))
 
 
 # ---------------------------------------------------------------- choices between them
@@ -224,8 +234,8 @@ def _computes_little(region: Region) -> bool:
 class _Writer(BlockWriter):
     """Writes in front of an op."""
 
-    def function(self, name: str, x: SSAValue) -> SSAValue:
-        new = rt.MathOp(name, (x,), location=self.before.location)
+    def function(self, name: str, *arguments: SSAValue) -> SSAValue:
+        new = rt.MathOp(name, arguments, location=self.before.location)
         self.block.insert_op_before(new, self.before)
         return new.results[0]
 
@@ -240,6 +250,9 @@ class _Writer(BlockWriter):
 
     def product(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self._real(arith.MulfOp, a, b)
+
+    def difference(self, x: SSAValue, number: float) -> SSAValue:
+        return self._real(arith.SubfOp, x, self._number(number))
 
     def number(self, value: float) -> SSAValue:
         return self._number(value)

@@ -270,6 +270,7 @@ _FUNCTIONS: dict[str, Callable[..., Interval]] = {
     "log_inv_logit": _always(-_INF, 0),
     "log1m_inv_logit": _always(-_INF, 0),
     "inv_logit": _always(0, 1),
+    "inv_logit_of_bounds": _always(0, 1),
     "Phi": _always(0, 1),
     "tanh": _always(-1, 1),
     "square": _square,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -47,6 +49,69 @@ def test_values_and_slopes_are_those_of_level_1(models: tuple[ulam.StanModel, ul
         assert found[0] == pytest.approx(expected[0], rel=1e-13, abs=8 * lost, nan_ok=True), (place, u)
         if u not in BEYOND:
             np.testing.assert_allclose(found[1], expected[1], rtol=1e-12, atol=1e-12 + lost, err_msg=str((place, u)))
+
+
+EDGES = [-800.0, -745.0, -40.0, -37.0, -36.0, 0.0, 36.0, 37.0, 40.0, 710.0, 800.0, math.inf, -math.inf, math.nan]
+ROUNDED = (36.0, -745.0)
+"""Where level 0 takes the logarithm of a rounded argument: 1 - n 2^-53, or a subnormal number."""
+CHAINS = {
+    "lower=0": ["log(x)", "log1m(x)", "lmultiply(3, x)", "lmultiply(z, x)", "log1p(x)", "log_inv_logit(x)",
+                "3 * log(x) + 2 * log1p(x)", "y > 0 ? log(x) : log1p(x)", "1e-3 * log(x)"],
+    "upper=0": ["log(-x)", "log1m(x)", "lmultiply(3, -x)", "lmultiply(z, -x)", "log1p(-x)", "log_inv_logit(x)"],
+    "lower=0, upper=1": [
+        "log(x)", "log1m(x)", "lmultiply(3, x)", "lmultiply(z, x)", "log1p(x)", "log_inv_logit(x)", "log1m(x * x)",
+        "lmultiply(3, 1 - x)", "bernoulli_lpmf(z | x)", "3 * log(x) + 2 * log1m(x)", "y > 0 ? log1m(x) : log(x)"],
+    "lower=-0.5, upper=1": ["log(x + 0.5)", "log1m(x)", "lmultiply(3, x + 0.5)", "log1p(x)", "log_inv_logit(x)",
+                            "log1m(x * x)", "lmultiply(3, 1 - x)"],
+    "": ["lmultiply(3, inv_logit(x))", "lmultiply(z, inv_logit(x))", "lmultiply(3, exp(x))", "log1p(inv_logit(x))"],
+}  # fmt: skip
+
+
+QUICK = (("lower=0", False), ("lower=0, upper=1", True))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "is_loop"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+        for case in itertools.product(CHAINS, (False, True))
+    ],
+)
+def test_edges_are_of_the_kind_of_level_0(bounds: str, is_loop: bool) -> None:
+    """Finite, infinite and NaN: densities and slopes where a parameter reaches its bound are those of level 0.
+
+    What is NaN at level 0 may be anything.
+    """
+    chains = CHAINS[bounds]
+    size = 2
+    kind = f"<{bounds}>" if bounds else ""
+    if is_loop:
+        declared = "".join(f"vector{kind}[{size}] x{n}; " for n in range(len(chains)))
+        terms = "".join(f"target += {_of(chain, f'x{n}[i]')}; " for n, chain in enumerate(chains))
+        terms = f"for (i in 1:{size}) {{ {terms} }}"
+    else:
+        size = 1
+        declared = "".join(f"real{kind} x{n}; " for n in range(len(chains)))
+        terms = "".join(f"target += {_of(chain, f'x{n}')}; " for n, chain in enumerate(chains))
+    text = f"data {{ int y; int z; }} parameters {{ {declared} }} model {{ {terms} }}"
+    level_0, level_3 = (ulam.StanModel(text, {"y": 1, "z": 0}, opt_level=level) for level in (0, 3))
+    for place, u in ((n * size, u) for n in range(len(chains)) for u in EDGES):
+        point = np.full(len(chains) * size, -0.3)
+        point[place] = u
+        expected, found = (told(model, point, True) for model in (level_0, level_3))
+        if isinstance(expected, str) or isinstance(found, str):
+            assert found == expected, (chains[place // size], u)
+            continue
+        expected, found = np.hstack(expected), np.hstack(found)
+        known = ~np.isnan(expected)
+        rtol = 0.3 if u in ROUNDED else 1e-9
+        np.testing.assert_allclose(
+            found[known], expected[known], rtol=rtol, atol=1e-9, err_msg=str((chains[place // size], u))
+        )
+
+
+def _of(chain: str, x: str) -> str:
+    return re.sub(r"\bx\b", x, chain)
 
 
 def test_one_exponential_and_one_logarithm() -> None:

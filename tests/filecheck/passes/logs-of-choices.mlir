@@ -3,7 +3,8 @@
 // One logarithm; what rounding takes from 1 - p is added. Other results are chosen, too.
 // CHECK-LABEL: @branch
 // CHECK-NOT:  scf.if
-// CHECK:      [[REST:%.*]] = arith.subf {{.*}}, %p
+// CHECK:      [[NEGATIVE:%.*]] = arith.subf %p
+// CHECK-NEXT: [[REST:%.*]] = arith.negf [[NEGATIVE]]
 // CHECK-NEXT: [[NEAR:%.*]] = arith.subf {{.*}}, [[REST]]
 // CHECK-NEXT: [[LOST:%.*]] = arith.subf [[NEAR]], %p
 // CHECK-NEXT: [[CHOSEN:%.*]] = arith.select %c, %p, [[REST]]

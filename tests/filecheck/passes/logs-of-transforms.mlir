@@ -3,20 +3,23 @@
 // A parameter between 0 and 1, its Jacobian, and the logarithms of its value.
 // CHECK-LABEL: @evaluate
 // CHECK:      rt.math log1p_exp_minus_magnitude(%u)
-// CHECK-NEXT: [[P:%.*]] = rt.math inv_logit(%u)
-// CHECK:      [[LOW:%.*]] = arith.cmpf oeq, [[P]]
+// CHECK-NEXT: [[P:%.*]] = rt.math inv_logit_of_bounds(%u)
 // CHECK:      [[L:%.*]] = rt.math log_inv_logit(%u)
+// CHECK:      [[LOW:%.*]] = arith.cmpf oeq, [[P]]
 // CHECK-NEXT: arith.select [[LOW]], {{%.*}}, [[L]]
+// CHECK:      [[D:%.*]] = arith.subf [[P]]
+// CHECK-NEXT: [[LEAST:%.*]] = rt.math log_of_zero([[D]])
 // CHECK:      [[HIGH:%.*]] = arith.cmpf oeq, [[P]]
 // CHECK:      [[M:%.*]] = rt.math log1m_inv_logit(%u)
-// CHECK-NEXT: arith.select [[HIGH]], {{%.*}}, [[M]]
+// CHECK-NEXT: arith.select [[HIGH]], [[LEAST]], [[M]]
 // CHECK:      arith.cmpf oeq, %k
 // CHECK:      arith.mulf %k
 // A positive one: its logarithm is what it was made of, but for 0 and infinity.
 // CHECK:      [[S:%.*]] = rt.math exp(%u)
-// CHECK:      [[ZERO:%.*]] = arith.cmpf oeq, [[S]]
 // CHECK:      [[INFINITE:%.*]] = arith.cmpf oeq, [[S]]
-// CHECK:      [[FINITE:%.*]] = arith.select [[INFINITE]], {{%.*}}, %u
+// CHECK:      [[LOG:%.*]] = rt.math log_given([[S]], %u)
+// CHECK:      [[FINITE:%.*]] = arith.select [[INFINITE]], {{%.*}}, [[LOG]]
+// CHECK:      [[ZERO:%.*]] = arith.cmpf oeq, [[S]]
 // CHECK-NEXT: arith.select [[ZERO]], {{%.*}}, [[FINITE]]
 // Others.
 // CHECK:      rt.math log(%v)
