@@ -605,7 +605,9 @@ int32_t ulam_scope_enter(int64_t deadline) {
   if (self->state.depth == 0) self->state.float_control = float_control();
   if (self->state.scopes == 0 && self->state.depth == 0) open_thread(self);
   self->deadlines[self->state.scopes++] = self->deadline;
-  if (deadline >= 0 && deadline < self->deadline) {
+  if (deadline >= 0 && deadline <= now_ns()) {
+    __atomic_or_fetch(&self->state.stop, ULAM_STOP_TIME, __ATOMIC_SEQ_CST); /* what follows may be shorter than a tick */
+  } else if (deadline >= 0 && deadline < self->deadline) {
     pthread_mutex_lock(&lock);
     __atomic_store_n(&self->deadline, deadline, __ATOMIC_SEQ_CST);
     start_watching();

@@ -32,6 +32,11 @@ GROWTH = 0.5
 LEVEL = 0.01
 """It has levelled off where its slope is less than this part of the mean slope on that way."""
 
+LAST = 1 / 64
+STEADY = 0.5
+"""It has not levelled off, whatever the slope at the end, if the mean slope on the `LAST` part of the way is more than
+this share of that on the last quarter. On the way it falls in proportion to what is left, to a sixteenth."""
+
 FLAT = 1e-3
 
 BESIDE = 1e-3
@@ -222,14 +227,25 @@ def _rises_for_ever(run: DiagnosedRun) -> list[str]:
 
 
 def _grows(run: DiagnosedRun, position: int) -> bool:
-    """Whether the log density rose on the last quarter of the parameter's way, and has not levelled off at its end."""
+    """Whether the log density rose on the last quarter of the parameter's way, and has not levelled off at its end.
+
+    Where it grows by cancellation the slope at the very end may be anything: what it rose by just before counts, too.
+    """
+    distance, mean_slope = _rise(run, position, 0.25)
+    if not mean_slope * distance > max(GROWTH, 1e-9 * abs(run.end_value)):
+        return False
+    last_distance, last_slope = _rise(run, position, LAST)
+    goes_on = last_distance < 0.25 * distance and last_slope > STEADY * mean_slope
+    return goes_on or abs(run.end_gradient[position]) > LEVEL * mean_slope
+
+
+def _rise(run: DiagnosedRun, position: int, share: float) -> tuple[float, float]:
+    """The length of the last part of a parameter's way, at least a share of it, and the mean slope there."""
     end = run.end[position]
-    quarter = 0.25 * abs(end - run.start[position])
-    before = [point for point in run.path.points if abs(point[1][position] - end) >= quarter]  # with the start
-    value, theta = before[-1]
-    gain = run.end_value - value
-    mean_slope = gain / abs(theta[position] - end)
-    return gain > max(GROWTH, 1e-9 * abs(run.end_value)) and abs(run.end_gradient[position]) > LEVEL * mean_slope
+    least = share * abs(end - run.start[position])
+    value, theta = [point for point in run.path.points if abs(point[1][position] - end) >= least][-1]  # with the start
+    distance = abs(theta[position] - end)
+    return distance, (run.end_value - value) / distance
 
 
 def _is_flat(run: DiagnosedRun, position: int) -> bool:

@@ -172,6 +172,18 @@ def test_time_limits(loop: ulam.StanModel) -> None:
             loop.log_density(at(-20.0), time_limit=wrong)  # pyright: ignore[reportArgumentType]
 
 
+def test_a_limit_that_has_passed_ends_the_shortest_call() -> None:
+    """Also one that takes less time than its watcher needs to begin."""
+    model = ulam.StanModel("parameters { real x; } model { x ~ normal(0, 1); }")
+    calls: list[Callable[[], Any]] = [
+        lambda: model.log_density(at(0.3), time_limit=1e-9),
+        lambda: model.sample(chains=2, warmup=2, draws=2, progress=False, time_limit=1e-9),
+    ]
+    for call in calls * 20:
+        with pytest.raises(ulam.TimeLimit):
+            call()
+
+
 def test_the_limit_that_ends_first_is_told() -> None:
     def inner() -> None:
         stoppable(lambda: time.sleep(0.05) or checkpoint(), Limit.of(100))
