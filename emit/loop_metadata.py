@@ -51,6 +51,9 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
         hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
     elif kind == "serial":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
+    elif kind == "columns" and trips is not None and trips > lanes:
+        # else LLVM masks whole vectors of less than 16 iterations: those of neighbouring rows then wait for each other
+        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 true}'))
     elif kind == "masked_tail" or _has_costly_rest(op, trips, lanes):
         kind = "masked_tail"
         hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
@@ -64,9 +67,10 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
 def _may_be_unrolled(op: Operation, kind: str, trips: int, lanes: int) -> bool:
     """Whether LLVM may write out the iterations: where widening them is impossible, or leaves much over.
 
-    Right inside of a loop, which can then be widened; not in a branch of it.
+    Right inside of a loop, which can then be widened; not in a branch of it, nor where elements are neighbours for the
+    inner loop only.
     """
-    if trips <= _FEW or trips > _MANY:
+    if trips <= _FEW or trips > _MANY or kind == "columns":
         return trips <= _FEW
     around = op.parent_op()
     if kind == "serial" or (kind != "masked_tail" and isinstance(around, scf.ForOp)):

@@ -250,7 +250,8 @@ def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -
         e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
         e.allocas.append(f"  {name} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
     else:
-        e.allocas.append(f"  {name} = alloca [{count} x {'i8' if t == 'i1' else t}], align 16")
+        align = ARENA_ALIGNMENT if size >= ARENA_ALIGNMENT else 16  # vectors that cross cache lines take twice as long
+        e.allocas.append(f"  {name} = alloca [{count} x {'i8' if t == 'i1' else t}], align {align}")
     if "zero" in op.properties:
         set_memory(e, name, str(size))
     return True

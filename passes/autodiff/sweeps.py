@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.places import in_reverse
-from ulam.dialects.scalar_ops import known_constant
+from ulam.dialects.scalar_ops import constant_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import terminator
@@ -321,9 +321,9 @@ class ReverseMode:
     def _trip_count(self, op: scf.ForOp) -> tuple[SSAValue, SSAValue]:
         """The number of iterations, before the forward loop, and the iteration's number from 0 inside of it."""
         assert op.parent is not None
-        known = self.builder.known
         body = op.body.block
-        if known.get(op.lb) == 0:
+        first, limit = constant_integer(op.lb), constant_integer(op.ub)
+        if first == 0:
             span, position = op.ub, body.args[0]
         else:
             subtract = arith.SubiOp.create(operands=(op.ub, op.lb), result_types=(i64,), properties=WRAPS)
@@ -333,6 +333,8 @@ class ReverseMode:
             assert body.first_op is not None
             body.insert_op_before(relative, body.first_op)
             position = relative.result
+        if first is not None and limit is not None:  # LLVM is told of loops of known length
+            return self.builder.i64(max(limit - first, 0)), position
         clamp = arith.MaxSIOp.create(operands=(span, self.builder.i64(0)), result_types=(i64,))
         op.parent.insert_op_before(clamp, op)
         return clamp.result, position

@@ -7,7 +7,9 @@ around cannot be widened, and not below level 3. Loops of a known number of iter
 `serial`: iterations depend on each other, may add to the same element, or the body branches; what runs there is a chain
 of scalar operations, for which libm's functions are faster than our own widened ones (levels 3 and 4). So are the few
 iterations of a loop that is written out within such a chain. `interleave`: a short body that only sums, bound by the
-latency of the addition unless several sums run side by side.
+latency of the addition unless several sums run side by side. `columns`: an inner loop of a known number of iterations
+that reads and writes element after element, where the loop around would skip: it is widened itself, not written out for
+the loop around.
 Measured in docs/architecture.md, "Math functions".
 """
 
@@ -27,6 +29,8 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
+from ulam.passes.loops.index_forms import IndexForms
+from ulam.passes.loops.row_nests import WHERE
 from ulam.passes.loops.tables import is_costly_function
 
 _SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp)
@@ -34,7 +38,7 @@ FEW = 4
 """So many iterations of an inner loop are better written out than widened."""
 _SHORT = 12
 _SERIAL, _MASKED_TAIL = rt.LoopAttr.of_kind("serial"), rt.LoopAttr.of_kind("masked_tail")
-_INTERLEAVE = rt.LoopAttr.of_kind("interleave", 4)
+_INTERLEAVE, _COLUMNS = rt.LoopAttr.of_kind("interleave", 4), rt.LoopAttr.of_kind("columns")
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
         if isinstance(loop, scf.ForOp) and not rt.LoopAttr.kind_of(loop)[0]:
             if _is_serial(loop) or (scatters and _scatters(loop)) or (nests and _is_few_within_serial(loop)):
                 _SERIAL.put(loop)
+            elif nests and _goes_along_memory(loop):
+                _COLUMNS.put(loop)
             elif _is_short_sum(loop.body.block):
                 _INTERLEAVE.put(loop)
             elif any(map(is_costly_function, loop.body.block.ops)) and (
@@ -76,6 +82,23 @@ def _is_few_within_serial(loop: scf.ForOp) -> bool:
     """Whether the iterations of a loop are written out, and then are a part of a chain."""
     trips = _known_trips(loop)
     return trips is not None and trips <= FEW and _is_within_serial(loop)
+
+
+def _goes_along_memory(loop: scf.ForOp) -> bool:
+    """Whether iterations of an inner loop of known length touch neighbours, and those of the loop around do not."""
+    around, trips = loop.parent_op(), _known_trips(loop)
+    if not isinstance(around, scf.ForOp) or trips is None or trips <= FEW:
+        return False
+    forms = IndexForms(around)
+    is_apart = False
+    for op in loop.body.block.ops:
+        if (where := WHERE.get(type(op))) is None:
+            continue
+        form = forms.of(op.operands[where[1]])
+        if form is None or forms.stride(form, loop.body.block.args[0]) not in (0, 1, -1):
+            return False
+        is_apart = is_apart or forms.stride(form) not in (0, 1, -1)
+    return is_apart
 
 
 def _known_trips(loop: scf.ForOp) -> int | None:

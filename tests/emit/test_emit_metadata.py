@@ -210,6 +210,16 @@ def test_rests_are_masked_where_that_is_cheaper(trips: int, lanes: int, level: i
     assert (MASKED in loop_hints(text)) == masked
 
 
+COLUMNS = KNOWN_TRIPS.replace("}\n  func.return", "} {{rt.loop = #rt.loop<columns>}}\n  func.return")
+
+
+@pytest.mark.parametrize(("trips", "lanes", "whole"), [(11, 8, True), (11, 4, True), (8, 8, False), (7, 8, False)])
+def test_columns_are_widened_by_whole_vectors_and_not_written_out(trips: int, lanes: int, whole: bool) -> None:
+    hints = loop_hints(emit_module(parse(COLUMNS.format(trips=trips)), EmitOptions(3, lanes=lanes)))
+    assert ('!{!"llvm.loop.vectorize.enable", i1 true}' in hints) == whole
+    assert UNROLLED_NEVER in hints
+
+
 def test_functions_that_are_not_entries_are_internal() -> None:
     text = emit(
         """func.func @inner(%x: f64) -> f64 {

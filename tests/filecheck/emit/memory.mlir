@@ -31,6 +31,7 @@ func.func @arena(%n: i64) attributes {rt.entry = #rt.entry} {
 // CHECK-LABEL: define i32 @several(
 // CHECK-NEXT:  entry:
 // CHECK-NEXT:    %small = alloca [4 x double], align 16
+// CHECK-NEXT:    %vectors = alloca [9 x double], align 64
 // CHECK:         [[FIRST:%.*]] = and i64 {{%.*}}, -64
 // CHECK:         [[SECOND:%.*]] = and i64 {{%.*}}, -64
 // CHECK:         [[TOTAL:%.*]] = add i64 [[FIRST]], [[SECOND]]
@@ -42,11 +43,14 @@ func.func @arena(%n: i64) attributes {rt.entry = #rt.entry} {
 func.func @several(%n: i64, %x: f64) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %four = arith.constant 4 : i64
+  %nine = arith.constant 9 : i64
   %small = rt.alloc %four : !rt.buf<f64>
+  %vectors = rt.alloc %nine : !rt.buf<f64>
   %a = rt.alloc %n : !rt.buf<f64>
   rt.store %x, %a[%zero] : f64
   %b = rt.alloc %n : !rt.buf<i32>
   rt.store %x, %small[%zero] : f64
+  rt.store %x, %vectors[%zero] : f64
   func.return
 }
 

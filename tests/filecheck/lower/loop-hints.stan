@@ -1,4 +1,5 @@
 // RUN: stan-opt --split-input-file --unit value_propto %s | filecheck %s
+// RUN: stan-opt --split-input-file --unit gradient_propto %s | filecheck %s --check-prefix GRADIENT
 
 // The body evaluates a function: what is left over after the last full vector is worth a masked one.
 data { int N; vector[N] x; }
@@ -47,3 +48,10 @@ model {
 // CHECK: func.func @evaluate
 // CHECK: serial
 // CHECK: serial
+
+// -----
+// Element after element of a matrix by the inner loops, forward and back, where the outer ones would skip.
+parameters { matrix[11, 11] A; vector[11] x; }
+model { target += -sum(square(A * x)); }
+// GRADIENT: func.func @evaluate
+// GRADIENT-COUNT-2: #rt.loop<columns>
