@@ -117,6 +117,7 @@ KERNELS = {
     "crossprod": "crossprod",
     "cholesky_decompose": "cholesky",
     "chol2inv": "chol2inv",
+    "normal_terms": "multi_normal",
     "mdivide_left_tri_low": "mdivide_left_tri_low",
     "mdivide_right_tri_low": "mdivide_right_tri_low",
     "mdivide_left": "mdivide_left",

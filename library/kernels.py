@@ -17,7 +17,8 @@ in order, of the buffer's size: adjoints of inputs are added to, those of output
 an input then needs no derivative, an output has none. Adjoints of two inputs may be the same buffer.
 The pullback of a `dual` kernel has a version `ulam_<pullback>_dual`, too. Dual numbers are pairs of doubles, value and
 tangent times `DUAL_STEP`, one beside the other.
-Where only one triangle of an argument is read (`cholesky_decompose`, triangular solves), the adjoint goes there.
+Where only one triangle of an argument is read (`cholesky_decompose`, `normal_terms`, triangular solves), the adjoint
+goes there.
 """
 
 from __future__ import annotations
@@ -102,6 +103,11 @@ _DENSE: dict[str, Kernel] = {
     "crossprod": _differentiable("in:f64[m*k] m:i64 k:i64 out:f64[k*k]", "crossprod_pullback"),
     "cholesky_decompose": _differentiable(_SQUARE, "cholesky_decompose_pullback", throws=True),
     "chol2inv": _differentiable(_SQUARE, "chol2inv_pullback"),
+    # A = L L', B: the squared lengths of L^-1 B's columns; the sum of the logarithms of L's diagonal
+    "normal_terms": _differentiable(
+        "in:f64[n*n] in:f64[n*m] n:i64 m:i64 out:f64[m] out:f64[1] kept:f64[n*n] kept:f64[n*m]",
+        "normal_terms_pullback", throws=True
+    ),
     "mdivide_left_tri_low": _differentiable(_LEFT, "mdivide_left_tri_low_pullback"),
     "mdivide_right_tri_low": _differentiable(_RIGHT, "mdivide_right_tri_low_pullback"),
     "mdivide_left": _differentiable(_LEFT, "mdivide_left_pullback"),

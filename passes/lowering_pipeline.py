@@ -43,6 +43,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     if unit.hot:
         passes.append(f"lighten-loops{reassociate}")
         if may_reassociate:
+            passes.append('if-changed{passes="normal-terms{function=evaluate}" then="dce"}')
             passes.append("powers-to-exponentials{function=evaluate}")
             passes.append('if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}')
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")

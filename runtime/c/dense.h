@@ -37,6 +37,9 @@
 #define dense_solve_upper dense_solve_upper_fast
 #define dense_factor dense_factor_fast
 #define dense_pull_back_factor dense_pull_back_factor_fast
+#define dense_inverse_of_factor dense_inverse_of_factor_fast
+#define dense_factor_few dense_factor_few_fast
+#define dense_pull_back_few dense_pull_back_few_fast
 #define dense_cholesky dense_cholesky_fast
 #define dense_inverse_spd dense_inverse_spd_fast
 #define dense_lu dense_lu_fast
@@ -88,6 +91,13 @@ void dense_multiply_add_lower(ulam_context *ctx, int64_t n, int64_t k, double al
 int64_t dense_factor(ulam_context *ctx, int64_t n, const double *A, double *L);
 /* The lower triangle of G, the adjoint of the factor L, := the adjoint of the matrix. */
 void dense_pull_back_factor(ulam_context *ctx, int64_t n, const double *L, double *G);
+/* X := (L L')^-1 for a lower triangular L. */
+void dense_inverse_of_factor(ulam_context *ctx, int64_t n, const double *L, double *X);
+/* normal_terms, and its pullback, of one vector and a matrix of few rows: L and z = L^-1 b; what the adjoints of z'z and
+ * of the sum of L's logarithms add to those of A's lower triangle and of b. 0, and nothing done, if it is not for this. */
+int dense_factor_few(int64_t n, const double *A, const double *b, double *L, double *z);
+int dense_pull_back_few(int64_t n, const double *L, const double *z, double of_square, double of_logs, double *A_adj,
+                        double *b_adj);
 #endif
 
 /* B := T^-1 B for a lower or an upper triangular T of n x n, B of n x m; the other triangle of T is not read. */

@@ -157,7 +157,7 @@ _case("matrix_exp", [random(1, 4, 4)], {"n": 4})
 _case("inverse", [conditioned(1, 5)], {"n": 5})
 _case("determinant", [conditioned(1, 4)], {"n": 4})
 _case("log_determinant", [conditioned(1, 4)], {"n": 4})
-for _n in (1, 4, 20, 45):
+for _n in (1, 4, 11, 20, 45):
     _case("cholesky_decompose", [positive_definite(1, _n)], {"n": _n}, symmetric)
     _case("mdivide_left_tri_low", [lower(1, _n), random(2, _n, 3)], {"n": _n, "m": 3}, np.tril, np.asarray)
     _case("mdivide_right_tri_low", [random(2, 3, _n), lower(1, _n)], {"n": _n, "m": 3}, np.asarray, np.tril)
@@ -168,6 +168,8 @@ for _n in (1, 4, 20, 45):
     _case("inverse_spd", [positive_definite(1, _n)], {"n": _n}, symmetric)
     _case("log_determinant_spd", [positive_definite(1, _n)], {"n": _n}, symmetric)
     _case("chol2inv", [lower(1, _n)], {"n": _n}, np.tril)
+    for _m in (1, 3):
+        _case("normal_terms", [positive_definite(1, _n), random(2, _n, _m)], {"n": _n, "m": _m}, symmetric, np.asarray)
 for _name in ("eigenvalues_sym", "eigendecompose_sym"):
     _case(_name, [positive_definite(1, 4) + np.diag([0.0, 3, 6, 9])], {"n": 4}, symmetric)
 for _m, _n in ((4, 4), (6, 3), (3, 6)):

@@ -558,3 +558,5 @@ void BLOCKS(pull_back)(ulam_context *ctx, int64_t n, const double *L, double *G)
   }
   ulam_release(ctx, mark);
 }
+
+#include "blocks_of_terms.h"

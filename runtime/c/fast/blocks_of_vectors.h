@@ -21,7 +21,13 @@ enum {
   /* L := the Cholesky factor of A (lower triangle); the first column whose pivot is not positive, or -1 */             \
   int64_t ulam_##vectors##_factor(ulam_context *ctx, int64_t n, const double *A, double *L);                            \
   /* G := the adjoint of the matrix (lower triangle) from that of its factor L, in place */                             \
-  void ulam_##vectors##_pull_back(ulam_context *ctx, int64_t n, const double *L, double *G);
+  void ulam_##vectors##_pull_back(ulam_context *ctx, int64_t n, const double *L, double *G);                              \
+  /* X := (L L')^-1 */                                                                                                  \
+  void ulam_##vectors##_inverse_of_factor(ulam_context *ctx, int64_t n, const double *L, double *X);                    \
+  /* see dense.h */                                                                                                     \
+  int ulam_##vectors##_factor_few(int64_t n, const double *A, const double *b, double *L, double *z);                   \
+  int ulam_##vectors##_pull_back_terms(int64_t n, const double *L, const double *z, double of_square, double of_logs,   \
+                                       double *A_adj, double *b_adj);
 
 ULAM_BLOCKS(baseline)
 ULAM_BLOCKS(avx2)

@@ -35,3 +35,13 @@ int64_t dense_factor(ulam_context *ctx, int64_t n, const double *A, double *L) {
 void dense_pull_back_factor(ulam_context *ctx, int64_t n, const double *L, double *G) {
   CALL(pull_back, ctx, n, L, G);
 }
+void dense_inverse_of_factor(ulam_context *ctx, int64_t n, const double *L, double *X) {
+  CALL(inverse_of_factor, ctx, n, L, X);
+}
+int dense_factor_few(int64_t n, const double *A, const double *b, double *L, double *z) {
+  return CALL(factor_few, n, A, b, L, z);
+}
+int dense_pull_back_few(int64_t n, const double *L, const double *z, double of_square, double of_logs, double *A_adj,
+                        double *b_adj) {
+  return CALL(pull_back_terms, n, L, z, of_square, of_logs, A_adj, b_adj);
+}

@@ -1,0 +1,2 @@
+#define ULAM_DUAL
+#include "../normal_terms.c"

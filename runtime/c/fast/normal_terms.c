@@ -1,0 +1,2 @@
+#define ULAM_FAST
+#include "../normal_terms.c"
