@@ -15,7 +15,6 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntAttr, LocationAttr, SymbolRefAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -34,6 +33,7 @@ from ulam.dialects.attributes import Number, number, units
 from ulam.dialects.buffers import NUMBER, BufferType, buffer_of, element, element_of
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
+from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.plain_operation import PlainOperation
 
 
@@ -354,7 +354,7 @@ class ProfileEntriesOp(PlainOperation):
         Operation.__init__(self, operands=(kept, others), location=location)
 
 
-@irdl_attr_definition
+@plain_attribute
 class TargetPositionAttr(Fact):
     """Where a function has its target: `#ad.target_position<result 1, argument 2>`, or one of them.
 
@@ -393,7 +393,7 @@ class TargetPositionAttr(Fact):
         return tuple(map(IntAttr, places.values()))
 
 
-@irdl_attr_definition
+@plain_attribute
 class ProfileAttr(Fact):
     """The branch is what a profile region does: nothing leaves or enters it."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import AnyAttr, ParamAttrConstraint, VarConstraint, eq, irdl_attr_definition
+from xdsl.irdl import AnyAttr, ParamAttrConstraint, VarConstraint, eq
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.plain_attribute import plain_attribute
 
-@irdl_attr_definition
+
+@plain_attribute
 class BufferType(ParametrizedAttribute, TypeAttribute):
     """`!rt.buf<f64>`: a pointer to elements of type f64, i32, i64, i8 or again a buffer."""
 
@@ -16,7 +18,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     element: Attribute
 
 
-@irdl_attr_definition
+@plain_attribute
 class MarkType(ParametrizedAttribute, TypeAttribute):
     """`!rt.mark`: a position of the arena."""
 

@@ -14,7 +14,6 @@ from typing import ClassVar, cast
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, LocationAttr, StringAttr, UnitAttr, f64, i1, i8, i64
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -39,6 +38,7 @@ from ulam.dialects.buffers import (
 )
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
+from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.unit_facts import EntryAttr, LoopAttr, SlotsAttr
 
@@ -571,7 +571,7 @@ class IsNullOp(PlainOperation):
         Operation.__init__(self, operands=(buffer,), result_types=(i1,), location=location)
 
 
-@irdl_attr_definition
+@plain_attribute
 class AheadAttr(Fact):
     """The load runs before what tells whether the element is there: it may read up to 64 bytes behind a block of the
     arena, and nothing depends on what it finds there.
@@ -581,7 +581,7 @@ class AheadAttr(Fact):
     ON = (LoadOp,)
 
 
-@irdl_attr_definition
+@plain_attribute
 class HarmlessAttr(Fact):
     """The check may come late: going on with a bad value computes nonsense, but nothing unsafe."""
 

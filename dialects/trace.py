@@ -25,7 +25,6 @@ from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -39,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Number, Text, number, segments, string
 from ulam.dialects.buffers import NUMBER
+from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import Effect, HasEffects, Throws
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 
-@irdl_attr_definition
+@plain_attribute
 class RecordType(ParametrizedAttribute, TypeAttribute):
     """`!trace.record`: the record of the basic block that runs."""
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.facts import Fact
+from ulam.dialects.plain_attribute import plain_attribute
 
 
-@irdl_attr_definition
+@plain_attribute
 class EntryAttr(Fact):
     """The function is called from outside: its buffers do not overlap, and it begins with an empty arena.
 
@@ -26,7 +26,7 @@ class EntryAttr(Fact):
     ON = (func.FuncOp,)
 
 
-@irdl_attr_definition
+@plain_attribute
 class SlotsAttr(Fact):
     """How many slots of the bound table the functions of the module use: `#rt.slots<3>`."""
 
@@ -51,7 +51,7 @@ class SlotsAttr(Fact):
 LOOP_KINDS = ("cold", "serial", "masked_tail", "interleave", "columns")
 
 
-@irdl_attr_definition
+@plain_attribute
 class LoopAttr(Fact):
     """How a loop is emitted: `#rt.loop<serial>`, `#rt.loop<interleave 4>`.
 

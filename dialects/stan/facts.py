@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
-from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.facts import Fact
+from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.stan.control_flow import ForOp, WhileOp
 from ulam.dialects.stan.expressions import CallOp
 from ulam.dialects.stan.program import BLOCK_KINDS, FuncOp, ProgramOp
 
 
-@irdl_attr_definition
+@plain_attribute
 class PeeledAttr(Fact):
     """The first iteration of the loop is written out in front of it."""
 
@@ -20,7 +20,7 @@ class PeeledAttr(Fact):
     ON = (ForOp, WhileOp)
 
 
-@irdl_attr_definition
+@plain_attribute
 class ProfiledBlocksAttr(Fact):
     """The kinds of blocks that are a profile region as a whole, declarations and transforms included."""
 
@@ -33,7 +33,7 @@ class ProfiledBlocksAttr(Fact):
             raise VerifyException(f"{wrong[0]} is no kind of block")
 
 
-@irdl_attr_definition
+@plain_attribute
 class UntracedAttr(Fact):
     """The function records its calls; `function` is the symbol of the one that does not, for derivatives."""
 
@@ -42,7 +42,7 @@ class UntracedAttr(Fact):
     function: StringAttr
 
 
-@irdl_attr_definition
+@plain_attribute
 class CallNumberAttr(Fact):
     """The number of the call in its function, in program order."""
 

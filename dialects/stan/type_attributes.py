@@ -8,85 +8,86 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
-from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
+
+from ulam.dialects.plain_attribute import plain_attribute
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser
     from xdsl.printer import Printer
 
 
-@irdl_attr_definition
+@plain_attribute
 class IntType(ParametrizedAttribute, TypeAttribute):
     """`int`: 32 bits, wraps."""
 
     name = "stan.int"
 
 
-@irdl_attr_definition
+@plain_attribute
 class RealType(ParametrizedAttribute, TypeAttribute):
     """`real`: IEEE double."""
 
     name = "stan.real"
 
 
-@irdl_attr_definition
+@plain_attribute
 class ComplexType(ParametrizedAttribute, TypeAttribute):
     """`complex`."""
 
     name = "stan.complex"
 
 
-@irdl_attr_definition
+@plain_attribute
 class VectorType(ParametrizedAttribute, TypeAttribute):
     """`vector` (a column)."""
 
     name = "stan.vector"
 
 
-@irdl_attr_definition
+@plain_attribute
 class RowVectorType(ParametrizedAttribute, TypeAttribute):
     """`row_vector`."""
 
     name = "stan.row_vector"
 
 
-@irdl_attr_definition
+@plain_attribute
 class MatrixType(ParametrizedAttribute, TypeAttribute):
     """`matrix`, column-major."""
 
     name = "stan.matrix"
 
 
-@irdl_attr_definition
+@plain_attribute
 class ComplexVectorType(ParametrizedAttribute, TypeAttribute):
     """`complex_vector`."""
 
     name = "stan.complex_vector"
 
 
-@irdl_attr_definition
+@plain_attribute
 class ComplexRowVectorType(ParametrizedAttribute, TypeAttribute):
     """`complex_row_vector`."""
 
     name = "stan.complex_row_vector"
 
 
-@irdl_attr_definition
+@plain_attribute
 class ComplexMatrixType(ParametrizedAttribute, TypeAttribute):
     """`complex_matrix`."""
 
     name = "stan.complex_matrix"
 
 
-@irdl_attr_definition
+@plain_attribute
 class StringType(ParametrizedAttribute, TypeAttribute):
     """A string literal: only an argument of print, reject and fatal_error."""
 
     name = "stan.string"
 
 
-@irdl_attr_definition
+@plain_attribute
 class ArrayType(ParametrizedAttribute, TypeAttribute):
     """`!stan.array<2, !stan.vector>`: `array[,] vector`. The element type is never itself an array."""
 
@@ -111,7 +112,7 @@ class ArrayType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException("an array has at least one dimension, and elements that are no arrays")
 
 
-@irdl_attr_definition
+@plain_attribute
 class TupleType(ParametrizedAttribute, TypeAttribute):
     """`!stan.tuple<[!stan.int, !stan.vector]>`."""
 
@@ -119,7 +120,7 @@ class TupleType(ParametrizedAttribute, TypeAttribute):
     elements: ArrayAttr[Attribute]
 
 
-@irdl_attr_definition
+@plain_attribute
 class VarType(ParametrizedAttribute, TypeAttribute):
     """`!stan.var<T>`: a variable that is declared, read, assigned. Two variables never overlap."""
 

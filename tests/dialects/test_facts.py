@@ -163,7 +163,7 @@ def test_no_attribute_is_set_or_read_by_its_name() -> None:
     wrong = []
     for folder in ("dialects", "passes", "emit", "tracing", "tools", "frontend"):
         for path in (ROOT / folder).rglob("*.py"):
-            if path == ROOT / "dialects" / "facts.py":
+            if path.name in ("facts.py", "plain_attribute.py") and path.parent == ROOT / "dialects":
                 continue
             text = path.read_text()
             if "__setattr__" in text:
