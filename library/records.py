@@ -9,8 +9,7 @@
 millisecond; a compiler has hundreds of such classes. A record is made of shared functions; only its `__init__` is
 written, when the first instance is made. Fields, defaults, `field`, `__post_init__`, inheritance, comparison, hashes,
 `repr`, patterns, pickling and `dataclasses.fields`, `replace`, `asdict` are as there; `order`, `InitVar` and
-`field(hash=...)` are not there. Attributes and passes with options, whose bases are dataclasses of xDSL, are
-dataclasses, too.
+`field(hash=...)` are not there. The base of a record may be a dataclass without fields, as the one of xDSL's passes is.
 """
 
 from __future__ import annotations

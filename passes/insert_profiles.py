@@ -5,21 +5,20 @@ Runs before the passes of the levels, for which the edges of a region are barrie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, LocationAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.library.records import record
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.variable_form import EXITS, Variable, is_statement, yield_
 
 _EXECUTED = ("transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class InsertProfiles(ModulePass):
     """Puts a region around each statement at the top level of a block, around each block, or around the body of each of
     the user's functions: `each` is `statement`, `block` or `function`.

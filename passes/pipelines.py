@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -227,13 +227,33 @@ def _refuse_anchors(text: str) -> None:
 def _pass(spec: ArgSpec) -> ModulePass:
     cls = pass_class(spec.name)
     try:
-        if not spec.parameters and not cls.required_fields():
-            return cls()
+        if (made := _plainly_made(cls, spec)) is not None:
+            return made
         entry = cls.from_spec(spec)
         _check_counts(entry)
     except (ValueError, TypeError) as error:
         raise PipelineError(f"wrong options for pass '{spec.name}': {error}") from None
     return entry
+
+
+_KINDS = {"bool": bool, "int": int, "str": str}
+"""Kinds of options, as annotations say it, of which there is nothing to convert."""
+
+
+def _plainly_made(cls: type[ModulePass], spec: ArgSpec) -> ModulePass | None:
+    """The pass if its options are single values of the kinds that they have: xDSL resolves annotations for others."""
+    kinds = cls.__dict__.get("__annotations__", {})
+    options: dict[str, Any] = {}
+    for name, values in spec.parameters.items():
+        name = name.replace("-", "_")
+        kind = _KINDS.get(kinds.get(name, ""))
+        value = values[0] if len(values) == 1 else None
+        if type(value) is not kind or (isinstance(value, int) and value < 0):
+            return None
+        options[name] = value
+    if any(name not in options and name not in cls.__dict__ for name in kinds):
+        return None  # an option without a default is missing
+    return cls(**options)
 
 
 def _check_counts(entry: ModulePass) -> None:

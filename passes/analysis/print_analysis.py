@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from xdsl.context import Context
@@ -23,6 +22,7 @@ from xdsl.utils.arg_spec import ArgSpec
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.available_assignments import AvailableAssignments
 from ulam.passes.analysis.data_flow import Step, facts_along
 from ulam.passes.analysis.definitions import Definitions, initialized_step, initialized_variables
@@ -40,7 +40,7 @@ Facts = Iterable[tuple[Operation, list[str]]]
 """Statement → what is known there."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PrintAnalysis(ModulePass):
     """Prints what an analysis found, per statement; changes nothing."""
 

@@ -11,8 +11,6 @@ that of x; it was 0 times infinity.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -20,6 +18,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import functions
 from ulam.passes.loops.squares import pair_up, squares_of
@@ -30,7 +29,7 @@ from ulam.passes.rewriting import discard, rebuild, replace_uses
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CancelInverses(TellingPass):
     """Cancels squares and logarithms of square roots, of all functions or of the one that is named."""
 

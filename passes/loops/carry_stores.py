@@ -15,8 +15,6 @@ with the iteration; and loads there that nothing before them in the body keeps f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
 from xdsl.ir import Operation, SSAValue
@@ -24,6 +22,7 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses
 from ulam.passes.loops.effects import Effect, effect_within, functions, is_speculatable, may_overlap, viewed
@@ -33,7 +32,7 @@ from ulam.passes.rewriting import discard, rebuild, replace_uses
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CarryStores(TellingPass):
     """Carries what an iteration stores to the next one, of all functions or of the one that is named."""
 

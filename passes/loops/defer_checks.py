@@ -12,8 +12,6 @@ With `branches`, checks in the arms of branches of such loops do so, too:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, i1, i64
@@ -24,6 +22,7 @@ from ulam.dialects import rt
 from ulam.dialects.attributes import number
 from ulam.dialects.scalar_ops import CMPI, constant
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.library.statuses import LOCATE
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.checks import is_deferrable
@@ -31,7 +30,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import rebuild
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeferChecks(ModulePass):
     """Replaces checks in loops of `evaluate` by a flag; all checks leave open which error comes first."""
 

@@ -9,21 +9,20 @@ store to a buffer only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
+from ulam.library.records import record
 from ulam.passes.loops.effects import UNKNOWN, Root, functions, root, written_roots, written_roots_within
 from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ForwardStores(TellingPass):
     """Takes what was stored at constant indices for what is loaded, in all functions or in the one that is named."""
 

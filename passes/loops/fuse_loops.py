@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from ulam.library.records import record
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.nested import NestedPass
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FuseLoops(NestedPass):
     """Unrolls small loops of `evaluate`, fuses others; as needed before reverse mode, or as may be done behind it.
 

@@ -6,18 +6,17 @@ passes are such that tell whether they changed something; the others may be any.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ulam.library.records import record
 from ulam.passes.nested import nested_passes, run_nested
 from ulam.passes.pipelines import PipelineError
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class IfChanged(ModulePass):
     """Runs the pipeline `passes`; then the pipeline `then`, if one of them changed something."""
 

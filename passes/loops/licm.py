@@ -14,8 +14,6 @@ earlier than the program has them (see `checks`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, i1
@@ -25,6 +23,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.loops.effects import (
     Effect,
     Root,
@@ -43,7 +42,7 @@ _SLACK = 8
 """So many elements may be read behind every block of the arena (runtime/c/arena.c)."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Licm(ModulePass):
     """Moves loop-invariant ops out of loops, of all functions or of the one that is named.
 

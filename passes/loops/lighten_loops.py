@@ -4,17 +4,16 @@ loops repeat becomes a table. Nothing in units that print or draw: they stay pre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from ulam.library.records import record
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.nested import NestedPass
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LightenLoops(NestedPass):
     """Takes checks, work on data and repeated work out of the loops of `evaluate`, unless the unit prints or draws.
 

@@ -18,7 +18,6 @@ the range stay what they were.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64
@@ -51,7 +50,7 @@ _CONSTANT_BITS = 120.0
 """What a constant factor may be away from 1, in powers of 2."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LogSumsToProducts(TellingPass):
     """Takes one logarithm of a sum of products, of all functions or of the one that is named."""
 

@@ -12,7 +12,6 @@ Branches that do nothing but compute such results become choices.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
@@ -21,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.effects import functions, is_speculatable
 from ulam.passes.loops.op_writer import OpWriter
@@ -37,7 +37,7 @@ _MOST = 12
 """Ops that arms may have besides."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LogsOfChoices(TellingPass):
     """Makes logarithms of choices of choices between logarithms, of all functions or of the one that is named."""
 

@@ -19,7 +19,6 @@ Levels 3 and 4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 
 from xdsl.context import Context
@@ -31,6 +30,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import is_speculatable
 from ulam.passes.loops.exponentials import BlockWriter
@@ -40,7 +40,7 @@ from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LogsOfTransforms(ModulePass):
     """Writes logarithms of exponentials and of probabilities without a logarithm of their values."""
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -63,7 +63,7 @@ State = dict[Key, SSAValue]
 """The products so far."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LogsToProducts(ModulePass):
     """Makes logarithms of products of sums of logarithms in the loops of `evaluate`."""
 

@@ -16,7 +16,7 @@ goes on from one loop to the next, change their order and are left alone without
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64
@@ -53,7 +53,7 @@ _PULLBACKS = frozenset(kernel.pullback for kernel in KERNELS.values())
 _ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoopFusion(TellingPass):
     """Fuses loops, of all functions or of the one that is named."""
 

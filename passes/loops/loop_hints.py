@@ -16,7 +16,6 @@ Measured in docs/architecture.md, "Math functions".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
@@ -28,6 +27,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.index_forms import IndexForms
 from ulam.passes.loops.row_nests import WHERE
@@ -41,7 +41,7 @@ _SERIAL, _MASKED_TAIL = rt.LoopAttr.of_kind("serial"), rt.LoopAttr.of_kind("mask
 _INTERLEAVE, _COLUMNS = rt.LoopAttr.of_kind("interleave", 4), rt.LoopAttr.of_kind("columns")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoopHints(ModulePass):
     """Marks loops that cannot be widened, and short sums. `nests`: inner loops may have masked tails, too; `scatters`:
     loops whose iterations may add to the same element cannot be widened.

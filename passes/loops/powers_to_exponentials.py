@@ -12,8 +12,6 @@ Only where the base cannot be negative (`value_ranges`), and where the exponent 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -21,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.effects import functions
 from ulam.passes.loops.unit_modules import named_function
@@ -32,7 +31,7 @@ from ulam.passes.running import TellingPass
 _LOOPS = (scf.ForOp, scf.WhileOp)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PowersToExponentials(TellingPass):
     """Makes exponentials of powers whose base a loop does not change, of all functions or of the one that is named."""
 

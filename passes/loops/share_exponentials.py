@@ -10,8 +10,6 @@ what the constraint of a parameter between 0 and 1 is made of (`logs_of_transfor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -20,12 +18,13 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.loops.exponentials import SharedExponentials
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ShareExponentials(ModulePass):
     """Computes one exponential and one logarithm for all functions of `evaluate` that are made of the same."""
 

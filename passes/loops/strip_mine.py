@@ -23,7 +23,7 @@ vectorization, Nuzman and Zaks, "Outer-loop vectorization: revisited for short S
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
@@ -57,7 +57,7 @@ _MOST_ARRAYS = 24
 _MASKED_TAIL, _SERIAL = rt.LoopAttr.of_kind("masked_tail"), rt.LoopAttr.of_kind("serial")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StripMine(TellingPass):
     """Runs rows of nests of loops in `evaluate` side by side, where inner loops are too short to be widened."""
 

@@ -18,7 +18,7 @@ depend on data alone. So no element is read that may not be there, and no `0 * i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
@@ -38,7 +38,7 @@ from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TabulateInvariants(TellingPass):
     """Computes what outer loops of `evaluate` would repeat once, into tables; with `branches`, also what is repeated
     under conditions.

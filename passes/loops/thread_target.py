@@ -10,8 +10,6 @@ has an argument, the total so far is that plus what the function itself has adde
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64
@@ -31,7 +29,7 @@ _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
 _REASSOCIATE = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ThreadTarget(ModulePass):
     """Makes a value of the target: loops carry it, functions return it. `reassociate`: as a sum of its own order."""
 

@@ -9,8 +9,6 @@ A body that is little more than one inner loop is repeated, too: the inner loops
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
@@ -18,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.loops.effects import functions
 from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, replace_uses
@@ -27,7 +26,7 @@ _SIZE = 20
 """Ops that the straight code may have, for each of the iterations that a loop has at most."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class UnrollSmall(TellingPass):
     """Makes straight code of loops of up to `most` iterations, of all functions or of the one that is named.
 

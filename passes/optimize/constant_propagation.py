@@ -10,13 +10,12 @@ Source: optimization levels documentation, "Constant propagation".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.library.records import record
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.known_constants import KnownConstants
 from ulam.passes.analysis.scopes import graphs
@@ -25,7 +24,7 @@ from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import constant
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ConstantPropagation(ModulePass):
     """Substitutes literals for variables whose value is known."""
 

@@ -13,20 +13,19 @@ that reads it, and its assignment goes. Source: optimization levels documentatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.library.records import record
 from ulam.passes.analysis.available_assignments import RightHandSide
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.propagation import Budget, propagate
 from ulam.passes.optimize.when import USEFUL, check_when
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ExpressionPropagation(ModulePass):
     """Substitutes expressions of at most `limit` ops; the module may grow by `budget` ops. `when`: always or useful."""
 

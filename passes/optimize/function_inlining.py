@@ -30,7 +30,7 @@ Source: optimization levels documentation, "Function inlining".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from xdsl.context import Context
@@ -57,7 +57,7 @@ Bits = list[int]
 """For each argument of a call the autodiff formals, as bits, that it depends on; in blocks 1 or 0."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FunctionInlining(ModulePass):
     """Puts the bodies of the user's functions in the place of calls.
 

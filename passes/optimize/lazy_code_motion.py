@@ -15,14 +15,13 @@ Source: optimization levels documentation, "Lazy code motion".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.library.records import record
 from ulam.passes.analysis.code_motion import CodeMotion
 from ulam.passes.analysis.expression_text import expression_text
 from ulam.passes.analysis.expressions import DensityTerms, Expressions, NumberedExpression
@@ -36,7 +35,7 @@ from ulam.passes.variable_form import LOOPS, FreshNames, assign, declare, is_tre
 _BOUND_FROM_OUTSIDE = ("data", "parameters")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LazyCodeMotion(ModulePass):
     """Computes expressions once, outside of loops, as late as possible."""
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from xdsl.context import Context
@@ -59,7 +59,7 @@ UNUSED = "nothing uses it, as the program is now"
 _GIVEN = {"data": "it is data", "parameters": "it is a parameter"}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryPatternOptimization(ModulePass):
     """Notes which containers are static, and makes more of them so.
 

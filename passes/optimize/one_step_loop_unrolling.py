@@ -29,8 +29,6 @@ Source: optimization levels documentation, "One step loop unrolling".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -65,7 +63,7 @@ _COMPARISONS: dict[type[Operation], str] = {stan.BINARY_OPERATORS[symbol]: symbo
 _OPERATORS = tuple(stan.BINARY_OPERATORS.values())
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OneStepLoopUnrolling(ModulePass):
     """Writes out the first iteration of loops before them.
 

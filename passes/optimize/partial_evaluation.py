@@ -22,8 +22,6 @@ tree of more than a quarter of this is done in parts. Source: optimization level
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
@@ -31,6 +29,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
+from ulam.library.records import record
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.optimize.expression_rewriter import OpPosition, Rewriter, is_inner, joins_its_user
 from ulam.passes.optimize.simplify_structure import SIMPLIFIED, simplified
@@ -39,7 +38,7 @@ from ulam.passes.variable_form import errors_are_retold
 _LEAVES = frozenset[type]((stan.ReadOp, stan.ConstantOp))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PartialEvaluation(ModulePass):
     """Makes cheaper or more accurate expressions of the same meaning, by the rules of a table."""
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from ulam.library.records import record
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.nested import nested_passes
 from ulam.passes.pipelines import PipelineError
 from ulam.passes.running import run_passes
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Repeat(ModulePass):
     """Runs the pipeline `passes` until it changes nothing, at most `max` times."""
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ _DATA_BLOCKS = ("data", "transformed_data")
 Interval = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SpecializeData(ModulePass):
     """Makes literals of data and of their sizes. The data are those that `specializing_on` gives.
 

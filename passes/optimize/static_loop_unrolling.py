@@ -25,7 +25,7 @@ Source: optimization levels documentation, "Static loop unrolling".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
@@ -54,7 +54,7 @@ _FOLDABLE = (
 _LITERALS = (stan.ArrayOp, stan.RowVectorOp)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StaticLoopUnrolling(ModulePass):
     """Writes out the iterations of loops with known bounds.
 

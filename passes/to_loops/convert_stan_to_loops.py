@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.errors import WrongFormError
 from ulam.passes.loops.unit_modules import set_slots
 from ulam.passes.to_loops.programs import take_apart
@@ -20,7 +19,7 @@ from ulam.passes.to_loops.units import lower_unit
 from ulam.passes.units import DEFAULT_UNIT, UNITS
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ConvertStanToLoops(ModulePass):
     """Replaces a `stan.program` in value form by the functions of one of its units."""
 
