@@ -97,6 +97,8 @@ RUNTIME: dict[str, int] = {
     "log_inc_beta_daa": 4,
     "log_inc_beta_dab": 4,
     "log_inc_beta_dbb": 4,
+    "log_von_mises_dkk": 3,
+    "von_mises_normalizer_dkk": 1,
 }
 
 SYNONYMS = {"multiply_log": "lmultiply", "inv_logit_of_bounds": "inv_logit", "binomial_coefficient_log": "lchoose"}

@@ -47,3 +47,12 @@ real bessel_first_kind_log_asymptotic(real v, real z) {
   }
   return z - 0.5 * log(2 * pi() * z) + log(total);
 }
+
+/* Bessel functions of both kinds, and modified ones, of an integer order. */
+real bessel_first_kind(int v, real z) { return bessel_j(v, z); }
+
+real bessel_second_kind(int v, real z) { return bessel_y(v, z); }
+
+real modified_bessel_first_kind(int v, real z) { return bessel_i(v, z); }
+
+real modified_bessel_second_kind(int v, real z) { return bessel_k(v, z); }

@@ -246,3 +246,40 @@ real gumbel_cdf(real y, real mu, real beta) {
   require_positive(beta);
   return exp(-exp((mu - y) / beta));
 }
+
+/* Skew normal. */
+real skew_normal_cdf(real y, real xi, real omega, real alpha) { return exp(skew_normal_lcdf(y | xi, omega, alpha)); }
+
+real skew_normal_lcdf(real y, real xi, real omega, real alpha) {
+  require_not_nan(y);
+  require_finite(xi);
+  require_positive(omega);
+  require_finite(alpha);
+  return log_skew_normal((y - xi) / omega, alpha);
+}
+
+/* Reflected. */
+real skew_normal_lccdf(real y, real xi, real omega, real alpha) {
+  require_not_nan(y);
+  require_finite(xi);
+  require_positive(omega);
+  require_finite(alpha);
+  return log_skew_normal((xi - y) / omega, -alpha);
+}
+
+/* Von Mises, on [-pi, pi] whatever mu is. */
+real von_mises_cdf(real y, real mu, real kappa) { return exp(von_mises_lcdf(y | mu, kappa)); }
+
+real von_mises_lcdf(real y, real mu, real kappa) {
+  require_in_interval(y, -pi(), pi());
+  require_finite(mu);
+  require_positive_finite(kappa);
+  return log_von_mises(-pi() - mu, y - mu, kappa);
+}
+
+real von_mises_lccdf(real y, real mu, real kappa) {
+  require_in_interval(y, -pi(), pi());
+  require_finite(mu);
+  require_positive_finite(kappa);
+  return log_von_mises(y - mu, pi() - mu, kappa);
+}

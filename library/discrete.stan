@@ -146,3 +146,24 @@ real yule_simon_lpmf(int n, real alpha) {
   require_positive_finite(alpha);
   return log(alpha) + lgamma(alpha + 1) + lgamma(n) - lgamma(n + alpha + 1);
 }
+
+/* Pr(Y > n) = n B(n, alpha + 1). */
+real yule_simon_cdf(int n, real alpha) {
+  require_positive_finite(alpha);
+  if (n < 1) return 0;
+  return -expm1(yule_simon_log_tail(n, alpha));
+}
+
+real yule_simon_lcdf(int n, real alpha) {
+  require_positive_finite(alpha);
+  if (n < 1) return negative_infinity();
+  return log1m_exp(yule_simon_log_tail(n, alpha));
+}
+
+real yule_simon_lccdf(int n, real alpha) {
+  require_positive_finite(alpha);
+  if (n < 1) return 0;
+  return yule_simon_log_tail(n, alpha);
+}
+
+real yule_simon_log_tail(int n, real alpha) { return -lgamma_step(n + 1.0, alpha) + lgamma(alpha + 1); }

@@ -13,8 +13,8 @@ INTRINSICS = frozenset(
     elt_multiply head int_step logical_negation map_rect max mdivide_left mdivide_left_spd mdivide_left_tri_low
     mdivide_right mdivide_right_spd mdivide_right_tri_low min minus multiply num_elements plus pow reduce_sum
     reduce_sum_static rep_array rep_matrix rep_row_vector rep_vector row rows segment size sort_asc sort_desc
-    sort_indices_asc sort_indices_desc sub_col sub_row subtract sum tail to_array_1d to_int to_matrix to_row_vector
-    to_vector transpose
+    sort_indices_asc sort_indices_desc sub_col sub_row subtract sum tail to_array_1d to_array_2d to_int to_matrix
+    to_row_vector to_vector transpose
 """.split()
 ).union(RANDOM, OF_MATRIX)
 

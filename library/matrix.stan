@@ -77,6 +77,13 @@ real trace(matrix A) {
   return total;
 }
 
+/* trace(A * B). */
+real trace_dot(matrix A, matrix B) {
+  require_same_size(rows(B), cols(A));
+  require_same_size(cols(B), rows(A));
+  return sum(A .* B');
+}
+
 real trace_quad_form(matrix A, matrix B) { return sum(B .* (A * B)); }
 
 real trace_quad_form(matrix A, vector b) { return dot_product(b, A * b); }
@@ -255,4 +262,89 @@ matrix matrix_power(matrix A, int n) {
     if (rest > 0) square_power = square_power * square_power;
   }
   return result;
+}
+
+matrix matrix_exp_multiply(matrix A, matrix B) { return matrix_exp(A) * B; }
+
+matrix scale_matrix_exp_multiply(real t, matrix A, matrix B) { return matrix_exp(t * A) * B; }
+
+/* Q and R with all rows, by Householder's reflections; the diagonal of R is not negative. */
+tuple(matrix, matrix) qr(matrix A) {
+  int m = rows(A);
+  int n = cols(A);
+  matrix[m, n] R = A;
+  matrix[m, m] Q = identity_matrix(m);
+  for (k in 1:min(m - 1, n)) {
+    real below = 0;
+    for (i in (k + 1):m) below += square(R[i, k]);
+    if (below > 0) {
+      real head = R[k, k];
+      real image = (head >= 0 ? -1 : 1) * sqrt(square(head) + below);
+      vector[m] v = rep_vector(0, m);
+      v[k] = 1;
+      for (i in (k + 1):m) v[i] = R[i, k] / (head - image);
+      real scale = (image - head) / image;
+      for (j in (k + 1):n) {
+        real share = 0;
+        for (i in k:m) share += v[i] * R[i, j];
+        for (i in k:m) R[i, j] -= scale * share * v[i];
+      }
+      R[k, k] = image;
+      for (i in (k + 1):m) R[i, k] = 0;
+      for (j in 1:m) {
+        real share = 0;
+        for (i in k:m) share += v[i] * Q[j, i];
+        for (i in k:m) Q[j, i] -= scale * share * v[i];
+      }
+    }
+  }
+  for (i in 1:min(m, n)) {
+    if (R[i, i] < 0) {
+      for (j in 1:n) R[i, j] = -R[i, j];
+      for (j in 1:m) Q[j, i] = -Q[j, i];
+    }
+  }
+  return (Q, R);
+}
+
+matrix qr_Q(matrix A) {
+  tuple(matrix[rows(A), rows(A)], matrix[rows(A), cols(A)]) parts = qr(A);
+  return parts.1;
+}
+
+matrix qr_R(matrix A) {
+  tuple(matrix[rows(A), rows(A)], matrix[rows(A), cols(A)]) parts = qr(A);
+  return parts.2;
+}
+
+tuple(matrix, matrix) qr_thin(matrix A) { return (qr_thin_Q(A), qr_thin_R(A)); }
+
+tuple(matrix, vector, matrix) svd(matrix A) { return (svd_U(A), singular_values(A), svd_V(A)); }
+
+tuple(matrix, vector) eigendecompose_sym(matrix A) { return (eigenvectors_sym(A), eigenvalues_sym(A)); }
+
+/* Moore and Penrose's inverse X. Its differential, of a matrix whose rank stays, is written with the values of A and X:
+ * what it is applied to is 0. Singular values that are rounding errors of the largest count as 0. */
+matrix generalized_inverse(matrix A) {
+  int m = rows(A);
+  int n = cols(A);
+  int k = min(m, n);
+  if (k == 0) return rep_matrix(0, n, m);
+  matrix[m, n] at = matrix_value_of(A);
+  vector[k] s = singular_values(at);
+  matrix[m, k] U = svd_U(at);
+  real least = max(s) * max(m, n) * machine_precision();
+  vector[k] inverses;
+  for (i in 1:k) inverses[i] = s[i] > least ? 1 / s[i] : 0;
+  matrix[n, m] X = matrix_value_of(diag_post_multiply(svd_V(at), inverses) * U');
+  matrix[m, n] step = A - at;
+  return X - X * step * X + X * X' * (step' - step' * at * X) + (step' - X * at * step') * X' * X;
+}
+
+matrix matrix_value_of(matrix A) {
+  matrix[rows(A), cols(A)] values;
+  for (j in 1:cols(A)) {
+    for (i in 1:rows(A)) values[i, j] = value_of(A[i, j]);
+  }
+  return values;
 }

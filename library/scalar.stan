@@ -147,3 +147,24 @@ int logical_lte(real a, real b) { return a <= b; }
 int logical_gt(real a, real b) { return a > b; }
 
 int logical_gte(real a, real b) { return a >= b; }
+
+/* The quantile of Student's t. */
+real student_t_qf(real p, real nu, real mu, real sigma) {
+  require_probability(p);
+  require_positive_finite(nu);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  return mu + sigma * (p < 0.5 ? -student_t_upper_quantile(p, nu) : student_t_upper_quantile(1 - p, nu));
+}
+
+/* Of an upper tail q of at most a half, by the incomplete beta function of the share of t^2 in nu + t^2, or of the rest. In
+ * the middle by the slope there, as a root has none. */
+real student_t_upper_quantile(real q, real nu) {
+  return q == 0.5 ? (0.5 - q) * exp(log_sqrt_pi() + 0.5 * log(nu) - log_gamma_half_step(0.5 * nu))
+         : q > 0.25 ? student_t_of_share(inv_inc_beta(0.5, 0.5 * nu, 1 - 2 * q), nu)
+         : student_t_of_rest(inv_inc_beta(0.5 * nu, 0.5, 2 * q), nu);
+}
+
+real student_t_of_share(real z, real nu) { return sqrt(nu * z / (1 - z)); }
+
+real student_t_of_rest(real z, real nu) { return sqrt(nu * (1 - z) / z); }

@@ -67,3 +67,7 @@ array[] int csr_extract_u(matrix a) {
   }
   return u;
 }
+
+tuple(vector, array[] int, array[] int) csr_extract(matrix a) {
+  return (csr_extract_w(a), csr_extract_v(a), csr_extract_u(a));
+}

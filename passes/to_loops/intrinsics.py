@@ -351,6 +351,15 @@ def _as_matrix(low: Lowering, value: Container, type_: Attribute) -> Container:
     )
 
 
+@intrinsic("to_array_2d")
+def to_array_2d(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    assert op.res is not None
+    value = materialize_unless_cheap(low, _as_container(arguments[0]))
+    return Container(
+        op.res.type, value.dims, value.at, None, None, value.cheap, value.data_only, value.variables
+    )
+
+
 @intrinsic("to_matrix")
 def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder

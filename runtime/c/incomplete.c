@@ -243,3 +243,33 @@ double ulam_log_inc_beta_dx(double a, double b, double x, double y) {
   if (x * (b + 1) <= (a + 1) * y) return beta_quotient(a, b, x, y) / x / y;
   return exp(log_beta_factor(a, b, x, y) - ulam_log_inc_beta(a, b, x, y)) / x / y;
 }
+
+/* The x at which I_x(a, b) is p, by Newton's method on log(I) against the log odds of x, kept within a bracket; of the two
+ * tails the smaller one. */
+double ulam_inv_inc_beta(double a, double b, double p) {
+  if (!(a > 0 && b > 0 && p >= 0 && p <= 1) || isinf(a) || isinf(b)) return NAN;
+  if (p == 0 || p == 1) return p;
+  int upper = p > 0.5;
+  double log_p = upper ? log1p(-p) : log(p), low = -745, high = 745;
+  if (upper) {
+    double swapped = a;
+    a = b;
+    b = swapped;
+  }
+  double guess = (log_p + log(a) + ulam_lbeta(a, b)) / a, odds = fmin(guess, log(a / b));
+  if (guess < low) return upper ? 1 : exp(guess);
+  for (int i = 0; i < 200; ++i) {
+    double x = 1 / (1 + exp(-odds)), y = 1 / (1 + exp(odds));
+    double gap = ulam_log_inc_beta(a, b, x, y) - log_p, slope = ulam_log_inc_beta_dx(a, b, x, y) * x * y;
+    if (gap > 0)
+      high = odds;
+    else
+      low = odds;
+    double next = odds - gap / slope;
+    if (!(next > low && next < high)) next = 0.5 * (low + high);
+    double step = fabs(next - odds);
+    odds = next;
+    if (step <= 2e-16 * fabs(odds) + 1e-300) break;
+  }
+  return 1 / (1 + exp(upper ? odds : -odds));
+}

@@ -229,3 +229,5 @@ double ulam_log_Phi(double x) {
   for (int k = 15; k >= 1; k -= 2) series = -w * k * (1 + series);
   return -0.5 * x * x - log(-x) - log_sqrt_two_pi + log1p(series);
 }
+
+double ulam_ldexp(double x, double n) { return ldexp(x, (int)fmax(-1e4, fmin(n, 1e4))); }

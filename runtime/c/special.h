@@ -18,6 +18,23 @@ ULAM_API double ulam_gamma_p(double a, double x);
 ULAM_API double ulam_gamma_q(double a, double x);
 ULAM_API double ulam_inc_beta(double a, double b, double x);
 ULAM_API double ulam_log_Phi(double x);
+ULAM_API double ulam_ldexp(double x, double n);
+ULAM_API double ulam_inv_inc_beta(double a, double b, double p);
+/* bessel.c */
+ULAM_API double ulam_bessel_j(double v, double x);
+ULAM_API double ulam_bessel_y(double v, double x);
+ULAM_API double ulam_bessel_i(double v, double x);
+ULAM_API double ulam_bessel_k(double v, double x);
+/* normal_integrals.c */
+ULAM_API double ulam_owens_t(double h, double a);
+ULAM_API double ulam_log_skew_normal(double z, double a);
+/* von_mises.c */
+ULAM_API double ulam_log_von_mises(double low, double high, double kappa);
+ULAM_API double ulam_log_von_mises_dk(double low, double high, double kappa);
+ULAM_API double ulam_log_von_mises_dkk(double low, double high, double kappa);
+ULAM_API double ulam_von_mises_normalizer(double kappa);
+ULAM_API double ulam_von_mises_normalizer_dk(double kappa);
+ULAM_API double ulam_von_mises_normalizer_dkk(double kappa);
 /* special_differences.c */
 ULAM_API double ulam_digamma_step(double x, double d);
 ULAM_API double ulam_lgamma_step(double x, double d);

@@ -58,6 +58,10 @@ LOOSER: dict[str, tuple[float, float | None]] = {
     "normal_lcdf": (1e-10, 1e-4),  # Stan's derivative is an approximation
     "std_normal_lcdf": (1e-10, 1e-4),
     "normal_lccdf": (1e-8, 1e-6),
+    "von_mises_cdf": (1e-6, 1e-4),  # Stan's normal approximation for large concentrations
+    "von_mises_lcdf": (1e-5, 1e-4),
+    "von_mises_lccdf": (1e-5, 1e-4),
+    "skew_normal_lcdf": (1e-8, None),  # in its lower tail Stan's derivative is 0
     "multi_normal_cholesky_lpdf": (1e-10, None),  # Stan gives the unread upper triangle a derivative
 }
 

@@ -287,6 +287,30 @@ model { a ~ normal(0, 1); v ~ normal(a, 1); }
 generated quantities { real g = t + sum(v); vector[N] h; for (n in 1:N) h[n] = normal_lpdf(x[n] | v[n], 1); array[2, 2] int k = {{1, 2}, {3, y[4]}}; matrix[2, K] M; M[1] = p'; M[2] = square(p)'; int big = a > 100; real f = k[2, 1] / 2; row_vector[N] rv = v'; array[2] vector[2] q = {u, 2 * u}; { real local = 3; g += local; } }
 """,
 )
+model(
+    "special-functions",
+    "real a; real<lower=0> c; vector[K] v;",
+    """
+target += sum(bessel_first_kind(2, v)) + bessel_second_kind(1, c) + sum(modified_bessel_first_kind({0, 1, 2}, v)) + modified_bessel_second_kind(2, c);
+target += ldexp(a, 3) + sum(ldexp(v, {1, 2, 3})) + sum(owens_t(v, a)) + inv_inc_beta(1.2, c, inv_logit(a));
+target += sum(student_t_qf(inv_logit(v), 3, a, c)) + student_t_qf(0.5, c, a, c);
+target += skew_normal_lcdf(v | a, c, v) + skew_normal_cdf(v | a, 1.2, c) + skew_normal_lccdf(v | a, c, 2);
+target += von_mises_lcdf(0.3 | v, c) + von_mises_cdf(tanh(a) | v, 1.2) + von_mises_lccdf(tanh(a) | v, c);
+target += yule_simon_lcdf({3, 5} | c) + yule_simon_lccdf(3 | c) + yule_simon_cdf(0 | c) + yule_simon_cdf(4 | c);
+""",
+)
+model(
+    "decompositions-as-tuples",
+    "matrix[3, 2] M; matrix[2, 3] W; real a;",
+    """
+tuple(matrix[3, 3], matrix[3, 2]) full = qr(M);
+tuple(matrix[3, 2], vector[2], matrix[2, 2]) parts = svd(M);
+target += sum(full.1 * diag_matrix([1, 2, 3]')) + sum(full.2) + sum(qr_Q(W)) + sum(qr_R(W) .* W) + sum(qr_thin(M).2);
+target += sum(parts.2) + sum(square(parts.1)) + sum(eigendecompose_sym(M * M').2) + sum(csr_extract(W).1);
+target += sum(generalized_inverse(M)) + sum(generalized_inverse(W) .* M) + trace_dot(M, W) + to_array_2d(W)[2, 1];
+target += sum(matrix_exp_multiply(M * W, M)) + sum(scale_matrix_exp_multiply(a, W * M, W));
+""",
+)
 case(
     "generated-quantities-control",
     """

@@ -1,0 +1,30 @@
+/* The rule of Gauss and Legendre with 40 points on [-1, 1]: the positive nodes, and their weights. */
+#ifndef ULAM_GAUSS_LEGENDRE_H
+#define ULAM_GAUSS_LEGENDRE_H
+
+static const double gauss_legendre_nodes[20] = {
+    0.038772417506050822, 0.11608407067525521, 0.1926975807013711, 0.26815218500725368,
+    0.34199409082575847, 0.413779204371605, 0.48307580168617871, 0.5494671250951282,
+    0.61255388966798024, 0.67195668461417955, 0.7273182551899271, 0.77830565142651939,
+    0.82461223083331166, 0.8659595032122595, 0.9020988069688743, 0.93281280827867653,
+    0.95791681921379166, 0.97725994998377426, 0.99072623869945701, 0.9982377097105592,
+};
+static const double gauss_legendre_weights[20] = {
+    0.077505947978424811, 0.077039818164247966, 0.076110361900626242, 0.074723169057968264,
+    0.072886582395804059, 0.07061164739128678, 0.067912045815233904, 0.064804013456601038,
+    0.061306242492928939, 0.057439769099391551, 0.053227846983936824, 0.048695807635072232,
+    0.043870908185673272, 0.038782167974472018, 0.033460195282547847, 0.027937006980023401,
+    0.022245849194166957, 0.016421058381907889, 0.010498284531152814, 0.0045212770985331913,
+};
+
+/* The integral of f(x, parameters) from low to high. */
+static double gauss_legendre(double (*f)(double, const double *), const double *parameters, double low, double high) {
+  double middle = 0.5 * (low + high), half = 0.5 * (high - low), sum = 0;
+  for (int i = 0; i < 20; ++i) {
+    double step = half * gauss_legendre_nodes[i];
+    sum += gauss_legendre_weights[i] * (f(middle - step, parameters) + f(middle + step, parameters));
+  }
+  return half * sum;
+}
+
+#endif
