@@ -1,7 +1,7 @@
 """What a new version has gained on public programs, and whether variants of them keep it.
 
     python benchmarks/gain_of_variants.py --old OLD/bin/python --new NEW/bin/python --posteriordb DIR
-        [--only FAMILY ...] [--opt-level 3] [--turns 9] [--repeats 1] [--results FILE]
+        [--folder DIR] [--only FAMILY ...] [--opt-level 3] [--turns 9] [--repeats 1] [--results FILE]
 
 The variants are programs in `benchmarks/variants`, FAMILY-LABEL.stan: densities of the kind of a posterior of
 posteriordb with other names, loops where there were vectors and the other way around, terms in another order, one more
@@ -47,10 +47,10 @@ class Variant:
         return Posterior(self.path.stem, self.path, json.dumps(data))
 
 
-def variants() -> list[Variant]:
-    """All of the folder."""
+def variants(folder: Path) -> list[Variant]:
+    """All of a folder."""
     found = []
-    for path in sorted(FOLDER.glob("*.stan")):
+    for path in sorted(folder.glob("*.stan")):
         head = dict(re.findall(r"^// (posterior|names of data): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
         found.append(Variant(path, head["posterior"], json.loads(head.get("names of data", "{}"))))
     return found
@@ -70,6 +70,7 @@ def main() -> int:
     parser.add_argument("--old", required=True, help="interpreter of the old version's environment")
     parser.add_argument("--new", required=True, help="that of the new one")
     parser.add_argument("--posteriordb", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the variants are")
     parser.add_argument("--only", nargs="*", default=[], help="names of families, or parts of them")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--compile-turns", type=int, default=1)
@@ -78,7 +79,7 @@ def main() -> int:
     parser.add_argument("--opt-level", type=int, default=3)
     parser.add_argument("--results", type=Path, help="a file of rows, which is continued")
     options = parser.parse_args()
-    chosen = [v for v in variants() if not options.only or any(text in v.family for text in options.only)]
+    chosen = [v for v in variants(options.folder) if not options.only or any(text in v.family for text in options.only)]
     wanted = {variant.posterior for variant in chosen}
     public = {p.name: p for p in posteriors(options.posteriordb) if p.name in wanted}
     rows = known(options.results)

@@ -46,6 +46,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
             passes.append('if-changed{passes="normal-terms{function=evaluate}" then="dce"}')
             passes.append("powers-to-exponentials{function=evaluate}")
             passes.append('if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}')
+            passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:
             passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')
@@ -60,7 +61,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     if unit.gradient:
         passes += ["cse", f"fuse-loops{reassociate}"]
     if unit.hot and may_reassociate and not unit.hessian:
-        passes += ["strip-mine", "logs-to-products", "share-exponentials"]
+        passes += ['if-changed{passes="sum-arms" then="cse"}', "strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]

@@ -40,6 +40,8 @@ PASSES: dict[str, str] = {
     "cancel-inverses": "ulam.passes.loops.cancel_inverses:CancelInverses",
     "logs-of-transforms": "ulam.passes.loops.logs_of_transforms:LogsOfTransforms",
     "share-exponentials": "ulam.passes.loops.share_exponentials:ShareExponentials",
+    "sums-to-target": "ulam.passes.loops.sums_to_target:SumsToTarget",
+    "sum-arms": "ulam.passes.loops.sum_arms:SumArms",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",
     "log-sums-to-products": "ulam.passes.loops.log_sums_to_products:LogSumsToProducts",

@@ -36,9 +36,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import enclosing, terminator
 from ulam.passes.builder import WRAPS
-from ulam.passes.loops.exponentials import LOGARITHMS
-from ulam.passes.loops.log_factors import GENERAL, Coefficient, Factor, FactorWriter, SplitTerm
-from ulam.passes.loops.sums_to_target import sums_to_target
+from ulam.passes.loops.log_factors import Coefficient, Factor, FactorWriter, SplitTerm
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard
@@ -77,7 +75,6 @@ def run_on(function: func.FuncOp) -> None:
     """Multiplies where a function adds logarithms to its target."""
     if any(isinstance(op, ad.TargetOp) for op in ops_within(function)):
         return  # the target is read on the way
-    sums_to_target(function, LOGARITHMS | GENERAL)
     additions = [op for op in ops_within(function) if isinstance(op, ad.TargetAddOp)]
     multiplying = _Multiplying(function)
     for addition in additions:

@@ -38,6 +38,25 @@ model {
 """
 
 
+CHOSEN = """
+data { int N; array[N] int y; }
+parameters { real<lower=0, upper=1> p; real<lower=0, upper=1> q; }
+model {
+  real total = 0;
+  real other = log(q);
+  for (n in 1:N) {
+    real a = bernoulli_lpmf(1 | q) + binomial_lpmf(y[n] | 3, p);
+    real b = other + binomial_lpmf(y[n] | 3, p);
+    target += y[n] > 0 ? a : log_sum_exp(a, bernoulli_lpmf(0 | q));
+    if (y[n] == 0) b = log_sum_exp(b, log1m(q));
+    if (y[n] > 1) total += b;
+    else { total += p * b; if (y[n] == 1) total -= log1m(p); }
+  }
+  target += -2 * total;
+}
+"""
+
+
 def _agree(program: str, data: Data, points: list[list[float]], levels: tuple[int, ...] = (3,)) -> None:
     """The levels have the density and the slopes of level 0, infinite ones too, and its errors; of what is NaN at level
     0 nothing is asked."""
@@ -70,6 +89,7 @@ def test_arms_without_a_derivative(y: list[int]) -> None:
     """p = inv_logit(40) is 1, inv_logit(-800) is 0: `log1m(p)` of an arm that nobody takes has no finite slope."""
     points = [[0.3, -0.7], [40.0, 0.2], [0.1, 40.0], [-800.0, 0.1], [0.2, -800.0], [40.0, 40.0]]
     _agree(SUMS, {"N": len(y), "y": y}, points)
+    _agree(CHOSEN, {"N": len(y), "y": y}, points)
 
 
 def test_tables_without_a_derivative() -> None:
