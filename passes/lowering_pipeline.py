@@ -37,7 +37,9 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     hints = "{nests=true scatters=true}" if may_reassociate else ""
     passes = ["simplify"]
     if unit.hot and may_reassociate:
-        passes += ["share-kernels", "logs-of-transforms"]
+        unroll = "unroll-small{function=evaluate},fold"
+        then = f"{unroll},{unroll},forward-stores{{function=evaluate}},cse,dce"
+        passes += ["share-kernels", f'if-changed{{passes="inline-kernels" then="{then}"}}', "logs-of-transforms"]
     if unit.has_bind:
         passes.append("hoist-data")
     if unit.hot:

@@ -34,6 +34,7 @@ PASSES: dict[str, str] = {
     "fold": "ulam.passes.loops.fold:Fold",
     "cse": "ulam.passes.loops.cse:Cse",
     "share-kernels": "ulam.passes.loops.share_kernels:ShareKernels",
+    "inline-kernels": "ulam.passes.loops.inline_kernels:InlineKernels",
     "normal-terms": "ulam.passes.loops.normal_terms:NormalTerms",
     "powers-to-exponentials": "ulam.passes.loops.powers_to_exponentials:PowersToExponentials",
     "carry-stores": "ulam.passes.loops.carry_stores:CarryStores",
