@@ -9,7 +9,7 @@ before their loop or branch and shown as assignments.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
@@ -21,7 +21,7 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
 from ulam.emit.errors import EmissionError
 from ulam.emit.stan_text_expressions import EXPRESSIONS, ExpressionPrinter, NotAnExpression
-from ulam.emit.stan_text_syntax import ADDITIVE, OR, Text, sized_text, sizes_of, type_text
+from ulam.emit.stan_text_syntax import ADDITIVE, OR, Text, sized_text, sizes_of, tuple_of_fields, type_text
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DECLARATIONS = (stan.DeclareOp, stan.ParameterOp)
@@ -69,7 +69,7 @@ def global_names(block: stan.BlockOp) -> frozenset[str]:
     names: set[str] = set()
     for op in block.body.block.ops:
         if isinstance(op, _DECLARATIONS) and "local" not in op.properties:
-            names.add(op.var_name.data)
+            names.add(op.var_name.data.partition(".")[0])
     return frozenset(names)
 
 
@@ -83,6 +83,7 @@ class BodyPrinter(ExpressionPrinter):
         self._merged: dict[Operation, str] = {}  # an assignment → the declaration it is written with
         self._sized_by_value: dict[Operation, Callable[[Sequence[str]], str]] = {}  # the same, given its sizes
         self._checks: dict[str, stan.CheckOp] = {}
+        self._tuples: dict[Operation, list[stan.DeclareOp | stan.ParameterOp]] = {}  # by their first fields
         self._places: dict[Block, dict[Operation, int]] = {}  # the ops of a block by their number
         self._declares_first = False
 
@@ -111,7 +112,9 @@ class BodyPrinter(ExpressionPrinter):
         ops = block.body.block.ops
         declared = {op.var_name.data for op in ops if isinstance(op, _DECLARATIONS)}
         self._checks = {op.var_name.data: op for op in ops if isinstance(op, stan.CheckOp)}
+        self._tuples = _tuples(ops)
         self.hidden = {op for name, op in self._checks.items() if name in declared}
+        self.hidden.update(field for fields in self._tuples.values() for field in fields)
         self.puts_out = block.kind.data != "model"
         self.block(block.body.block)
         return self.lines
@@ -121,6 +124,7 @@ class BodyPrinter(ExpressionPrinter):
         ops = list(block.body.block.ops)
         first = [op for op in ops if isinstance(op, stan.GlobalOp) or _is_global(op)]
         self._checks = {op.var_name.data: op for op in ops if isinstance(op, stan.CheckOp)}
+        self._tuples = _tuples(ops)
         self.hidden = {*first, *self._checks.values()}
         self._declares_first = True
         for op in first:
@@ -140,7 +144,7 @@ class BodyPrinter(ExpressionPrinter):
             if isinstance(op, (stan.YieldOp, stan.ConditionOp)):
                 if end is not None:
                     end(op)
-            elif op not in self.hidden:
+            elif op not in self.hidden or op in self._tuples:
                 self.operation(op)
             if op in scopes.last:
                 self._close()
@@ -195,7 +199,26 @@ class BodyPrinter(ExpressionPrinter):
     def global_variable(self, op: stan.GlobalOp) -> None:
         self.names[op.results[0]] = op.var_name.data
 
+    def _declare_tuple(self, fields: Sequence[stan.DeclareOp | stan.ParameterOp]) -> None:
+        """One variable for the fields of a tuple."""
+        texts: dict[str, str] = {}
+        for op in fields:
+            sizes = [self.inline(s).text for s in op.sizes]
+            check = self._checks.get(op.var_name.data)
+            bounds = {k: v for k in _BOUNDS if (v := getattr(op, k)) is not None or (v := getattr(check, k, None))}
+            written = {k: self.inline(v).within(ADDITIVE) for k, v in bounds.items()}
+            type_ = cast("stan.VarType", op.results[0].type).element
+            texts[op.var_name.data] = sized_text(type_, op.constraint.data, sizes, written)
+            self.names[op.results[0]] = op.var_name.data
+        name = fields[0].var_name.data.partition(".")[0]
+        self.new_name(name, is_global=True)
+        self.line(f"{tuple_of_fields(name, texts)} {name};")
+
     def declare(self, op: stan.DeclareOp | stan.ParameterOp) -> None:
+        if op.field_ranks is not None and _is_output(op):
+            if (fields := self._tuples.pop(op, None)) is not None:
+                self._declare_tuple(fields)
+            return
         in_block = isinstance(op.parent_op(), stan.BlockOp)
         name = self.declared_name(op)
         early = self._declares_first and _is_global(op)
@@ -230,6 +253,7 @@ class BodyPrinter(ExpressionPrinter):
     @staticmethod
     def written(name: str) -> str:
         """The name of a variable as Stan has it: two underscores at the end are reserved."""
+        name = name.replace(".", "_")  # a local field of a tuple
         return name[:-1] if name.endswith("__") else name
 
     def _first_value_of(self, op: stan.DeclareOp | stan.ParameterOp) -> stan.AssignOp | None:
@@ -272,7 +296,7 @@ class BodyPrinter(ExpressionPrinter):
     def assert_shape(self, op: stan.AssertShapeOp) -> None:
         value, *sizes = self.take_all(op.operands)
         self.flush_before(Effect.THROWS)
-        name = self.new_name(op.var_name.data)
+        name = self.new_name(self.written(op.var_name.data))
         self.line(f"{sized_text(op.results[0].type, 'none', [s.text for s in sizes])} {name} = {value.text};")
         self.names[op.results[0]] = name
 
@@ -508,6 +532,21 @@ def _definition_of(op: stan.DeclareOp | stan.ParameterOp) -> Operation | None:
 
 def _is_global(op: Operation) -> bool:
     return isinstance(op, _DECLARATIONS) and "local" not in op.properties and isinstance(op.parent_op(), stan.BlockOp)
+
+
+def _is_output(op: Operation) -> bool:
+    """Whether a variable is one of a block that others see, or that is put out."""
+    block = op.parent_op()
+    return _is_global(op) and isinstance(block, stan.BlockOp) and block.kind.data != "model"
+
+
+def _tuples(ops: Iterable[Operation]) -> dict[Operation, list[stan.DeclareOp | stan.ParameterOp]]:
+    """The fields of each tuple that is declared for others to see, by the first of them."""
+    found: dict[str, list[stan.DeclareOp | stan.ParameterOp]] = {}
+    for op in ops:
+        if isinstance(op, _DECLARATIONS) and op.field_ranks is not None and _is_output(op):
+            found.setdefault(op.var_name.data.partition(".")[0], []).append(op)
+    return {fields[0]: fields for fields in found.values()}
 
 
 def _can_declare_first(block: stan.BlockOp) -> bool:

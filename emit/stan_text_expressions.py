@@ -61,6 +61,7 @@ class ExpressionPrinter:
         self.scopes: list[set[str]] = [set()]
         self._number = 0  # of the op being looked at
         self.operand_only = False
+        self.repeats = False  # whether every use writes its operands anew
         self.puts_out = False  # whether what is declared at the top level is put out by the program
         self.strays = False  # whether something that is not the program's is declared there
 
@@ -128,6 +129,10 @@ class ExpressionPrinter:
         text.effects, text.order = combined(self._number, self.calls.of(op), operands)
         value = op.results[0]
         users = [use.operation for use in value.uses]
+        if self.repeats and not text.effects & ~(Effect.THROWS | Effect.READS_VAR):
+            self.pending[value] = text
+            self._uses_left[value] = len(users)
+            return
         shown = [user for user in users if user not in self.hidden]
         if users and not shown:
             return
@@ -175,7 +180,7 @@ class ExpressionPrinter:
             return Text(self.names[value])
         assert isinstance(value, OpResult)
         trial = type(self)(self.stan_names, self.calls)
-        trial.names, trial.operand_only = dict(self.names), True
+        trial.names, trial.operand_only, trial.repeats = dict(self.names), True, True
         needed: list[Operation] = []
         todo = [value.op]
         while todo:

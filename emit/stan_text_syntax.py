@@ -90,6 +90,14 @@ def _tuple_text(fields: Sequence[str]) -> str:
     return f"tuple({', '.join(fields)}{',' if len(fields) == 1 else ''})"
 
 
+def tuple_of_fields(name: str, texts: Mapping[str, str]) -> str:
+    """The type of a tuple `t` from those of `t.1`, `t.2.1`, ..."""
+    if name in texts:
+        return texts[name]
+    numbers = dict.fromkeys(int(n[len(name) + 1 :].partition(".")[0]) for n in texts if n.startswith(f"{name}."))
+    return _tuple_text([tuple_of_fields(f"{name}.{number}", texts) for number in numbers])
+
+
 def real_text(value: float) -> str:
     if math.isnan(value):
         return "not_a_number()"

@@ -19,7 +19,7 @@ from ulam.library.records import record
 
 @record(frozen=True)
 class KnownData:
-    """Values and sizes of global variables; of a tuple `t`, each field is one: `t:1`, `t:2:1`.
+    """Values and sizes of global variables; of a tuple `t`, each field is one: `t.1`, `t.2.1`.
 
     `values`: of data and transformed data, as NumPy arrays of the variable's own shape. `dims`: sizes, of these and of
     parameters, transformed parameters and generated quantities.

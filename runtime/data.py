@@ -362,7 +362,7 @@ def _value_of(
     variable: GlobalVariable, variables: Sequence[GlobalVariable], source: Values, dims: Dims | None
 ) -> Array | None:
     try:
-        value = _given(source, variable.name)
+        value = _given(source, variable)
     except KeyError:
         dtype = np.int32 if variable.element == "int" else np.float64
         if dims is not None and math.prod(dims) == 0:
@@ -373,21 +373,30 @@ def _value_of(
     return convert(variable, value, source.is_json)
 
 
-def _given(source: Values, name: str) -> Any:
-    """The value given for a variable, or for a field `t:1` of a tuple: of `{"1": ...}`, or of a Python tuple."""
-    name, *fields = name.split(":")
-    value = source.values[name]
-    for field in fields:
-        if isinstance(value, Mapping):
-            value = value[field]
-        elif isinstance(value, tuple) and int(field) <= len(value):
-            value = value[int(field) - 1]
+def _given(source: Values, variable: GlobalVariable) -> Any:
+    """The value given for a variable. For a field `t:1` of a tuple it is taken of `{"1": ...}`, or of a Python tuple;
+    for one in an array of tuples the result is a list, of as many dimensions as that array has."""
+    name, *fields = variable.fields
+
+    def inside(value: Any, level: int, rank: int, where: str) -> Any:
+        if level == len(fields):
+            return value
+        if rank and isinstance(value, (list, tuple, np.ndarray)):
+            items: Iterable[Any] = value
+            return [inside(item, level, rank - 1, _element(where, (n,))) for n, item in enumerate(items)]
+        field = fields[level]
+        if not rank and isinstance(value, Mapping):
+            found = value[field]
+        elif not rank and isinstance(value, tuple) and int(field) <= len(value):
+            found = value[int(field) - 1]
         else:
-            found = kind_of(value)
-            raise ValueProblem(
-                f'is element {field} of a tuple, written {{"1": ..., "2": ...}}; found {found} for \'{name}\''
-            )
-    return value
+            whose = "an array of tuples, each" if rank else "a tuple,"
+            found = f"found {kind_of(value)} for '{where if any(ranks) else name}'"
+            raise ValueProblem(f'is element {field} of {whose} written {{"1": ..., "2": ...}}; {found}')
+        return inside(found, level + 1, ranks[level + 1], f"{where}.{field}")
+
+    ranks = (*(variable.field_ranks or (0,) * len(fields)), 0)
+    return inside(source.values[name], 0, ranks[0], name)
 
 
 def _absence(variable: GlobalVariable, variables: Sequence[GlobalVariable], source: Values, dims: Dims | None) -> str:

@@ -199,13 +199,12 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         return self._size
 
     def param_names(self, *, include_tp: bool = False, include_gq: bool = False) -> list[str]:
-        """Names of the elements, `a.2.1` for `a[2, 1]`, column-major."""
-        variables = self._written(include_tp, include_gq)
-        return [name for variable in variables for name in constrained_names(variable)]
+        """Names of the elements, `a.2.1` for `a[2, 1]`, column-major; `t:1`, `t.2:1` are fields of tuples."""
+        return list(constrained_names(self._written(include_tp, include_gq)))
 
     def param_unc_names(self) -> list[str]:
         """Names of the unconstrained parameters, in their order."""
-        return [name for variable in self._parameters for name in unconstrained_names(variable)]
+        return list(unconstrained_names(self._parameters))
 
     def variable_names(self) -> list[str]:
         """The names of all variables that the program's blocks declare at their top, fields of tuples apart."""

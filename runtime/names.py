@@ -4,13 +4,16 @@ Compiled code keeps a container as: array dimensions outermost, the first slowes
 Constrained values go to and come from users in BridgeStan's order: all dimensions column-major, the first index
 fastest, array dimensions included. The two differ for arrays of containers and for arrays of two or more dimensions.
 Unconstrained values are in the order in which parameters are read, array element by array element.
+
+A field of a tuple is a variable of its own, `t:1`. Of an array of tuples `a` the field `a:1` has the array's dimensions
+first. To users its elements go tuple by tuple, arrays of tuples row by row: `a.1:1`, `a.1:2`, `a.2:1`, `a.2:2`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 from ulam.library.records import record
@@ -62,6 +65,8 @@ class GlobalVariable:
     slot: int  # of data and transformed data, else -1
     sizes: tuple[str, ...] = ()  # size expressions as written, where the compiler gives them
     dims: Dims = ()
+    field_ranks: Dims = ()
+    """Of a field of a tuple, the dimensions of the array of tuples that each number of its name is taken of."""
 
     @staticmethod
     def from_metadata(index: int, entry: Mapping[str, Any]) -> GlobalVariable:
@@ -77,6 +82,7 @@ class GlobalVariable:
             constraint=entry.get("constraint") or "none",
             slot=-1 if slot is None else int(slot),
             sizes=tuple(entry.get("sizes", ())),
+            field_ranks=tuple(entry.get("field_ranks", ())),
         )
 
     @property
@@ -93,6 +99,11 @@ class GlobalVariable:
         inner = self.dims[self.array_rank :]
         return self.dims[: self.array_rank] + (inner if rule is None else rule(*inner))
 
+    @property
+    def fields(self) -> list[str]:
+        """The name in parts: `t`, `1`, `2` of `t:1:2`."""
+        return self.name.split(":")
+
     def declaration(self) -> str:
         """`y: array[N] vector[K]`-like text for messages."""
         sizes = f" with sizes ({', '.join(self.sizes)})" if self.sizes else ""
@@ -106,36 +117,105 @@ def _type_text(entry: Mapping[str, Any]) -> str:
     return f"array[{',' * (rank - 1)}] {base}" if rank else base
 
 
-def constrained_names(variable: GlobalVariable) -> Iterable[str]:
-    """`a.1.1`, `a.2.1`, ...: column-major over all dimensions."""
-    if not variable.dims:
-        return (variable.name,)
-    ranges = [range(1, size + 1) for size in reversed(variable.dims)]
-    return (f"{variable.name}.{'.'.join(map(str, reversed(index)))}" for index in product(*ranges))
+def _runs(variables: Sequence[GlobalVariable]) -> Iterator[tuple[GlobalVariable, Dims]]:
+    """The variables in the order of output. One in an array of tuples comes once for each of them, with its index."""
+
+    def within(fields: Sequence[GlobalVariable], level: int, index: Dims) -> Iterator[tuple[GlobalVariable, Dims]]:
+        first = fields[0]
+        if level == len(first.field_ranks):
+            yield first, index
+            return
+        sizes = first.dims[len(index) : len(index) + first.field_ranks[level]]
+        by_field = [list(group) for _, group in groupby(fields, lambda field: field.fields[level + 1])]
+        for inner in product(*map(range, sizes)):
+            for group in by_field:
+                yield from within(group, level + 1, index + inner)
+
+    tuples: dict[str, list[GlobalVariable]] = {}
+    for variable in variables:
+        if variable.field_ranks:
+            tuples.setdefault(variable.fields[0], []).append(variable)
+    for variable in variables:
+        if not variable.field_ranks:
+            yield variable, ()
+        elif (found := tuples.pop(variable.fields[0], None)) is not None:
+            yield from within(found, 0, ())
+
+
+def _run_name(variable: GlobalVariable, index: Dims) -> str:
+    """`a.2:1`: the field of one of the tuples of an array."""
+    name, *fields = variable.fields
+    start = 0
+    for rank, field in zip(variable.field_ranks, fields, strict=True):
+        name = f"{'.'.join([name, *(str(i + 1) for i in index[start : start + rank])])}:{field}"
+        start += rank
+    return name
+
+
+def constrained_names(variables: Sequence[GlobalVariable]) -> Iterator[str]:
+    """`a.1.1`, `a.2.1`, ...: column-major over all dimensions, tuple by tuple."""
+    for variable, tuple_index in _runs(variables):
+        name = _run_name(variable, tuple_index) if variable.field_ranks else variable.name
+        ranges = [range(1, size + 1) for size in reversed(variable.dims[len(tuple_index) :])]
+        for index in product(*ranges):
+            yield ".".join([name, *map(str, reversed(index))])
 
 
 def bracket_name(name: str) -> str:
-    """`theta[2,1]` for `theta.2.1`."""
-    base, *indices = name.split(".")
-    return f"{base}[{','.join(indices)}]" if indices else base
+    """`theta[2,1]` for `theta.2.1`, `a[1]:2[3]` for `a.1:2.3`."""
+    parts = (part.split(".") for part in name.split(":"))
+    return ":".join(f"{base}[{','.join(indices)}]" if indices else base for base, *indices in parts)
 
 
-def unconstrained_names(variable: GlobalVariable) -> Iterable[str]:
+def _unconstrained_run(variable: GlobalVariable, skipped: int) -> Iterator[Dims]:
+    """The indices of the unconstrained form, without the first dimensions, in the order of the values."""
+    dims = variable.unconstrained_dims
+    arrays = map(range, dims[skipped : variable.array_rank])
+    inner = [range(size) for size in reversed(dims[variable.array_rank :])]
+    return (outer + element[::-1] for outer in product(*arrays) for element in product(*inner))
+
+
+def unconstrained_names(variables: Sequence[GlobalVariable]) -> Iterator[str]:
     """Names in the order of the unconstrained vector: array elements one after the other, each column-major.
 
     BridgeStan names arrays of containers column-major throughout, which is not the order of its values; here every
     name belongs to the value at its position.
     """
-    dims = variable.unconstrained_dims
-    if not dims:
-        return (variable.name,)
-    arrays = [range(1, size + 1) for size in dims[: variable.array_rank]]
-    inner = [range(1, size + 1) for size in reversed(dims[variable.array_rank :])]
-    return (
-        f"{variable.name}.{'.'.join(map(str, outer + element[::-1]))}"
-        for outer in product(*arrays)
-        for element in product(*inner)
-    )
+    for variable, tuple_index in _runs(variables):
+        name = _run_name(variable, tuple_index) if variable.field_ranks else variable.name
+        for index in _unconstrained_run(variable, len(tuple_index)):
+            yield ".".join([name, *(str(i + 1) for i in index)])
+
+
+def unconstrained_positions(variables: Sequence[GlobalVariable]) -> dict[str, npt.NDArray[np.intp] | slice]:
+    """Where each variable's unconstrained values lie in the vector of all, those of its array elements in order."""
+    import numpy as np
+
+    counts = [math.prod(variable.unconstrained_dims) for variable in variables]
+    if not any(any(variable.field_ranks) for variable in variables):
+        ends = [sum(counts[: n + 1]) for n in range(len(counts))]
+        return {v.name: slice(end - n, end) for v, n, end in zip(variables, counts, ends, strict=True)}
+    parts: dict[str, list[npt.NDArray[np.intp]]] = {variable.name: [] for variable in variables}
+    start = 0
+    for variable, index in _runs(variables):
+        size = math.prod(variable.unconstrained_dims[len(index) :])
+        parts[variable.name].append(np.arange(start, start + size, dtype=np.intp))
+        start += size
+    return {name: np.concatenate(found) if found else np.empty(0, np.intp) for name, found in parts.items()}
+
+
+def output_positions(variables: Sequence[GlobalVariable]) -> dict[str, npt.NDArray[np.intp]]:
+    """Where the elements of each variable are in a vector in BridgeStan's order, in the variable's own shape."""
+    import numpy as np
+
+    found = {variable.name: np.empty(variable.dims, dtype=np.intp) for variable in variables}
+    start = 0
+    for variable, index in _runs(variables):
+        dims = variable.dims[len(index) :]
+        size = math.prod(dims)
+        found[variable.name][index] = np.arange(start, start + size, dtype=np.intp).reshape(dims, order="F")
+        start += size
+    return found
 
 
 def compiled_positions(variable: GlobalVariable) -> npt.NDArray[np.intp]:
@@ -153,14 +233,15 @@ def output_order(variables: Sequence[GlobalVariable]) -> npt.NDArray[np.intp] | 
     """`order` such that `compiled[order]` is in BridgeStan's order; None if the two are the same."""
     import numpy as np
 
-    if not any(variable.array_rank and variable.n_dims > 1 for variable in variables):
+    if not any(v.array_rank and v.n_dims > 1 or any(v.field_ranks) for v in variables):
         return None
-    parts: list[npt.NDArray[np.intp]] = []
+    order = np.empty(sum(variable.size for variable in variables), dtype=np.intp)
+    positions = output_positions(variables)
     start = 0
     for variable in variables:
-        parts.append(compiled_positions(variable).ravel(order="F") + start)
+        order[positions[variable.name]] = compiled_positions(variable) + start
         start += variable.size
-    return np.concatenate(parts)
+    return order
 
 
 def to_compiled(variable: GlobalVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -188,9 +269,15 @@ def by_name(variables: Sequence[GlobalVariable], values: npt.NDArray[Any]) -> di
 
     Leading dimensions (draws) are kept: `values` of shape (draws, n) give arrays of shape (draws, ...).
     """
+    in_tuples = any(any(variable.field_ranks) for variable in variables)
+    positions = output_positions(variables) if in_tuples else {}
     found: dict[str, Any] = {}
     start = 0
     for variable in variables:
+        if in_tuples:
+            part = values[..., positions[variable.name]]
+            found[variable.name] = part if variable.n_dims or values.ndim > 1 else float(part)
+            continue
         part = values[..., start : start + variable.size]
         start += variable.size
         if variable.n_dims or values.ndim > 1:

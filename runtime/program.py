@@ -198,6 +198,11 @@ def _bound_value(variable: GlobalVariable, data: BoundData) -> Any:
     return from_compiled(variable, np.array(memory, kind), dims)
 
 
+def _as_in_program(found: Mapping[str, Any]) -> dict[str, Any]:
+    """By the names that the compiler has for variables: `t.1` of `t:1`."""
+    return {name.replace(":", "."): value for name, value in found.items()}
+
+
 def _profiler(profiles: Sequence[Sequence[Any]], events: int) -> Profiler | None:
     """What records the profile statements, if there are any."""
     if not profiles:
@@ -345,8 +350,8 @@ class BoundProgram:
         bound = self.of_block(*blocks)
         sized = bound if self._drew else self.variables
         values = self.bound_values(*blocks)
-        dims = {variable.name: variable.dims for variable in sized}
-        return KnownData(values, {**dims, **{name: value.shape for name, value in values.items()}})
+        dims = {variable.name: variable.dims for variable in sized} | {n: value.shape for n, value in values.items()}
+        return KnownData(_as_in_program(values), _as_in_program(dims))
 
     def bound_values(self, *blocks: str) -> dict[str, Any]:
         """Copies of data and transformed data, by name."""

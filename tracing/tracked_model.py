@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ulam.runtime.arguments import FloatArray, vector
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.interrupts import scoped, stoppable
+from ulam.runtime.names import unconstrained_positions
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
@@ -239,10 +240,12 @@ class TrackedModel:
     def _parts(self, theta: Point) -> dict[str, Any]:
         """A point, parameter by parameter: a float for a scalar, else a vector."""
         variables = self.parameter_variables()
-        sizes = [math.prod(variable.unconstrained_dims) for variable in variables]
         whole = self._unconstrained(theta)
-        parts = np.split(whole, np.cumsum(sizes)[:-1]) if variables else []
-        return {v.name: part if v.dims else float(part[0]) for v, part in zip(variables, parts, strict=True)}
+        parts = [whole[place] for place in unconstrained_positions(variables).values()]
+        return {
+            v.name.replace(":", "."): part if v.dims else float(part[0])
+            for v, part in zip(variables, parts, strict=True)
+        }
 
     def _unconstrained(self, theta: Point) -> FloatArray:
         """A point as a vector of its own."""

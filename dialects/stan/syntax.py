@@ -171,6 +171,7 @@ def parse_constrained(
 
 
 DECLARED = ("local", "data_only")
+_DECLARED_TEXTS = ("memory", "field_ranks", "source_name")
 
 
 def print_declaration(printer: Printer, op: IRDLOperation) -> None:
@@ -180,7 +181,7 @@ def print_declaration(printer: Printer, op: IRDLOperation) -> None:
     print_word(printer, name.data)
     print_list_in(printer, getattr(op, "sizes"), "[]")  # noqa: B009
     print_constrained(printer, op)
-    print_texts(printer, op, ("memory", "source_name"))
+    print_texts(printer, op, _DECLARED_TEXTS)
     print_flags(printer, op, DECLARED)
     print_rest(printer, op)
     printer.print_string(" : ")
@@ -190,9 +191,9 @@ def print_declaration(printer: Printer, op: IRDLOperation) -> None:
 def parse_declaration(cls: type[OpT], parser: Parser) -> OpT:
     properties: dict[str, Attribute] = {"var_name": parse_word(parser)}
     sizes = parse_sizes(parser)
-    stop = ("memory", "source_name", *DECLARED, "attributes")
+    stop = (*_DECLARED_TEXTS, *DECLARED, "attributes")
     properties["constraint"], groups = parse_constrained(parser, stop)
-    properties |= parse_texts(parser, ("memory", "source_name")) | parse_flags(parser, DECLARED)
+    properties |= parse_texts(parser, _DECLARED_TEXTS) | parse_flags(parser, DECLARED)
     attributes = parse_rest(parser)
     parser.parse_punctuation(":")
     type_ = parser.parse_type()

@@ -113,6 +113,8 @@ class _Declaration(PlainOperation):
     one, `matrix[R, C]` two, `cholesky_factor_corr[K]` one).
     `constraint` names the constraint (`ConstraintKind` of the frontend's AST); `lower`, `upper`, `offset` and
     `multiplier` are its operands where it has them (scalars or containers of the variable's shape).
+    `field_ranks`: of a field `t.1.2` of a tuple, how many dimensions the array of tuples has that each number was taken
+    of, as text: "0 1" if `t.1` is an array of tuples. The dimensions of these arrays are the variable's first.
     `memory`: what was found of a container of reals, `static` (only ever assigned whole) or `dynamic` (assigned in
     part, too); set by the memory pattern optimization.
     """
@@ -125,6 +127,7 @@ class _Declaration(PlainOperation):
     offset = opt_operand_def()
     multiplier = opt_operand_def()
     memory = opt_prop_def(StringAttr)
+    field_ranks = opt_prop_def(StringAttr)
     res = result_def(VarType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(DeclaresVariable())
@@ -137,6 +140,7 @@ class _Declaration(PlainOperation):
         constraint: Text = "none",
         bounds: Sequence[SSAValue | None] = NO_BOUNDS,
         *,
+        field_ranks: Sequence[int] = (),
         location: LocationAttr | None = None,
     ) -> None:
         var_name = string(name)
@@ -145,6 +149,8 @@ class _Declaration(PlainOperation):
             "constraint": string(constraint),
             "operandSegmentSizes": segments(len(sizes), *(bound is not None for bound in bounds)),
         }
+        if field_ranks:
+            properties["field_ranks"] = string(" ".join(map(str, field_ranks)))
         Operation.__init__(
             self,
             operands=[*sizes, *(bound for bound in bounds if bound is not None)],
@@ -153,6 +159,11 @@ class _Declaration(PlainOperation):
             location=location,
         )
         self.results[0].name_hint = var_name.data
+
+    @property
+    def array_ranks(self) -> list[int]:
+        """`field_ranks` as numbers; none of what is no field of a tuple."""
+        return [] if self.field_ranks is None else [int(rank) for rank in self.field_ranks.data.split()]
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -215,9 +226,10 @@ class DeclareOp(_Declaration):
         bounds: Sequence[SSAValue | None] = NO_BOUNDS,
         *,
         local: bool = False,
+        field_ranks: Sequence[int] = (),
         location: LocationAttr | None = None,
     ) -> None:
-        super().__init__(name, element, sizes, constraint, bounds, location=location)
+        super().__init__(name, element, sizes, constraint, bounds, field_ranks=field_ranks, location=location)
         self.properties |= units(local=local)
 
     @property

@@ -26,11 +26,6 @@ def check_target(checker: Checker, target: Expression) -> None:
         _check_variable(checker, target)
     elif isinstance(target, Indexed):
         check_target(checker, target.base)
-        if _is_part_of_tuple(target.base):
-            checker.unsupported(
-                "assigning to elements inside of a tuple is not supported yet", target.span,
-                "assign the whole element of the tuple, as in `t.1 = v`",
-            )  # fmt: skip
         for index in target.indices:
             check_index(checker, index)
         inner = target.base
@@ -58,20 +53,8 @@ def check_tuple_targets(checker: Checker, targets: TupleLiteral) -> None:
             check_tuple_targets(checker, element)
         else:
             check_target(checker, element)
-            if _is_part_of_tuple(element):
-                checker.unsupported(
-                    "assigning to parts of a tuple while unpacking is not supported yet", element.span,
-                    "unpack into a variable, and assign that to the part",
-                )  # fmt: skip
     types = tuple(element.type for element in targets.elements)
     targets.type = ERROR if ERROR in types else TupleType(types)
-
-
-def _is_part_of_tuple(target: Expression) -> bool:
-    """Whether a left-hand side names an element of a tuple, or something in one."""
-    while isinstance(target, Indexed):
-        target = target.base
-    return isinstance(target, TupleProjection)
 
 
 def _check_variable(checker: Checker, target: Variable) -> None:

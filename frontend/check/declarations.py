@@ -39,11 +39,6 @@ def check_declaration(checker: Checker, node: Declaration, *, is_global: bool, f
             "declare it in generated quantities, or as a local variable inside braces",
         )  # fmt: skip
     symbol = checker.declare(node.name, sized.type, node.name_span, is_global=is_global)
-    if is_global and checker.origin is Origin.PARAMETERS and isinstance(sized.type, TupleType):
-        checker.unsupported(
-            "parameters of tuple type are not supported yet", sized.span,
-            "declare each element as a parameter, and the tuple in transformed parameters",
-        )  # fmt: skip
     if node.initial is None:
         return
     _warn_of_self_reference(checker, node)

@@ -249,8 +249,6 @@ def _array_literal(checker: Checker, node: ArrayLiteral) -> StanType:
             )
             return set_type(node, ERROR)
         common = joined
-    if isinstance(common, TupleType):
-        checker.check_supported_type(array_of(common), node.span)
     node.elements = [promote(element, common) for element in node.elements]
     return set_type(node, array_of(common), *node.elements)
 

@@ -21,7 +21,6 @@ NOT_SUPPORTED = "not-supported"
 """The code of messages about what is not there yet."""
 
 _COMPLEX = "complex numbers", "declare the real and the imaginary part as two reals"
-_ARRAY_OF_TUPLES = "arrays of tuples", "declare an array for each element of the tuple"
 
 _SHOWN_SIGNATURES = 4
 
@@ -30,7 +29,7 @@ _SHOWN_SIGNATURES = 4
 def unsupported_type(type_: StanType) -> tuple[str, str] | None:
     """What of a type is not supported, and what may be written instead; None if values of it can be compiled."""
     if isinstance(type_, ArrayType):
-        return _ARRAY_OF_TUPLES if isinstance(type_.element, TupleType) else unsupported_type(type_.element)
+        return unsupported_type(type_.element)
     if isinstance(type_, TupleType):
         return next(filter(None, map(unsupported_type, type_.elements)), None)
     return _COMPLEX if scalar_of(type_) == COMPLEX else None

@@ -14,7 +14,7 @@ from ulam.dialects import stan
 from ulam.dialects.attributes import string
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Severity
 from ulam.frontend.source import Source
-from ulam.frontend.stan_types import ArrayType, BasicType, StanType, TupleType
+from ulam.frontend.stan_types import ArrayType, BasicType, StanType, TupleType, array_of
 from ulam.frontend.syntax import Span
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -38,6 +38,8 @@ def dialect_type(type_: StanType) -> Attribute:
     if isinstance(type_, BasicType):
         return _BASIC_TYPES[type_.name]
     if isinstance(type_, ArrayType):
+        if isinstance(type_.element, TupleType):  # a tuple of arrays: see `tuples`
+            return stan.TupleType(ArrayAttr([dialect_type(array_of(t, type_.rank)) for t in type_.element.elements]))
         return stan.ArrayType(IntAttr(type_.rank), dialect_type(type_.element))
     if isinstance(type_, TupleType):
         return stan.TupleType(ArrayAttr([dialect_type(t) for t in type_.elements]))

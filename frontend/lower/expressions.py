@@ -12,6 +12,17 @@ from ulam.frontend import syntax
 from ulam.frontend.functions import higher_order
 from ulam.frontend.lower.builder import StanBuilder, dialect_type
 from ulam.frontend.lower.literals import numbers_of
+from ulam.frontend.lower.tuples import (
+    Fields,
+    Indices,
+    Part,
+    followed_by,
+    goes_through_tuples,
+    has_tuples,
+    path_to,
+    type_of_part,
+    unparenthesized,
+)
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import REAL, FunctionType, StanType
 
@@ -27,12 +38,6 @@ class Callees(Protocol):
     def library_symbol(self, name: str, arguments: tuple[StanType, ...]) -> str | None: ...
 
     def user_function(self, name: str, arguments: tuple[StanType, ...]) -> syntax.FunctionDefinition | None: ...
-
-
-def unparenthesized(expression: syntax.Expression) -> syntax.Expression:
-    while isinstance(expression, syntax.Parenthesized):
-        expression = expression.inner
-    return expression
 
 
 def _is_negative_literal(e: syntax.Unary) -> bool:
@@ -59,14 +64,14 @@ class ExpressionLowering(StanBuilder):
     def __init__(self, source: Source, functions: Callees) -> None:
         super().__init__(source)
         self.functions = functions
-        self.names: dict[str, SSAValue] = {}
+        self.names: dict[str, Part] = {}
 
     def lower(self, expression: syntax.Expression) -> SSAValue:
         """Appends the ops of an expression that has a value."""
         return _LOWERINGS[type(expression)](self, expression)
 
-    def variable(self, name: str, span: syntax.Span) -> SSAValue:
-        """The variable or value in scope under `name`."""
+    def variable(self, name: str, span: syntax.Span) -> Part:
+        """The variable or value in scope under `name`; of a tuple, that of each field."""
         return self.names[name]
 
     # ------------------------------------------------------------ leaves
@@ -85,16 +90,103 @@ class ExpressionLowering(StanBuilder):
         return self.value(stan.ConstantOp(e.text), e.span)
 
     def _variable(self, e: syntax.Variable) -> SSAValue:
-        found = self.variable(e.name, e.span)
-        if isinstance(found.type, stan.VarType):
-            return self.value(stan.ReadOp(found), e.span)
-        return found
+        return self.whole(e.span, self.read(e.span, self.variable(e.name, e.span)))
 
     def _parenthesized(self, e: syntax.Parenthesized) -> SSAValue:
         return self.lower(e.inner)
 
     def _promotion(self, e: syntax.Promotion) -> SSAValue:
+        if has_tuples(e.type):
+            return self.whole(e.span, self.parts(e))
         return self.coerce(e.span, self.lower(e.operand), dialect_type(e.type))
+
+    # ------------------------------------------------------------ tuples
+
+    def parts(self, e: syntax.Expression) -> Part:
+        """The value of an expression, as `lower`; of a tuple its fields, where these are known one by one."""
+        e = unparenthesized(e)
+        if isinstance(e, syntax.Variable):
+            return self.read(e.span, self.variable(e.name, e.span))
+        if isinstance(e, syntax.TupleLiteral):
+            return Fields([self.parts(x) for x in e.elements])
+        if isinstance(e, syntax.ArrayLiteral) and has_tuples(e.type):
+            return self._array_of(e, [self.parts(x) for x in e.elements], dialect_type(e.type))
+        if isinstance(e, syntax.Promotion) and has_tuples(e.type):
+            return self.coerced(e.span, self.parts(e.operand), dialect_type(e.type))
+        if isinstance(e, syntax.Indexed | syntax.TupleProjection) and goes_through_tuples(e):
+            return self._part_at(e)
+        return self.lower(e)
+
+    def read(self, span: syntax.Span, part: Part) -> Part:
+        """The values of variables."""
+        if isinstance(part, Fields):
+            return Fields([self.read(span, field) for field in part.parts])
+        return self.value(stan.ReadOp(part), span) if isinstance(part.type, stan.VarType) else part
+
+    def whole(self, span: syntax.Span, part: Part) -> SSAValue:
+        """A tuple of known fields as one value."""
+        if not isinstance(part, Fields):
+            return part
+        fields = [self.whole(span, field) for field in part.parts]
+        return self.value(stan.TupleOp(fields, part.type), span)
+
+    def field(self, span: syntax.Span, part: Part, number: int) -> Part:
+        """A field of a tuple."""
+        if isinstance(part, Fields):
+            return part.parts[number - 1]
+        return self.value(stan.FieldOp(part, number), span)
+
+    def coerced(self, span: syntax.Span, part: Part, type_: Attribute) -> Part:
+        """`coerce`, field by field."""
+        if not isinstance(type_, stan.TupleType) or type_of_part(part) == type_:
+            return part if isinstance(part, Fields) else self.coerce(span, part, type_)
+        fields = enumerate(type_.elements, 1)
+        return Fields([self.coerced(span, self.field(span, part, n), field) for n, field in fields])
+
+    def indexed_part(self, span: syntax.Span, part: Part, indices: Sequence[Indices]) -> Part:
+        """The value of `part[indices]`; of a tuple of arrays each is indexed."""
+        if not indices:
+            return self.read(span, part)
+        if isinstance(type_ := type_of_part(part), stan.TupleType):
+            fields = range(1, len(type_.elements) + 1)
+            return Fields([self.indexed_part(span, self.field(span, part, n), indices) for n in fields])
+        value = self.read(span, part)
+        for kinds, operands in indices:
+            assert isinstance(value, SSAValue)
+            if kinds:
+                result = stan.indexed(value.type, kinds)
+                assert result is not None
+                value = self.value(stan.IndexOp(value, kinds, operands, result), span)
+        return value
+
+    def element_at(
+        self, span: syntax.Span, part: Part, path: Sequence[list[syntax.Index] | int]
+    ) -> tuple[Part, list[Indices]]:
+        """Where a path of fields and indices leads to: in a tuple of arrays, the fields come first."""
+        indices: list[Indices] = []
+        for step in path:
+            if isinstance(step, int):
+                part = self.field(span, part, step)
+            else:
+                indices = followed_by(indices, self.indices(step))
+        return part, indices
+
+    def _part_at(self, e: syntax.Indexed | syntax.TupleProjection) -> Part:
+        base, path = path_to(e)
+        part = self.variable(base.name, base.span) if isinstance(base, syntax.Variable) else self.parts(base)
+        return self.indexed_part(e.span, *self.element_at(e.span, part, path))
+
+    def _array_of(self, e: syntax.ArrayLiteral, elements: Sequence[Part], type_: Attribute) -> Part:
+        """An array of tuples, as an array of each field."""
+        if isinstance(type_, stan.TupleType):
+            columns = (
+                [self.field(e.span, element, n) for element in elements] for n in range(1, len(type_.elements) + 1)
+            )
+            return Fields([self._array_of(e, c, t) for c, t in zip(columns, type_.elements, strict=True)])
+        element = stan.element_of(type_)
+        assert element is not None
+        values = [self.coerce(e.span, self.whole(e.span, part), element) for part in elements]
+        return self.value(stan.ArrayOp(values, type_), e.span)
 
     # ------------------------------------------------------------ operators
 
@@ -187,6 +279,8 @@ class ExpressionLowering(StanBuilder):
         return tuple(kinds), operands
 
     def _indexed(self, e: syntax.Indexed) -> SSAValue:
+        if goes_through_tuples(e):
+            return self.whole(e.span, self._part_at(e))
         base, written = unparenthesized(e.base), e.indices
         # x[i][j] is x[i, j]; x[a:b][j] is not.
         while isinstance(base, syntax.Indexed) and all(i.kind is syntax.IndexKind.SINGLE for i in base.indices):
@@ -198,9 +292,11 @@ class ExpressionLowering(StanBuilder):
         return self.value(stan.IndexOp(value, kinds, operands, dialect_type(e.type)), e.span)
 
     def _projection(self, e: syntax.TupleProjection) -> SSAValue:
-        return self.value(stan.FieldOp(self.lower(e.base), e.field), e.span)
+        return self.whole(e.span, self._part_at(e))
 
     def _array(self, e: syntax.ArrayLiteral) -> SSAValue:
+        if has_tuples(e.type):
+            return self.whole(e.span, self.parts(e))
         if (numbers := self._numbers(e)) is not None:
             return numbers
         result = dialect_type(e.type)

@@ -6,10 +6,11 @@ Begin with `lower_program`. What a program calls of `library/*.stan` becomes par
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region
 
 from ulam.dialects import stan
 from ulam.frontend import syntax
@@ -18,6 +19,7 @@ from ulam.frontend.functions.definitions import LibraryFunction, overloads, reso
 from ulam.frontend.lower.builder import dialect_type
 from ulam.frontend.lower.expressions import Callees
 from ulam.frontend.lower.statements import StatementLowering
+from ulam.frontend.lower.tuples import Fields, Part
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import VOID, StanType
 from ulam.frontend.syntax import ConstraintKind
@@ -76,8 +78,9 @@ class ProgramLowering:
                 continue
             for declaration in block.statements:
                 if isinstance(declaration, syntax.Declaration):
-                    for name in _transform_functions(declaration.sized_type.constraint, kind == "parameters"):
-                        self._need(overloads(name)[0], name)
+                    for constraint in _constraints(declaration.sized_type):
+                        for name in _transform_functions(constraint, kind == "parameters"):
+                            self._need(overloads(name)[0], name)
 
     # ------------------------------------------------------------ symbols
 
@@ -125,6 +128,13 @@ def _transform_functions(constraint: syntax.Constraint, is_parameter: bool) -> l
         return parameter_functions("offset_multiplier")
     return parameter_functions(
         scalar_family(lower=constraint.lower is not None, upper=constraint.upper is not None))  # fmt: skip
+
+
+def _constraints(sized: syntax.SizedType) -> Iterator[syntax.Constraint]:
+    """The constraint of a type; of a tuple, those of its fields."""
+    yield sized.constraint
+    for field in sized.fields:
+        yield from _constraints(field)
 
 
 def _signature(function: syntax.FunctionDefinition) -> tuple[str, tuple[StanType, ...]]:
@@ -200,14 +210,17 @@ class BlockLowering(StatementLowering):
         self.declared: dict[str, Attribute] = {}
         self._globals: dict[str, Operation] = {}
 
-    def variable(self, name: str, span: syntax.Span) -> SSAValue:
+    def variable(self, name: str, span: syntax.Span) -> Part:
         found = self.names.get(name)
-        if found is not None:
-            return found
+        return self._global(name, self.outer[name], span) if found is None else found
+
+    def _global(self, name: str, type_: Attribute, span: syntax.Span) -> Part:
+        """A variable of an earlier block."""
+        if isinstance(type_, stan.TupleType):
+            return Fields([self._global(f"{name}.{n}", field, span) for n, field in enumerate(type_.elements, 1)])
         op = self._globals.get(name)
         if op is None:
-            op = stan.GlobalOp(name, stan.var_of(self.outer[name]), location=self.location(span))
-            self._globals[name] = op
+            op = self._globals[name] = stan.GlobalOp(name, stan.var_of(type_), location=self.location(span))
         return op.results[0]
 
     def is_local(self) -> bool:
@@ -225,81 +238,46 @@ class BlockLowering(StatementLowering):
                 for declaration in declarations:
                     self._check(declaration.sized_type, declaration.name, declaration.name_span)
         self.declared = {d.name: dialect_type(d.sized_type.type) for d in declarations}
-        if self._globals:
+        if used := [op for op in self._globals.values() if op.results[0].first_use is not None]:
             # In front of everything, so that the whole block may use them.
             first = self._top.first_op
             if first is None:
-                self._top.add_ops(self._globals.values())
+                self._top.add_ops(used)
             else:
-                self._top.insert_ops_before(list(self._globals.values()), first)
+                self._top.insert_ops_before(used, first)
         return stan.BlockOp(self.kind, Region(self._top), location=self.location(block.span))
 
     def _external(self, s: syntax.Declaration) -> None:
         """A variable of the data block, with its check, or a parameter."""
         if self.kind == "parameters":
-            if _constrained_fields(s.sized_type):
-                self.unsupported(s.span, "a tuple with constraints as parameter is")
             self.declare(s, with_bounds=True, is_parameter=True)
             return
-        variable = self.declare(s, with_bounds=True)
-        assert isinstance(variable.owner, stan.DeclareOp)
-        self._check(s.sized_type, s.name, s.name_span, (variable.owner.lower, variable.owner.upper))
+        self.declare(s, with_bounds=True)
+        self._check(s.sized_type, s.name, s.name_span)
 
     # ------------------------------------------------------------ checks
 
-    def _check(
-        self,
-        sized: syntax.SizedType,
-        name: str,
-        span: syntax.Span,
-        bounds: tuple[SSAValue | None, SSAValue | None] | None = None,
-    ) -> None:
-        """The check of a constrained variable's value; bounds are evaluated here unless they are given."""
-        if sized.constraint.kind in _UNCHECKED and not _constrained_fields(sized):
-            return
-        value = self.value(stan.ReadOp(self.names[name]), span)
-        self._check_value(sized, name, span, value, bounds)
+    def _check(self, sized: syntax.SizedType, name: str, span: syntax.Span) -> None:
+        """The check of a constrained variable's value, of a tuple those of its fields.
 
-    def _check_value(
-        self,
-        sized: syntax.SizedType,
-        name: str,
-        span: syntax.Span,
-        value: SSAValue,
-        bounds: tuple[SSAValue | None, SSAValue | None] | None = None,
-    ) -> None:
-        constraint = sized.constraint
-        if sized.fields:
-            self._check_fields(sized, name, span, value)
-        if constraint.kind in _UNCHECKED:
-            return
-        if bounds is None:
-            bounds = (self.bound(constraint.lower, value.type), self.bound(constraint.upper, value.type))
-        self.emit(stan.CheckOp(name, constraint.kind.value, value, *bounds), span)
+        Bounds are evaluated here, but those of data where they are declared.
+        """
 
-    def _check_fields(self, sized: syntax.SizedType, name: str, span: syntax.Span, value: SSAValue) -> None:
-        """Checks of the constrained fields of a tuple, or of each tuple of an array."""
-        if not _constrained_fields(sized):
-            return
-        if isinstance(value.type, stan.ArrayType):
-            element = stan.element_of(value.type)
-            assert element is not None
+        def check(sized: syntax.SizedType, name: str, variable: Part) -> None:
+            if isinstance(variable, Fields):
+                for number, (field, part) in enumerate(zip(sized.fields, variable.parts, strict=True), 1):
+                    check(field, f"{name}.{number}", part)
+                return
+            constraint = sized.constraint
+            if constraint.kind in _UNCHECKED:
+                return
+            value = self.value(stan.ReadOp(variable), span)
+            declaration = variable.owner
+            if self.kind == "data":
+                assert isinstance(declaration, stan.DeclareOp)
+                bounds = declaration.lower, declaration.upper
+            else:
+                bounds = self.bound(constraint.lower, value.type), self.bound(constraint.upper, value.type)
+            self.emit(stan.CheckOp(name, constraint.kind.value, value, *bounds), span)
 
-            def body() -> None:
-                self._check_fields(sized, name, span, self.block.args[0])
-                self.emit(stan.YieldOp(), span)
-
-            region = self.region(body, (element,))
-            self.emit(stan.ForEachOp(f"{name}_element", value, region), span)
-            return
-        assert isinstance(value.type, stan.TupleType)
-        for number, field in enumerate(sized.fields, 1):
-            if field.constraint.kind in _UNCHECKED and not _constrained_fields(field):
-                continue
-            part = self.value(stan.FieldOp(value, number), span)
-            self._check_value(field, f"{name}.{number}", span, part)
-
-
-def _constrained_fields(sized: syntax.SizedType) -> bool:
-    """Whether a tuple type has a field with a constraint."""
-    return any(f.constraint.kind is not ConstraintKind.NONE or _constrained_fields(f) for f in sized.fields)
+        check(sized, name, self.names[name])

@@ -6,33 +6,21 @@ around it. Of an `if` both of whose branches leave, the second becomes what foll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, Region, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan.variables import NO_BOUNDS
 from ulam.frontend import syntax
 from ulam.frontend.lower.builder import dialect_type
-from ulam.frontend.lower.expressions import ExpressionLowering, unparenthesized, with_scalar
+from ulam.frontend.lower.expressions import ExpressionLowering, with_scalar
 from ulam.frontend.lower.truncation import TruncatedDensity
-
-
-def _target_base(target: syntax.Expression) -> tuple[syntax.Variable, list[list[syntax.Index] | int]]:
-    """The assigned variable and the way into it: index lists and tuple fields, outermost first."""
-    path: list[list[syntax.Index] | int] = []
-    target = unparenthesized(target)
-    while not isinstance(target, syntax.Variable):
-        if isinstance(target, syntax.Indexed):
-            path.insert(0, target.indices)
-        elif isinstance(target, syntax.TupleProjection):
-            path.insert(0, target.field)
-        else:
-            raise TypeError(f"a {type(target).__name__} cannot be assigned")
-        target = unparenthesized(target.base)
-    return target, path
+from ulam.frontend.lower.tuples import Fields, Indices, Part, has_tuples, leaves, path_to, type_of_part, unparenthesized
+from ulam.frontend.stan_types import array_of
 
 
 class StatementLowering(ExpressionLowering):
@@ -86,18 +74,6 @@ class StatementLowering(ExpressionLowering):
 
     # ------------------------------------------------------------ declarations
 
-    def sizes(self, sized: syntax.SizedType) -> list[SSAValue]:
-        """Sizes of the array dimensions, then of the type itself; those of tuples one field after the other.
-
-        In a tuple each dimension has a size: of `corr_matrix[K]` there are two.
-        """
-        values = [self.lower(e) for e in (*sized.array_sizes, *sized.sizes)]
-        for field in sized.fields:
-            values += self.sizes(field)
-            missing = 0 if field.fields else stan.dimensions(dialect_type(field.type)) - len(field.array_sizes)
-            values += [self.lower(e) for e in field.sizes * (missing - len(field.sizes))]
-        return values
-
     def bound(self, bound: syntax.Expression | None, type_: Attribute) -> SSAValue | None:
         """A bound, offset or multiplier of a variable of `type_`: real if its entries are."""
         if bound is None:
@@ -107,31 +83,43 @@ class StatementLowering(ExpressionLowering):
 
     def declare(
         self, s: syntax.Declaration, *, with_bounds: bool, local: bool = False, is_parameter: bool = False
-    ) -> SSAValue:
-        """Declares a variable and makes its name known."""
-        sized, constraint = s.sized_type, s.sized_type.constraint
-        type_ = dialect_type(sized.type)
-        sizes, bounds = self.sizes(sized), NO_BOUNDS
-        kind = constraint.kind.value
-        if not with_bounds and constraint.kind is syntax.ConstraintKind.OFFSET_MULTIPLIER:
-            kind = "none"  # only parameters have an offset
-        if with_bounds:
-            written = (constraint.lower, constraint.upper, constraint.offset, constraint.multiplier)
-            bounds = [self.bound(e, type_) for e in written]
-        if is_parameter:
-            op = stan.ParameterOp(s.name, type_, sizes, kind, bounds)
-        else:
-            op = stan.DeclareOp(s.name, type_, sizes, kind, bounds, local=local)
-        variable = self.value(op, s.name_span)
-        self.names[s.name] = variable
-        return variable
+    ) -> Part:
+        """Declares a variable, of a tuple one for each field, and makes its name known."""
+
+        def variable(name: str, sized: syntax.SizedType, outer: list[SSAValue], ranks: tuple[int, ...]) -> Part:
+            sizes = [*outer, *(self.lower(e) for e in sized.array_sizes)]
+            if sized.fields:
+                inside = (*ranks, len(sized.array_sizes))
+                return Fields([variable(f"{name}.{n}", f, sizes, inside) for n, f in enumerate(sized.fields, 1)])
+            constraint, bounds = sized.constraint, NO_BOUNDS
+            type_ = dialect_type(array_of(sized.type, sum(ranks)))
+            sizes += [self.lower(e) for e in sized.sizes]
+            kind = constraint.kind.value
+            if not with_bounds and constraint.kind is syntax.ConstraintKind.OFFSET_MULTIPLIER:
+                kind = "none"  # only parameters have an offset
+            if with_bounds:
+                written = (constraint.lower, constraint.upper, constraint.offset, constraint.multiplier)
+                bounds = [self.bound(e, type_) for e in written]
+            if is_parameter:
+                op = stan.ParameterOp(name, type_, sizes, kind, bounds, field_ranks=ranks)
+            else:
+                op = stan.DeclareOp(name, type_, sizes, kind, bounds, field_ranks=ranks, local=local)
+            return self.value(op, s.name_span)
+
+        found = self.names[s.name] = variable(s.name, s.sized_type, [], ())
+        return found
 
     def _declaration(self, s: syntax.Declaration) -> bool:
         variable = self.declare(s, with_bounds=False, local=self.is_local())
         if s.initial is not None:
-            value = self.coerce(s.initial.span, self.lower(s.initial), dialect_type(s.sized_type.type))
-            self.assign(s.span, variable, value)
+            self.assign(s.span, variable, self.parts_as(s.initial, type_of_part(variable)))
         return False
+
+    def parts_as(self, e: syntax.Expression, type_: Attribute) -> Part:
+        """The value of an expression as one of `type_`; of a tuple its fields, where these are known one by one."""
+        if isinstance(type_, stan.TupleType):
+            return self.coerced(e.span, self.parts(e), type_)
+        return self.coerce(e.span, self.lower(e), type_)
 
     def is_local(self) -> bool:
         """Whether a declaration here is inside `{ ... }` although its op is at the top level of a block."""
@@ -139,100 +127,66 @@ class StatementLowering(ExpressionLowering):
 
     # ------------------------------------------------------------ assignments
 
-    def assign(
-        self,
-        span: syntax.Span,
-        variable: SSAValue,
-        value: SSAValue,
-        kinds: tuple[str, ...] = (),
-        indices: Sequence[SSAValue] = (),
-    ) -> None:
-        self.emit(stan.AssignOp(variable, value, kinds, indices), span)
+    def assign(self, span: syntax.Span, target: Part, value: Part, indices: Indices = ((), ())) -> None:
+        """`target[indices] = value`; of a tuple, field by field."""
+        if isinstance(target, Fields):
+            for number, field in enumerate(target.parts, 1):
+                self.assign(span, field, self.field(span, value, number), indices)
+            return
+        assert isinstance(value, SSAValue)
+        self.emit(stan.AssignOp(target, value, *indices), span)
 
     def _assignment(self, s: syntax.Assignment) -> bool:
-        base, path = _target_base(s.target)
-        variable = self.variable(base.name, base.span)
-        assert isinstance(variable.type, stan.VarType), f"{base.name} is not a variable"
-        if any(isinstance(step, int) for step in path):
-            self._assign_field(s, variable, path)
-            return False
-        kinds, indices = self._assigned_indices(s, path)
-        type_ = dialect_type(s.target.type) if kinds else variable.type.element
-        value = self._assigned_value(s, type_, lambda: self._current(s, variable, kinds, indices))
-        self.assign(s.span, variable, value, kinds, indices)
+        variable, indices = self._target(s.target)
+        type_ = self._target_type(variable, indices)
+        if s.operator == "=":
+            value = self.parts_as(s.value, type_)
+        else:
+            assert not isinstance(variable, Fields)
+            value = self._combined(s, type_, variable, indices)
+        self.assign(s.span, variable, value, indices)
         return False
 
-    def _assigned_indices(
-        self, s: syntax.Assignment, path: list[list[syntax.Index] | int]
-    ) -> tuple[tuple[str, ...], list[SSAValue]]:
-        written: list[syntax.Index] = []
-        for step in path:
-            assert not isinstance(step, int)
-            if any(i.kind is not syntax.IndexKind.SINGLE for i in written):
-                self.unsupported(s.target.span, "indexing a multi-indexed assignment target again is")
-            written = written + step
-        return self.indices(written)
+    def _target(self, target: syntax.Expression) -> tuple[Part, Indices]:
+        """What is assigned to, and the indices of the part of it."""
+        base, path = path_to(target)
+        assert isinstance(base, syntax.Variable)
+        variable, indices = self.element_at(target.span, self.variable(base.name, base.span), path)
+        assert all(isinstance(leaf.type, stan.VarType) for leaf in leaves(variable)), f"{base.name} is not a variable"
+        if len(indices) > 1:
+            self.unsupported(target.span, "indexing a multi-indexed assignment target again is")
+        return variable, indices[0] if indices else ((), ())
 
-    def _current(
-        self, s: syntax.Assignment, variable: SSAValue, kinds: tuple[str, ...], indices: list[SSAValue]
-    ) -> SSAValue:
-        """The value of the target before the assignment."""
-        assert isinstance(variable.type, stan.VarType)
-        value = self.value(stan.ReadOp(variable), s.target.span)
-        if kinds:
-            value = self.value(stan.IndexOp(value, kinds, indices, dialect_type(s.target.type)), s.target.span)
-        return value
+    def _target_type(self, variable: Part, indices: Indices) -> Attribute:
+        """The type of `variable[indices]`."""
+        if isinstance(variable, Fields):
+            return stan.TupleType(ArrayAttr([self._target_type(field, indices) for field in variable.parts]))
+        type_ = stan.indexed(type_of_part(variable), indices[0])
+        assert type_ is not None
+        return type_
 
-    def _assigned_value(self, s: syntax.Assignment, type_: Attribute, current: Callable[[], SSAValue]) -> SSAValue:
-        """The right-hand side; of `target op= e` that is `target op e`."""
-        if s.operator == "=":
-            return self.coerce(s.value.span, self.lower(s.value), type_)
-        left = current()
+    def _combined(self, s: syntax.Assignment, type_: Attribute, variable: SSAValue, indices: Indices) -> SSAValue:
+        """The value of `target op e` for `target op= e`."""
+        left = self.value(stan.ReadOp(variable), s.target.span)
+        if indices[0]:
+            left = self.value(stan.IndexOp(left, *indices, type_), s.target.span)
         value = self.binary(s.span, s.operator[:-1], left, self.lower(s.value), type_)
         return self.coerce(s.span, value, type_)
 
-    def _assign_field(self, s: syntax.Assignment, variable: SSAValue, path: list[list[syntax.Index] | int]) -> None:
-        """`t.1 = e` and `t.2.1 = e`: the tuple is rebuilt with the field replaced."""
-        if not all(isinstance(step, int) for step in path):
-            self.unsupported(s.target.span, "assigning to elements inside of a tuple is")
-        assert isinstance(variable.type, stan.VarType)
-        outer = [self.value(stan.ReadOp(variable), s.target.span)]
-        fields = [step for step in path if isinstance(step, int)]
-        for field in fields:
-            outer.append(self._field(s.target.span, outer[-1], field))
-        current = outer.pop()
-        value = self._assigned_value(s, current.type, lambda: current)
-        for field, whole in zip(reversed(fields), reversed(outer), strict=True):
-            assert isinstance(whole.type, stan.TupleType)
-            parts = [
-                value if number == field else self._field(s.target.span, whole, number)
-                for number in range(1, len(whole.type.elements) + 1)
-            ]
-            value = self.value(stan.TupleOp(parts, whole.type), s.target.span)
-        self.assign(s.span, variable, value)
-
-    def _field(self, span: syntax.Span, value: SSAValue, number: int) -> SSAValue:
-        return self.value(stan.FieldOp(value, number), span)
-
     def _tuple_assignment(self, s: syntax.TupleAssignment) -> bool:
-        self._unpack(s, s.targets, self.lower(s.value))
+        self._unpack(s, s.targets, self.parts(s.value))
         return False
 
-    def _unpack(self, s: syntax.TupleAssignment, targets: syntax.TupleLiteral, value: SSAValue) -> None:
+    def _unpack(self, s: syntax.TupleAssignment, targets: syntax.TupleLiteral, value: Part) -> None:
         for number, target in enumerate(targets.elements, 1):
-            part = self._field(target.span, value, number)
+            part = self.field(target.span, value, number)
             target = unparenthesized(target)
             if isinstance(target, syntax.TupleLiteral):
                 self._unpack(s, target, part)
                 continue
-            base, path = _target_base(target)
-            variable = self.variable(base.name, base.span)
-            assert isinstance(variable.type, stan.VarType)
-            if len(path) > 1 or any(isinstance(step, int) for step in path):
-                self.unsupported(target.span, "assigning to parts of a tuple or of a slice while unpacking is")
-            kinds, indices = self.indices(path[0]) if path and not isinstance(path[0], int) else ((), [])
-            type_ = dialect_type(target.type) if kinds else variable.type.element
-            self.assign(s.span, variable, self.coerce(target.span, part, type_), kinds, indices)
+            variable, indices = self._target(target)
+            part = self.coerced(target.span, part, self._target_type(variable, indices))
+            self.assign(s.span, variable, part, indices)
 
     # ------------------------------------------------------------ effects
 
@@ -319,11 +273,34 @@ class StatementLowering(ExpressionLowering):
         return False
 
     def _foreach(self, s: syntax.ForEach) -> bool:
+        if has_tuples(s.container.type):
+            return self._for_each_tuple(s, self.parts(s.container))
         container = self.lower(s.container)
         element = stan.element_of(container.type)
         assert element is not None
         body = self.region(self._loop_body(s.variable, s.body), (element,))
         self.emit(stan.ForEachOp(s.variable, container, body), s.span)
+        return False
+
+    def _for_each_tuple(self, s: syntax.ForEach, container: Part) -> bool:
+        """A loop over an array of tuples: over the positions in the arrays of its fields."""
+        first = container
+        while isinstance(type_of_part(first), stan.TupleType):
+            first = self.field(s.span, first, 1)
+        assert isinstance(first, SSAValue)
+        upper = self.value(stan.CallOp("size", [first], stan.INT, (0,)), s.span)
+
+        def build() -> None:
+            with self.scope():
+                position = self.block.args[0]
+                position.name_hint = s.variable
+                self.names[s.variable] = self.indexed_part(s.variable_span, container, [(("single",), (position,))])
+                self.statement(s.body)
+            if not self.ended():
+                self.emit(stan.YieldOp(), s.body.span)
+
+        lower = self.int_constant(s.span, 1)
+        self.emit(stan.ForOp(f"{s.variable}_position", lower, upper, self.region(build, (stan.INT,))), s.span)
         return False
 
     def _profile(self, s: syntax.Profile) -> bool:

@@ -25,6 +25,7 @@ from ulam.passes.to_loops.requirements import holds
 from ulam.passes.to_loops.sizes import checked_sizes, declared_dims
 from ulam.passes.to_loops.statements import add_jacobian
 from ulam.passes.to_loops.subjects import Subject
+from ulam.passes.to_loops.tuple_arrays import ArraysOfTuples
 from ulam.passes.to_loops.values import (
     Container,
     Tuple,
@@ -76,6 +77,18 @@ def transform_of(low: Lowering, op: Declared, dims: Sequence[SSAValue]) -> Trans
     slice_size = unconstrained_size(builder, *(low.size(size) for size in (list(op.sizes)[rank:] * 2)[:n_sizes]))
     count = builder.mul(total(builder, dims[:rank]), slice_size)
     return Transform(family, list(written), False, count, slice_size)
+
+
+def unconstrained_size(low: Lowering, op: stan.ParameterOp, dims: Sequence[SSAValue], skipped: int = 0) -> SSAValue:
+    """How many unconstrained values a parameter has (i64), without its first dimensions. Bounds do not change that."""
+    builder, constraint = low.builder, op.constraint.data
+    if constraint in ("none", "bounds", "offset_multiplier"):
+        return total(builder, dims[skipped:])
+    type_ = declared_type(op)
+    rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
+    n_sizes, size_of = UNCONSTRAINED_SIZES[constraint]
+    slice_size = size_of(builder, *(low.size(size) for size in (list(op.sizes)[rank:] * 2)[:n_sizes]))
+    return builder.mul(total(builder, dims[skipped:rank]), slice_size)
 
 
 def _triangle(builder: Builder, size: SSAValue) -> SSAValue:
@@ -272,10 +285,11 @@ class Constrainer:
 class UnconstrainedReader:
     """Reads parameters from the unconstrained vector, one after the other."""
 
-    def __init__(self, low: Lowering, theta: SSAValue) -> None:
+    def __init__(self, low: Lowering, theta: SSAValue, arrays_of_tuples: ArraysOfTuples) -> None:
         self.low = low
         self.theta = theta
         self.offset = low.builder.i64(0)
+        self.arrays_of_tuples = arrays_of_tuples
 
     def parameter(self, op: stan.ParameterOp) -> None:
         """Defines the variable of a declared parameter and adds its Jacobian."""
@@ -283,10 +297,13 @@ class UnconstrainedReader:
         outer, builder.location = builder.location, op.location or builder.location
         dims = declared_dims(low, op)
         constrainer = Constrainer(low, op, dims)
-        source = builder.view(self.theta, self.offset) if dims else builder.load(self.theta, self.offset)
+        if (place := self.arrays_of_tuples.place(low, op, self.offset)) is not None:
+            source, self.offset = place.gathered(low, self.theta), place.end
+        else:
+            source = builder.view(self.theta, self.offset) if dims else builder.load(self.theta, self.offset)
+            self.offset = builder.add(self.offset, constrainer.transform.unconstrained_size)
         value = constrainer.run(source)
         assert value is not None
-        self.offset = builder.add(self.offset, constrainer.transform.unconstrained_size)
         holder = Holder(op.var_name.data, value)
         low.env[op.res] = holder
         low.globals[op.var_name.data] = holder
@@ -357,9 +374,16 @@ def _shaped(low: Lowering, op: Declared | stan.CheckOp, argument: Value, like: C
     """A bound, offset or multiplier as a container of the variable's shape."""
     if isinstance(argument, Container):
         name = op.var_name.data
-        for expected, found in zip(like.dims, argument.dims, strict=True):
+        outer = len(like.dims) - len(argument.dims)
+        for expected, found in zip(like.dims[outer:], argument.dims, strict=True):
             message = f"{name}: the size is {{0}}, but a bound, offset or multiplier has size {{1}}"
             low.check_equal(expected, found, message)
+        if outer:  # the elements of an array have the bound in common
+
+            def at(indices: Sequence[SSAValue]) -> SSAValue:
+                return argument.at(indices[outer:])
+
+            return Container(like.type, like.dims, at=at, cheap=argument.cheap, data_only=argument.data_only)
         return argument
     assert isinstance(argument, SSAValue)
     return broadcast(low.builder, like.type, like.dims, argument, low.is_data(argument))
@@ -368,10 +392,13 @@ def _shaped(low: Lowering, op: Declared | stan.CheckOp, argument: Value, like: C
 class UnconstrainedWriter:
     """Writes constrained values of parameters to the unconstrained vector."""
 
-    def __init__(self, low: Lowering, source: SSAValue, theta: SSAValue) -> None:
+    def __init__(
+        self, low: Lowering, source: SSAValue, theta: SSAValue, arrays_of_tuples: ArraysOfTuples
+    ) -> None:
         self.low = low
         self.source = source
         self.theta = theta
+        self.arrays_of_tuples = arrays_of_tuples
         self.read = low.builder.i64(0)
         self.written = low.builder.i64(0)
 
@@ -382,7 +409,11 @@ class UnconstrainedWriter:
         dims = declared_dims(low, op)
         type_ = op.res.type.element
         transform = transform_of(low, op, dims)
-        out = builder.view(self.theta, self.written)
+        place = self.arrays_of_tuples.place(low, op, self.written)
+        if place is None:
+            out = builder.view(self.theta, self.written)
+        else:
+            out = builder.alloc(transform.unconstrained_size, BUFFER_REAL)
         value: Value
         if dims:
             value = in_buffer(builder, type_, dims, builder.view(self.source, self.read))
@@ -395,7 +426,11 @@ class UnconstrainedWriter:
             assert isinstance(u, SSAValue)
             builder.store(u, out, builder.i64(0), initial=True)
         self.read = builder.add(self.read, total(builder, dims))
-        self.written = builder.add(self.written, transform.unconstrained_size)
+        if place is None:
+            self.written = builder.add(self.written, transform.unconstrained_size)
+        else:
+            place.scatter(low, out, self.theta)
+            self.written = place.end
         holder = Holder(op.var_name.data, value)
         low.env[op.res] = holder
         low.globals[op.var_name.data] = holder

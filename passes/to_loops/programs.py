@@ -18,7 +18,6 @@ from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import draws
 from ulam.passes.to_loops.lowering import CheckSite, ProfileKey, profile_key
 from ulam.passes.to_loops.outlined import Outlined
-from ulam.passes.to_loops.shapes import refuse_arrays_of_tuples, size_count
 from ulam.passes.to_loops.values import element_type, rank_of
 from ulam.passes.units import UnitKind
 
@@ -31,10 +30,7 @@ _BOUND_BLOCKS = ("data", "transformed_data")
 
 @record
 class Global:
-    """A variable declared at the top level of a block, in program order (`number`).
-
-    Of a tuple `t` each field is one: `t:1`, `t:2:1`.
-    """
+    """A variable declared at the top level of a block, in program order (`number`)."""
 
     name: str
     block: str
@@ -53,8 +49,6 @@ class ProgramParts:
     functions: dict[str, stan.FuncOp]
     blocks: dict[str, Block]
     globals: dict[str, Global] = field(default_factory=dict)
-    tuples: dict[str, stan.TupleType] = field(default_factory=dict)
-    """Global variables of tuple type, and fields of such that are tuples."""
     n_slots: int = 0
     profiles: dict[ProfileKey, int] = field(default_factory=dict[ProfileKey, int])
     """The profile statements, by number."""
@@ -72,26 +66,12 @@ class ProgramParts:
     def add_globals(self, kind: str, op: stan.DeclareOp | stan.ParameterOp) -> None:
         """The variable that `op` declares at the top level of a block."""
         type_ = op.res.type.element
-        if isinstance(op, stan.ParameterOp) and isinstance(type_, stan.TupleType):
-            raise NotSupportedError("parameters of tuple type are not supported yet", op.location)
-        self._add_global(kind, op, op.var_name.data, type_, [*op.sizes])
-
-    def _add_global(
-        self, kind: str, op: stan.DeclareOp | stan.ParameterOp, name: str, type_: Attribute, sizes: list[SSAValue]
-    ) -> None:
-        if isinstance(type_, stan.TupleType):
-            self.tuples[name] = type_
-            for number, element in enumerate(type_.elements, 1):
-                count = size_count(element, op.location)
-                self._add_global(kind, op, f"{name}:{number}", element, sizes[:count])
-                sizes = sizes[count:]
-            return
-        refuse_arrays_of_tuples(type_, op.location)
         slot = None
         if kind in _BOUND_BLOCKS:
             slot = self.n_slots
             self.n_slots += 1 + rank_of(type_)
-        self.globals[name] = Global(name, kind, op, len(self.globals), slot, type_, sizes)
+        name = op.var_name.data
+        self.globals[name] = Global(name, kind, op, len(self.globals), slot, type_, [*op.sizes])
 
 
 @record
@@ -160,7 +140,8 @@ def _describe(variable: Global) -> dict[str, Any]:
     rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
     inner = _INNER.get(type(type_.element if rank else type_), "scalar")  # type: ignore[union-attr]
     return {
-        "name": variable.name,
+        "name": variable.name.replace(".", ":"),  # fields of tuples as CmdStan names them
+        "field_ranks": variable.op.array_ranks,
         "block": variable.block,
         "element": element,
         "array_rank": rank,

@@ -31,10 +31,16 @@ from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (reg
 from ulam.passes.to_loops.int_ranges import int_ranges
 from ulam.passes.to_loops.lowering import CheckSite, Holder, Lowering, Storage
 from ulam.passes.to_loops.outlined import Outlined
-from ulam.passes.to_loops.parameters import UnconstrainedReader, UnconstrainedWriter, transform_of
+from ulam.passes.to_loops.parameters import (
+    UnconstrainedReader,
+    UnconstrainedWriter,
+    transform_of,
+    unconstrained_size,
+)
 from ulam.passes.to_loops.programs import Global, LoweredUnit, ProgramParts
 from ulam.passes.to_loops.sizes import checked_sizes, declared_dims
 from ulam.passes.to_loops.statements import begin_profile, end_profile
+from ulam.passes.to_loops.tuple_arrays import ArraysOfTuples
 from ulam.passes.to_loops.values import (
     Container,
     Tuple,
@@ -103,9 +109,6 @@ class FunctionWriter:
 
     def _bound_global(self, name: str) -> Holder:
         """Data or transformed data, read from the bound table."""
-        if (tuple_type := self.program.tuples.get(name)) is not None:
-            holders = [self.low.globals[f"{name}:{n}"] for n in range(1, len(tuple_type.elements) + 1)]
-            return Holder(name, Tuple(tuple_type, [holder.value for holder in holders if isinstance(holder, Holder)]))
         variable = self.program.globals[name]
         assert variable.slot is not None, f"variable '{name}' is not available here"
         type_ = variable.type
@@ -205,13 +208,9 @@ class FunctionWriter:
         count = builder.i64(0)
         for variable in self.globals_of("parameters"):
             op = variable.op
+            assert isinstance(op, stan.ParameterOp)
             self.demand(op.sizes)
-            dims = declared_dims(low, op)
-            if op.constraint.data in ("none", "bounds", "offset_multiplier"):
-                size = total(builder, dims)
-            else:
-                size = transform_of(low, op, dims).unconstrained_size
-            count = builder.add(count, size)
+            count = builder.add(count, unconstrained_size(low, op, declared_dims(low, op)))
         # One element more: a parameter without elements at the end may be read at its beginning.
         copy = builder.alloc(builder.add(count, builder.i64(1)))
         builder.insert(ad.IndependentOp(copy, count))
@@ -220,7 +219,7 @@ class FunctionWriter:
 
     def parameters_block(self, theta: SSAValue) -> SSAValue:
         """Reads the parameters from the unconstrained vector; returns how many it takes (i64)."""
-        reader = UnconstrainedReader(self.low, theta)
+        reader = UnconstrainedReader(self.low, theta, self.arrays_of_tuples())
         with self._region("parameters"):
             for op in self.ops_of("parameters"):
                 if isinstance(op, stan.ParameterOp):
@@ -228,6 +227,16 @@ class FunctionWriter:
                 else:
                     self.low.op(op)
         return reader.offset
+
+    def arrays_of_tuples(self) -> ArraysOfTuples:
+        """Where the values of such parameters are."""
+
+        def dims_of(op: stan.ParameterOp) -> list[SSAValue]:
+            self.demand(op.sizes)
+            return declared_dims(self.low, op)
+
+        ops = [op for op in self.ops_of("parameters") if isinstance(op, stan.ParameterOp)]
+        return ArraysOfTuples(ops, dims_of, unconstrained_size)
 
     @contextmanager
     def _region(self, kind: str) -> Iterator[None]:
@@ -263,14 +272,9 @@ class FunctionWriter:
         return list(block.ops) if block is not None else []
 
     def global_value(self, name: str) -> Value:
-        """The present value of a global variable, or of a field of one."""
-        name, *fields = name.split(":")
+        """The present value of a global variable."""
         found = self.low.globals[name]
-        value = found.value if isinstance(found, Holder) else self.low.read_storage(found)
-        for number in fields:
-            assert isinstance(value, Tuple)
-            value = value.fields[int(number) - 1]
-        return value
+        return found.value if isinstance(found, Holder) else self.low.read_storage(found)
 
     def globals_of(self, kind: str) -> list[Global]:
         return [g for g in self.program.globals.values() if g.block == kind]
@@ -378,7 +382,7 @@ def _write_sizes(writer: FunctionWriter, variable: Global, out: SSAValue) -> Non
     is_parameter = variable.block == "parameters"
     constraint = op.constraint.data if is_parameter else "none"
     writer.demand(variable.sizes)
-    name = variable.name.replace(":", ".")
+    name = variable.name
     dims = checked_sizes(low, name, variable.type, variable.sizes, constraint, most=MOST_SIZE)
     for n, size in enumerate(dims):
         builder.store(size, out, builder.i64(n))
@@ -473,7 +477,7 @@ def _unconstrain(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:
     """`evaluate(constrained, theta)`: the inverse of constraining."""
     writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, BUFFER_REAL))
     source, theta = writer.block.args
-    target = UnconstrainedWriter(writer.low, source, theta)
+    target = UnconstrainedWriter(writer.low, source, theta, writer.arrays_of_tuples())
     for op in writer.ops_of("parameters"):
         if isinstance(op, stan.ParameterOp):
             target.parameter(op)

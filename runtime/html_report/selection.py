@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.names import bracket_name
+from ulam.runtime.names import bracket_name, output_positions
 from ulam.runtime.sampling.diagnose import LARGEST_RHAT, LEAST_ESS_PER_CHAIN
 from ulam.runtime.sampling.summary import LOG_DENSITY
 
@@ -129,12 +129,10 @@ class Shown:
 
     def _parameters(self) -> set[int]:
         """The elements of parameters; of all variables, where it is not known which these are."""
-        found, begin = set[int](), 0
-        for variable in self.fit.about.variables:
-            if variable.block in ("parameters", ""):
-                found.update(range(begin, begin + variable.size))
-            begin += variable.size
-        return found
+        variables = self.fit.about.variables
+        positions = output_positions(variables)
+        chosen = [positions[variable.name] for variable in variables if variable.block in ("parameters", "")]
+        return {int(k) for places in chosen for k in places.flat}
 
     @cached_property
     def chains(self) -> list[int]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ulam.passes.units import UNITS, UnitKind
+from ulam.runtime.errors import CompileError
 from ulam.runtime.names import INNER_RANK, UNCONSTRAINED_DIMS, GlobalVariable
 from ulam.runtime.program import CompiledUnit
 
@@ -91,6 +92,8 @@ class ProgramTables:
 
     def __init__(self, metadata: Mapping[str, Any], info: str, load: Callable[..., int] | None = None) -> None:
         declared = [GlobalVariable.from_metadata(i, entry) for i, entry in enumerate(metadata["globals"])]
+        if any(any(variable.field_ranks) for variable in declared):
+            raise CompileError("libraries of programs with global arrays of tuples are not supported yet")
         variables = (ProgramVariable * len(declared))(*map(_variable, declared))
         self.units = (ProgramUnit * len(UNITS))(*(ProgramUnit(name=name.encode()) for name in UNITS))
         self.program = ProgramTable(

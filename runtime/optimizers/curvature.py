@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.errors import UlamError
-from ulam.runtime.names import bracket_name
+from ulam.runtime.names import bracket_name, output_positions
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.quantities import constrained_or_nan
@@ -184,7 +184,9 @@ def jacobian_of_constrain(result: OptimizationResult, scales: Vector) -> Vector:
 def _without_derivative(result: OptimizationResult) -> npt.NDArray[np.bool_]:
     """Which elements of `constrained` are integers, or drawn at random."""
     variables = result.model.written_variables()
-    integers = np.repeat([v.element == "int" for v in variables], [v.size for v in variables])
+    integers = np.zeros(result.constrained.shape, bool)
+    for variable, places in zip(variables, output_positions(variables).values(), strict=True):
+        integers[places] = variable.element == "int"
     model, theta = result.model, result.unconstrained
     other, _ = constrained_or_nan(model, theta, Rng(result.seed, DRAWN_STREAM))
     return integers | ((result.constrained != other) & ~(np.isnan(result.constrained) & np.isnan(other)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ulam.runtime.errors import ProgramError
+from ulam.runtime.names import unconstrained_positions
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.termination import Termination
@@ -280,8 +281,8 @@ def _names(model: StanModel, positions: np.ndarray) -> str:
 
 def _constrained_mask(model: StanModel) -> np.ndarray:
     """Whether each unconstrained parameter belongs to a variable with a constraint."""
-    parts = [
-        np.full(math.prod(variable.unconstrained_dims), variable.constraint != "none")
-        for variable in model.parameter_variables()
-    ]
-    return np.concatenate(parts) if parts else np.zeros(0, bool)
+    variables = model.parameter_variables()
+    mask = np.zeros(model.param_unc_num(), bool)
+    for variable, place in zip(variables, unconstrained_positions(variables).values(), strict=True):
+        mask[place] = variable.constraint != "none"
+    return mask

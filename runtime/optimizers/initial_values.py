@@ -22,7 +22,7 @@ from ulam.runtime.data import INITIAL_VALUES, bind_values, read_data, warn_of_un
 from ulam.runtime.data import Values as DataValues
 from ulam.runtime.errors import ArgumentError, DataError, InitializationError, Rejection
 from ulam.runtime.named_text import NamedText
-from ulam.runtime.names import GlobalVariable
+from ulam.runtime.names import GlobalVariable, output_positions, unconstrained_positions
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.line_search import Point, Vector
 from ulam.runtime.optimizers.objective import ModelObjective
@@ -266,26 +266,22 @@ class GivenValues:
         merged = drawn.copy()
         for variable, place in self._places():
             if variable.name in self.values:
-                merged[place] = self.values[variable.name].ravel(order="F")
+                merged[place] = self.values[variable.name]
         try:
             unconstrained = self.model.param_unconstrain(merged)
         except Rejection as rejection:
             raise self._refusal(drawn, rejection) from None
         combined = theta.copy()
-        start = 0
-        for variable in self.model.parameter_variables():
-            size = math.prod(variable.unconstrained_dims)
-            if variable.name in self.values:
-                combined[start : start + size] = unconstrained[start : start + size]
-            start += size
+        for name, place in unconstrained_positions(self.model.parameter_variables()).items():
+            if name in self.values:
+                combined[place] = unconstrained[place]
         return combined
 
-    def _places(self) -> Iterator[tuple[GlobalVariable, slice]]:
-        """Each parameter with its place in a constrained vector."""
-        start = 0
-        for variable in self.model.parameter_variables():
-            yield variable, slice(start, start + variable.size)
-            start += variable.size
+    def _places(self) -> Iterator[tuple[GlobalVariable, npt.NDArray[np.intp]]]:
+        """Each parameter with the places of its elements in a constrained vector."""
+        variables = self.model.parameter_variables()
+        positions = output_positions(variables)
+        return ((variable, positions[variable.name]) for variable in variables)
 
     def _refusal(self, drawn: Vector, rejection: Rejection) -> Exception:
         """The error for values that do not fit: with the variable's name, which the program's own does not have."""

@@ -111,7 +111,7 @@ def _variables(names: Sequence[str]) -> Iterator[GlobalVariable]:
             end += 1
         last = names[end - 1].split(".")[1:]
         whole = _variable(base, tuple(int(index) for index in last) if all(map(str.isdigit, last)) else ())
-        if list(constrained_names(whole)) == list(names[begin:end]):
+        if list(constrained_names([whole])) == list(names[begin:end]):
             yield whole
         else:
             yield from (_variable(name, ()) for name in names[begin:end])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.names import by_name
+from ulam.runtime.names import by_name, output_positions
 from ulam.runtime.sampling.model_description import ModelDescription
 from ulam.runtime.sampling.summary import QUANTILES, SummaryTable
 
@@ -80,16 +80,12 @@ class ChainDraws:
 
     def places(self, variables: Sequence[str] | None) -> tuple[list[int], list[str]]:
         """Where the elements of these variables are, and their names. Raises KeyError for one that is not there."""
-        starts: dict[str, range] = {}
-        count = 0
-        for variable in self.about.variables:
-            starts[variable.name] = range(count, count + variable.size)
-            count += variable.size
-        chosen = list(starts) if variables is None else list(variables)
+        found = output_positions(self.about.variables)
+        chosen = list(found) if variables is None else list(variables)
         for name in chosen:
-            if name not in starts:
-                raise KeyError(f"{name!r}; the model has {', '.join(starts)}")
-        places = [k for name in chosen for k in starts[name]]
+            if name not in found:
+                raise KeyError(f"{name!r}; the model has {', '.join(found)}")
+        places = [int(k) for name in chosen for k in found[name].ravel(order="F")]
         return places, [self.names[k] for k in places]
 
     # ------------------------------------------------------------ for other packages

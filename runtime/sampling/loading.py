@@ -155,6 +155,7 @@ def variable_of(entry: Mapping[str, Any]) -> GlobalVariable:
     return GlobalVariable(
         -1, entry["name"], entry["block"], entry["type"], entry["element"], int(entry["array_rank"]), entry["inner"],
         entry["constraint"], -1, dims=tuple(int(size) for size in entry["dims"]),
+        field_ranks=tuple(int(rank) for rank in entry.get("field_ranks", ())),
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class ModelDescription:
     @cached_property
     def names(self) -> list[str]:
         """Names of the elements of a draw."""
-        return [name for variable in self.variables for name in constrained_names(variable)]
+        return list(constrained_names(self.variables))
 
     @cached_property
     def model(self) -> StanModel:

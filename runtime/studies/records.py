@@ -86,7 +86,7 @@ class FitRecord:
         """Names of the elements, `theta.2` for `theta[2]`; of what was extracted those of its arrays."""
         if "values" not in self.arrays:
             return list(self.draws)
-        return [name for variable in self._variables() for name in constrained_names(variable)]
+        return list(constrained_names(self._variables()))
 
     @cached_property
     def draws(self) -> dict[str, Any]:

@@ -199,8 +199,7 @@ def test_reduce_sum_names_its_callback() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "parameters { tuple(real<lower=0>, real) t; }",
-        "transformed data { tuple(vector[2], real) t; t.1[2] = 3; }",
+        "parameters { complex z; }",
     ],
 )
 def test_what_is_not_supported_is_a_diagnostic(text: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.errors import CompileError, FatalError
+from ulam.runtime.errors import FatalError
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -69,6 +69,32 @@ TUPLES = {
           t.2.1 = p;
           target += sum(t.2.1);
         }""", -36.0),
+    "elements of elements": ("""
+        parameters { vector[3] p; }
+        model {
+          array[2] tuple(real, vector[3]) t = {(p[1], p), (1, p)};
+          t[2].2[3] = p[1];
+          t[1].1 += p[2];
+          t[2] = (t[1].1 * 2, t[2].2);
+          (t[1].1, t[1].2[2]) = (p[3], 7);
+          for (e in t) target += e.1 * sum(e.2);
+          for (e in t[2:]) target += e.1;
+        }""", 3 * (-1 + 7 + 3) - 6 * (-1 - 2 - 1) - 6),
+    "arrays in functions": ("""
+        functions {
+          array[] tuple(real, vector) twice(array[] tuple(real, vector) a, real x) {
+            array[2] tuple(real, vector[3]) b = a;
+            for (i in 1:2) b[i].1 = a[i].1 * x;
+            return b;
+          }
+        }
+        parameters { vector[3] p; }
+        model {
+          array[2] tuple(real, vector[3]) t = twice({(p[1], p), (1, 2 * p)}, p[2]);
+          tuple(real, array[2, 1] tuple(real, int)) u = (p[3], {{(p[1], 2)}, {(p[2], 3)}});
+          u.2[2, 1].1 += 1;
+          target += t[1].1 * t[2].1 * t[2].2[3] + u.2[1][1].1 * u.2[2, 1].2 + u.2[2, 1].1;
+        }""", 2 * -2 * 6 - 3 - 1),
     "unpacking": ("""
         parameters { vector[3] p; }
         model { real a; vector[3] b; (a, b) = (p[1], p * 2); target += a * sum(b .* p); }""", -28.0),
@@ -107,16 +133,6 @@ def test_sizes_of_tuples_are_checked() -> None:
     m = ulam.StanModel("parameters { vector[3] p; } model { tuple(vector[2], int) t = (p, 2); target += sum(t.1); }")
     with pytest.raises(FatalError, match=r"t\.1: sizes must match: 2 on the left, 3"):
         m.log_density(P)
-
-
-@pytest.mark.parametrize("text", [
-    "parameters { vector[3] p; } model { array[2] tuple(real, vector[3]) t; t[1] = (p[1], p); }",
-    "parameters { vector[3] p; } model { array[2] tuple(real, vector[3]) t = {(p[1], p), (p[2], p)}; }",
-    "parameters { tuple(real, vector[2]) p; } model { }",
-])  # fmt: skip
-def test_what_is_not_supported_says_so(text: str) -> None:
-    with pytest.raises(CompileError, match="tuple.* not supported yet"):
-        ulam.StanModel(text).log_density(P)
 
 
 def test_printing_tuples(capsys: pytest.CaptureFixture[str]) -> None:

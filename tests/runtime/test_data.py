@@ -90,12 +90,12 @@ def test_compiled_order() -> None:
 
 
 def test_names() -> None:
-    assert list(constrained_names(declared("s", "real"))) == ["s"]
-    assert list(constrained_names(declared("m", "matrix", (2, 2)))) == ["m.1.1", "m.2.1", "m.1.2", "m.2.2"]
-    assert list(constrained_names(declared("a", "array[] vector", (2, 2)))) == ["a.1.1", "a.2.1", "a.1.2", "a.2.2"]
-    assert list(constrained_names(declared("e", "vector", (0,)))) == []
+    assert list(constrained_names([declared("s", "real")])) == ["s"]
+    assert list(constrained_names([declared("m", "matrix", (2, 2))])) == ["m.1.1", "m.2.1", "m.1.2", "m.2.2"]
+    assert list(constrained_names([declared("a", "array[] vector", (2, 2))])) == ["a.1.1", "a.2.1", "a.1.2", "a.2.2"]
+    assert list(constrained_names([declared("e", "vector", (0,))])) == []
     matrices = declared("m", "array[] matrix", (2, 2, 1))
-    assert list(unconstrained_names(matrices)) == ["m.1.1.1", "m.1.2.1", "m.2.1.1", "m.2.2.1"]
+    assert list(unconstrained_names([matrices])) == ["m.1.1.1", "m.1.2.1", "m.2.1.1", "m.2.2.1"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_output_order_agrees_with_names(kinds: list[tuple[tuple[int, str], list[
         assert (np.array(to_compiled(variable, names))[compiled_positions(variable)] == names).all()
     order = output_order(variables)
     output = np.array(compiled) if order is None else np.array(compiled)[order]
-    expected = [name for variable in variables for name in constrained_names(variable)]
+    expected = list(constrained_names(variables))
     assert output.tolist() == expected
     start = 0
     for variable in variables:

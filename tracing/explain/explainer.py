@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ulam.runtime.errors import ArgumentError, CompileError, FatalError, ProgramError, Rejection, UlamError
+from ulam.runtime.names import unconstrained_positions
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import Init, InitSource, read_init
 from ulam.tracing.contexts import TraceContext
@@ -260,14 +261,12 @@ class Explainer:
                 transformed[node.parameter] = node.value
                 if len(transformed) == len(self.model.parameter_variables()):
                     break
-        start = 0
-        for variable in self.model.parameter_variables():
-            size = math.prod(variable.unconstrained_dims)
-            value = transformed.get(variable.name)
-            if isinstance(value, float | np.ndarray) and np.ndim(value) < 2 and np.size(value) == size:
-                for parameter, constrained in zip(found[start : start + size], np.ravel(value), strict=True):
-                    parameter.constrained = float(constrained)
-            start += size
+        places = np.arange(len(found))
+        for name, at in unconstrained_positions(self.model.parameter_variables()).items():
+            value = transformed.get(name.replace(":", "."))
+            if isinstance(value, float | np.ndarray) and np.ndim(value) < 2 and np.size(value) == places[at].size:
+                for place, constrained in zip(places[at], np.ravel(value), strict=True):
+                    found[place].constrained = float(constrained)
         return found
 
     # ------------------------------------------------------------ several points

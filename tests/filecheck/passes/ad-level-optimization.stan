@@ -35,7 +35,7 @@ model {
   real z = p > 0 ? x : d;
   real w = p > 0 ? x : p;
   tuple(real, real) t = (p, d);
-  real whole = t.2;
+  real second = t.2;
   real field = (p, d).2;
 }
 generated quantities {
@@ -56,9 +56,11 @@ generated quantities {
 // CHECK-NEXT:    /* data */ real size = num_elements(a);
 // CHECK-NEXT:    /* data */ real z = p > 0 ? x : d;
 // CHECK-NEXT:    real w = p > 0 ? x : p;
-// CHECK-NEXT:    tuple(real, real) t = (p, d);
-// CHECK-NEXT:    real whole = t.2;
-// CHECK-NEXT:    /* data */ real field = (p, d).2;
+// CHECK-NEXT:    real t_1;
+// CHECK-NEXT:    /* data */ real t_2;
+// CHECK:         t_1 = p;
+// CHECK:         /* data */ real second = t_2;
+// CHECK:         /* data */ real field = d;
 // CHECK-NEXT:  }
 // CHECK-LABEL: generated quantities {
 // CHECK-NEXT:    real g = p;

@@ -93,7 +93,10 @@ generated quantities {
 // CHECK-NEXT:   while(((s ^ 2) > 2)) {
 // CHECK-NEXT:     break;
 // CHECK-NEXT:   }
-// CHECK-NEXT:   tuple(real, array[int, 2]) t = FnMakeTuple__(1, FnMakeArray__(1, 2));
+// CHECK-NEXT:   real t.1;
+// CHECK-NEXT:   array[int, 2] t.2;
+// CHECK:        t.1 = 1;
+// CHECK-NEXT:   t.2 = {{.*}};
 // CHECK-NEXT:   profile("z") {
 // CHECK-NEXT:     b[t.2, 1] = v[1:2];
 // CHECK-NEXT:   }
