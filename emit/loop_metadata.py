@@ -6,8 +6,8 @@ of an unknown number would be. Written out are short loops that cannot be widene
 can be widened without them.
 
 What is left over after the last full vector is computed by a masked one where that takes less time than doing it one by
-one. How much is left over depends on the processor, so it is decided here. Not in nests, whose inner loops often have
-two or three iterations.
+one. How much is left over depends on the processor, so it is decided here; without mask registers, loops that write
+memory are not masked. Nor are nests, whose inner loops often have two or three iterations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
-from ulam.dialects import rt
+from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
 
 if TYPE_CHECKING:
     from ulam.emit.llvm_text import FunctionEmitter
@@ -27,7 +28,7 @@ _FEW, _MANY = 4, 32
 _MASKING = 1.3
 """Time of a masked iteration of a cheap loop, in that of one without a mask."""
 _LANES = 8
-"""Doubles of a vector, where bits must not depend on the processor."""
+"""Doubles of a vector, where bits must not depend on the processor; from so many on there are mask registers."""
 _LOOSE = 3
 """From this level on sums may be re-associated."""
 
@@ -54,7 +55,7 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
     elif kind == "columns" and trips is not None and trips > lanes:
         # else LLVM masks whole vectors of less than 16 iterations: those of neighbouring rows then wait for each other
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 true}'))
-    elif kind == "masked_tail" or _has_costly_rest(op, trips, lanes):
+    elif (kind == "masked_tail" or _has_costly_rest(op, trips, lanes)) and (lanes >= _LANES or not _writes(op)):
         kind = "masked_tail"
         hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
     elif kind == "interleave":
@@ -77,6 +78,11 @@ def _may_be_unrolled(op: Operation, kind: str, trips: int, lanes: int) -> bool:
         return True
     is_top = isinstance(around, func.FuncOp)
     return is_top and kind != "masked_tail" and trips < 2 * lanes and trips % lanes != 0
+
+
+def _writes(op: Operation) -> bool:
+    """Whether a loop writes memory. Without mask registers some processors take dozens of steps for a masked store."""
+    return any(isinstance(inner, rt.StoreOp | ad.AccumulateOp | ad.KeepOp | ad.TakeOp) for inner in ops_within(op))
 
 
 def _has_costly_rest(op: Operation, trips: int | None, lanes: int) -> bool:

@@ -78,7 +78,7 @@ class SummingLoop:
             return False
         if len(self.checked) != len(other.checked):
             return False
-        same = _Comparison(self.op, other.op).same
+        same = LoopComparison(self.op, other.op).same
         return all(map(same, self.terms, other.terms)) and all(map(same, self.checked, other.checked))
 
     def result(self) -> SSAValue:
@@ -191,7 +191,7 @@ def _summands(value: SSAValue, body: Block) -> list[SSAValue]:
     return [value]
 
 
-class _Comparison:
+class LoopComparison:
     """Of what two loops compute from the same values."""
 
     def __init__(self, first: scf.ForOp, second: scf.ForOp) -> None:

@@ -24,8 +24,8 @@ _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _LOG_2 = 0.6931471805599453
 LOGARITHMS = frozenset({"log1p_exp", "log_inv_logit", "log1m_inv_logit", "log_sum_exp", "log1p_exp_minus_magnitude"})
 """Logarithms of 1 + exp(-|z|), but for a rest."""
-_INVERSES = frozenset({"inv_logit", "inv_logit_of_bounds"})
-_OTHERS = _INVERSES | {"exp_minus_magnitude"}
+INVERSES = frozenset({"inv_logit", "inv_logit_of_bounds"})
+_OTHERS = INVERSES | {"exp_minus_magnitude"}
 """What becomes a few operations where the exponential is shared."""
 
 
@@ -167,12 +167,12 @@ class SharedExponentials(BlockWriter):
         one, zero = self._number(1.0), self._number(0.0)
         total = self._real(arith.AddfOp, one, power)
         inverse = self._real(arith.DivfOp, one, total)
-        slopes = sum(op.function.data in _INVERSES for op in group)
+        slopes = sum(op.function.data in INVERSES for op in group)
         for op in group:
             self.before = op
             if op.function.data == "exp_minus_magnitude":
                 op.results[0].replace_all_uses_with(power)
-            elif op.function.data in _INVERSES:
+            elif op.function.data in INVERSES:
                 numerator = self._select(self._compare("olt", op.operands[0], zero), power, one)
                 is_single = slopes == 1
                 by = total if is_single else inverse

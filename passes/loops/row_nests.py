@@ -26,6 +26,7 @@ from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, root, viewed
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
+from ulam.passes.loops.row_columns import not_clamped
 from ulam.passes.loops.tables import is_costly_function
 
 WHERE: dict[type[Operation], tuple[int, int]] = {
@@ -58,12 +59,6 @@ KEPT_TYPES = (f64, i64, i1)
 
 class NotApplicable(Exception):
     """Why a nest stays as it is, for those who read remarks."""
-
-
-def _not_clamped(end: SSAValue) -> SSAValue:
-    """The number of which `end` is the maximum with 0, if it is that: a loop up to either has as few iterations."""
-    op = end.owner
-    return op.lhs if isinstance(op, arith.MaxSIOp) and constant_integer(op.rhs) == 0 else end
 
 
 @record
@@ -154,7 +149,8 @@ class RowNest:
         for loop in self.inner_loops():
             ends = terminator(loop.body.block).operands
             for argument, end in zip(loop.body.block.args[1:], ends, strict=True):
-                if argument in self.of_row and argument.type == f64 and not _sums_up(argument, end, {}):
+                is_sum = _is_product(end) or _sums_up(argument, end, {})
+                if argument in self.of_row and argument.type == f64 and not is_sum:
                     return False
             inside = [self.accesses[op] for op in loop.body.block.ops if op in self.accesses]
             widened = widened and all(self._is_beside_next(access, loop) for access in inside)
@@ -190,7 +186,7 @@ class RowNest:
             return []
         found: list[Form] = []
         for loop in self.inner_loops():
-            lower, upper = self.forms.of(loop.lb), self.forms.of(_not_clamped(loop.ub))
+            lower, upper = self.forms.of(loop.lb), self.forms.of(not_clamped(loop.ub))
             if lower is None or upper is None:
                 raise NotApplicable("an inner loop's size depends on the row")
             found.append(plus({(): SHORT_COLUMNS}, plus(upper, lower, -1), -1))
@@ -485,6 +481,11 @@ def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operatio
         return False
     chain[value] = op  # type: ignore[assignment]
     return True
+
+
+def _is_product(value: SSAValue) -> bool:
+    op = value.owner
+    return isinstance(op, arith.MulfOp) and FastMathFlag.REASSOC in op.fastmath.data
 
 
 def _is_addition(op: Operation | Block) -> bool:

@@ -40,6 +40,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable, root
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known, plus
+from ulam.passes.loops.row_columns import RowColumns, not_clamped
 from ulam.passes.loops.row_nests import SCALAR, SHORT_COLUMNS, WHERE, DataColumn, NotApplicable, RowNest
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
@@ -80,7 +81,7 @@ def _visit(block: Block, *, may_transpose: bool) -> list[_Strips]:
             try:
                 _merge_flags(op)
                 _hoist(op)
-                strips = _Strips(RowNest(op, may_transpose))
+                strips = _of_lighter_columns(op, may_transpose) or _Strips(RowNest(op, may_transpose), op)
                 strips.replace()
             except NotApplicable as why:
                 if str(why):
@@ -92,6 +93,32 @@ def _visit(block: Block, *, may_transpose: bool) -> list[_Strips]:
             for inner in region.blocks:
                 done += _visit(inner, may_transpose=False)
     return done
+
+
+def _of_lighter_columns(op: scf.ForOp, may_transpose: bool) -> _Strips | None:
+    """Strips of a copy of a nest, whose inner loops do less than its own; None if there is nothing to gain."""
+    outer = op.parent
+    if not RowColumns.may_gain(op) or outer is None:
+        return None
+    nest = op.clone()
+    outer.insert_op_before(nest, op)
+    columns = RowColumns(nest)
+    try:
+        if columns.change():
+            _hoist(nest)
+            strips = _Strips(RowNest(nest, may_transpose), op)
+            for loop, most in columns.products:
+                lower, upper = (strips.nest.forms.of(bound) for bound in (loop.lb, not_clamped(loop.ub)))
+                if lower is None or upper is None:
+                    raise NotApplicable("")
+                strips.nest.conditions.append(plus({(): most}, plus(upper, lower, -1), -1))
+            for message in dict.fromkeys(columns.done):
+                remark_on(StripMine.name, op, message, done=True)
+            return strips
+    except NotApplicable:
+        pass
+    discard(nest)
+    return None
 
 
 # ---------------------------------------------------------------- flags
@@ -191,6 +218,9 @@ class _Strips:
     """Writes the strips of a nest. Raises NotApplicable before anything has changed."""
 
     nest: RowNest
+    original: scf.ForOp
+    """The loop in whose place strips are put: that of the nest, or what the nest is a copy of."""
+
     part: _Part = field(default_factory=list[Operation | _StoredByRow | _Taken])
     arms: list[tuple[SSAValue, bool]] = field(default_factory=list[tuple[SSAValue, bool]])
     """The arms of branches around what is being written: condition, and what it is there."""
@@ -205,7 +235,7 @@ class _Strips:
 
     def replace(self) -> None:
         """Puts strips in the place of the loop, which stays for when they do not apply."""
-        loop, forms = self.nest.loop, self.nest.forms
+        loop, forms = self.original, self.nest.forms
         limits = self.nest.limits()
         few = plus(forms.span, {(): _FEWEST}, -1)
         size = constant(_STRIP, i64)
@@ -229,6 +259,8 @@ class _Strips:
         for old, new in zip(loop.results, branch.results, strict=True):
             replace_uses(old, new)
         loop.detach()
+        if self.nest.loop is not loop:
+            discard(self.nest.loop)
         branch.add_region(Region(strips))
         branch.add_region(Region(Block([loop, scf.YieldOp.create(operands=loop.results)])))
         where = f" where no inner loop has more than {SHORT_COLUMNS} iterations" if limits else ""

@@ -210,6 +210,13 @@ def test_rests_are_masked_where_that_is_cheaper(trips: int, lanes: int, level: i
     assert (MASKED in loop_hints(text)) == masked
 
 
+@pytest.mark.parametrize(("lanes", "level", "masked"), [(8, 3, True), (4, 3, False), (4, 2, True)])
+def test_loops_that_write_are_masked_where_there_are_mask_registers(lanes: int, level: int, masked: bool) -> None:
+    loop = MAP.replace("ad.accumulate %x[%i], %c\n  }", "} {rt.loop = #rt.loop<masked_tail>}")
+    text = emit_module(parse(loop), EmitOptions(level, lanes=lanes))
+    assert (MASKED in loop_hints(text)) == masked
+
+
 COLUMNS = KNOWN_TRIPS.replace("}\n  func.return", "} {{rt.loop = #rt.loop<columns>}}\n  func.return")
 
 

@@ -113,6 +113,44 @@ model {
   }
 }
 """
+# What loops read changes between them; a tiny sum whose every digit counts; functions of columns in two loops.
+TWICE = """
+data {
+  int<lower=0> M;
+  int<lower=0> T;
+}
+parameters {
+  matrix[M, T] z;
+  real<lower=0> s;
+}
+model {
+  for (i in 1 : M) {
+    vector[T] v = z[i]';
+    real a = 0;
+    real rare = 0;
+    real b = 0;
+    for (j in 1 : T) {
+      a += -log1p_exp(v[j]);
+      rare += -log1p_exp(v[j] - 45);
+    }
+    for (j in 1 : T) {
+      v[j] = s * v[j];
+    }
+    for (j in 1 : T) {
+      b += inv_logit(v[j]) + inv_logit(-z[i, j]);
+    }
+    target += log_sum_exp(a, -s) + b * a;
+    if (T > 0) {
+      target += log1m_exp(rare);
+    }
+  }
+}
+"""
+# Sums of logarithms that need an absolute precision only: rows that are seen, and rows that need not be there.
+UNSEEN = COLUMNS.replace(
+    "target += seen[i] * a + (1 - seen[i]) * log_sum_exp(a, -s);",
+    "if (seen[i] > 0.5) { target += a - s; } else { target += log_sum_exp(a, -s); }",
+)
 ROWS, WIDTHS = (0, 7, 8, 64, 130), (0, 1, 5, 17)
 
 
@@ -138,7 +176,13 @@ def _choices_data(rows: int, width: int) -> dict[str, object]:
     return {"M": rows, "T": width, "y": y, "group": group}
 
 
+def _sizes(rows: int, width: int) -> dict[str, object]:
+    return {"M": rows, "T": width}
+
+
 PROGRAMS = {
+    "unseen": (UNSEEN, _columns_data),
+    "twice": (TWICE, _sizes),
     "columns": (COLUMNS, _columns_data),
     "arms": (ARMS, _columns_data),
     "states": (STATES, _states_data),
@@ -179,8 +223,42 @@ def test_rows_run_side_by_side(name: str, tmp_path: Path, capsys: pytest.Capture
     assert any(remark["pass"] == "strip-mine" and remark["done"] for remark in remarks)
 
 
+def test_products_of_more_factors_than_a_real_can_hold() -> None:
+    data = _columns_data(9, 1100)
+    plain, mined = (ulam.StanModel(UNSEEN, data, opt_level=level) for level in (1, 3))
+    point = np.zeros(plain.param_unc_num())  # every factor is 2
+    for found, expected in zip(mined.log_density_gradient(point), plain.log_density_gradient(point), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
 @pytest.mark.parametrize(
-    ("program", "data_of"), [(COLUMNS, _columns_data), (ARMS, _columns_data), (CHOICES, _choices_data)]
+    ("program", "expected"),
+    [
+        (UNSEEN, {"inv_logit is kept for a later loop", "sums of logarithms are logarithms of products"}),
+        # `rare` is read with relative precision, `a` too (`b * a`)
+        (TWICE, {"inv_logit is kept for a later loop"}),
+    ],
+)
+def test_what_inner_loops_need_not_do(
+    program: str, expected: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "model.stan"
+    file.write_text(program)
+    assert stan_opt.main([str(file), "-O3", "--unit", "gradient_propto", "--explain=json"]) == 0
+    remarks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {remark["message"] for remark in remarks if remark["pass"] == "strip-mine" and remark["done"]}
+    assert {message for message in found if "run side by side" not in message} == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "data_of"),
+    [
+        (COLUMNS, _columns_data),
+        (UNSEEN, _columns_data),
+        (TWICE, _sizes),
+        (ARMS, _columns_data),
+        (CHOICES, _choices_data),
+    ],
 )
 @pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan, 1e300, -1e300, 0.0, -0.0])
 def test_values_that_are_no_numbers_stay_in_their_row(
