@@ -31,6 +31,7 @@ from ulam.emit.stan_text_syntax import (
     row_vector_text,
     sized_text,
     sizes_of,
+    tuple_text,
     type_text,
     unary_text,
 )
@@ -224,8 +225,10 @@ class ExpressionPrinter:
         self.expression(op, Text(operand.text, operand.precedence, promoted=promoted), (operand,))
 
     def call_expression(self, op: stan.CallOp) -> tuple[Text, list[Text]]:
-        operands = self.take_all(op.operands)
         name = op.callee.data
+        if name.startswith("laplace_") and op.callback is not None and op.definition is not None:
+            return self.laplace_call(op, op.callback.data, op.definition.data)
+        operands = self.take_all(op.operands)
         if op.user is not None:
             name = self.stan_names.get(name, name)
         if op.user is not None or (function(name).has_int_form and stan.scalar_of(op.results[0].type) == stan.REAL):
@@ -235,6 +238,27 @@ class ExpressionPrinter:
         if op.callback is not None:
             callback = self.stan_names.get(op.callback.data, op.callback.data)
         return self.call_text(name, op.unnormalized is not None, callback, operands), operands
+
+    def laplace_call(self, op: stan.CallOp, callback: str, definition: str) -> tuple[Text, list[Text]]:
+        """A Laplace approximation: its tuples put together again, and the call that gives the covariance taken apart.
+
+        Where passes have put something else in place of that call, the matrix stands there, which is no Stan.
+        """
+        count = sum(op.captured.get_values()) if op.captured is not None else 0
+        matrix = op.operands[count + 1].owner if op.operands[count + 1] in self.pending else None
+        operands = self.take_all(op.operands)
+        arguments, (block_size, covariance, *control) = operands[:count], operands[count:]
+        likelihood = None
+        if op.callee.data == definition:  # others have the likelihood in their name
+            likelihood = self.stan_names.get(callback, callback)
+            arguments = [Text(tuple_text([a.text for a in arguments]))]
+        arguments += [block_size, covariance]
+        if isinstance(matrix, stan.CallOp) and matrix.user is not None:
+            function, _, given = covariance.text.partition("(")
+            arguments[-1:] = [Text(function), Text(f"({given[:-1]}{',' if len(matrix.operands) == 1 else ''})")]
+        if control:
+            arguments.append(Text(tuple_text([c.text for c in control])))
+        return self.call_text(op.callee.data, op.unnormalized is not None, likelihood, arguments), operands
 
     def call(self, op: stan.CallOp) -> None:
         self.expression(op, *self.call_expression(op))
@@ -250,7 +274,7 @@ class ExpressionPrinter:
     def tuple_(self, op: stan.TupleOp) -> None:
         operands = self.take_all(op.operands)
         parts = [(o.as_real() if v.type == stan.REAL else o).text for o, v in zip(operands, op.operands, strict=True)]
-        self.expression(op, Text(f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"), operands)
+        self.expression(op, Text(tuple_text(parts)), operands)
 
     def array(self, op: stan.ArrayOp) -> None:
         operands = self.take_all(op.operands)

@@ -86,8 +86,13 @@ def type_text(type_: Attribute) -> str:
     return type_.name.removeprefix("stan.")
 
 
+def tuple_text(elements: Sequence[str]) -> str:
+    """A tuple literal."""
+    return f"({', '.join(elements)}{',' if len(elements) == 1 else ''})"
+
+
 def _tuple_text(fields: Sequence[str]) -> str:
-    return f"tuple({', '.join(fields)}{',' if len(fields) == 1 else ''})"
+    return f"tuple{tuple_text(fields)}"
 
 
 def tuple_of_fields(name: str, texts: Mapping[str, str]) -> str:

@@ -173,6 +173,7 @@ class Call(Expression):
     kind: CallKind = CallKind.LIBRARY  # type checker
     function: FunctionDefinition | None = None  # type checker: the chosen overload of a user function
     callback: FunctionDefinition | None = None  # type checker: user function passed to a higher-order function
+    covariance: FunctionDefinition | None = None  # type checker: that of a Laplace approximation's latent variables
     unnormalized: bool = False  # type checker: `_lupdf`, `_lupmf`, `~`: may drop constants
     formal_types: tuple[StanType, ...] = ()  # type checker: argument types of the chosen library signature
 

@@ -70,6 +70,12 @@ REQUIREMENTS: dict[str, Requirement] = {
         "must be at most max_num_steps, {1}, to integrate to the next output time, {2}", ("le", _FIRST)
     ),
     "require_root_reached": _where("must be at most max_num_steps, {1}: no root was reached", ("le", _FIRST)),
+    "require_mode_reached": _where(
+        "must be at most max_num_steps, {1}: no mode of the latent variables was reached", ("le", _FIRST)
+    ),
+    "require_higher_density": _where(
+        "must be at most {1}: no step leads to a higher density of the latent variables", ("le", _FIRST)
+    ),
     "require_within_tolerance": _where(
         "must be at most the function tolerance, {1}: the steps have come to a point that is no root", ("le", _FIRST)
     ),

@@ -183,7 +183,7 @@ class HasCallEffects(HasEffects):
         if "user" in op.properties:
             return _by_kind(name) | Effect.PRINTS | Effect.THROWS
         if "callback" in op.properties:
-            return Effect.PRINTS | Effect.THROWS
+            return _by_kind(name) | Effect.PRINTS | Effect.THROWS
         if "total" in op.properties and _sizes_agree(op):
             return Effect.NONE
         if "unchecked" in op.properties and "definition" not in op.properties and _sizes_agree(op):

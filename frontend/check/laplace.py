@@ -118,9 +118,12 @@ def _check_function(
         definition, formals = chosen
         node.arguments[position].type = function_type(definition)
         node.arguments[position + 1] = promote(given, TupleType(tuple(type_ for _, type_ in formals)))
-        node.callback = node.callback or definition
+        checker.called(definition)
         if position == 0:
+            node.callback = definition
             checker.second_order.append(node)
+        else:
+            node.covariance = definition
     return None
 
 

@@ -74,6 +74,19 @@ def _laplace_names() -> frozenset[str]:
 LAPLACE = _laplace_names()
 
 
+def laplace_definition(name: str) -> str:
+    """The function of library/laplace.stan that a Laplace function is: one for all likelihoods."""
+    for likelihood in LAPLACE_LIKELIHOODS:
+        name = name.replace(f"_{likelihood}", "")
+    return name.removesuffix("_lpmf")
+
+
+def laplace_likelihood_function(name: str) -> str | None:
+    """The function of the library that a built-in likelihood is; None where the first argument is a function."""
+    found = next((likelihood for likelihood in LAPLACE_LIKELIHOODS if likelihood in name), None)
+    return None if found is None else f"laplace_{found}_likelihood"
+
+
 def is_variadic(name: str) -> bool:
     """Whether the function is not in the signature table because its arguments depend on a callback."""
     return name in VARIADIC or name in REDUCE_SUM or name in LAPLACE

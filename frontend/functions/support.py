@@ -45,6 +45,8 @@ def supports_call(name: str, formals: tuple[StanType, ...]) -> bool:
 
 def supports_higher_order(name: str) -> bool:
     """Whether a function that takes functions can be compiled: it has one definition for all that it is called with."""
+    if name in higher_order.LAPLACE:
+        name = higher_order.laplace_definition(name)
     return name in INTRINSICS or bool(catalog.definitions(name))
 
 

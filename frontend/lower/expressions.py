@@ -11,6 +11,7 @@ from ulam.dialects import stan
 from ulam.frontend import syntax
 from ulam.frontend.functions import higher_order
 from ulam.frontend.lower.builder import StanBuilder, dialect_type
+from ulam.frontend.lower.laplace import laplace_call
 from ulam.frontend.lower.literals import numbers_of
 from ulam.frontend.lower.tuples import (
     Fields,
@@ -339,11 +340,11 @@ class ExpressionLowering(StanBuilder):
 
     def call(self, e: syntax.Call, result: Attribute | None) -> stan.CallOp:
         """A call of any function; `result` is None if it returns nothing."""
+        if e.covariance is not None:
+            return laplace_call(self, e, result)
         written = [a for a in e.arguments if not isinstance(a.type, FunctionType)]
         if e.callback is not None and len(written) == len(e.arguments):
             written = written[1:]  # the function comes first in every higher-order function
-        if any(isinstance(a.type, FunctionType) for a in e.arguments[1:]):
-            self.unsupported(e.span, f"'{e.name}', which takes functions in other places than first, is")
         operands = [self.lower(a) for a in written]
         is_user = e.kind is syntax.CallKind.USER
         captured, definition = range(0), None

@@ -16,12 +16,13 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, f64
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import FloatAttr, FunctionType, ModuleOp, StringAttr, SymbolRefAttr, f64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import known_constant
+from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.tangent_rules import TANGENT
@@ -43,6 +44,36 @@ class ForwardModePass(ModulePass):
             request.detach()
             request.erase()
         functions.write()
+
+
+def forward_in_place(block: Block, known: dict[SSAValue, int | float], direction: SSAValue) -> SSAValue:
+    """Makes the last addition of `block` to the target one of its derivative along `direction`; returns this.
+
+    `block` stands alone, before it becomes part of a function: what it takes from outside is constant. `known`: which
+    of that are numbers. `direction` is one of its independent variables, as the buffer of these.
+    """
+    function = func.FuncOp.create(
+        properties={"sym_name": StringAttr(""), "function_type": FunctionType.from_lists([], [])},
+        regions=[Region(block)],
+    )
+    independent = next(op for op in block.ops if isinstance(op, ad.IndependentOp))
+    functions = TangentFunctions(ModuleOp([function]))
+    mode = ForwardMode(function, Variation(block, (independent.buffer,)), functions, direction)
+    mode.builder.known.update(known)
+    for op in ops_within(block):
+        if isinstance(op, func.CallOp) and any(has_tangent_type(r.type) for r in op.results):
+            raise mode.unsupported("a recursive function", op)
+    mode.differentiate(block)
+    function.body.detach_block(block)
+    target = block.last_op
+    assert isinstance(target, ad.TargetAddOp)
+    derivative = mode.tangents.get(target.value)
+    if derivative is None:
+        zero = arith.ConstantOp(FloatAttr(0.0, f64))
+        block.insert_op_before(zero, target)
+        derivative = zero.result
+    target.operands = (derivative,)
+    return derivative
 
 
 @record
@@ -103,20 +134,32 @@ def _with_tangents(function: func.FuncOp, functions: TangentFunctions) -> None:
 class ForwardMode:
     """The differentiation of one function, in place."""
 
-    def __init__(self, function: func.FuncOp, variation: Variation, functions: TangentFunctions) -> None:
+    def __init__(
+        self,
+        function: func.FuncOp,
+        variation: Variation,
+        functions: TangentFunctions,
+        direction: SSAValue | None = None,
+    ) -> None:
+        """`direction`: the tangents of independent variables, where `ad.independent` says which these are."""
         self.function = function
         self.variation = variation
         self.functions = functions
         self.builder = Builder(function.body.block)
         self.tangents: dict[SSAValue, SSAValue] = {}
+        self.direction = direction
 
     def run(self) -> None:
         """Rewrites the body and the type of the function."""
         entry = self.function.body.block
-        self._block(entry)
-        self.builder.finish()
+        self.differentiate(entry)
         results = [o.type for o in terminator(entry).operands]
         self.function.properties["function_type"] = FunctionType.from_lists([a.type for a in entry.args], results)
+
+    def differentiate(self, block: Block) -> None:
+        """Writes the tangents of all that varies in a block."""
+        self._block(block)
+        self.builder.finish()
 
     # ------------------------------------------------------------ for the rules
 

@@ -155,6 +155,12 @@ def _pop(mode: ForwardMode, op: ad.PopOp) -> None:
     mode.tangents.update(zip(reals, popped.results, strict=True))
 
 
+def _independent(mode: ForwardMode, op: ad.IndependentOp) -> None:
+    tangent = mode.tangent(op.buffer)
+    if mode.direction is not None and tangent is not None:
+        mode.builder.copy(tangent, mode.direction, op.count)
+
+
 TANGENT: dict[type[Operation], Tangent] = {
     **dict.fromkeys(SCALAR_OPS, _scalar),
     arith.SelectOp: _select,
@@ -167,6 +173,7 @@ TANGENT: dict[type[Operation], Tangent] = {
     rt.CopyOp: _copy,
     rt.FillOp: _fill,
     rt.KernelOp: kernel_tangent,
+    ad.IndependentOp: _independent,
     ad.AccumulateOp: _accumulate,
     ad.TakeOp: _take,
     ad.KeepOp: _keep,

@@ -9,6 +9,10 @@ them):
                                each element of `callback_parameters()`; a constant
     callback_gradient(x, xc)   for f of reals that returns a real: its value, then its derivatives with respect to the
                                elements of `callback_parameters()`; a constant. One call of f
+    callback_derivatives(x)    for f of a vector that returns a real: its value, its derivatives with respect to the
+                               elements of x, then to those of `callback_parameters()`; a constant
+    callback_slope_derivatives(x, v), callback_curvature_derivatives(x, v)
+                               the same of the first, the second derivative of f along v
     callback_parameters()      the reals of a and b of which a gradient will be taken, one after the other
     callback_arguments()       all reals of a and b
     is_differentiated(x)       whether a gradient with respect to x will be taken: known when compiling
@@ -27,6 +31,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ulam.dialects import ad, stan
 from ulam.library.statuses import REJECTION
 from ulam.passes.analysis.call_context import body_drops_constants
+from ulam.passes.autodiff.forward_mode import forward_in_place
 from ulam.passes.autodiff.reverse_mode import reverse_in_place
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.inlining import effective_autodiff, inline, is_unnormalized
@@ -337,6 +342,43 @@ def callback_gradient(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
     return in_buffer(builder, stan.VECTOR, [size], result)
 
 
+_DIRECTIONAL = {"callback_derivatives": 0, "callback_slope_derivatives": 1, "callback_curvature_derivatives": 2}
+"""How often the function is differentiated along a direction before its gradient is taken."""
+
+
+@intrinsic(*_DIRECTIONAL)
+def callback_derivatives(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """Forward mode along the direction, once or twice, then a reverse sweep."""
+    builder = low.builder
+    closure = _closure(low, op)
+    x, *directions = (low.own(argument) for argument in arguments)
+    assert isinstance(x, Container)
+    order = _DIRECTIONAL[op.callee.data]
+    if not order and stan.UntracedAttr.marks(closure.function):
+        _apply(low, closure, [x], closure.arguments, stan.REAL)  # a call to be recorded: derivatives are not
+    parameters = _differentiated(low, closure)
+    columns = builder.add(x.dims[0], _count(low, parameters))
+    size = builder.add(columns, builder.i64(1))
+    result = builder.alloc(size)
+    tangent = None
+    if directions:
+        (direction,) = directions
+        assert isinstance(direction, Container)
+        tangent = builder.alloc(size, zero=True)
+        _pack(low, [direction], tangent, builder.i64(0), lambda v: v)
+
+    def number(f: Value) -> SSAValue:
+        assert isinstance(f, SSAValue)
+        return f
+
+    value, gradient = _gradient(low, closure, [], x, parameters, columns, stan.REAL, number, tangent, order)
+    builder.store(value, result, builder.i64(0), initial=True)
+    if gradient is None:
+        gradient = builder.alloc(columns, zero=True)
+    builder.copy(builder.view(result, builder.i64(1)), gradient, columns, initial=True)
+    return in_buffer(builder, stan.VECTOR, [size], result)
+
+
 def _gradient(
     low: Lowering,
     closure: Closure,
@@ -346,20 +388,23 @@ def _gradient(
     columns: SSAValue,
     type_: Attribute,
     number: Callable[[Value], SSAValue],
+    direction: SSAValue | None = None,
+    order: int = 0,
 ) -> tuple[SSAValue, SSAValue | None]:
     """A number of the function's value, which is one of `type_`, and the buffer of its gradient; None if that is 0.
 
     The gradient is with respect to `state`, if there is one, which is then the argument after `first`, and to
-    `parameters`: `columns` reals in all.
+    `parameters`: `columns` reals in all. `order`: it is that of the number's derivative of this order along
+    `direction`, which stands instead of the number, too.
     """
     builder = low.builder
     block = Block()
     with builder.inside(block):
         point = builder.alloc(builder.add(columns, builder.i64(1)))
-        builder.insert(ad.IndependentOp(point, columns))
         states = [] if state is None else [state]
         values = [*states, *parameters]
         offsets = _pack(low, values, point, builder.i64(0), lambda x: builder.math("value_of", x))
+        builder.insert(ad.IndependentOp(point, columns))
         copies = iter([_from_buffer(low, v, point, o) for v, o in zip(values, offsets, strict=True)])
         own = [*first, *(next(copies) for _ in states)]
         captured = [
@@ -370,6 +415,9 @@ def _gradient(
         bits += [bit and low.differentiated for bit in closure.autodiff]
         value = number(low.own(_apply(low, closure, own, captured, type_, bits)))
         builder.insert(ad.TargetAddOp(value))
+    for _ in range(order):
+        assert direction is not None
+        value = forward_in_place(block, builder.known, direction)
     gradient = reverse_in_place(block, builder.known)
     for op in list(block.ops):
         op.detach()

@@ -572,7 +572,12 @@ _CONTAINER_TYPES = (stan.VectorType, stan.RowVectorType, stan.MatrixType, stan.A
 
 def is_density(op: Operation) -> bool:
     """Whether it is a call of a density of the library."""
-    return isinstance(op, stan.CallOp) and op.definition is not None and kind_of(op.callee.data).is_density
+    return (
+        isinstance(op, stan.CallOp)
+        and op.definition is not None
+        and op.callback is None
+        and kind_of(op.callee.data).is_density
+    )
 
 
 def is_requirement(op: Operation) -> bool:
