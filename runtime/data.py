@@ -391,7 +391,7 @@ def _given(source: Values, variable: GlobalVariable) -> Any:
             found = value[int(field) - 1]
         else:
             whose = "an array of tuples, each" if rank else "a tuple,"
-            found = f"found {kind_of(value)} for '{where if any(ranks) else name}'"
+            found = f"found {kind_of(value)} for '{where}'"
             raise ValueProblem(f'is element {field} of {whose} written {{"1": ..., "2": ...}}; {found}')
         return inside(found, level + 1, ranks[level + 1], f"{where}.{field}")
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ulam.passes.units import UNITS, UnitKind
-from ulam.runtime.errors import CompileError
 from ulam.runtime.names import INNER_RANK, UNCONSTRAINED_DIMS, GlobalVariable
 from ulam.runtime.program import CompiledUnit
 
@@ -55,6 +54,7 @@ class ProgramVariable(ctypes.Structure):
             "block", "is_int", "array_rank", "inner_rank", "is_bounded", "slot", "unconstrained_rank",
         )],
         ("shorter", ctypes.c_int32 * 2),
+        ("field_ranks", ctypes.c_char_p),
     ]  # fmt: skip
 
 
@@ -92,8 +92,6 @@ class ProgramTables:
 
     def __init__(self, metadata: Mapping[str, Any], info: str, load: Callable[..., int] | None = None) -> None:
         declared = [GlobalVariable.from_metadata(i, entry) for i, entry in enumerate(metadata["globals"])]
-        if any(any(variable.field_ranks) for variable in declared):
-            raise CompileError("libraries of programs with global arrays of tuples are not supported yet")
         variables = (ProgramVariable * len(declared))(*map(_variable, declared))
         self.units = (ProgramUnit * len(UNITS))(*(ProgramUnit(name=name.encode()) for name in UNITS))
         self.program = ProgramTable(
@@ -137,6 +135,7 @@ def _variable(variable: GlobalVariable) -> ProgramVariable:
         slot=variable.slot,
         unconstrained_rank=rank,
         shorter=(ctypes.c_int32 * 2)(*shorter),
+        field_ranks=bytes(ord("0") + rank for rank in variable.field_ranks),
     )
 
 

@@ -6,6 +6,7 @@ import ctypes
 import json
 import math
 import random
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,12 +48,15 @@ class Answer:
 
 
 def declared(name: str, kind: str, dims: Dims = (), constraint: str = "none") -> GlobalVariable:
-    """A variable of type `kind`: `int`, `matrix`, `array[,] real`, ..."""
+    """A variable of type `kind`: `int`, `array[,] real`, ...; a field of an array of tuples is named `a[]:1`."""
     prefix, _, base = kind.rpartition("] ") if kind.startswith("array") else ("", "", kind)
     rank = prefix.count(",") + 1 if prefix else 0
     element = "int" if base == "int" else "real"
     inner = "scalar" if base in ("int", "real") else base
-    return GlobalVariable(0, name, "data", kind, element, rank, inner, constraint, 0, dims=dims)
+    ranks = tuple(part.count(",") + part.count("[") for part in name.split(":")[:-1])
+    name = re.sub(r"\[,*\]", "", name)
+    return GlobalVariable(
+        0, name, "data", kind, element, rank, inner, constraint, 0, dims=dims, field_ranks=ranks)  # fmt: skip
 
 
 def in_python(variables: Sequence[GlobalVariable], source: str, what: str = "data") -> Answer:
@@ -90,6 +94,7 @@ def in_c(variables: Sequence[GlobalVariable], source: str | bytes, what: str = "
         entry.name, entry.type = variable.name.encode(), variable.type.encode()
         entry.declaration = variable.declaration().encode()
         entry.is_int = variable.element == "int"
+        entry.field_ranks = bytes(ord("0") + rank for rank in variable.field_ranks)
         entry.array_rank, entry.inner_rank = variable.array_rank, INNER_RANK[variable.inner]
         dtype = np.int32 if entry.is_int else np.float64
         size = math.prod(variable.dims)

@@ -29,7 +29,8 @@ def expected(case: dict[str, Any]) -> Answer:
     values = {}
     for name, kind, dims in case["variables"]:
         array = np.array(number(case["values"][name]), np.int32 if kind.endswith("int") else np.float64)
-        values[name] = to_compiled(declared(name, kind, tuple(dims)), array.reshape(dims))
+        variable = declared(name, kind, tuple(dims))
+        values[variable.name] = to_compiled(variable, array.reshape(dims))
     return Answer(case.get("warning", ""), values)
 
 

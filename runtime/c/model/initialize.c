@@ -11,18 +11,17 @@ static const char advice[] =
 
 /* ---------------------------------------------------------------- values by name */
 
-/* Parameters and where they are: constrained in the compiled order, and unconstrained. */
+/* Parameters and where they are in the compiled order. */
 typedef struct {
   ulam_model *model;
   int64_t first, count; /* of the variables */
-  int64_t *starts, *unconstrained_starts; /* of each, and the end */
+  int64_t *starts; /* of each, and the end */
   double *values; /* constrained */
   char *is_given;
 } parameters;
 
 static void forget(parameters *found) {
   free(found->starts);
-  free(found->unconstrained_starts);
   free(found->values);
   free(found->is_given);
 }
@@ -36,15 +35,13 @@ static int find(parameters *found, ulam_model *model) {
     if (found->count++ == 0) found->first = i;
   }
   found->starts = calloc((size_t)found->count + 1, sizeof(int64_t));
-  found->unconstrained_starts = calloc((size_t)found->count + 1, sizeof(int64_t));
   found->values = malloc((size_t)(model->constrained[0] + 1) * sizeof(double));
   found->is_given = calloc((size_t)found->count + 1, 1);
-  if (!found->starts || !found->unconstrained_starts || !found->values || !found->is_given) return 0;
+  if (!found->starts || !found->values || !found->is_given) return 0;
   for (int64_t i = 0; i < found->count; ++i) {
     int32_t rank = ulam_variable_rank(&program->variables[found->first + i]);
     const int64_t *dims = model->dims[found->first + i];
     found->starts[i + 1] = found->starts[i] + ulam_product(dims, rank);
-    found->unconstrained_starts[i + 1] = found->unconstrained_starts[i] + dims[rank];
   }
   return 1;
 }
@@ -146,6 +143,26 @@ static int64_t guilty(const start *from, ulam_context *ctx, const ulam_model_uni
   return -1;
 }
 
+typedef struct {
+  const start *from;
+  double *x;
+  int64_t at; /* in it */
+} taking;
+
+/* The unconstrained form of a parameter that is given, of one tuple of an array. */
+static int take_given(void *user, int64_t number, const int64_t *index, int32_t skipped, int64_t first) {
+  (void)index, (void)first;
+  taking *all = user;
+  const parameters *given = &all->from->given;
+  const int64_t *dims = given->model->dims[number];
+  int64_t count = dims[ulam_variable_rank(&given->model->program->variables[number])];
+  if (count) count /= ulam_product(dims, skipped);
+  if (given->is_given[number - given->first])
+    memcpy(all->x + all->at, all->from->unconstrained + all->at, (size_t)count * sizeof(double));
+  all->at += count;
+  return 1;
+}
+
 /* Puts the values given into the places of those drawn. ULAM_REJECT: they do not fit what was drawn; ULAM_FATAL: they never
  * will. */
 static int32_t combine(start *from, double *x, ulam_text *error) {
@@ -169,11 +186,8 @@ static int32_t combine(start *from, double *x, ulam_text *error) {
   }
   status = ulam_run_unconstrain(ctx, unconstrain->code->evaluate, unconstrain->bound, from->merged, from->unconstrained);
   if (status == ULAM_OK) {
-    for (int64_t i = 0; i < given->count; ++i) {
-      int64_t first = given->unconstrained_starts[i];
-      size_t count = (size_t)(given->unconstrained_starts[i + 1] - first);
-      if (given->is_given[i]) memcpy(x + first, from->unconstrained + first, count * sizeof(double));
-    }
+    taking all = {from, x, 0};
+    ulam_in_order(model, 0, 0, take_given, &all);
   } else {
     ulam_text told = {0};
     status = ulam_run_failure(unconstrain->code, status, ctx, &told);

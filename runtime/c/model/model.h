@@ -35,6 +35,12 @@ static inline int ulam_is_written(const ulam_program_variable *variable, int tp,
          (gq && variable->block == ULAM_BLOCK_GENERATED_QUANTITIES);
 }
 
+/* Variables in the order in which users get their values: one in an array of tuples comes once for each of the tuples, with
+ * its place in the array: `index`, of `skipped` numbers. `first`: where its values begin in the compiled order. 0 from
+ * `visit` ends it. */
+typedef int (*ulam_visit)(void *user, int64_t variable, const int64_t *index, int32_t skipped, int64_t first);
+int ulam_in_order(const ulam_model *model, int tp, int gq, ulam_visit visit, void *user);
+
 /* Constrained values from the compiled order (runtime/names.py) to BridgeStan's, or back. */
 int ulam_reorders(const ulam_model *model, int tp, int gq);
 void ulam_to_output(const ulam_model *model, int tp, int gq, const double *compiled, double *output);

@@ -64,7 +64,14 @@ typedef struct {
   /* The unconstrained form of a parameter's inner value: of 1 dimension, which has what is left by the array's, or of 2,
    * which are shorter by `shorter`. */
   int32_t unconstrained_rank, shorter[2];
+  /* Of a field of a tuple, for each number in its name the rank of the array of tuples that it is taken of, as a character
+   * from '0' on: "01" of `t:1:2` if `t.1` is such an array. "" of others. These dimensions are the variable's first. */
+  const char *field_ranks;
 } ulam_program_variable;
+
+static inline int32_t ulam_field_rank(const ulam_program_variable *variable, int32_t level) {
+  return variable->field_ranks[level] ? variable->field_ranks[level] - '0' : 0;
+}
 
 static inline int32_t ulam_variable_rank(const ulam_program_variable *variable) {
   return variable->array_rank + variable->inner_rank;

@@ -278,34 +278,65 @@ static const char *field_of(const char *object, ulam_name wanted) {
   return found;
 }
 
-/* The value given for a variable, or for a field `t:1` of a tuple, which {"1": ...} has; NULL: none, or `problem` says
- * what is wrong. */
-static const char *given(const ulam_values *values, const char *name, ulam_json_shape *shape, ulam_text *problem) {
-  ulam_name base = declared_name(name);
+enum { given_none, given_value, given_no_memory }; /* of none, `problem` may say what is wrong */
+
+/* Adds the value of a field, `:1`, to `out`; of one in an array of tuples an array of them, of `rank` dimensions more.
+ * `where`: the value's name. */
+static int add_field(const char *value, const char *field, const char *ranks, int32_t rank, ulam_text *where,
+                     ulam_text *out, ulam_text *problem) {
+  if (!*field) return ulam_text_append(out, value, ulam_json_behind(value) - value) ? given_value : given_no_memory;
+  ulam_name wanted = declared_name(field + 1);
+  if (rank && *value == '[') {
+    int64_t length = where->length, number = 0;
+    int has_room = ulam_text_append(out, "[", 1);
+    for (const char *at = ulam_json_blanks(value + 1); has_room && *at != ']';) {
+      has_room = (!number || ulam_text_append(out, ",", 1)) && ulam_text_add(where, "[%lld]", (long long)++number);
+      int found = has_room ? add_field(at, field, ranks, rank - 1, where, out, problem) : given_no_memory;
+      if (found != given_value) return found;
+      where->length = length;
+      at = ulam_json_blanks(ulam_json_behind(at));
+      if (*at == ',') at = ulam_json_blanks(at + 1);
+    }
+    return has_room && ulam_text_append(out, "]", 1) ? given_value : given_no_memory;
+  }
+  if (rank || *value != '{') {
+    ulam_text_add(problem, "is element %.*s of %s written {\"1\": ..., \"2\": ...}; found %s for '%.*s'",
+                  (int)wanted.length, wanted.bytes, rank ? "an array of tuples, each" : "a tuple,", ulam_kind_text(value),
+                  (int)where->length, where->bytes);
+    return given_none;
+  }
+  if (!(value = field_of(value, wanted))) return given_none;
+  if (!ulam_text_add(where, ".%.*s", (int)wanted.length, wanted.bytes)) return given_no_memory;
+  if (*ranks) ++ranks;
+  return add_field(value, wanted.bytes + wanted.length, ranks, *ranks ? *ranks - '0' : 0, where, out, problem);
+}
+
+/* The value given for a variable, or for a field `t:1` of a tuple, which {"1": ...} has: then its text is in `room`. */
+static int given(const ulam_values *values, const ulam_program_variable *variable, ulam_text *room, const char **value,
+                 ulam_json_shape *shape, ulam_text *problem) {
+  ulam_name base = declared_name(variable->name);
   int64_t number = number_of(values, base);
-  if (number < 0) return NULL;
+  if (number < 0) return given_none;
   const member *found = &values->members[number];
-  const char *value = found->value, *field = name + base.length;
-  if (!*field) {
+  *value = found->value;
+  if (!variable->name[base.length]) {
     shape->held = found->held;
     shape->rank = found->rank;
     if (found->rank && !(shape->held & ULAM_JSON_DEEP))
       memcpy(shape->dims, values->dims + found->dims, sizeof *shape->dims * (size_t)found->rank);
-    return value;
+    return given_value;
   }
-  while (*field) {
-    ulam_name wanted = declared_name(field + 1);
-    if (*value != '{') {
-      ulam_text_add(problem, "is element %.*s of a tuple, written {\"1\": ..., \"2\": ...}; found %s for '%.*s'",
-                    (int)wanted.length, wanted.bytes, ulam_kind_text(value), (int)base.length, base.bytes);
-      return NULL;
-    }
-    if (!(value = field_of(value, wanted))) return NULL;
-    field = wanted.bytes + wanted.length;
-  }
-  ulam_json json = {.start = value, .at = value, .end = values->text.bytes + values->text.length};
+  ulam_text where = {0};
+  int status = given_no_memory;
+  if (ulam_text_append(&where, base.bytes, base.length))
+    status = add_field(found->value, variable->name + base.length, variable->field_ranks, ulam_field_rank(variable, 0),
+                       &where, room, problem);
+  free(where.bytes);
+  if (status != given_value) return status;
+  *value = room->bytes;
+  ulam_json json = {.start = room->bytes, .at = room->bytes, .end = room->bytes + room->length};
   ulam_json_value(&json, shape);
-  return value;
+  return given_value;
 }
 
 /* Names of the source that none of the variables has; `names` has room for all. */
@@ -401,22 +432,18 @@ static void fill(const ulam_program_variable *variable, const char *value, const
 }
 
 /* 0: `problem` says why not, or there is no memory. */
-static int bind_one(binding *all, const ulam_program_variable *variable, ulam_text *problem) {
+static int bind_value(binding *all, const ulam_program_variable *variable, const char *value, const ulam_json_shape *shape,
+                      int64_t *dims, ulam_text *problem) {
   const ulam_values_target *target = all->target;
-  int64_t *dims = all->sizes_known ? all->dims : NULL;
   int32_t n_dims = ulam_variable_rank(variable);
-  ulam_json_shape shape;
-  if (dims && target->dims(target->user, variable, dims, problem)) return 0;
-  const char *value = given(all->values, variable->name, &shape, problem);
-  if (!value && problem->length) return 0;
   if (!value && !(dims && ulam_has_zero(dims, n_dims))) {
     if (!dims && n_dims) return 1; /* may be without elements; cannot be told */
     say_absent(all, variable, dims, problem);
     return 0;
   }
-  if (value && !ulam_value_check(variable, value, &shape, problem)) return 0;
+  if (value && !ulam_value_check(variable, value, shape, problem)) return 0;
   if (!dims) return 1;
-  if (!ulam_value_check_dims(variable, value, value ? &shape : NULL, dims, problem)) return 0;
+  if (!ulam_value_check_dims(variable, value, value ? shape : NULL, dims, problem)) return 0;
   void *out = target->room(target->user, variable, dims);
   if (!out && !ulam_has_zero(dims, n_dims)) {
     all->no_memory = 1;
@@ -424,6 +451,20 @@ static int bind_one(binding *all, const ulam_program_variable *variable, ulam_te
   }
   if (value) fill(variable, value, dims, out);
   return !target->stored || !target->stored(target->user, variable, dims, problem);
+}
+
+static int bind_one(binding *all, const ulam_program_variable *variable, ulam_text *problem) {
+  int64_t *dims = all->sizes_known ? all->dims : NULL;
+  ulam_json_shape shape;
+  if (dims && all->target->dims(all->target->user, variable, dims, problem)) return 0;
+  ulam_text room = {0};
+  const char *value = NULL;
+  int status = given(all->values, variable, &room, &value, &shape, problem), bound = 0;
+  all->no_memory |= status == given_no_memory;
+  if (!all->no_memory && !problem->length)
+    bound = bind_value(all, variable, status == given_value ? value : NULL, &shape, dims, problem);
+  free(room.bytes);
+  return bound;
 }
 
 static int begins(const ulam_text *text, const char *word) { return strncmp(text->bytes, word, strlen(word)) == 0; }

@@ -18,5 +18,4 @@ transformed parameters {
 model {
   complex z = 2i; // expected-error {{complex numbers are not supported yet}}
   real u = called(x, x);
-  x ~ von_mises(0, 1) T[0, ]; // expected-error {{the function 'von_mises_lccdf' is not supported yet}}
 }
