@@ -7,6 +7,8 @@ them):
     callback(t, y)             f(t, y, a, b); the result, too, may be an array where the declaration has a vector
     callback_jacobian(t, y)    the same beside its derivatives: one column for f, one for each element of y, one for
                                each element of `callback_parameters()`; a constant
+    callback_jacobian(t, y, yp)
+                               the same for f(t, y, yp, ...): columns for y, then for yp
     callback_gradient(x, xc)   for f of reals that returns a real: its value, then its derivatives with respect to the
                                elements of `callback_parameters()`; a constant. One call of f
     callback_derivatives(x)    for f of a vector that returns a real: its value, its derivatives with respect to the
@@ -277,13 +279,15 @@ def callback_jacobian(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
     """One reverse sweep for each row; the function's value comes with it."""
     builder = low.builder
     closure = _closure(low, op)
-    first, y = arguments[:-1], low.own(arguments[-1])
-    assert isinstance(y, Container) and y.buffer is not None
+    owned = [low.own(argument) for argument in arguments]
+    states = [argument for argument in owned if isinstance(argument, Container)]
+    first = owned[: len(owned) - len(states)]
+    y = states[0]
     n = y.dims[0]
     if stan.UntracedAttr.marks(closure.function):
-        _apply(low, closure, [*first, y], closure.arguments, y.type)  # a call to be recorded: derivatives are not
+        _apply(low, closure, owned, closure.arguments, y.type)  # a call to be recorded: derivatives are not
     parameters = _differentiated(low, closure)
-    columns = builder.add(n, _count(low, parameters))
+    columns = _count(low, [*states, *parameters])
     dims = [n, builder.add(columns, builder.i64(1))]
     result = builder.alloc(total(builder, dims))
 
@@ -293,7 +297,7 @@ def callback_jacobian(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
             low.check_equal(f.dims[0], n, "the function returns {0} elements, but its argument has {1}")
             return f.at([i])
 
-        value, gradient = _gradient(low, closure, first, y, parameters, columns, y.type, element)
+        value, gradient = _gradient(low, closure, first, states, parameters, columns, y.type, element)
         builder.store(value, result, i, initial=True)
         if gradient is None:
             gradient = builder.alloc(columns, zero=True)
@@ -329,7 +333,7 @@ def callback_gradient(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
             assert isinstance(f, SSAValue)
             return f
 
-        value, gradient = _gradient(low, closure, arguments, None, parameters, columns, stan.REAL, number)
+        value, gradient = _gradient(low, closure, arguments, [], parameters, columns, stan.REAL, number)
         builder.store(value, result, builder.i64(0), initial=True)
         if gradient is None:
             gradient = builder.alloc(columns, zero=True)
@@ -371,7 +375,7 @@ def callback_derivatives(low: Lowering, op: stan.CallOp, arguments: list[Value])
         assert isinstance(f, SSAValue)
         return f
 
-    value, gradient = _gradient(low, closure, [], x, parameters, columns, stan.REAL, number, tangent, order)
+    value, gradient = _gradient(low, closure, [], [x], parameters, columns, stan.REAL, number, tangent, order)
     builder.store(value, result, builder.i64(0), initial=True)
     if gradient is None:
         gradient = builder.alloc(columns, zero=True)
@@ -383,7 +387,7 @@ def _gradient(
     low: Lowering,
     closure: Closure,
     first: Sequence[Value],
-    state: Container | None,
+    states: Sequence[Container],
     parameters: Sequence[Value],
     columns: SSAValue,
     type_: Attribute,
@@ -393,15 +397,13 @@ def _gradient(
 ) -> tuple[SSAValue, SSAValue | None]:
     """A number of the function's value, which is one of `type_`, and the buffer of its gradient; None if that is 0.
 
-    The gradient is with respect to `state`, if there is one, which is then the argument after `first`, and to
-    `parameters`: `columns` reals in all. `order`: it is that of the number's derivative of this order along
-    `direction`, which stands instead of the number, too.
+    The gradient is with respect to `states`, the arguments after `first`, and to `parameters`: `columns` reals in all.
+    `order`: it is that of the number's derivative of this order along `direction`, which then takes the number's place.
     """
     builder = low.builder
     block = Block()
     with builder.inside(block):
         point = builder.alloc(builder.add(columns, builder.i64(1)))
-        states = [] if state is None else [state]
         values = [*states, *parameters]
         offsets = _pack(low, values, point, builder.i64(0), lambda x: builder.math("value_of", x))
         builder.insert(ad.IndependentOp(point, columns))
