@@ -58,6 +58,8 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
     elif (kind == "masked_tail" or _has_costly_rest(op, trips, lanes)) and (lanes >= _LANES or not _writes(op)):
         kind = "masked_tail"
         hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
+    elif kind == "masked_tail":  # in their place few single ones
+        hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
     elif kind == "interleave":
         hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
     if is_loose and kind != "cold" and trips is not None and not _may_be_unrolled(op, kind, trips, lanes):
