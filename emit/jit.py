@@ -113,6 +113,8 @@ OPTIONS = {
     "force-ordered-reductions": ("true", "false"),
     # a tenth of the compile time; addresses here are simple enough for the machine's addressing modes
     "disable-lsr": ("true", "false"),
+    # a version of a loop for rows with one element would be its only widened one
+    "enable-mem-access-versioning": ("false", "true"),
 }
 
 

@@ -67,6 +67,27 @@ def test_the_loop_is_widened_without_overlap_tests() -> None:
     assert "memcheck" not in optimized
 
 
+ROWS = """
+func.func @f(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %stride: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  scf.for %i = %zero to %n step %one : i64 {
+    %k = arith.muli %i, %stride : i64
+    %a = rt.load %x[%k] : f64
+    %b = rt.math exp(%a) : (f64) -> f64
+    rt.store %b, %y[%i] : f64
+  }
+  func.return
+}
+"""
+
+
+def test_there_is_no_version_for_rows_of_one_element() -> None:
+    """It would be the only one that is widened."""
+    optimized = jit.optimized_text(emit_module(parse(ROWS), EmitOptions(3)))
+    assert not re.search(r"icmp (eq|ne) i64 %stride, 1\b", optimized)
+
+
 def test_more_roots_than_scopes() -> None:
     count = alias.MAX_WRITTEN_ROOTS + 5
     allocs = "\n".join(f"%b{i} = rt.alloc %n : !rt.buf<f64>" for i in range(count))
