@@ -85,7 +85,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ulam' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(home), name)
+    from ulam.library.collector import without_collector
+
+    with without_collector():
+        value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 

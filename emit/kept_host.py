@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ulam.emit.target import NATIVE, Host, chosen, named
+from ulam.library.collector import without_collector
 
 if TYPE_CHECKING:
     from ulam.emit.object_cache import ObjectCache
@@ -29,7 +30,8 @@ def _machine(cache: ObjectCache, processor: bytes, llvm: str) -> Host:
         case {"triple": str(triple), "cpu": str(cpu), "features": str(features)}:
             return Host(triple, cpu, features)
         case _:
-            from ulam.emit import jit
+            with without_collector():
+                from ulam.emit import jit
 
             found = jit.machine()
             cache.put(key, {"triple": found.triple, "cpu": found.cpu, "features": found.features}, {})

@@ -9,7 +9,7 @@ from xdsl.context import Context
 
 from ulam.dialects import stan
 from ulam.passes.loops.unit_modules import set_slots, slots_of
-from ulam.passes.nested import nested_passes
+from ulam.passes.nested import busy_passes, nested_passes
 from ulam.passes.running import observer, run_passes
 from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts, take_apart
 from ulam.passes.to_loops.units import lower_unit
@@ -108,5 +108,6 @@ def finish_unit(unit: LoweredUnit, opt_level: int, between: Callable[[], None] |
     `between` is called before each pass, and may end this by an exception.
     """
     set_slots(unit.module, unit.n_slots)
-    run_passes(_CONTEXT, unit.module, lowering_passes(unit.kind, opt_level), between)
+    passes = busy_passes(lowering_pipeline(unit.kind, opt_level), unit.module)
+    run_passes(_CONTEXT, unit.module, passes, between)
     unit.n_slots = slots_of(unit.module)

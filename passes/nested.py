@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ulam.passes.idle_passes import busy_parts
 from ulam.passes.pipelines import parse_pipeline
 from ulam.passes.running import run_passes
 
@@ -26,7 +28,13 @@ class NestedPass(ModulePass):
 
 def run_nested(context: Context, module: ModuleOp, pipeline: str) -> bool:
     """Runs a pipeline within a pass; whether one of its passes told that it changed something."""
-    return run_passes(context, module, nested_passes(pipeline))
+    return run_passes(context, module, busy_passes(pipeline, module))
+
+
+def busy_passes(pipeline: str, module: ModuleOp) -> Iterator[ModulePass]:
+    """The passes of a pipeline of a unit but for idle ones (`idle_passes`), which are not even imported."""
+    for part in busy_parts(pipeline, module):
+        yield from nested_passes(part)
 
 
 @cache

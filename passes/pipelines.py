@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -196,6 +197,14 @@ def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: Fals
         if not is_idle(spec.name):
             passes.append(_pass(spec))
     return passes
+
+
+@cache
+def pipeline_parts(text: str) -> tuple[tuple[str, str], ...]:
+    """The passes of a pipeline: name and text of each. What cannot be told apart is one part without a name."""
+    if _WELL_FORMED.fullmatch(text) is None:
+        return (("", text),)
+    return tuple((part["name"], part[0]) for part in _PART.finditer(text))
 
 
 def _specs(text: str) -> Iterator[ArgSpec]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.library.collector import without_collector
 from ulam.library.records import record
 from ulam.passes.units import density_unit
 from ulam.runtime import terminal
@@ -578,7 +579,8 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
 
 def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) -> Compiler | CachedCompiler:
     if cache:
-        from ulam.runtime.cached_compiler import CachedCompiler
+        with without_collector():
+            from ulam.runtime.cached_compiler import CachedCompiler
 
         return CachedCompiler(text, filename, options)
     from ulam.runtime.compiler import Compiler

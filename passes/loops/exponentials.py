@@ -25,7 +25,7 @@ _LOG_2 = 0.6931471805599453
 LOGARITHMS = frozenset({"log1p_exp", "log_inv_logit", "log1m_inv_logit", "log_sum_exp", "log1p_exp_minus_magnitude"})
 """Logarithms of 1 + exp(-|z|), but for a rest."""
 INVERSES = frozenset({"inv_logit", "inv_logit_of_bounds"})
-_OTHERS = INVERSES | {"exp_minus_magnitude"}
+OTHERS = INVERSES | {"exp_minus_magnitude"}
 """What becomes a few operations where the exponential is shared."""
 
 
@@ -97,7 +97,7 @@ class SharedExponentials(BlockWriter):
         self._logs: dict[object, SSAValue] = {}
         self._distances: dict[object, SSAValue] = {}
         for op in block.ops:
-            if isinstance(op, rt.MathOp) and (op.function.data in _OTHERS or op.function.data in LOGARITHMS):
+            if isinstance(op, rt.MathOp) and (op.function.data in OTHERS or op.function.data in LOGARITHMS):
                 self.groups.setdefault(distance(op), []).append(op)
 
     def total(self, op: rt.MathOp) -> SSAValue:
