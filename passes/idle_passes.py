@@ -28,6 +28,8 @@ _SHARED = "inv_logit inv_logit_of_bounds exp_minus_magnitude"
 _LOGARITHMS = "log1p_exp log_inv_logit log1m_inv_logit log_sum_exp log1p_exp_minus_magnitude"
 UNIT_WORKS_ON: dict[str, Groups] = {
     "share-kernels": _any("rt.kernel"),
+    "inline-kernels": _any("rt.kernel"),
+    "sum-arms": _any("loop:scf.if"),
     "share-arms": _any("loop:scf.if"),
     "tabulate-invariants": _any("loop:scf.for loop:scf.if"),
     "powers-to-exponentials": _any("pow"),
