@@ -51,7 +51,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
             passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:
-            passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')
+            passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,logs-of-transforms,dce"}')
             inverses = "carry-stores{function=evaluate},cancel-inverses{function=evaluate}"
             passes.append(f'if-changed{{passes="{inverses}" then="dce"}}')
             unroll = "unroll-small{function=evaluate most=8 inner=true}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Name of the pass: module and class.
 PASSES: dict[str, str] = {
+    "sums-of-elements": "ulam.passes.optimize.sums_of_elements:SumsOfElements",
     "loop-vectorization": "ulam.passes.optimize.loop_vectorization:LoopVectorization",
     "static-loop-unrolling": "ulam.passes.optimize.static_loop_unrolling:StaticLoopUnrolling",
     "one-step-loop-unrolling": "ulam.passes.optimize.one_step_loop_unrolling:OneStepLoopUnrolling",
@@ -89,6 +90,7 @@ _LOOPS = ("stan.for", "stan.foreach", "stan.while")
 # Passes that do nothing unless the program has one of these ops: importing them would take longer than a small program.
 WORKS_ON: dict[str, tuple[str, ...]] = {
     "function-inlining": ("stan.func",),
+    "sums-of-elements": _LOOPS,
     "loop-vectorization": _LOOPS,
     "static-loop-unrolling": _LOOPS,
     "one-step-loop-unrolling": _LOOPS,
@@ -109,6 +111,7 @@ _FIXPOINT = (
 _EVERYTHING = (
     "function-inlining",
     _FIXPOINT,
+    "sums-of-elements",
     "loop-vectorization",
     "static-loop-unrolling{when=useful}",
     "one-step-loop-unrolling{when=useful}",

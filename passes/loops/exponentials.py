@@ -10,6 +10,7 @@ inv_logit(x - y)   shares with log_sum_exp(x, y), which is max(x, y) + log(t)
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
@@ -17,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPF, constant
-from ulam.passes.analysis.nesting import enclosing
+from ulam.passes.analysis.nesting import ancestor_in, enclosing
 
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 
@@ -29,8 +30,12 @@ OTHERS = INVERSES | {"exp_minus_magnitude"}
 """What becomes a few operations where the exponential is shared."""
 
 
+Groups = dict[object, list[rt.MathOp]]
+"""Functions of exp(-|z|), by what is the same for one |z|."""
+
+
 class BlockWriter:
-    """Writes ops into one block, in front of `before`."""
+    """Writes ops for one block, in front of `before`: there, or in a branch inside."""
 
     def __init__(self, block: Block, before: Operation | None = None) -> None:
         self.block = block
@@ -59,7 +64,7 @@ class BlockWriter:
             properties=properties or {},
             location=self.before.location,
         )
-        self.block.insert_op_before(new, self.before)
+        self._insert(new)
         return new.results[0]
 
     def _real(self, op: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
@@ -82,22 +87,27 @@ class BlockWriter:
 
     def _constant(self, value: float, type_: Attribute) -> SSAValue:
         new = constant(value, type_, self.before.location)
-        self.block.insert_op_before(new, self.before)
+        self._insert(new)
         return new.result
+
+    def _insert(self, new: Operation) -> None:
+        block = self.before.parent
+        assert block is not None
+        block.insert_op_before(new, self.before)
 
 
 class SharedExponentials(BlockWriter):
     """The functions of exp(-|z|) in a block."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, groups: Groups | None = None) -> None:
         super().__init__(block)
-        self.groups: dict[object, list[rt.MathOp]] = {}
-        """Those of the same |z|, in order."""
+        self.groups: Groups = {} if groups is None else groups
+        """Those of the same |z|, in order; the first stands in the block itself."""
         self._shared: dict[object, tuple[SSAValue, SSAValue, SSAValue]] = {}
         self._logs: dict[object, SSAValue] = {}
         self._distances: dict[object, SSAValue] = {}
-        for op in block.ops:
-            if isinstance(op, rt.MathOp) and (op.function.data in OTHERS or op.function.data in LOGARITHMS):
+        for op in block.ops if groups is None else ():
+            if shares(op):
                 self.groups.setdefault(distance(op), []).append(op)
 
     def total(self, op: rt.MathOp) -> SSAValue:
@@ -107,13 +117,14 @@ class SharedExponentials(BlockWriter):
     def expand(self, key: object) -> None:
         """Writes all functions of a group with one exponential and one logarithm."""
         self._exponential(key)
-        for op in self.groups[key]:
-            if op.function.data in LOGARITHMS and op.results[0].first_use is not None:
-                if key not in self._logs:
-                    self.before = op
-                    self._logs[key] = self._logarithm_of(key)
-                self.before = op
-                op.results[0].replace_all_uses_with(self._whole(op, self._logs[key]))
+        live = [op for op in self.groups[key] if op.function.data in LOGARITHMS and op.results[0].first_use is not None]
+        if any(op.parent is self.block for op in live):
+            self.before = ancestor_in(live[0], self.block)
+            self._logs[key] = self._logarithm_of(key)
+        for op in live:
+            self.before = op
+            logarithm = self._logs[key] if key in self._logs else self._logarithm_of(key)
+            op.results[0].replace_all_uses_with(self._whole(op, logarithm))
 
     def _logarithm_of(self, key: object) -> SSAValue:
         """log(1 + exp(-|z|)) of a group."""
@@ -182,6 +193,11 @@ class SharedExponentials(BlockWriter):
         self.before = outer
         self._shared[key] = power, total, inverse
         return power, total, inverse
+
+
+def shares(op: Operation) -> TypeGuard[rt.MathOp]:
+    """Whether an op is a function of exp(-|z|)."""
+    return isinstance(op, rt.MathOp) and (op.function.data in OTHERS or op.function.data in LOGARITHMS)
 
 
 def distance(op: rt.MathOp) -> object:

@@ -1,6 +1,6 @@
 """Sums that loops carry: the additions between the beginning of an iteration and its end, through branches.
 
-    for n, s = s0: a = s + x; b = if c: yield a + y   else: yield a;  yield b      the chain of s:  a, a + y, b
+for n, s = s0: a = s + x; b = if c: yield a + y   else: yield a;  yield b      the chain of s:  a, a + y, b
 """
 
 from __future__ import annotations

@@ -33,3 +33,27 @@ func.func @evaluate(%a : f64, %b : f64) -> (f64, f64) {
   %1 = rt.math inv_logit(%d) : (f64) -> f64
   func.return %0, %1 : f64, f64
 }
+
+// -----
+
+// Branches behind a first function share with it; a logarithm that only they have is computed there.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[Q:%.*]] = rt.math exp_minus_magnitude(%z)
+// CHECK-NOT:  rt.math
+// CHECK:      scf.if
+// CHECK-NOT:    exp_minus_magnitude
+// CHECK:        rt.math log(
+// CHECK-NOT:  rt.math
+// CHECK:      func.return
+func.func @evaluate(%z : f64, %c : i1) -> (f64, f64) {
+  %zero = arith.constant 0.0 : f64
+  %p = rt.math inv_logit(%z) : (f64) -> f64
+  %l = scf.if %c -> (f64) {
+    %m = arith.negf %z : f64
+    %a = rt.math log_inv_logit(%m) : (f64) -> f64
+    scf.yield %a : f64
+  } else {
+    scf.yield %zero : f64
+  }
+  func.return %p, %l : f64, f64
+}
