@@ -264,3 +264,69 @@ def beta_binomial_tails(n: int, N: int, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 add_distribution("beta_binomial", "count total shape shape", beta_binomial_tails, lambda n, N, a, b: n < N <= 60)
+
+
+def upper_integral(f: Callable[[Any], Any], length: Any) -> Any:
+    """The integral of a falling function from 0 to where nothing is left, by halves."""
+    return mp.quad(f, [0, *(length * mpf(2) ** -k for k in range(14, -1, -1))])
+
+
+def skew_normal_tail(z: Any, a: Any) -> Any:
+    """Pr(Z <= z) for z < 0, to full relative precision: of Owen's integral what is beyond a, or for a skew to the left the
+    normal's two tails less the other."""
+    if a < 0:
+        return 2 * normal_tail(z) - skew_normal_tail(z, -a)
+    h, width = -z, mp.sqrt(a * a + 2 * mp.mp.prec / (z * z)) - a
+    integral = upper_integral(lambda d: mp.exp(-h * h * d * (2 * a + d) / 2) / (1 + (a + d) ** 2), width)
+    return mp.exp(-h * h * (1 + a * a) / 2) * integral / mp.pi
+
+
+def skew_normal_tails(z: Any, a: Any) -> tuple[Any, Any]:
+    if z < 0:
+        lower = skew_normal_tail(z, a)
+        return lower, 1 - lower
+    upper = skew_normal_tail(-z, -a)
+    return 1 - upper, upper
+
+
+add_distribution(
+    "skew_normal",
+    "moderate location scale real",
+    lambda y, m, s, a: skew_normal_tails((y - m) / s, a),
+    lambda y, m, s, a: 0.01 < abs(y - m) / s < 40 and 1e-3 < abs(a) < 1e3,
+)
+
+
+def von_mises_mass(low: Any, high: Any, k: Any) -> Any:
+    """Of the density between two angles, to full relative precision."""
+    inner = [j * mp.pi + s * x / mp.sqrt(k + 1) for j in range(-3, 4) for s in (-1, 1) for x in (0, 1, 2, 4, 8, 16)]
+    even = [low + (high - low) * j / 40 for j in range(41)]
+    places = sorted({*even, *(x for x in inner if low < x < high)})
+    integral = mp.quad(lambda t: mp.exp(k * (mp.cos(t) - 1)), places)
+    return integral / (2 * mp.pi * mp.besseli(0, k) * mp.exp(-k))
+
+
+HALF_TURN = mpf(3.141592653589793)
+add_distribution(
+    "von_mises",
+    "moderate moderate shape",
+    lambda y, m, k: (von_mises_mass(-HALF_TURN - m, y - m, k), von_mises_mass(y - m, HALF_TURN - m, k)),
+    lambda y, m, k: abs(y) < 3.1 and abs(m) < 6 and k < 2000,
+)
+
+
+def beta_neg_binomial_tails(n: int, r: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    g = mp.loggamma
+    mass = total = mp.exp(g(a + b) - g(r + a + b) - g(a) + g(r + a))
+    for k in range(n):
+        mass *= (k + r) * (k + b) / ((k + 1) * (k + r + a + b))
+        total += mass
+    return total, 1 - total
+
+
+add_distribution(
+    "beta_neg_binomial", "count shape shape shape", beta_neg_binomial_tails, lambda n, r, a, b: a < 500, digits=400
+)
+add_distribution(
+    "yule_simon", "count shape", lambda n, a: (1 - n * mp.beta(n, a + 1), n * mp.beta(n, a + 1)), lambda n, a: n > 0
+)

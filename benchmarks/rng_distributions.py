@@ -1,0 +1,212 @@
+"""Random numbers against their distributions: a million draws of each, extreme parameters included, from a fixed seed.
+
+    python benchmarks/rng_distributions.py [--only PREFIX] [--draws N] [--seed S]
+
+Draws of continuous distributions become uniform numbers by the distribution function of the library, which tails.py
+compares with extended precision: Kolmogorov and Smirnov's statistic, and how many are in either tail of 1e-5. Draws of
+integers are counted against the masses: chi-square over cells that are expected at least ten times. Of vectors and
+matrices a scalar is taken whose distribution is known. A p-value below 1e-6 in any is a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import ulam
+
+SMALLEST_P = 1e-6
+TAIL = 1e-5
+
+
+class Case(NamedTuple):
+    """A draw, as an expression in Stan, and its distribution, as arguments behind the bar."""
+
+    draw: str
+    distribution: str
+    """Name and arguments: `gamma(2, 3)`."""
+    outcome: str = "y"
+    """What has that distribution, of the draw y."""
+    type: str = "real"
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.type == "int"
+
+    def function(self, suffix: str) -> str:
+        """The call of its density or distribution function at the outcome."""
+        name, _, arguments = self.distribution.rstrip(")").partition("(")
+        return f"{name}_{suffix}({self.outcome} | {arguments})"
+
+
+def _own(name: str, *parameters: str, discrete: bool = False) -> list[Case]:
+    kind = "int" if discrete else "real"
+    return [Case(f"{name}_rng({p})", f"{name}({p})", type=kind) for p in parameters]
+
+
+CASES = [
+    *_own("std_normal", ""),
+    *_own("normal", "1.5, 2", "-1e6, 1e-3"),
+    *_own("cauchy", "1.5, 2"),
+    *_own("double_exponential", "1.5, 2"),
+    *_own("logistic", "1.5, 2"),
+    *_own("gumbel", "1.5, 2"),
+    *_own("student_t", "3, 1.5, 2", "0.05, 0, 1", "1e6, 0, 1", "1, 0, 1"),
+    *_own("skew_normal", "1.5, 2, 3", "0, 1, -50", "0, 1, 0"),
+    *_own("exp_mod_normal", "1.5, 2, 3", "0, 1, 0.01", "0, 1, 100"),
+    *_own("skew_double_exponential", "1.5, 2, 0.3", "0, 1, 0.001", "0, 1, 0.999"),
+    *_own("von_mises", "0, 2", "0, 0.01", "0, 500", "1, 3"),
+    *_own("lognormal", "1.5, 2"),
+    *_own("exponential", "3"),
+    *_own("gamma", "2, 3", "0.01, 1", "1, 1", "1e5, 1", "0.3, 20"),
+    *_own("inv_gamma", "2, 3", "0.1, 1", "1e5, 1"),
+    *_own("chi_square", "3", "0.1", "1e5"),
+    *_own("inv_chi_square", "3", "0.3", "1e5"),
+    *_own("scaled_inv_chi_square", "3, 2", "0.3, 1"),
+    *_own("weibull", "1.5, 2", "0.1, 1", "50, 1"),
+    *_own("frechet", "1.5, 2", "0.1, 1", "50, 1"),
+    *_own("rayleigh", "2"),
+    *_own("pareto", "1.5, 2", "1, 0.01", "1, 100"),
+    *_own("pareto_type_2", "0.5, 1.5, 2", "0, 1, 0.1"),
+    *_own("beta", "2, 3", "0.5, 0.5", "0.05, 0.02", "1, 1", "1e4, 2e4", "30, 0.1"),
+    *_own("beta_proportion", "0.3, 5", "0.001, 2"),
+    *_own("uniform", "-1, 3"),
+    Case("loglogistic_rng(1.5, 2)", "logistic(log(1.5), 0.5)", "log(y)"),
+    *_own("bernoulli", "0.3", "1e-4", discrete=True),
+    *_own("bernoulli_logit", "-1.5", "9", discrete=True),
+    *_own("binomial", "10, 0.3", "1000, 0.001", "1000000, 0.4", "20, 0.99", discrete=True),
+    Case("binomial_logit_rng(20, -1.5)", "binomial_logit(20, -1.5)", type="int"),
+    *_own("beta_binomial", "10, 2, 3", "50, 0.1, 0.2", "30, 1e3, 1e3", discrete=True),
+    *_own("discrete_range", "-3, 12", discrete=True),
+    *_own("poisson", "0.01", "3", "9.9", "10.1", "1e4", discrete=True),
+    *_own("poisson_log", "-3", "5", discrete=True),
+    *_own("neg_binomial", "2, 3", "0.05, 0.1", "100, 0.5", discrete=True),
+    *_own("neg_binomial_2", "5, 2", "100, 0.1", "3, 1e6", discrete=True),
+    *_own("neg_binomial_2_log", "1, 2", "4, 0.2", discrete=True),
+    *_own("beta_neg_binomial", "2, 3, 4", "5, 10, 0.5", discrete=True),
+    *_own("yule_simon", "3", "0.9", discrete=True),
+    *_own("hypergeometric", "5, 10, 20", "40, 30, 500", discrete=True),
+    *_own("categorical", "[0.2, 0.5, 0.299, 0.001]'", discrete=True),
+    *_own("categorical_logit", "[1, -2, 0.5, -8]'", discrete=True),
+    *_own("ordered_logistic", "0.3, [-1, 0.5, 6]'", discrete=True),
+    *_own("ordered_probit", "0.3, [-1, 0.5, 4]'", discrete=True),
+    Case("dirichlet_rng([0.5, 2, 3]')", "beta(2, 3.5)", "y[2]", "vector[3]"),
+    Case("dirichlet_rng([0.01, 0.02, 0.03]')", "beta(0.03, 0.03)", "y[3]", "vector[3]"),
+    Case("multi_normal_rng([1, 2]', [[2, 1], [1, 3]])", "normal(-1, sqrt(3))", "y[1] - y[2]", "vector[2]"),
+    Case("multi_normal_cholesky_rng([1, 2]', [[2, 0], [1, 3]])", "normal(2, sqrt(10))", "y[2]", "vector[2]"),
+    Case("multi_student_t_rng(3, [1, 2]', [[2, 1], [1, 3]])", "student_t(3, -1, sqrt(3))", "y[1] - y[2]", "vector[2]"),
+    Case("wishart_rng(5, [[2, 1], [1, 3]])", "gamma(2.5, 0.25)", "y[1, 1]", "matrix[2, 2]"),
+    Case("wishart_rng(1.5, [[2, 1], [1, 3]])", "gamma(0.75, 0.5 / 7)", "sum(y)", "matrix[2, 2]"),
+    Case("inv_wishart_rng(5, [[2, 0], [0, 3]])", "inv_gamma(2, 1.5)", "y[2, 2]", "matrix[2, 2]"),
+    Case("lkj_corr_rng(3, 2)", "beta(2.5, 2.5)", "0.5 + 0.5 * y[3, 1]", "matrix[3, 3]"),
+    Case("lkj_corr_rng(4, 0.2)", "beta(1.2, 1.2)", "0.5 + 0.5 * y[4, 2]", "matrix[4, 4]"),
+]
+
+
+def uniform_numbers(case: Case, draws: int, seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Logs of the distribution function and of its complement at draws."""
+    program = f"""data {{ int N; }}
+generated quantities {{
+  vector[N] below; vector[N] above;
+  for (i in 1:N) {{
+    {case.type} y = {case.draw};
+    below[i] = {case.function("lcdf")};
+    above[i] = {case.function("lccdf")};
+  }}
+}}"""
+    model = ulam.StanModel(program, {"N": draws})
+    found = model.param_constrain(np.zeros(0), include_gq=True, rng=model.new_rng(seed))
+    return found[:draws], found[draws:]
+
+
+def kolmogorov(numbers: npt.NDArray[np.float64]) -> float:
+    """The p-value of the largest distance between the empirical distribution and the uniform one."""
+    n = numbers.size
+    ordered, steps = np.sort(numbers), np.arange(n + 1) / n
+    distance = max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1]))
+    x = distance * (math.sqrt(n) + 0.12 + 0.11 / math.sqrt(n))
+    if x < 0.3:
+        return 1.0
+    return min(1.0, 2 * sum((-1) ** (k - 1) * math.exp(-2 * (k * x) ** 2) for k in range(1, 101)))
+
+
+def poisson_p(count: int, rate: float) -> float:
+    """Twice the smaller tail of a Poisson count."""
+    terms = [math.exp(k * math.log(rate) - rate - math.lgamma(k + 1)) for k in range(count + 1)]
+    return min(1.0, 2 * min(sum(terms), 1 - sum(terms) + terms[-1]))
+
+
+def of_continuous(case: Case, draws: int, seed: int) -> dict[str, float]:
+    """p-values: of all draws, and of the counts in the tails."""
+    below, above = uniform_numbers(case, draws, seed)
+    values = np.where(below < -0.5, np.exp(below), -np.expm1(above))
+    tails = {"lower tail": below, "upper tail": above}
+    return {"all": kolmogorov(values)} | {
+        name: poisson_p(int(np.sum(logs < math.log(TAIL))), TAIL * draws) for name, logs in tails.items()
+    }
+
+
+def of_discrete(case: Case, draws: int, seed: int) -> dict[str, float]:
+    """The p-value of chi-square over the outcomes that are expected often enough, the others in one cell."""
+    text = f"data {{ int N; }} generated quantities {{ array[N] int k; for (i in 1:N) k[i] = {case.draw}; }}"
+    model = ulam.StanModel(text, {"N": draws})
+    drawn = model.param_constrain(np.zeros(0), include_gq=True, rng=model.new_rng(seed)).astype(int)
+    outcomes, counts = np.unique(drawn, return_counts=True)
+    mass = case.function("lpmf")
+    text = (
+        "data { int M; array[M] int k; } generated quantities { vector[M] p; "
+        f"for (i in 1:M) {{ int y = k[i]; p[i] = exp({mass}); }} }}"
+    )
+    masses = ulam.StanModel(text, {"M": outcomes.size, "k": outcomes.tolist()}).param_constrain(
+        np.zeros(0), include_gq=True
+    )
+    often = masses * draws >= 10
+    expected = np.append(masses[often] * draws, max(draws * (1 - masses[often].sum()), 0.0))
+    seen = np.append(counts[often], counts[~often].sum())
+    if expected[-1] < 10:  # too few for a cell of their own
+        rest = poisson_p(int(seen[-1]), max(float(expected[-1]), 1e-9)) if seen[-1] or expected[-1] > 1e-6 else 1.0
+        expected, seen = expected[:-1] * (seen[:-1].sum() / expected[:-1].sum()), seen[:-1]
+    else:
+        rest = 1.0
+    statistic = float(np.sum((seen - expected) ** 2 / expected))
+    return {"all": chi_square_p(statistic, max(expected.size - 1, 1)), "rare": rest}
+
+
+def chi_square_p(x: float, degrees: int) -> float:
+    """The upper tail, by Wilson and Hilferty's normal approximation."""
+    z = ((x / degrees) ** (1 / 3) - (1 - 2 / (9 * degrees))) / math.sqrt(2 / (9 * degrees))
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def p_values(case: Case, draws: int, seed: int) -> dict[str, float]:
+    """By what is tested."""
+    return (of_discrete if case.is_discrete else of_continuous)(case, draws, seed)
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="draws that begin so")
+    parser.add_argument("--draws", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    failures = 0
+    for case in CASES:
+        if not case.draw.startswith(options.only):
+            continue
+        found = p_values(case, options.draws, options.seed)
+        bad = not min(found.values()) >= SMALLEST_P
+        failures += bad
+        shown = ", ".join(f"{name} {p:.2g}" for name, p in found.items())
+        print(f"{case.draw}: {shown}{'   <-- FAILS' if bad else ''}", flush=True)
+    print(f"{failures} failures")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
