@@ -167,3 +167,67 @@ real yule_simon_lccdf(int n, real alpha) {
 }
 
 real yule_simon_log_tail(int n, real alpha) { return -lgamma_step(n + 1.0, alpha) + lgamma(alpha + 1); }
+
+/* Beta negative binomial, by summation: of the masses up to n, or above about the mean of the tail's, which is heavy. */
+real beta_neg_binomial_cdf(int n, real r, real alpha, real beta) {
+  return exp(beta_neg_binomial_lcdf(n | r, alpha, beta));
+}
+
+real beta_neg_binomial_lcdf(int n, real r, real alpha, real beta) {
+  require_positive_finite(r);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0) return negative_infinity();
+  return beta_neg_binomial_log_probability(n, r, alpha, beta);
+}
+
+real beta_neg_binomial_lccdf(int n, real r, real alpha, real beta) {
+  require_positive_finite(r);
+  require_positive_finite(alpha);
+  require_positive_finite(beta);
+  if (n < 0) return 0;
+  return n * alpha > r * beta ? beta_neg_binomial_log_tail(n + 1, fmin(r, beta), alpha, fmax(r, beta))
+         : log1m_exp(beta_neg_binomial_log_probability(n, r, alpha, beta));
+}
+
+real beta_neg_binomial_log_probability(int n, real r, real alpha, real beta) {
+  if (n * alpha > r * beta) return log1m_exp(beta_neg_binomial_log_tail(n + 1, fmin(r, beta), alpha, fmax(r, beta)));
+  real total = 1;
+  real term = 1;
+  int k = n;
+  while (k > 0 && term > 0) {
+    term *= k / (k - 1 + r) * ((k - 1 + r + alpha + beta) / (k - 1 + beta));
+    total += term;
+    k -= 1;
+    if (term < 1e-20 * total && k * (alpha + 1) < (r - 1) * (beta - 1)) term = 0;
+  }
+  return beta_neg_binomial_lpmf(n | r, alpha, beta) + log(total);
+}
+
+/* The first masses one by one; the rest is a hypergeometric series 3F2 at 1, which converges slowly, made by Thomae's
+ * transformation one whose terms fall fast once n exceeds s (alpha + t), s being the smaller of the two shapes. */
+real beta_neg_binomial_log_tail(int n, real s, real alpha, real t) {
+  real total = 0;
+  real term = 1;
+  int k = n;
+  while (k < 2 * s * (alpha + t) && term > 1e-20 * total) {
+    total += term;
+    term *= (k + s) / (k + 1) * ((k + t) / (k + s + alpha + t));
+    k += 1;
+  }
+  real rest = 1;
+  real part = 1;
+  int j = 0;
+  while (abs(part) * (j + 1) > 1e-18 * rest || j < 2) {
+    part *= (j + 1 - s) / (j + 1) * ((alpha + t + j) / (alpha + k + t + j));
+    j += 1;
+    rest += part * alpha / (alpha + j);
+  }
+  return beta_neg_binomial_lpmf(n | s, alpha, t)
+         + log(total + term * rest * beta_neg_binomial_tail_factor(k, s, alpha, t));
+}
+
+/* Gamma(k + 1) Gamma(k + s + alpha + t) / (Gamma(k + s) Gamma(alpha + k + t) alpha) */
+real beta_neg_binomial_tail_factor(int k, real s, real alpha, real t) {
+  return exp(lgamma_step(alpha + k + t, s) - lgamma_step(k, s) + log(k) - log(alpha));
+}

@@ -366,3 +366,15 @@ real ordered_logistic_glm_lpmf(array[] int y, matrix x, vector beta, vector c) {
 real ordered_logistic_glm_lpmf(int y, row_vector x, vector beta, vector c) {
   return ordered_logistic_lupmf(y | x * beta, c);
 }
+
+array[] int bernoulli_logit_glm_rng(matrix x, vector alpha, vector beta) {
+  require_same_size(num_elements(alpha), rows(x));
+  require_same_size(num_elements(beta), cols(x));
+  return bernoulli_logit_rng(alpha + x * beta);
+}
+
+array[] int bernoulli_logit_glm_rng(row_vector x, vector alpha, vector beta) {
+  require_same_size(num_elements(alpha), 1);
+  require_same_size(num_elements(beta), num_elements(x));
+  return bernoulli_logit_rng(alpha + x * beta);
+}

@@ -300,6 +300,18 @@ target += yule_simon_lcdf({3, 5} | c) + yule_simon_lccdf(3 | c) + yule_simon_cdf
 """,
 )
 model(
+    "first-passage-times",
+    "real<lower=0> a; real v; real<lower=0> c; vector[K] u;",
+    """
+vector[K] t = [1.3, 2.2, 0.9]';
+target += wiener_lpdf(t | rep_vector(1 + a, K), t / 5, t / 4, u, rep_vector(c, K)) + wiener_lpdf(t[1] | 1 + a, 0.2, 0.4, v, c, 0.01);
+target += wiener_lpdf(t[2] | 1 + a, 0.2, 0.4, v, 0.5, 0.1, 0.3) + wiener_lcdf_unnorm(t, 1 + square(u), t / 5, t / 4, u);
+target += wiener_lccdf_unnorm(t[1], 1 + a, 0.2, 0.4, v, 0.01) + wiener_lcdf_unnorm(t[1], 1 + a, 0.2, 0.4, v, 0, 0.1, 0.1);
+target += beta_neg_binomial_lcdf({2, 30} | 2, a, c) + beta_neg_binomial_lccdf(5 | a, 2, c) + beta_neg_binomial_cdf(1 | a, c, 2);
+target += hypergeometric_2F1(a, v, 1 + c, tanh(v)) + hypergeometric_3F2(u, [a, c], 0.3) + hypergeometric_1F0(v, 0.5);
+""",
+)
+model(
     "decompositions-as-tuples",
     "matrix[3, 2] M; matrix[2, 3] W; real a;",
     """

@@ -1,0 +1,98 @@
+/* Hypergeometric functions. Stan Functions Reference, "Hypergeometric functions". The series, of which also derivatives by the
+ * parameters must have converged; where its terms would cancel, a transformation of its argument. */
+
+/* (1 - z)^(-a) */
+real hypergeometric_1F0(real a, real z) {
+  require_less(abs(z), 1.0);
+  return exp(-a * log1m(z));
+}
+
+real hypergeometric_2F1(real a, real b, real c, real z) {
+  int is_polynomial = (a <= 0 && a == floor(a)) || (b <= 0 && b == floor(b));
+  if (!is_polynomial) require_at_most(z, 1.0);
+  if (!is_polynomial && z == 1) {
+    require_greater(c - a - b, 0.0);
+    return tgamma(c) / tgamma(c - a) * (tgamma(c - a - b) / tgamma(c - b));
+  }
+  if (z < -0.5 && !is_polynomial) {
+    return b < a ? exp(-b * log1m(z)) * hypergeometric_near_1(b, c - a, c, z / (z - 1), 1 / (1 - z))
+           : exp(-a * log1m(z)) * hypergeometric_near_1(a, c - b, c, z / (z - 1), 1 / (1 - z));
+  }
+  return is_polynomial ? hypergeometric_sum({a, b}, {c}, z) : hypergeometric_near_1(a, b, c, z, 1 - z);
+}
+
+/* y is 1 - z: close to 1 by the two series in it, unless both are infinite. */
+real hypergeometric_near_1(real a, real b, real c, real z, real y) {
+  real gap = c - a - b;
+  if (z <= 0.9 || abs(gap - round(gap)) < 0.01) return hypergeometric_sum({a, b}, {c}, z);
+  return tgamma(c) * (tgamma(gap) / tgamma(c - a) / tgamma(c - b) * hypergeometric_sum({a, b}, {1 - gap}, y)
+                      + tgamma(-gap) / tgamma(a) / tgamma(b) * exp(gap * log(y)) * hypergeometric_sum({c - a, c - b}, {1 + gap}, y));
+}
+
+real hypergeometric_pFq(array[] real a, array[] real b, real z) {
+  int p = size(a);
+  int q = size(b);
+  int is_polynomial = 0;
+  for (i in 1:p) is_polynomial = is_polynomial || (a[i] <= 0 && a[i] == floor(a[i]));
+  if (!is_polynomial && z != 0) {
+    require_no_more(p, q + 1);
+    if (p == q + 1) require_at_most(abs(z), 1.0);
+  }
+  if (p == 2 && q == 1) return hypergeometric_2F1(a[1], a[2], b[1], z);
+  if (p == 1 && q == 1 && z < 0) return exp(z) * hypergeometric_sum({b[1] - a[1]}, b, -z);
+  return hypergeometric_sum(a, b, z);
+}
+
+real hypergeometric_sum(array[] real a, array[] real b, real z) {
+  real total = 1;
+  real term = 1;
+  int k = 0;
+  int small = 0;
+  while (small < 3 && k < 1000000) {
+    term *= z / (k + 1);
+    for (i in 1:size(a)) term *= a[i] + k;
+    for (i in 1:size(b)) term /= b[i] + k;
+    total += term;
+    k += 1;
+    small = abs(term) * k <= 1e-17 * abs(total) ? small + 1 : 0;
+  }
+  return total;
+}
+
+real hypergeometric_3F2(array[] real a, array[] real b, real z) {
+  require_same_size(size(a), 3);
+  require_same_size(size(b), 2);
+  return hypergeometric_pFq(a, b, z);
+}
+
+real hypergeometric_pFq(vector a, vector b, real z) { return hypergeometric_pFq(to_array_1d(a), to_array_1d(b), z); }
+
+real hypergeometric_pFq(vector a, row_vector b, real z) { return hypergeometric_pFq(to_array_1d(a), to_array_1d(b), z); }
+
+real hypergeometric_pFq(vector a, array[] real b, real z) { return hypergeometric_pFq(to_array_1d(a), b, z); }
+
+real hypergeometric_pFq(row_vector a, vector b, real z) { return hypergeometric_pFq(to_array_1d(a), to_array_1d(b), z); }
+
+real hypergeometric_pFq(row_vector a, row_vector b, real z) { return hypergeometric_pFq(to_array_1d(a), to_array_1d(b), z); }
+
+real hypergeometric_pFq(row_vector a, array[] real b, real z) { return hypergeometric_pFq(to_array_1d(a), b, z); }
+
+real hypergeometric_pFq(array[] real a, vector b, real z) { return hypergeometric_pFq(a, to_array_1d(b), z); }
+
+real hypergeometric_pFq(array[] real a, row_vector b, real z) { return hypergeometric_pFq(a, to_array_1d(b), z); }
+
+real hypergeometric_3F2(vector a, vector b, real z) { return hypergeometric_3F2(to_array_1d(a), to_array_1d(b), z); }
+
+real hypergeometric_3F2(vector a, row_vector b, real z) { return hypergeometric_3F2(to_array_1d(a), to_array_1d(b), z); }
+
+real hypergeometric_3F2(vector a, array[] real b, real z) { return hypergeometric_3F2(to_array_1d(a), b, z); }
+
+real hypergeometric_3F2(row_vector a, vector b, real z) { return hypergeometric_3F2(to_array_1d(a), to_array_1d(b), z); }
+
+real hypergeometric_3F2(row_vector a, row_vector b, real z) { return hypergeometric_3F2(to_array_1d(a), to_array_1d(b), z); }
+
+real hypergeometric_3F2(row_vector a, array[] real b, real z) { return hypergeometric_3F2(to_array_1d(a), b, z); }
+
+real hypergeometric_3F2(array[] real a, vector b, real z) { return hypergeometric_3F2(a, to_array_1d(b), z); }
+
+real hypergeometric_3F2(array[] real a, row_vector b, real z) { return hypergeometric_3F2(a, to_array_1d(b), z); }
