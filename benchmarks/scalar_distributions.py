@@ -272,8 +272,8 @@ def upper_integral(f: Callable[[Any], Any], length: Any) -> Any:
 
 
 def skew_normal_tail(z: Any, a: Any) -> Any:
-    """Pr(Z <= z) for z < 0, to full relative precision: of Owen's integral what is beyond a, or for a skew to the left the
-    normal's two tails less the other."""
+    """Pr(Z <= z) for z < 0, to full relative precision: of Owen's integral what is beyond a, or for a skew to the left
+    the normal's two tails less the other."""
     if a < 0:
         return 2 * normal_tail(z) - skew_normal_tail(z, -a)
     h, width = -z, mp.sqrt(a * a + 2 * mp.mp.prec / (z * z)) - a
