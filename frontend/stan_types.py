@@ -79,6 +79,24 @@ BASIC_TYPES = {
 
 
 @cache
+def has_complex(type_: StanType) -> bool:
+    """Whether there are complex numbers in values of a type."""
+    if isinstance(type_, TupleType):
+        return any(map(has_complex, type_.elements))
+    return scalar_of(type_) == COMPLEX if not isinstance(type_, ArrayType) else has_complex(type_.element)
+
+
+@cache
+def part_of(type_: StanType) -> StanType:
+    """The type of the real part, and of the imaginary one, of what is complex; any other type as it is."""
+    if isinstance(type_, ArrayType):
+        return ArrayType(type_.rank, part_of(type_.element))
+    if type_ == COMPLEX:
+        return REAL
+    return BASIC_TYPES[type_.name.removeprefix("complex_")] if isinstance(type_, BasicType) else type_
+
+
+@cache
 def array_of(element: StanType, rank: int = 1) -> StanType:
     """The array type with `rank` more dimensions than `element` (which may be an array already)."""
     if rank == 0:

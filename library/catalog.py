@@ -14,7 +14,7 @@ from ulam.library.records import record
 
 _FOLDER = Path(__file__).parent
 _DEFINITION = re.compile(
-    r"^(?:array\[,*\] )?(?:int|real|vector|row_vector|matrix|void|tuple\([^)\n]*\)) (\w+)"
+    r"^(?:array\[,*\] )?(?:int|real|(?:complex_)?(?:vector|row_vector|matrix)|complex|void|tuple\([^)\n]*\)) (\w+)"
     r"\([^{;]*\{(?:[^\n]*\}|.*?^\})$",
     re.MULTILINE | re.DOTALL,
 )

@@ -203,6 +203,7 @@ _PRINTING: dict[str, Kernel] = {
     "print_real": Kernel("value:f64", effects="print"),
     "print_container_int": Kernel("in:i32 value:i32 in:i64 value:i32", effects="print"),
     "print_container_real": Kernel("in:f64 value:i32 in:i64 value:i32", effects="print"),
+    "print_container_complex": Kernel("in:f64 in:f64 value:i32 in:i64 value:i32", effects="print"),
     "print_end": Kernel("", effects="print"),
 }
 

@@ -103,6 +103,7 @@ class Compiler:
             from ulam.frontend.lower.program import lower_program
             from ulam.frontend.parse.program import parse_program
             from ulam.frontend.source import Source
+            from ulam.passes.complex_to_pairs import split_complex
             from ulam.passes.known_data import specializing_on
             from ulam.passes.pipelines import run_pipeline
 
@@ -114,6 +115,8 @@ class Compiler:
                 self.inspect(program)
             checkpoint()
             module = lower_program(program, source)
+            with self._with_source():
+                split_complex(module)
             with specializing_on(self._known), self._with_source():
                 run_pipeline(module, self.options.passes, checkpoint)
             return module

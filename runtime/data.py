@@ -116,6 +116,8 @@ def convert(variable: GlobalVariable, value: Any, is_json: bool) -> Array:
     array = _as_array(variable, value, is_json)
     if variable.element == "int":
         return _as_int(variable, array, value)
+    if array.dtype.kind == "c":
+        return np.stack((array.real, array.imag), axis=-1)
     return np.array(array, dtype=np.float64)
 
 
@@ -144,6 +146,8 @@ def _as_array(variable: GlobalVariable, value: Any, is_json: bool) -> Array:
         return array
     if kind == "b":
         return array.astype(np.int32)
+    if kind == "c" and variable.is_complex:
+        return array
     if kind == "c":
         raise ValueProblem(f"must be {_expected(variable)}, found complex numbers")
     if kind in "UO":
@@ -450,7 +454,11 @@ def _joined(problem: str) -> str:
 def _expected(variable: GlobalVariable) -> str:
     if variable.n_dims == 0:
         return "an integer" if variable.element == "int" else "a number"
+    if variable.is_complex and not variable.shape:
+        return "a pair of numbers"
     article = "an" if variable.type[0] in "aeiou" else "a"
+    if variable.is_complex:
+        return f"{article} {variable.type} of pairs of numbers"
     return f"{article} {variable.type} of {'integers' if variable.element == 'int' else 'numbers'}"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Dims = tuple[int, ...]
+
+COMPLEX_PARTS = ("real", "imag")
+"""What follows the name of a complex number where its parts have names of their own."""
 
 INNER_RANK = {"scalar": 0, "vector": 1, "row_vector": 1, "matrix": 2}
 
@@ -58,7 +62,7 @@ class GlobalVariable:
     name: str
     block: str
     type: str  # as in Stan, without sizes: `array[] vector`
-    element: str  # "int" or "real"
+    element: str  # "int", "real" or "complex": then the last of `dims` is 2, for real and imaginary part
     array_rank: int
     inner: str  # "scalar", "vector", "row_vector", "matrix"
     constraint: str
@@ -87,7 +91,26 @@ class GlobalVariable:
 
     @property
     def n_dims(self) -> int:
-        return self.array_rank + INNER_RANK[self.inner]
+        return self.array_rank + INNER_RANK[self.inner] + self.is_complex
+
+    @property
+    def is_complex(self) -> bool:
+        return self.element == "complex"
+
+    @property
+    def shape(self) -> Dims:
+        """The sizes of a container as the program declares them: a complex number counts as one."""
+        return self.dims[:-1] if self.is_complex else self.dims
+
+    def parts(self) -> tuple[GlobalVariable, ...]:
+        """The variables of compiled code that hold this one: two, of reals, for complex numbers."""
+        if not self.is_complex:
+            return (self,)
+        slots = (self.slot, self.slot + self.n_dims if self.slot >= 0 else -1)
+        return tuple(
+            replace(self, name=f"{self.name}.{part}", element="real", slot=slot, dims=self.shape)
+            for part, slot in zip(COMPLEX_PARTS, slots, strict=True)
+        )
 
     @property
     def size(self) -> int:
@@ -113,6 +136,8 @@ class GlobalVariable:
 def _type_text(entry: Mapping[str, Any]) -> str:
     """The unsized type as Stan writes it."""
     base = entry["element"] if entry["inner"] == "scalar" else entry["inner"]
+    if entry["element"] == "complex" and entry["inner"] != "scalar":
+        base = f"complex_{base}"
     rank = int(entry["array_rank"])
     return f"array[{',' * (rank - 1)}] {base}" if rank else base
 
@@ -156,9 +181,14 @@ def constrained_names(variables: Sequence[GlobalVariable]) -> Iterator[str]:
     """`a.1.1`, `a.2.1`, ...: column-major over all dimensions, tuple by tuple."""
     for variable, tuple_index in _runs(variables):
         name = _run_name(variable, tuple_index) if variable.field_ranks else variable.name
-        ranges = [range(1, size + 1) for size in reversed(variable.dims[len(tuple_index) :])]
+        ranges = [range(1, size + 1) for size in reversed(variable.shape[len(tuple_index) :])]
         for index in product(*ranges):
-            yield ".".join([name, *map(str, reversed(index))])
+            yield from _with_parts(variable, ".".join([name, *map(str, reversed(index))]))
+
+
+def _with_parts(variable: GlobalVariable, name: str) -> Sequence[str]:
+    """`z.1.real` and `z.1.imag` of an element of a complex variable."""
+    return [f"{name}.{part}" for part in COMPLEX_PARTS] if variable.is_complex else [name]
 
 
 def bracket_name(name: str) -> str:
@@ -169,7 +199,7 @@ def bracket_name(name: str) -> str:
 
 def _unconstrained_run(variable: GlobalVariable, skipped: int) -> Iterator[Dims]:
     """The indices of the unconstrained form, without the first dimensions, in the order of the values."""
-    dims = variable.unconstrained_dims
+    dims = variable.unconstrained_dims[:-1] if variable.is_complex else variable.unconstrained_dims
     arrays = map(range, dims[skipped : variable.array_rank])
     inner = [range(size) for size in reversed(dims[variable.array_rank :])]
     return (outer + element[::-1] for outer in product(*arrays) for element in product(*inner))
@@ -184,7 +214,7 @@ def unconstrained_names(variables: Sequence[GlobalVariable]) -> Iterator[str]:
     for variable, tuple_index in _runs(variables):
         name = _run_name(variable, tuple_index) if variable.field_ranks else variable.name
         for index in _unconstrained_run(variable, len(tuple_index)):
-            yield ".".join([name, *(str(i + 1) for i in index)])
+            yield from _with_parts(variable, ".".join([name, *(str(i + 1) for i in index)]))
 
 
 def unconstrained_positions(variables: Sequence[GlobalVariable]) -> dict[str, npt.NDArray[np.intp] | slice]:
@@ -213,7 +243,11 @@ def output_positions(variables: Sequence[GlobalVariable]) -> dict[str, npt.NDArr
     for variable, index in _runs(variables):
         dims = variable.dims[len(index) :]
         size = math.prod(dims)
-        found[variable.name][index] = np.arange(start, start + size, dtype=np.intp).reshape(dims, order="F")
+        run = np.arange(start, start + size, dtype=np.intp)
+        if variable.is_complex:  # the two parts are neighbours
+            found[variable.name][index] = np.moveaxis(run.reshape((2, *dims[:-1]), order="F"), 0, -1)
+        else:
+            found[variable.name][index] = run.reshape(dims, order="F")
         start += size
     return found
 
@@ -222,18 +256,14 @@ def compiled_positions(variable: GlobalVariable) -> npt.NDArray[np.intp]:
     """An array of the variable's own shape that holds, for each element, its position in the compiled order."""
     import numpy as np
 
-    positions = np.arange(variable.size, dtype=np.intp)
-    if variable.inner == "matrix":
-        *arrays, rows, columns = variable.dims
-        return positions.reshape((*arrays, columns, rows)).swapaxes(-1, -2)
-    return positions.reshape(variable.dims)
+    return from_compiled(variable, np.arange(variable.size, dtype=np.intp), variable.dims)
 
 
 def output_order(variables: Sequence[GlobalVariable]) -> npt.NDArray[np.intp] | None:
     """`order` such that `compiled[order]` is in BridgeStan's order; None if the two are the same."""
     import numpy as np
 
-    if not any(v.array_rank and v.n_dims > 1 or any(v.field_ranks) for v in variables):
+    if not any(v.array_rank and len(v.shape) > 1 or any(v.field_ranks) for v in variables):
         return None
     order = np.empty(sum(variable.size for variable in variables), dtype=np.intp)
     positions = output_positions(variables)
@@ -247,25 +277,37 @@ def output_order(variables: Sequence[GlobalVariable]) -> npt.NDArray[np.intp] | 
 def to_compiled(variable: GlobalVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array of the variable's shape, as a flat one in the compiled order."""
     if variable.inner == "matrix":
-        return values.swapaxes(-1, -2).ravel()
+        return values.swapaxes(*_matrix_axes(variable)).ravel()
     return values.ravel()
+
+
+def _matrix_axes(variable: GlobalVariable) -> tuple[int, int]:
+    return (-2, -3) if variable.is_complex else (-1, -2)
 
 
 def from_compiled(variable: GlobalVariable, flat: npt.NDArray[Any], dims: Dims) -> npt.NDArray[Any]:
     """What `to_compiled` was given: an array of the variable's own shape, for its sizes `dims`."""
     if variable.inner == "matrix":
-        *arrays, rows, columns = dims
-        return flat.reshape((*arrays, columns, rows)).swapaxes(-1, -2)
+        rank = variable.array_rank
+        rows, columns = dims[rank : rank + 2]
+        return flat.reshape((*dims[:rank], columns, rows, *dims[rank + 2 :])).swapaxes(*_matrix_axes(variable))
     return flat.reshape(dims)
 
 
 def from_output(variable: GlobalVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The slice of a vector in BridgeStan's order that belongs to the variable, in the variable's own shape."""
-    return values.reshape(variable.dims, order="F")
+    return as_numbers(variable, values).reshape(variable.shape, order="F")
+
+
+def as_numbers(variable: GlobalVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of a variable, the parts of complex numbers one beside the other, as complex numbers."""
+    import numpy as np
+
+    return np.ascontiguousarray(values, np.float64).view(np.complex128) if variable.is_complex else values
 
 
 def by_name(variables: Sequence[GlobalVariable], values: npt.NDArray[Any]) -> dict[str, Any]:
-    """A vector in BridgeStan's order by variable: floats for scalars, else arrays of the variables' own shapes.
+    """A vector in BridgeStan's order by variable: numbers for scalars, else arrays of the variables' own shapes.
 
     Leading dimensions (draws) are kept: `values` of shape (draws, n) give arrays of shape (draws, ...).
     """
@@ -275,17 +317,19 @@ def by_name(variables: Sequence[GlobalVariable], values: npt.NDArray[Any]) -> di
     start = 0
     for variable in variables:
         if in_tuples:
-            part = values[..., positions[variable.name]]
-            found[variable.name] = part if variable.n_dims or values.ndim > 1 else float(part)
+            part = as_numbers(variable, values[..., positions[variable.name]])
+            part = part[..., 0] if variable.is_complex else part
+            found[variable.name] = part if variable.shape or values.ndim > 1 else part.item()
             continue
-        part = values[..., start : start + variable.size]
+        part = as_numbers(variable, values[..., start : start + variable.size])
         start += variable.size
-        if variable.n_dims or values.ndim > 1:
+        dims = variable.shape
+        if dims or values.ndim > 1:
             # Column-major over the variable's dimensions only: reverse them, and give them back in order.
             leading = part.ndim - 1
-            reverse = part.reshape(part.shape[:-1] + variable.dims[::-1])
-            axes = (*range(leading), *range(leading + len(variable.dims) - 1, leading - 1, -1))
+            reverse = part.reshape(part.shape[:-1] + dims[::-1])
+            axes = (*range(leading), *range(leading + len(dims) - 1, leading - 1, -1))
             found[variable.name] = reverse.transpose(axes)
         else:
-            found[variable.name] = float(part[0])
+            found[variable.name] = part[0].item()
     return found

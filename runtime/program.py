@@ -37,7 +37,7 @@ from ulam.runtime.errors import (
 )
 from ulam.runtime.interrupts import checkpoint, held, stoppable
 from ulam.runtime.memory import check_memory
-from ulam.runtime.names import Dims, GlobalVariable, from_compiled, to_compiled
+from ulam.runtime.names import Dims, GlobalVariable, as_numbers, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
 
 if TYPE_CHECKING:
@@ -188,6 +188,9 @@ def _bound_value(variable: GlobalVariable, data: BoundData) -> Any:
     """The value of a bound variable, as a NumPy array of its own shape."""
     import numpy as np
 
+    if variable.is_complex:
+        parts = np.stack([_bound_value(part, data) for part in variable.parts()], axis=-1)
+        return as_numbers(variable, parts)[..., 0]
     is_int = variable.element == "int"
     if not variable.n_dims:
         slot = variable.slot
@@ -349,9 +352,10 @@ class BoundProgram:
         blocks = ("data", "transformed_data") if not self._drew else ("data",)
         bound = self.of_block(*blocks)
         sized = bound if self._drew else self.variables
-        values = self.bound_values(*blocks)
-        dims = {variable.name: variable.dims for variable in sized} | {n: value.shape for n, value in values.items()}
-        return KnownData(_as_in_program(values), _as_in_program(dims))
+        parts = [part for variable in self.of_block(*blocks) for part in variable.parts()]
+        values = {part.name: _bound_value(part, self._data) for part in parts}
+        dims = {part.name: part.dims for variable in sized for part in variable.parts()}
+        return KnownData(_as_in_program(values), _as_in_program(dims | {n: v.shape for n, v in values.items()}))
 
     def bound_values(self, *blocks: str) -> dict[str, Any]:
         """Copies of data and transformed data, by name."""
@@ -408,7 +412,10 @@ class BoundProgram:
                 return tuple(sizes[:rank])
 
             def store(variable: GlobalVariable, array: Array) -> None:
-                if variable.n_dims:
+                if variable.is_complex:
+                    for n, part in enumerate(variable.parts()):
+                        store(part, array[..., n])
+                elif variable.n_dims:
                     data.set_array(variable.slot, to_compiled(variable, array))
                     for position, size in enumerate(array.shape, variable.slot + 1):
                         data.set_int(position, size)

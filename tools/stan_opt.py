@@ -376,6 +376,7 @@ def _stan_module(run: Run, piece: Piece) -> ModuleOp:
     from ulam.frontend.lower.program import lower_program
     from ulam.frontend.parse.program import parse_program
     from ulam.frontend.source import Source
+    from ulam.passes.complex_to_pairs import split_complex
     from ulam.tools.verify_diagnostics import Message
 
     source = Source(piece.text, run.name, run.arguments.include_path, piece.first_line)
@@ -383,6 +384,7 @@ def _stan_module(run: Run, piece: Piece) -> ModuleOp:
         program = parse_program(source)
         warnings = check_program(program, source)
         module = lower_program(program, source)
+        split_complex(module)
     except DiagnosticError as error:
         plain = run.arguments.verify_diagnostics
         messages = [

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import LocationAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, StringAttr, UnitAttr, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from ulam.dialects.attributes import Text, string, units
+from ulam.dialects.attributes import Flags, Text, flags, string, units
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.stan.effects import AddsJacobian, AddsTarget, PrintsOrThrows, ReadsTarget
 from ulam.dialects.stan.type_attributes import REAL, scalar_of
@@ -89,6 +89,8 @@ class TargetOp(PlainOperation):
 class PrintOp(PlainOperation):
     """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`).
 
+    `pairs` has a 1 for each argument that is the real part of what is printed, with the imaginary one behind it.
+
     ```mlir
     stan.print reject(%n, %x : !stan.int, !stan.real)
     ```
@@ -96,12 +98,25 @@ class PrintOp(PlainOperation):
 
     name = "stan.print"
     kind = prop_def(StringAttr)
+    pairs = opt_prop_def(DenseArrayBase.constr(i8))
     arguments = var_operand_def()
     traits = traits_def(PrintsOrThrows())
-    assembly_format = "custom<Word>($kind) `(` ($arguments^ `:` type($arguments))? `)` attr-dict"
+    assembly_format = (
+        "custom<Word>($kind) `(` ($arguments^ `:` type($arguments))? `)` (`pairs` $pairs^)? attr-dict"
+    )
 
-    def __init__(self, kind: Text, arguments: Sequence[SSAValue], *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=arguments, properties={"kind": string(kind)}, location=location)
+    def __init__(
+        self,
+        kind: Text,
+        arguments: Sequence[SSAValue],
+        *,
+        pairs: Flags | None = None,
+        location: LocationAttr | None = None,
+    ) -> None:
+        properties: dict[str, Attribute] = {"kind": string(kind)}
+        if pairs is not None:
+            properties["pairs"] = flags(pairs)
+        Operation.__init__(self, operands=arguments, properties=properties, location=location)
 
     def verify_(self) -> None:
         kind = cast(StringAttr, self.properties["kind"]).data

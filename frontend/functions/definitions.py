@@ -11,8 +11,23 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from ulam.frontend.source import Source
-from ulam.frontend.stan_types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, ArrayType, BasicType, StanType
-from ulam.library import catalog
+from ulam.frontend.stan_types import (
+    COMPLEX,
+    COMPLEX_MATRIX,
+    COMPLEX_ROW_VECTOR,
+    COMPLEX_VECTOR,
+    INT,
+    MATRIX,
+    REAL,
+    ROW_VECTOR,
+    VECTOR,
+    ArrayType,
+    BasicType,
+    StanType,
+    has_complex,
+    part_of,
+)
+from ulam.library import catalog, complex_functions
 from ulam.library.functions import kind_of
 from ulam.library.records import record
 
@@ -60,6 +75,11 @@ def resolve(name: str, arguments: tuple[StanType, ...]) -> LibraryFunction | Non
 
 @lru_cache(maxsize=4096)
 def _resolve(name: str, arguments: tuple[StanType, ...]) -> LibraryFunction | None:
+    if any(map(has_complex, arguments)):
+        if complex_functions.is_made_of_parts(name):
+            return _resolve(name, tuple(map(part_of, arguments))) if name in complex_functions.EACH_PART else None
+        if overloads(complex_functions.definition_name(name)):
+            name = complex_functions.definition_name(name)
     best: LibraryFunction | None = None
     best_cost = 1 << 30
     for candidate in overloads(name):
@@ -116,6 +136,8 @@ def _scalar_broadcast_cost(formal: StanType, actual: StanType, probability: bool
             return None
     if formal == REAL and element in (VECTOR, ROW_VECTOR, MATRIX):
         return None if probability and element == MATRIX else cost + _BROADCAST
+    if formal == COMPLEX and element in (COMPLEX_VECTOR, COMPLEX_ROW_VECTOR, COMPLEX_MATRIX):
+        return cost + _BROADCAST
     return None
 
 

@@ -16,22 +16,12 @@ from ulam.frontend import syntax
 from ulam.frontend.check.program import checked
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.definitions import LibraryFunction, overloads, resolve
-from ulam.frontend.lower.builder import dialect_type
+from ulam.frontend.lower.builder import dialect_type, stan_type
 from ulam.frontend.lower.program import FunctionLowering
-from ulam.frontend.stan_types import BASIC_TYPES, VOID, ArrayType, StanType, TupleType
+from ulam.frontend.stan_types import VOID, StanType
 from ulam.library.derivatives import has_primitive
 
 Types = tuple[Attribute, ...]
-
-
-@cache
-def stan_type(type_: Attribute) -> StanType:
-    """The type of the language for a type of the dialect: the inverse of `dialect_type`."""
-    if isinstance(type_, stan.ArrayType):
-        return ArrayType(type_.rank.data, stan_type(type_.element))
-    if isinstance(type_, stan.TupleType):
-        return TupleType(tuple(stan_type(element) for element in type_.elements))
-    return BASIC_TYPES[type_.name.removeprefix("stan.")]
 
 
 @lru_cache(maxsize=4096)

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from functools import cache
 
 from ulam.frontend.functions import definitions, higher_order, signatures
-from ulam.frontend.stan_types import COMPLEX, ArrayType, StanType, TupleType, scalar_of
+from ulam.frontend.stan_types import ArrayType, StanType, TupleType, has_complex, part_of
 from ulam.library import catalog
+from ulam.library.complex_functions import EACH_PART, OF_PARTS, is_made_of_parts
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import FunctionKind, named
 from ulam.library.intrinsics import INTRINSICS
@@ -20,7 +21,6 @@ from ulam.library.intrinsics import INTRINSICS
 NOT_SUPPORTED = "not-supported"
 """The code of messages about what is not there yet."""
 
-_COMPLEX = "complex numbers", "declare the real and the imaginary part as two reals"
 
 _SHOWN_SIGNATURES = 4
 
@@ -32,7 +32,7 @@ def unsupported_type(type_: StanType) -> tuple[str, str] | None:
         return unsupported_type(type_.element)
     if isinstance(type_, TupleType):
         return next(filter(None, map(unsupported_type, type_.elements)), None)
-    return _COMPLEX if scalar_of(type_) == COMPLEX else None
+    return None
 
 
 @cache
@@ -40,7 +40,13 @@ def supports_call(name: str, formals: tuple[StanType, ...]) -> bool:
     """Whether a call of the library's overload with these argument types can be compiled."""
     if any(map(unsupported_type, formals)):
         return False
-    return name in INTRINSICS or has_primitive(name) or definitions.resolve(name, formals) is not None
+    if any(map(has_complex, formals)):
+        if not is_made_of_parts(name):
+            return definitions.resolve(name, formals) is not None
+        return name not in EACH_PART or supports_call(name, tuple(map(part_of, formals)))
+    if name in INTRINSICS or name in OF_PARTS or has_primitive(name):
+        return True
+    return definitions.resolve(name, formals) is not None
 
 
 def supports_higher_order(name: str) -> bool:

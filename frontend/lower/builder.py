@@ -14,7 +14,7 @@ from ulam.dialects import stan
 from ulam.dialects.attributes import string
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Severity
 from ulam.frontend.source import Source
-from ulam.frontend.stan_types import ArrayType, BasicType, StanType, TupleType, array_of
+from ulam.frontend.stan_types import BASIC_TYPES, ArrayType, BasicType, StanType, TupleType, array_of
 from ulam.frontend.syntax import Span
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -44,6 +44,16 @@ def dialect_type(type_: StanType) -> Attribute:
     if isinstance(type_, TupleType):
         return stan.TupleType(ArrayAttr([dialect_type(t) for t in type_.elements]))
     raise TypeError(f"no value has type {type_}")
+
+
+@cache
+def stan_type(type_: Attribute) -> StanType:
+    """The type of the language for a type of the dialect: the inverse of `dialect_type`."""
+    if isinstance(type_, stan.ArrayType):
+        return ArrayType(type_.rank.data, stan_type(type_.element))
+    if isinstance(type_, stan.TupleType):
+        return TupleType(tuple(stan_type(element) for element in type_.elements))
+    return BASIC_TYPES[type_.name.removeprefix("stan.")]
 
 
 @lru_cache(maxsize=4096)

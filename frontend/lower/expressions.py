@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from ulam.dialects import stan
 from ulam.frontend import syntax
 from ulam.frontend.functions import higher_order
-from ulam.frontend.lower.builder import StanBuilder, dialect_type
+from ulam.frontend.lower.builder import StanBuilder, dialect_type, stan_type
 from ulam.frontend.lower.laplace import laplace_call
 from ulam.frontend.lower.literals import numbers_of
 from ulam.frontend.lower.tuples import (
@@ -26,6 +26,7 @@ from ulam.frontend.lower.tuples import (
 )
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import REAL, FunctionType, StanType
+from ulam.library.complex_functions import BY_DEFINITION
 
 _COMPARISONS = stan.expressions.COMPARISONS
 LAZY_OPERATORS = ("&&", "||")
@@ -237,6 +238,8 @@ class ExpressionLowering(StanBuilder):
         """
         if operator == "^" and left.type == stan.MATRIX:
             operator = ".^"
+        if stan.scalar_of(result) == stan.COMPLEX and (name := BY_DEFINITION.get(operator)) is not None:
+            return self._complex_call(span, name, left, right, result)
         scalars = {stan.scalar_of(left.type), stan.scalar_of(right.type)}
         if operator not in _COMPARISONS:
             scalars.add(stan.scalar_of(result))
@@ -246,6 +249,15 @@ class ExpressionLowering(StanBuilder):
             left = self.coerce(span, left, with_scalar(left.type, scalar))
             right = self.coerce(span, right, with_scalar(right.type, scalar))
         return self.value(stan.BINARY_OPERATORS[operator](left, right, result), span)
+
+    def _complex_call(
+        self, span: syntax.Span, name: str, left: SSAValue, right: SSAValue, result: Attribute
+    ) -> SSAValue:
+        """An operator on complex numbers that is a function of the library."""
+        if name == "divide" and stan.dimensions(right.type) == 2 and stan.dimensions(left.type):
+            name = "mdivide_right"
+        types = tuple(stan_type(operand.type) for operand in (left, right))
+        return self.library_call(span, name, (left, right), types, (True, True), result)
 
     def _logical(self, e: syntax.Binary, left: SSAValue) -> SSAValue:
         def right() -> None:

@@ -294,6 +294,22 @@ def repeat(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     )
 
 
+@intrinsic("fill_like")
+def fill_like(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """A container of the type and sizes of another, with a scalar for each element."""
+    shape, scalar = _as_container(arguments[0]), arguments[1]
+    assert isinstance(scalar, SSAValue)
+    return broadcast(low.builder, shape.type, shape.dims, scalar, low.is_data(scalar))
+
+
+@intrinsic("sized_as")
+def sized_as(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """The first container, which must have the sizes of the second."""
+    first, second = (_as_container(a) for a in arguments)
+    low.check_equal_sizes(op.callee.data, first, second)
+    return first
+
+
 @intrinsic("to_vector", "to_row_vector", "to_array_1d")
 def flatten(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder

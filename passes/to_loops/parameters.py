@@ -18,6 +18,7 @@ from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.records import record
 from ulam.library.statuses import REJECTION
 from ulam.passes.builder import BUFFER_REAL, Builder
+from ulam.passes.complex_to_pairs import part_number
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.inlining import as_formal, inline
 from ulam.passes.to_loops.lowering import Holder, Lowering, handles
@@ -31,6 +32,7 @@ from ulam.passes.to_loops.values import (
     Tuple,
     Value,
     broadcast,
+    for_each_element,
     for_each_position,
     in_buffer,
     materialize,
@@ -297,8 +299,12 @@ class UnconstrainedReader:
         outer, builder.location = builder.location, op.location or builder.location
         dims = declared_dims(low, op)
         constrainer = Constrainer(low, op, dims)
+        part = part_number(op.var_name.data)
         if (place := self.arrays_of_tuples.place(low, op, self.offset)) is not None:
             source, self.offset = place.gathered(low, self.theta), place.end
+        elif part is not None:
+            source = read_part(builder, self.theta, self.offset, part, dims)
+            self.offset = builder.add(self.offset, taken_by(builder, constrainer.transform.unconstrained_size, part))
         else:
             source = builder.view(self.theta, self.offset) if dims else builder.load(self.theta, self.offset)
             self.offset = builder.add(self.offset, constrainer.transform.unconstrained_size)
@@ -308,6 +314,42 @@ class UnconstrainedReader:
         low.env[op.res] = holder
         low.globals[op.var_name.data] = holder
         builder.location = outer
+
+
+def taken_by(builder: Builder, count: SSAValue, part: int | None) -> SSAValue:
+    """How far what follows a variable, or a part of one, is behind it: the parts of a complex one begin together."""
+    return count if part is None else builder.mul(count, builder.i64(2 * part))
+
+
+def read_part(builder: Builder, source: SSAValue, offset: SSAValue, part: int, dims: Sequence[SSAValue]) -> SSAValue:
+    """One part of complex numbers, which lie in pairs in `source`: a real, or a buffer."""
+    first = builder.add(offset, builder.i64(part))
+    if not dims:
+        return builder.load(source, first)
+    count, two = total(builder, dims), builder.i64(2)
+    out = builder.alloc(count, BUFFER_REAL)
+
+    def element(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        builder.store(builder.load(source, builder.add(first, builder.mul(k, two))), out, k, initial=True)
+        return ()
+
+    builder.for_loop(builder.i64(0), count, element)
+    return out
+
+
+def write_part(builder: Builder, value: Value, part: int, target: SSAValue, offset: SSAValue) -> None:
+    """One part of complex numbers into every second element of `target`, from `offset` on."""
+    first, two = builder.add(offset, builder.i64(part)), builder.i64(2)
+    if isinstance(value, Container):
+
+        def element(k: SSAValue, x: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            builder.store(x, target, builder.add(first, builder.mul(k, two)), initial=True)
+            return ()
+
+        for_each_element(builder, value, element)
+        return
+    assert isinstance(value, SSAValue)
+    builder.store(value, target, first, initial=True)
 
 
 @handles(trace.ConstrainOp)
@@ -410,12 +452,21 @@ class UnconstrainedWriter:
         type_ = op.res.type.element
         transform = transform_of(low, op, dims)
         place = self.arrays_of_tuples.place(low, op, self.written)
+        part = part_number(op.var_name.data)
         if place is None:
             out = builder.view(self.theta, self.written)
         else:
             out = builder.alloc(transform.unconstrained_size, BUFFER_REAL)
         value: Value
-        if dims:
+        if part is not None:
+            found = read_part(builder, self.source, self.read, part, dims)
+            value = in_buffer(builder, type_, dims, found) if dims else found
+            if place is None:
+                write_part(builder, value, part, self.theta, self.written)
+            else:
+                assert isinstance(value, Container)
+                write(builder, value, out, initial=True)
+        elif dims:
             value = in_buffer(builder, type_, dims, builder.view(self.source, self.read))
             self._container(op, transform, value, out)
         else:
@@ -425,9 +476,9 @@ class UnconstrainedWriter:
                 u = _call(low, f"{transform.family}_unconstrain", op, [value, *transform.arguments])
             assert isinstance(u, SSAValue)
             builder.store(u, out, builder.i64(0), initial=True)
-        self.read = builder.add(self.read, total(builder, dims))
+        self.read = builder.add(self.read, taken_by(builder, total(builder, dims), part))
         if place is None:
-            self.written = builder.add(self.written, transform.unconstrained_size)
+            self.written = builder.add(self.written, taken_by(builder, transform.unconstrained_size, part))
         else:
             place.scatter(low, out, self.theta)
             self.written = place.end

@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
+from ulam.passes.complex_to_pairs import part_number, whole_name
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import draws
 from ulam.passes.to_loops.lowering import CheckSite, ProfileKey, profile_key
@@ -30,7 +31,8 @@ _BOUND_BLOCKS = ("data", "transformed_data")
 
 @record
 class Global:
-    """A variable declared at the top level of a block, in program order (`number`)."""
+    """A variable declared at the top level of a block, in program order (`number`). The parts of a complex one,
+    `z.real` and `z.imag`, have the same number."""
 
     name: str
     block: str
@@ -39,6 +41,11 @@ class Global:
     slot: int | None  # data and transformed data: its slot; sizes of transformed data follow
     type: Attribute
     sizes: list[SSAValue]
+
+    @property
+    def part(self) -> int | None:
+        """Of a part of a complex variable: 0 for the real one, 1 for the imaginary one."""
+        return part_number(self.name)
 
 
 @record
@@ -49,6 +56,8 @@ class ProgramParts:
     functions: dict[str, stan.FuncOp]
     blocks: dict[str, Block]
     globals: dict[str, Global] = field(default_factory=dict)
+    n_variables: int = 0
+    """As the runtime counts them."""
     n_slots: int = 0
     profiles: dict[ProfileKey, int] = field(default_factory=dict[ProfileKey, int])
     """The profile statements, by number."""
@@ -71,7 +80,9 @@ class ProgramParts:
             slot = self.n_slots
             self.n_slots += 1 + rank_of(type_)
         name = op.var_name.data
-        self.globals[name] = Global(name, kind, op, len(self.globals), slot, type_, [*op.sizes])
+        number = self.n_variables - (part_number(name) == 1)
+        self.globals[name] = Global(name, kind, op, number, slot, type_, [*op.sizes])
+        self.n_variables = number + 1
 
 
 @record
@@ -122,7 +133,7 @@ def metadata(program: ProgramParts) -> dict[str, Any]:
     return {
         "name": program.name,
         "n_slots": program.n_slots,
-        "globals": [_describe(g) for g in program.globals.values()],
+        "globals": [_describe(g) for g in program.globals.values() if g.part != 1],
         "profiles": [list(key) for key in program.profiles],
     }
 
@@ -137,16 +148,19 @@ def _describe(variable: Global) -> dict[str, Any]:
     except NotSupportedError as error:
         error.location = variable.op.location
         raise
+    name, n_dims = variable.name, rank_of(type_)
+    if variable.part is not None:  # a number is two of its last dimension
+        name, element, n_dims = whole_name(name), "complex", n_dims + 1
     rank = type_.rank.data if isinstance(type_, stan.ArrayType) else 0
     inner = _INNER.get(type(type_.element if rank else type_), "scalar")  # type: ignore[union-attr]
     return {
-        "name": variable.name.replace(".", ":"),  # fields of tuples as CmdStan names them
+        "name": name.replace(".", ":"),  # fields of tuples as CmdStan names them
         "field_ranks": variable.op.array_ranks,
         "block": variable.block,
         "element": element,
         "array_rank": rank,
         "inner": inner,
-        "n_dims": rank_of(type_),
+        "n_dims": n_dims,
         "slot": variable.slot,
         "constraint": variable.op.constraint.data,
     }

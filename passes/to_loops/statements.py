@@ -435,9 +435,14 @@ def print_(low: Lowering, op: stan.PrintOp) -> None:
     kind = op.kind.data
     builder = low.builder
     _kernel(low, "print_begin", builder.i32(_PRINT_KINDS[kind]))
-    for argument in op.arguments:
+    pairs = [0] * len(op.arguments) if op.pairs is None else [*op.pairs.get_values()]
+    for n, argument in enumerate(op.arguments):
         literal = argument.owner
-        if isinstance(literal, stan.ConstantOp) and isinstance(literal.value, StringAttr):
+        if n and pairs[n - 1]:
+            continue  # printed with the real part
+        if pairs[n]:
+            _print_complex(low, low.value(argument), low.value(op.arguments[n + 1]))
+        elif isinstance(literal, stan.ConstantOp) and isinstance(literal.value, StringAttr):
             _print_text(low, literal.value.data)
         else:
             _print_value(low, low.value(argument))
@@ -454,17 +459,32 @@ def _print_text(low: Lowering, text: str) -> None:
     _kernel(low, "print_string", low.builder.insert(rt.StringOp(text)).res)
 
 
-def _print_value(low: Lowering, value: Value) -> None:
+def _print_complex(low: Lowering, real: Value, imag: Value) -> None:
+    """A complex number as Stan prints it, `(real,imag)`, or a container of them."""
+    if isinstance(real, Container) and isinstance(imag, Container):
+        _print_container(low, "complex", real, imag)
+    else:
+        for text, part in (("(", real), (",", imag)):
+            _print_text(low, text)
+            _print_value(low, part)
+        _print_text(low, ")")
+
+
+def _print_container(low: Lowering, what: str, *values: Container) -> None:
+    """A container whose elements lie in one buffer, or in two."""
     builder = low.builder
+    buffers = [materialize(builder, value).buffer for value in values]
+    sizes, inner = values[0].dims, builder.i32(_INNER_KINDS.get(type(values[0].inner), 0))
+    dims = builder.alloc(builder.i64(len(sizes)), BUFFER_I64)
+    for n, size in enumerate(sizes):
+        builder.store(size, dims, builder.i64(n), initial=True)
+    arguments = [buffer for buffer in buffers if buffer is not None]
+    _kernel(low, f"print_container_{what}", *arguments, builder.i32(len(sizes)), dims, inner)
+
+
+def _print_value(low: Lowering, value: Value) -> None:
     if isinstance(value, Container):
-        value = materialize(builder, value)
-        assert value.buffer is not None
-        dims = builder.alloc(builder.i64(len(value.dims)), BUFFER_I64)
-        for n, size in enumerate(value.dims):
-            builder.store(size, dims, builder.i64(n), initial=True)
-        what = "int" if value.element_type == i32 else "real"
-        inner = builder.i32(_INNER_KINDS.get(type(value.inner), 0))
-        _kernel(low, f"print_container_{what}", value.buffer, builder.i32(len(value.dims)), dims, inner)
+        _print_container(low, "int" if value.element_type == i32 else "real", value)
     elif isinstance(value, Tuple):
         for n, field in enumerate(value.fields):
             _print_text(low, "," if n else "(")

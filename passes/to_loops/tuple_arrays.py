@@ -16,7 +16,8 @@ from xdsl.ir import SSAValue
 
 from ulam.dialects import stan
 from ulam.library.records import record
-from ulam.passes.builder import BUFFER_REAL
+from ulam.passes.builder import BUFFER_REAL, Builder
+from ulam.passes.complex_to_pairs import part_number
 from ulam.passes.to_loops.lowering import Lowering
 from ulam.passes.to_loops.values import total
 
@@ -30,6 +31,17 @@ class _Level:
     offset: SSAValue
 
 
+_Run = tuple[SSAValue, int | None]
+"""Where values begin, and, if they are parts of complex numbers, which."""
+
+
+def _position(builder: Builder, run: _Run, k: SSAValue) -> SSAValue:
+    begin, part = run
+    if part is None:
+        return builder.add(begin, k)
+    return builder.add(builder.add(begin, builder.i64(part)), builder.mul(k, builder.i64(2)))
+
+
 @record(eq=False)
 class FieldPlace:
     """Where the values of a field are: `own` for each of the tuples; `end` is behind all of what has been read."""
@@ -38,6 +50,8 @@ class FieldPlace:
     end: SSAValue
     own: SSAValue
     levels: list[_Level]
+    part: int | None
+    """Of a part of a complex field: which. Its values are every second one."""
 
     def gathered(self, low: Lowering, theta: SSAValue) -> SSAValue:
         """A buffer with the values of all tuples one after the other."""
@@ -46,16 +60,25 @@ class FieldPlace:
         for level in self.levels:
             count = builder.mul(count, level.count)
         out = builder.alloc(count, BUFFER_REAL)
-        self._each(low, lambda at, there: self._copy(low, out, there, theta, at))
+        self._each(low, lambda at, there: self._copy(low, out, (there, None), theta, (at, self.part)))
         return out
 
     def scatter(self, low: Lowering, values: SSAValue, theta: SSAValue) -> None:
         """The inverse of `gathered`."""
-        self._each(low, lambda at, there: self._copy(low, theta, at, values, there))
+        self._each(low, lambda at, there: self._copy(low, theta, (at, self.part), values, (there, None)))
 
-    def _copy(self, low: Lowering, out: SSAValue, to: SSAValue, source: SSAValue, at: SSAValue) -> None:
+    def _copy(self, low: Lowering, out: SSAValue, target: _Run, source: SSAValue, begin: _Run) -> None:
         builder = low.builder
-        if builder.known.get(self.own) == 1:
+        (to, _), (at, _) = target, begin
+        if self.part is not None:
+
+            def step(k: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                here, there = (_position(builder, run, k) for run in (target, begin))
+                builder.store(builder.load(source, there), out, here, initial=True)
+                return ()
+
+            builder.for_loop(builder.i64(0), self.own, step)
+        elif builder.known.get(self.own) == 1:
             builder.store(builder.load(source, at), out, to, initial=True)
         else:
             builder.copy(builder.view(out, to), builder.view(source, at), self.own, initial=True)
@@ -117,8 +140,9 @@ class ArraysOfTuples:
             """How many values the tuple has that these are the fields of, or the array of such tuples."""
             first = ops[0]
             if level == len(first.array_ranks):
-                own[first] = self.size_of(low, first, dims[first], skipped)
-                return own[first]
+                count = self.size_of(low, first, dims[first], skipped)
+                own.update(dict.fromkeys(ops, count))
+                return builder.mul(count, builder.i64(len(ops)))  # of a complex number both parts
             rank = first.array_ranks[level]
             count = total(builder, dims[first][skipped : skipped + rank])
             offset = builder.i64(0)
@@ -133,7 +157,7 @@ class ArraysOfTuples:
 
         end = builder.add(begin, size(fields, 0, 0))
         for op in fields:
-            self._places[op] = FieldPlace(begin, end, own[op], levels[op])
+            self._places[op] = FieldPlace(begin, end, own[op], levels[op], part_number(op.var_name.data))
 
 
 def _root(op: stan.ParameterOp) -> str:

@@ -25,6 +25,7 @@ from ulam.dialects.integers import INT_MAX
 from ulam.dialects.walk import ops_within
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, MOST_SIZE, Builder
+from ulam.passes.complex_to_pairs import whole_name
 from ulam.passes.loops.thread_target import target_as_value
 from ulam.passes.to_loops import callbacks, indexing, operators, statements  # noqa: F401  (register handlers)
 from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (registers handlers)
@@ -36,6 +37,7 @@ from ulam.passes.to_loops.parameters import (
     UnconstrainedWriter,
     transform_of,
     unconstrained_size,
+    write_part,
 )
 from ulam.passes.to_loops.programs import Global, LoweredUnit, ProgramParts
 from ulam.passes.to_loops.sizes import checked_sizes, declared_dims
@@ -366,13 +368,15 @@ def _data_dims(program: ProgramParts, sites: list[CheckSite]) -> func.FuncOp:
         builder.if_else(builder.cmpi("eq", number, builder.i64(wanted)), alone)
 
     for variable in program.globals.values():
-        if rank_of(variable.type) or variable.block == "parameters":
+        if variable.part == 1:
+            continue  # has the sizes of the real part
+        if variable.part == 0 or rank_of(variable.type) or variable.block == "parameters":
             when(variable.number, variable.op, lambda variable=variable: _write_sizes(writer, variable, out))
     for op in writer.ops_of("data"):
         if isinstance(op, stan.CheckOp) and op.constraint.data == "bounds":
             checked = program.globals.get(op.var_name.data)
             if checked is not None and element_type(checked.type) == i32:
-                wanted = len(program.globals) + checked.number
+                wanted = program.n_variables + checked.number
                 when(wanted, op, lambda op=op: (writer.demand(op.operands), low.op(op))[1])
     return writer.finish()
 
@@ -382,10 +386,13 @@ def _write_sizes(writer: FunctionWriter, variable: Global, out: SSAValue) -> Non
     is_parameter = variable.block == "parameters"
     constraint = op.constraint.data if is_parameter else "none"
     writer.demand(variable.sizes)
-    name = variable.name
+    name = variable.name if variable.part is None else whole_name(variable.name)
     dims = checked_sizes(low, name, variable.type, variable.sizes, constraint, most=MOST_SIZE)
     for n, size in enumerate(dims):
         builder.store(size, out, builder.i64(n))
+    if variable.part is not None:
+        builder.store(builder.i64(2), out, builder.i64(len(dims)))
+        dims = [*dims, builder.i64(2)]
     if not is_parameter:
         return
     # Bounds do not change the count; they may depend on other parameters.
@@ -460,7 +467,12 @@ def _write_out(writer: FunctionWriter, kind: str, out: SSAValue, offset: SSAValu
     builder = writer.builder
     for variable in writer.globals_of(kind):
         value = writer.global_value(variable.name)
-        if isinstance(value, Container):
+        if variable.part is not None:
+            write_part(builder, value, variable.part, out, offset)
+            if variable.part == 1:
+                count = total(builder, value.dims) if isinstance(value, Container) else builder.i64(1)
+                offset = builder.add(offset, builder.mul(count, builder.i64(2)))
+        elif isinstance(value, Container):
             target = builder.view(out, offset)
             if value.element_type == i32:
                 value = operators.elementwise(value.type, [value], builder.to_real)

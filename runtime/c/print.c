@@ -44,65 +44,83 @@ ULAM_API void ulam_print_real(ulam_context *ctx, double value) {
   ulam_unmask();
 }
 
-/* Element `index` of the buffer, of type double (is_real) or int32_t. */
-static void print_element(ulam_context *ctx, const void *buffer, int is_real, int64_t index) {
-  if (is_real)
-    ulam_print_real(ctx, ((const double *)buffer)[index]);
-  else
-    ulam_print_int(ctx, ((const int32_t *)buffer)[index]);
+/* Where the elements of a container lie: one of these, or `reals` and `imaginary` for complex numbers. */
+typedef struct {
+  const int32_t *ints;
+  const double *reals, *imaginary;
+} elements;
+
+static void print_element(ulam_context *ctx, const elements *from, int64_t index) {
+  if (from->ints) {
+    ulam_print_int(ctx, from->ints[index]);
+    return;
+  }
+  if (from->imaginary) append(ctx, "(");
+  ulam_print_real(ctx, from->reals[index]);
+  if (from->imaginary) {
+    append(ctx, ",");
+    ulam_print_real(ctx, from->imaginary[index]);
+    append(ctx, ")");
+  }
 }
 
-static void print_list(ulam_context *ctx, const void *buffer, int is_real, int64_t offset, int64_t count,
+static void print_list(ulam_context *ctx, const elements *from, int64_t offset, int64_t count,
                        int64_t stride) {
   append(ctx, "[");
   for (int64_t i = 0; i < count; ++i) {
     if (i) append(ctx, ",");
-    print_element(ctx, buffer, is_real, offset + i * stride);
+    print_element(ctx, from, offset + i * stride);
   }
   append(ctx, "]");
 }
 
 /* `rank` sizes are left in `dims`; returns the number of elements printed. */
-static int64_t print_levels(ulam_context *ctx, const void *buffer, int is_real, int64_t offset, int32_t rank,
+static int64_t print_levels(ulam_context *ctx, const elements *from, int64_t offset, int32_t rank,
                             const int64_t *dims, int32_t kind) {
   if (rank == 2 && kind == MATRIX) {
     append(ctx, "[");
     for (int64_t i = 0; i < dims[0]; ++i) {
       if (i) append(ctx, ",");
-      print_list(ctx, buffer, is_real, offset + i, dims[1], dims[0]);
+      print_list(ctx, from, offset + i, dims[1], dims[0]);
     }
     append(ctx, "]");
     return dims[0] * dims[1];
   }
   if (rank == 1) {
-    print_list(ctx, buffer, is_real, offset, dims[0], 1);
+    print_list(ctx, from, offset, dims[0], 1);
     return dims[0];
   }
   int64_t printed = 0;
   append(ctx, "[");
   for (int64_t i = 0; i < dims[0]; ++i) {
     if (i) append(ctx, ",");
-    printed += print_levels(ctx, buffer, is_real, offset + printed, rank - 1, dims + 1, kind);
+    printed += print_levels(ctx, from, offset + printed, rank - 1, dims + 1, kind);
   }
   append(ctx, "]");
   return printed;
 }
 
+static void print_container(ulam_context *ctx, const elements *from, int32_t rank, const int64_t *dims, int32_t kind) {
+  if (rank == 0)
+    print_element(ctx, from, 0);
+  else
+    print_levels(ctx, from, 0, rank, dims, kind);
+}
+
 /* `rank` counts all sizes, those of a vector or matrix included; `kind` says what the innermost ones are. */
 ULAM_API void ulam_print_container_real(ulam_context *ctx, const double *buffer, int32_t rank, const int64_t *dims,
                                         int32_t kind) {
-  if (rank == 0)
-    ulam_print_real(ctx, buffer[0]);
-  else
-    print_levels(ctx, buffer, 1, 0, rank, dims, kind);
+  print_container(ctx, &(elements){NULL, buffer, NULL}, rank, dims, kind);
+}
+
+ULAM_API void ulam_print_container_complex(ulam_context *ctx, const double *real, const double *imaginary, int32_t rank,
+                                           const int64_t *dims, int32_t kind) {
+  print_container(ctx, &(elements){NULL, real, imaginary}, rank, dims, kind);
 }
 
 ULAM_API void ulam_print_container_int(ulam_context *ctx, const int32_t *buffer, int32_t rank, const int64_t *dims,
                                        int32_t kind) {
-  if (rank == 0)
-    ulam_print_int(ctx, buffer[0]);
-  else
-    print_levels(ctx, buffer, 0, 0, rank, dims, kind);
+  print_container(ctx, &(elements){buffer, NULL, NULL}, rank, dims, kind);
 }
 
 ULAM_API void ulam_print_end(ulam_context *ctx) {

@@ -51,7 +51,7 @@ class ProgramVariable(ctypes.Structure):
     _fields_: ClassVar[Any] = [
         *[(name, ctypes.c_char_p) for name in ("name", "type", "declaration")],
         *[(name, ctypes.c_int32) for name in (
-            "block", "is_int", "array_rank", "inner_rank", "is_bounded", "slot", "unconstrained_rank",
+            "block", "is_int", "is_complex", "array_rank", "inner_rank", "is_bounded", "slot", "unconstrained_rank",
         )],
         ("shorter", ctypes.c_int32 * 2),
         ("field_ranks", ctypes.c_char_p),
@@ -129,6 +129,7 @@ def _variable(variable: GlobalVariable) -> ProgramVariable:
         declaration=variable.declaration().encode(),
         block=BLOCKS.index(variable.block),
         is_int=variable.element == "int",
+        is_complex=variable.is_complex,
         array_rank=variable.array_rank,
         inner_rank=INNER_RANK[variable.inner],
         is_bounded=variable.element == "int" and variable.constraint == "bounds",

@@ -84,8 +84,7 @@ OURS = {
 def _supported(line: Line) -> bool:
     """The list has functions, or single overloads as `name(signature)` without blanks."""
     overload = (line["function"] + line["signature"]).replace(" ", "")
-    is_complex = any("complex" in a["type"] for a in line["args"].values())
-    return line["function"] not in NOT_SUPPORTED and overload not in NOT_SUPPORTED and not is_complex
+    return line["function"] not in NOT_SUPPORTED and overload not in NOT_SUPPORTED
 
 
 @cache

@@ -39,8 +39,8 @@ def element_order(type_: str, value: Any) -> list[float]:
     if type_.startswith("array["):
         sizes, _, element = type_.removeprefix("array[").partition("] ")
         return _array_order(len(sizes.split(",")), element, value)
-    if type_.startswith("matrix["):
-        return [float(row[j]) for j in range(len(value[0]) if value else 0) for row in value]
+    if type_.startswith(("matrix[", "complex_matrix[")):
+        return [x for j in range(len(value[0]) if value else 0) for row in value for x in flat(row[j])]
     return flat(value)
 
 
@@ -77,13 +77,15 @@ def _weighted_sum(line: Line) -> str:
     for depth in range(rank):
         loops += f"for (x{depth} in {name}) "
         name = f"x{depth}"
-    if element == "matrix":
+    if element.endswith("matrix"):
         loops += f"for (i in 1:rows({name})) for (j in 1:cols({name})) "
         name += "[i, j]"
     elif element.endswith("vector"):
         loops += f"for (i in 1:num_elements({name})) "
         name += "[i]"
     body = f"{loops}{{ n += 1; total += w[n] * {name}; }}"
+    if element.startswith("complex"):
+        body = f"{loops}{{ n += 2; total += w[n - 1] * get_real({name}) + w[n] * get_imag({name}); }}"
     return f"real weighted_sum({type_} x, array[] real w) {{ int n = 0; real total = 0; {body} return total; }}"
 
 

@@ -1,11 +1,14 @@
 // Complex vectors ended in an IndexError, complex scalars were taken for reals.
-// error: complex_numbers.stan:8:3: error: complex numbers are not supported yet [not-supported]
+// point: [0.25]
+// outputs: [0.5, 0.0, 0.0, 0.5, 0.5, 0.0]
 parameters {
   real x;
 }
 transformed parameters {
-  // sqrt(-1) of a complex number
+  // of a real, then of a complex number
   complex z = sqrt(x);
+  complex w = sqrt(to_complex(-x));
+  complex_vector[1] v = [z]';
 }
 model {
   x ~ normal(0, 1);

@@ -61,22 +61,42 @@ static void *room(void *user, const ulam_program_variable *variable, const int64
   binding *to = user;
   int32_t rank = ulam_variable_rank(variable);
   int64_t *slot = &to->model->data[variable->slot];
-  if (rank == 0) {
+  int32_t own = rank - variable->is_complex;
+  if (own == 0) {
+    slot[rank] = 0;
     *slot = 0;
     return slot; /* an int has the lower half of it */
   }
   int64_t size = ulam_product(dims, rank), bytes;
+  if (variable->is_complex && __builtin_mul_overflow(size, (int64_t)2, &size)) return NULL; /* see `take_apart` */
   if (__builtin_mul_overflow(size, (int64_t)sizeof(double), &bytes)) return NULL;
   if (bytes > ULAM_LARGE_BLOCK && bytes > ulam_available_bytes()) return NULL;
   void *block = ulam_bound_memory_alloc(to->model->memory, bytes);
   *slot = (int64_t)(intptr_t)block;
-  memcpy(slot + 1, dims, (size_t)rank * sizeof *dims);
-  return block;
+  memcpy(slot + 1, dims, (size_t)own * sizeof *dims);
+  if (!variable->is_complex || !block) return block;
+  double *pairs = (double *)block + size / 2;
+  slot[rank] = (int64_t)(intptr_t)(pairs - size / 4);
+  memcpy(slot + 1 + rank, dims, (size_t)own * sizeof *dims);
+  return pairs;
+}
+
+/* Complex numbers as they were read, from the middle of their block on, become all real parts, then all imaginary ones. */
+static void take_apart(const ulam_program_variable *variable, int64_t *slot, const int64_t *dims) {
+  int32_t own = ulam_variable_rank(variable) - 1;
+  if (own == 0) return;
+  int64_t count = ulam_product(dims, own);
+  double *block = (double *)(intptr_t)*slot;
+  const double *pairs = block + 2 * count;
+  for (int64_t k = 0; k < count; ++k) {
+    block[k] = pairs[2 * k];
+    block[count + k] = pairs[2 * k + 1];
+  }
 }
 
 static int32_t stored(void *user, const ulam_program_variable *variable, const int64_t *dims, ulam_text *problem) {
-  (void)dims;
   binding *to = user;
+  if (variable->is_complex) take_apart(variable, &to->model->data[variable->slot], dims);
   if (!variable->is_bounded) return 0;
   /* At once, and not by `prepare`: sizes of the variables that follow may depend on it. */
   ulam_model *model = to->model;

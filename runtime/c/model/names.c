@@ -98,8 +98,8 @@ typedef struct {
 } naming;
 
 /* `a.2:1.3`: the first indices are those of arrays of tuples. */
-static int add_name(ulam_text *names, const ulam_program_variable *variable, const int64_t *tuples, const int64_t *index,
-                    int32_t rank) {
+static int add_part(ulam_text *names, const ulam_program_variable *variable, const int64_t *tuples, const int64_t *index,
+                    int32_t rank, const char *part) {
   const char *at = variable->name;
   size_t length = prefix_length(at, 0);
   int has_room = ulam_text_add(names, names->length ? ",%.*s" : "%.*s", (int)length, at);
@@ -111,7 +111,15 @@ static int add_name(ulam_text *names, const ulam_program_variable *variable, con
     has_room &= ulam_text_add(names, "%.*s", (int)length, at);
   }
   for (int32_t i = 0; i < rank; ++i) has_room &= ulam_text_add(names, ".%lld", (long long)index[i] + 1);
-  return has_room;
+  return has_room & ulam_text_add(names, "%s", part);
+}
+
+/* An element, or both parts of one. */
+static int add_name(ulam_text *names, const ulam_program_variable *variable, const int64_t *tuples, const int64_t *index,
+                    int32_t rank) {
+  if (!variable->is_complex) return add_part(names, variable, tuples, index, rank, "");
+  return add_part(names, variable, tuples, index, rank, ".real") &&
+         add_part(names, variable, tuples, index, rank, ".imag");
 }
 
 /* `a.1.1,a.2.1,...`: column-major over all dimensions. Returns 0 if out of memory. */
@@ -121,7 +129,7 @@ static int add_constrained(void *user, int64_t number, const int64_t *tuples, in
   const ulam_program_variable *variable = &to->model->program->variables[number];
   const int64_t *dims = to->model->dims[number] + skipped;
   int64_t index[ULAM_MOST_RANK] = {0};
-  int32_t rank = ulam_variable_rank(variable) - skipped;
+  int32_t rank = ulam_variable_rank(variable) - variable->is_complex - skipped;
   if (ulam_product(dims, rank) == 0) return 1;
   do {
     if (!add_name(to->names, variable, tuples, index, rank)) return 0;
@@ -140,6 +148,7 @@ static int add_unconstrained(void *user, int64_t number, const int64_t *tuples, 
   int64_t count = dims[ulam_variable_rank(variable)];
   if (count == 0) return 1;
   for (int32_t i = 0; i < arrays; ++i) sizes[i] = dims[skipped + i];
+  if (variable->is_complex) count /= 2;
   if (inner == 1) sizes[arrays] = count / ulam_product(dims, variable->array_rank);
   for (int32_t i = 0; inner == 2 && i < 2; ++i)
     sizes[arrays + i] = dims[variable->array_rank + i] - variable->shorter[i];
@@ -180,7 +189,7 @@ const char *ulam_model_unconstrained_names(ulam_model *model) {
 /* Only arrays of containers and of tuples, and those of more than one dimension, are kept otherwise than they are
  * written. */
 static int is_reordered(const ulam_program_variable *variable) {
-  return (variable->array_rank && ulam_variable_rank(variable) > 1) ||
+  return (variable->array_rank && ulam_variable_rank(variable) - variable->is_complex > 1) ||
          variable->field_ranks[strspn(variable->field_ranks, "0")];
 }
 
@@ -192,14 +201,19 @@ int ulam_reorders(const ulam_model *model, int tp, int gq) {
   return 0;
 }
 
-/* How far apart neighbours are in the compiled order: arrays row-major, a matrix in them column-major. */
+/* How far apart neighbours are in the compiled order: arrays row-major, a matrix in them column-major. The two parts of a
+ * complex number are neighbours. */
 static void compiled_strides(const ulam_program_variable *variable, const int64_t *dims, int64_t *strides) {
   int32_t rank = ulam_variable_rank(variable);
   int64_t stride = 1;
+  if (variable->is_complex) {
+    strides[--rank] = 1;
+    stride = 2;
+  }
   if (variable->inner_rank == 2) {
-    strides[rank - 2] = 1;
-    strides[rank - 1] = dims[rank - 2];
-    stride = dims[rank - 2] * dims[rank - 1];
+    strides[rank - 2] = stride;
+    strides[rank - 1] = stride * dims[rank - 2];
+    stride *= dims[rank - 2] * dims[rank - 1];
     rank -= 2;
   }
   while (rank-- > 0) {
@@ -228,7 +242,9 @@ static int move(void *user, int64_t number, const int64_t *tuples, int32_t skipp
     int64_t place = first;
     if (is_reordered(variable)) {
       for (int32_t d = skipped; d < rank; ++d) place += index[d - skipped] * strides[d];
-      next_index(index, dims + skipped, rank - skipped, 0, 1);
+      int32_t own = rank - variable->is_complex - skipped;
+      int is_first_part = variable->is_complex && (index[own] ^= 1);
+      if (!is_first_part) next_index(index, dims + skipped, own, 0, 1);
     } else {
       place += k;
     }

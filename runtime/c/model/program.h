@@ -57,10 +57,11 @@ typedef struct {
   const char *name;
   const char *type;        /* as in Stan, without sizes: `array[] vector` */
   const char *declaration; /* `array[] vector y with sizes (N, K)`, for messages */
-  int32_t block, is_int;
+  int32_t block, is_int, is_complex; /* of a complex number the last size is 2: the real part and the imaginary one */
   int32_t array_rank, inner_rank; /* 0 scalars, 1 vectors, 2 matrices */
   int32_t is_bounded; /* an int with bounds: they are checked when it is bound, `data_dims` of n_variables + its number */
-  int32_t slot;       /* of data and transformed data: the value or its address, then the sizes; else -1 */
+  int32_t slot; /* of data and transformed data: the value or its address, then the sizes; of complex numbers those of
+                   the real parts, then those of the imaginary ones; else -1 */
   /* The unconstrained form of a parameter's inner value: of 1 dimension, which has what is left by the array's, or of 2,
    * which are shorter by `shorter`. */
   int32_t unconstrained_rank, shorter[2];
@@ -74,7 +75,7 @@ static inline int32_t ulam_field_rank(const ulam_program_variable *variable, int
 }
 
 static inline int32_t ulam_variable_rank(const ulam_program_variable *variable) {
-  return variable->array_rank + variable->inner_rank;
+  return variable->array_rank + variable->inner_rank + variable->is_complex;
 }
 
 enum { ULAM_LOAD_INTERRUPTED = 2 };

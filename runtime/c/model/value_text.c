@@ -99,11 +99,15 @@ static void say_element(const subject *of, const place *at) {
 static void say_expected(const subject *of) {
   const char *type = of->variable->type;
   ulam_text_say(of->problem, "must be ");
-  if (ulam_variable_rank(of->variable) == 0)
-    ulam_text_say(of->problem, of->variable->is_int ? "an integer" : "a number");
+  if (ulam_variable_rank(of->variable) == of->variable->is_complex)
+    ulam_text_say(of->problem, of->variable->is_int       ? "an integer"
+                               : of->variable->is_complex ? "a pair of numbers"
+                                                          : "a number");
   else
     ulam_text_add(of->problem, "%s %s of %s", strchr("aeiou", *type) ? "an" : "a", type,
-                  of->variable->is_int ? "integers" : "numbers");
+                  of->variable->is_int       ? "integers"
+                  : of->variable->is_complex ? "pairs of numbers"
+                                             : "numbers");
 }
 
 /* As Python writes a float. */

@@ -408,10 +408,10 @@ static int32_t leaf_int(const char *leaf) {
   return (int32_t)(negative ? -value : value);
 }
 
-/* Matrices are kept column by column. */
+/* Matrices are kept column by column; `out` has both parts of complex numbers side by side. */
 static void fill(const ulam_program_variable *variable, const char *value, const int64_t *dims, void *out) {
-  int64_t rows = 1, columns = 1, count = 1;
-  int32_t n_dims = ulam_variable_rank(variable);
+  int64_t rows = 1, columns = 1, count = 1, parts = 1 + variable->is_complex;
+  int32_t n_dims = ulam_variable_rank(variable) - variable->is_complex;
   for (int32_t k = 0; k < n_dims; ++k) count *= dims[k];
   if (!count) return;
   if (variable->inner_rank == 2) {
@@ -421,11 +421,14 @@ static void fill(const ulam_program_variable *variable, const char *value, const
   for (int64_t start = 0; start < count; start += rows * columns) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
-        const char *leaf = next_leaf(&value);
-        if (variable->is_int)
-          ((int32_t *)out)[start + i + rows * j] = leaf_int(leaf);
-        else
-          ((double *)out)[start + i + rows * j] = ulam_leaf_real(leaf);
+        for (int64_t part = 0; part < parts; ++part) {
+          const char *leaf = next_leaf(&value);
+          int64_t place = parts * (start + i + rows * j) + part;
+          if (variable->is_int)
+            ((int32_t *)out)[place] = leaf_int(leaf);
+          else
+            ((double *)out)[place] = ulam_leaf_real(leaf);
+        }
       }
     }
   }

@@ -20,8 +20,7 @@ data {
   array[n, 1.5] real a;  // expected-error {{the size of an array must be an int}}
   matrix[1.5, 2] m;  // expected-error {{the number of rows must be an int}}
   real<lower=v> x;  // expected-error {{the lower bound must be a scalar or a real}}
-  // expected-error @+2 {{a complex variable cannot have a constraint}}
-  // expected-error @+1 {{complex numbers are not supported yet}}
+  // expected-error @+1 {{a complex variable cannot have a constraint}}
   complex<offset=1> z;
   vector[poisson_rng(2)] r;  // expected-error {{sizes cannot be random}}
 }

@@ -3,10 +3,10 @@
 
 functions {
   real unused(complex z) {
-    return owens_t(1, 2);
+    return abs(complex_schur_decompose_t([[1.0]])[1, 1]);
   }
-  real called(real x, complex y) { // expected-error {{complex numbers are not supported yet}}
-    return x;
+  real called(real x, complex y) {
+    return x + abs(complex_schur_decompose_t([[1.0]])[1, 1]); // expected-error {{the function 'complex_schur_decompose_t' is not supported yet}}
   }
 }
 parameters {
@@ -16,6 +16,6 @@ transformed parameters {
   real b = lower_bound_jacobian(x, 0); // expected-error {{the function 'lower_bound_jacobian' is not supported yet}}
 }
 model {
-  complex z = 2i; // expected-error {{complex numbers are not supported yet}}
-  real u = called(x, x);
+  complex z = 2i;
+  real u = called(x, z);
 }
