@@ -38,6 +38,7 @@ from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.builder import REASSOCIATE, WRAPS
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable, root
+from ulam.passes.loops.even_rows import EvenRows
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known, plus
 from ulam.passes.loops.row_columns import RowColumns, not_clamped
@@ -67,7 +68,7 @@ class StripMine(TellingPass):
     def changes(self, module: ModuleOp) -> bool:
         evaluate = evaluate_of(module, self.name)
         done = _visit(evaluate.body.block, may_transpose=True)
-        if any(strips.tables for strips in done):
+        if any(strips.tables or strips.is_even for strips in done):
             set_slots(module, hoist_data(evaluate, slots_of(module)))
         return bool(done)
 
@@ -81,7 +82,7 @@ def _visit(block: Block, *, may_transpose: bool) -> list[_Strips]:
             try:
                 _merge_flags(op)
                 _hoist(op)
-                strips = _of_lighter_columns(op, may_transpose) or _Strips(RowNest(op, may_transpose), op)
+                strips = _of_changed_copy(op, may_transpose) or _Strips(RowNest(op, may_transpose), op)
                 strips.replace()
             except NotApplicable as why:
                 if str(why):
@@ -95,29 +96,33 @@ def _visit(block: Block, *, may_transpose: bool) -> list[_Strips]:
     return done
 
 
-def _of_lighter_columns(op: scf.ForOp, may_transpose: bool) -> _Strips | None:
-    """Strips of a copy of a nest, whose inner loops do less than its own; None if there is nothing to gain."""
+def _of_changed_copy(op: scf.ForOp, may_transpose: bool) -> _Strips | None:
+    """Strips of a copy of a nest whose inner loops are of one size, or do less; None if there is nothing to gain."""
     outer = op.parent
-    if not RowColumns.may_gain(op) or outer is None:
+    is_uneven = may_transpose and EvenRows.may_gain(op)
+    if not (is_uneven or RowColumns.may_gain(op)) or outer is None:
         return None
     nest = op.clone()
     outer.insert_op_before(nest, op)
-    columns = RowColumns(nest)
+    even, columns = EvenRows(nest), RowColumns(nest)
     try:
-        if columns.change():
+        is_even = is_uneven and even.change()
+        if is_even:
             _hoist(nest)
-            strips = _Strips(RowNest(nest, may_transpose), op)
-            for loop, most in columns.products:
-                lower, upper = (strips.nest.forms.of(bound) for bound in (loop.lb, not_clamped(loop.ub)))
-                if lower is None or upper is None:
-                    raise NotApplicable("")
-                strips.nest.conditions.append(plus({(): most}, plus(upper, lower, -1), -1))
+        if columns.change() or is_even:
+            _hoist(nest)
+            strips = _Strips(RowNest(nest, may_transpose), op, is_even)
+            strips.require(even, columns)
+            if is_even:
+                columns.done.append(f"its rows are as long as the longest, if each has 1 to {SHORT_COLUMNS} iterations")
             for message in dict.fromkeys(columns.done):
                 remark_on(StripMine.name, op, message, done=True)
             return strips
-    except NotApplicable:
-        pass
+    except NotApplicable as why:
+        if is_uneven and str(why):
+            remark_on(StripMine.name, op, f"its rows are not made even: {why}", done=False)
     discard(nest)
+    even.undo()
     return None
 
 
@@ -221,6 +226,9 @@ class _Strips:
     original: scf.ForOp
     """The loop in whose place strips are put: that of the nest, or what the nest is a copy of."""
 
+    is_even: bool = False
+    """Whether the sizes of inner loops are computed from data in front of the nest."""
+
     part: _Part = field(default_factory=list[Operation | _StoredByRow | _Taken])
     arms: list[tuple[SSAValue, bool]] = field(default_factory=list[tuple[SSAValue, bool]])
     """The arms of branches around what is being written: condition, and what it is there."""
@@ -232,6 +240,22 @@ class _Strips:
     tables: dict[tuple[object, ...], _TransposedTable] = field(
         default_factory=dict[tuple[object, ...], "_TransposedTable"]
     )
+
+    def require(self, even: EvenRows, columns: RowColumns) -> None:
+        """Adds what must hold where inner loops have been changed."""
+        conditions, forms = self.nest.conditions, self.nest.forms
+        for loop, most in columns.products:
+            lower, upper = forms.of(loop.lb), forms.of(not_clamped(loop.ub))
+            if lower is None or upper is None:
+                raise NotApplicable("")
+            conditions.append(plus({(): most}, plus(upper, lower, -1), -1))
+        for value, least, sign in [
+            *((end, lower + SHORT_COLUMNS, -1) for end, lower in even.longest),
+            *((end, -lower - 1, 1) for end, lower in even.shortest),
+        ]:
+            form = forms.of(value)
+            assert form is not None
+            conditions.append(plus({(): least}, form, sign))
 
     def replace(self) -> None:
         """Puts strips in the place of the loop, which stays for when they do not apply."""

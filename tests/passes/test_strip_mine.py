@@ -146,6 +146,33 @@ model {
   }
 }
 """
+# Rows of different lengths: memory as long as the row, states, sums, and additions to what rows have in common.
+UNEVEN = """
+data {
+  int<lower=0> M;
+  int<lower=0> T;
+  array[M] int<lower=0, upper=T> m;
+  array[M] int<lower=1> first;
+  array[M] int<lower=1> y;
+}
+parameters {
+  vector[T + 9] beta;
+  vector[M] theta;
+}
+model {
+  for (i in 1 : M) {
+    vector[m[i]] own = segment(beta, first[i], m[i]);
+    vector[m[i] + 1] p = softmax(cumulative_sum(append_row(rep_vector(0.1, 1), theta[i] - own)));
+    real state = theta[i];
+    real total = 0;
+    for (j in 1 : m[i]) {
+      state = 0.5 * state + own[j] * p[j];
+      total += log1p_exp(beta[first[i] + m[i] - j] * state);
+    }
+    target += log(p[y[i]]) - total;
+  }
+}
+"""
 # Sums of logarithms that need an absolute precision only: rows that are seen, and rows that need not be there.
 UNSEEN = COLUMNS.replace(
     "target += seen[i] * a + (1 - seen[i]) * log_sum_exp(a, -s);",
@@ -180,7 +207,20 @@ def _sizes(rows: int, width: int) -> dict[str, object]:
     return {"M": rows, "T": width}
 
 
+def _uneven_data(rows: int, width: int, least: int = 1) -> dict[str, object]:
+    rng = np.random.default_rng(rows * 100 + width)
+    lengths = rng.integers(min(least, width), width + 1, rows)
+    return {
+        "M": rows,
+        "T": width,
+        "m": lengths.tolist(),
+        "first": rng.integers(1, 10, rows).tolist(),
+        "y": (rng.integers(0, lengths + 1) + 1).tolist(),
+    }
+
+
 PROGRAMS = {
+    "uneven": (UNEVEN, _uneven_data),
     "unseen": (UNSEEN, _columns_data),
     "twice": (TWICE, _sizes),
     "columns": (COLUMNS, _columns_data),
@@ -223,6 +263,13 @@ def test_rows_run_side_by_side(name: str, tmp_path: Path, capsys: pytest.Capture
     assert any(remark["pass"] == "strip-mine" and remark["done"] for remark in remarks)
 
 
+def test_rows_without_iterations_among_others() -> None:
+    plain, mined = (ulam.StanModel(UNEVEN, _uneven_data(40, 6, least=0), opt_level=level) for level in (1, 3))
+    point = np.random.default_rng(1).normal(size=plain.param_unc_num())
+    for found, expected in zip(mined.log_density_gradient(point), plain.log_density_gradient(point), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
 def test_products_of_more_factors_than_a_real_can_hold() -> None:
     data = _columns_data(9, 1100)
     plain, mined = (ulam.StanModel(UNSEEN, data, opt_level=level) for level in (1, 3))
@@ -256,6 +303,7 @@ def test_what_inner_loops_need_not_do(
         (COLUMNS, _columns_data),
         (UNSEEN, _columns_data),
         (TWICE, _sizes),
+        (UNEVEN, _uneven_data),
         (ARMS, _columns_data),
         (CHOICES, _choices_data),
     ],
@@ -266,7 +314,7 @@ def test_values_that_are_no_numbers_stay_in_their_row(
 ) -> None:
     plain, mined = (ulam.StanModel(program, data_of(65, 5), opt_level=level) for level in (1, 3))
     point = np.random.default_rng(3).normal(size=plain.param_unc_num())
-    point[point.size // 2 if program == CHOICES else 7] = special
+    point[point.size // 2 if program == CHOICES else 7] = special  # of a few rows only
     outcomes = [_outcome(model, point) for model in (plain, mined)]
     assert outcomes[0][0] == outcomes[1][0]
     np.testing.assert_allclose(outcomes[1][1], outcomes[0][1], rtol=1e-11, atol=1e-12)
