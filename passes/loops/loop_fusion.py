@@ -135,7 +135,7 @@ class _Loop:
         self.op = op
         self.accesses = LoopAccesses(op)
         self.summary = _Summary()
-        self.is_serial = any(_is_serial(op.body.block, k) for k in range(len(op.results)))
+        self.is_serial = any(is_serial(op.body.block, k) for k in range(len(op.results)))
         if self.accesses.is_known:
             self.summary.used = {*op.operands, *self.accesses.used}
             self.summary.read = {access.root for access in self.accesses.accesses}
@@ -403,19 +403,19 @@ def _chained_sums(first: scf.ForOp, second: scf.ForOp) -> list[tuple[SSAValue, i
     for k, start in enumerate(second.iter_args):
         if start.owner is first and sum(1 for _ in start.uses) == 1:
             position = first.results.index(start)
-            if _is_sum(first.body.block, position) and _is_sum(second.body.block, k):
+            if is_sum(first.body.block, position) and is_sum(second.body.block, k):
                 found.append((start, position))
     return found
 
 
-def _is_serial(body: Block, position: int) -> bool:
+def is_serial(body: Block, position: int) -> bool:
     """Whether iterations wait for each other: for a carried real other than a sum."""
     argument, end = body.args[position + 1], body.last_op
     assert end is not None
-    return argument.type == f64 and end.operands[position] is not argument and not _is_sum(body, position)
+    return argument.type == f64 and end.operands[position] is not argument and not is_sum(body, position)
 
 
-def _is_sum(body: Block, position: int) -> bool:
+def is_sum(body: Block, position: int) -> bool:
     """Whether the carried value is only added to, by additions that may be re-associated."""
     end = terminator(body)
     value: SSAValue = body.args[position + 1]

@@ -48,9 +48,9 @@ def cancels(program: str, level: int) -> bool:
     return any(remark.pass_name == CancelInverses.name and remark.done for remark in remarks)
 
 
-@pytest.mark.parametrize("name", ["an array", "products, the next element"])
+@pytest.mark.parametrize("name", FORMS)
 def test_gradients_are_those_of_level_1(name: str) -> None:
-    """Of one element, too: the loop then has no iteration."""
+    """Of one element, too: the loop then has no iteration. A variable's densities have a loop of their own."""
     generator = np.random.default_rng(7)
     points = (generator.normal(size=4), np.array([0.3, -800.0, -1.0, -1.5]), np.array([0.3, 1.0, -40.0, 40.0]))
     for count in (1, 2, 9):
