@@ -13,8 +13,8 @@ CONTAINER_FAMILIES = {
     "cholesky_factor_cov": "cholesky_factor_cov",
     "corr_matrix": "corr_matrix",
     "cov_matrix": "cov_matrix",
-    "column_stochastic_matrix": "stochastic_column",
-    "row_stochastic_matrix": "stochastic_row",
+    "column_stochastic_matrix": "column_stochastic_matrix",
+    "row_stochastic_matrix": "row_stochastic_matrix",
 }
 """Constraint of a whole container → family `X` of functions `X_constrain`, `X_unconstrain`, ..."""
 

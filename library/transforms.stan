@@ -258,19 +258,19 @@ void simplex_check(vector x) {
 
 /* ---- stochastic matrices: each column, or each row, a simplex; unconstrained values in column-major order */
 
-matrix stochastic_column_constrain(vector u, int N, int M) {
+matrix column_stochastic_matrix_constrain(vector u, int N, int M) {
   matrix[N, M] x;
   for (j in 1:M) x[, j] = simplex_constrain(segment(u, (j - 1) * (N - 1) + 1, N - 1));
   return x;
 }
 
-real stochastic_column_log_jacobian(vector u, int N, int M) {
+real column_stochastic_matrix_log_jacobian(vector u, int N, int M) {
   real total = 0;
   for (j in 1:M) total += simplex_log_jacobian(segment(u, (j - 1) * (N - 1) + 1, N - 1));
   return total;
 }
 
-vector stochastic_column_unconstrain(matrix x) {
+vector column_stochastic_matrix_unconstrain(matrix x) {
   int N = rows(x);
   int M = cols(x);
   vector[(N - 1) * M] u;
@@ -278,25 +278,25 @@ vector stochastic_column_unconstrain(matrix x) {
   return u;
 }
 
-void stochastic_column_check(matrix x) {
+void column_stochastic_matrix_check(matrix x) {
   for (j in 1:cols(x)) require_simplex(x[, j]);
 }
 
-matrix stochastic_row_constrain(vector u, int N, int M) {
+matrix row_stochastic_matrix_constrain(vector u, int N, int M) {
   matrix[N, M - 1] free = to_matrix(u, N, M - 1);
   matrix[N, M] x;
   for (i in 1:N) x[i] = simplex_constrain(free[i]')';
   return x;
 }
 
-real stochastic_row_log_jacobian(vector u, int N, int M) {
+real row_stochastic_matrix_log_jacobian(vector u, int N, int M) {
   matrix[N, M - 1] free = to_matrix(u, N, M - 1);
   real total = 0;
   for (i in 1:N) total += simplex_log_jacobian(free[i]');
   return total;
 }
 
-vector stochastic_row_unconstrain(matrix x) {
+vector row_stochastic_matrix_unconstrain(matrix x) {
   int N = rows(x);
   int M = cols(x);
   matrix[N, M - 1] free;
@@ -304,7 +304,7 @@ vector stochastic_row_unconstrain(matrix x) {
   return to_vector(free);
 }
 
-void stochastic_row_check(matrix x) {
+void row_stochastic_matrix_check(matrix x) {
   for (i in 1:rows(x)) require_simplex(x[i]);
 }
 
@@ -507,4 +507,41 @@ vector cov_matrix_unconstrain(matrix x) {
 
 void cov_matrix_check(matrix x) {
   require_cov_matrix(x);
+}
+
+/* ---- transforms of matrices as programs call them: what is unconstrained is a matrix, too, smaller by a row or a column;
+ * X_log_jacobian is what X_jacobian adds */
+
+matrix sum_to_zero_constrain(matrix u) {
+  return sum_to_zero_matrix_constrain(to_vector(u), rows(u) + 1, cols(u) + 1);
+}
+
+real sum_to_zero_log_jacobian(matrix u) { return 0; }
+
+matrix sum_to_zero_unconstrain(matrix x) {
+  return to_matrix(sum_to_zero_matrix_unconstrain(x), rows(x) - 1, cols(x) - 1);
+}
+
+matrix stochastic_column_constrain(matrix u) {
+  return column_stochastic_matrix_constrain(to_vector(u), rows(u) + 1, cols(u));
+}
+
+real stochastic_column_log_jacobian(matrix u) {
+  return column_stochastic_matrix_log_jacobian(to_vector(u), rows(u) + 1, cols(u));
+}
+
+matrix stochastic_column_unconstrain(matrix x) {
+  return to_matrix(column_stochastic_matrix_unconstrain(x), rows(x) - 1, cols(x));
+}
+
+matrix stochastic_row_constrain(matrix u) {
+  return row_stochastic_matrix_constrain(to_vector(u), rows(u), cols(u) + 1);
+}
+
+real stochastic_row_log_jacobian(matrix u) {
+  return row_stochastic_matrix_log_jacobian(to_vector(u), rows(u), cols(u) + 1);
+}
+
+matrix stochastic_row_unconstrain(matrix x) {
+  return to_matrix(row_stochastic_matrix_unconstrain(x), rows(x), cols(x) - 1);
 }

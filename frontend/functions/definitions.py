@@ -1,14 +1,14 @@
 """Finds the definition in `library/*.stan` that a call of a library function means.
 
 A definition fits exactly, or by promotion of int to real, or by broadcasting: a scalar formal then stands for the
-elements of a container, and a container formal of a density for the elements of an array (DESIGN, section 6).
+elements of a container, and a container formal of a density, or the first of a transform, for the elements of an array.
 """
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import (
@@ -93,10 +93,14 @@ def _cost(name: str, definition: FunctionDefinition, arguments: tuple[StanType, 
     formals = [a.type for a in definition.arguments]
     if len(formals) != len(arguments):
         return None
-    probability = kind_of(name).is_of_distribution
+    kind = kind_of(name)
+    probability = kind.is_of_distribution
     elementwise = probability or all(_is_scalar(f) for f in formals)
     total = 0
     for formal, actual in zip(formals, arguments, strict=True):
+        if kind.is_transform and formal is formals[0] and _is_array_of(actual, formal):
+            total += _BROADCAST * actual.rank
+            continue
         cost = _argument_cost(formal, actual, elementwise, probability)
         if cost is None:
             return None
@@ -139,6 +143,11 @@ def _scalar_broadcast_cost(formal: StanType, actual: StanType, probability: bool
     if formal == COMPLEX and element in (COMPLEX_VECTOR, COMPLEX_ROW_VECTOR, COMPLEX_MATRIX):
         return cost + _BROADCAST
     return None
+
+
+def _is_array_of(actual: StanType, formal: StanType) -> TypeGuard[ArrayType]:
+    """Whether a transform of a container is called for an array of such."""
+    return isinstance(actual, ArrayType) and actual.element == formal and not _is_scalar(formal)
 
 
 def _is_scalar(type_: StanType) -> bool:

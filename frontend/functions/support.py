@@ -23,6 +23,7 @@ NOT_SUPPORTED = "not-supported"
 
 
 _SHOWN_SIGNATURES = 4
+_LOG = "_log"
 
 
 @cache
@@ -35,11 +36,21 @@ def unsupported_type(type_: StanType) -> tuple[str, str] | None:
     return None
 
 
+def parts_of_jacobian(name: str) -> tuple[str, str] | None:
+    """The functions of the library that one that ends in `_jacobian` is written with: the value, and what is added."""
+    found = named(name)
+    if found.kind is not FunctionKind.JACOBIAN or found.stem.endswith(_LOG):
+        return None
+    return FunctionKind.CONSTRAIN.of(found.stem), FunctionKind.JACOBIAN.of(found.stem + _LOG)
+
+
 @cache
 def supports_call(name: str, formals: tuple[StanType, ...]) -> bool:
     """Whether a call of the library's overload with these argument types can be compiled."""
     if any(map(unsupported_type, formals)):
         return False
+    if (parts := parts_of_jacobian(name)) is not None:
+        return all(definitions.resolve(part, formals) is not None for part in parts)
     if any(map(has_complex, formals)):
         if not is_made_of_parts(name):
             return definitions.resolve(name, formals) is not None
@@ -65,7 +76,7 @@ def unsupported_call(name: str, formals: tuple[StanType, ...], result: StanType)
     found = signatures.overloads(name)
     supported = [s for s in found.all() if supports_call(name, s.arguments)] if found is not None else []
     if not supported:
-        return f"the function '{name}' is not supported yet", _instead(name)
+        return f"the function '{name}' is not supported yet", "define it in the functions block, under another name"
     types = ", ".join(map(str, formals))
     shown = "; ".join(map(str, supported[:_SHOWN_SIGNATURES]))
     more = f"; and {len(supported) - _SHOWN_SIGNATURES} more" if len(supported) > _SHOWN_SIGNATURES else ""
@@ -75,14 +86,6 @@ def unsupported_call(name: str, formals: tuple[StanType, ...], result: StanType)
 def unsupported_higher_order(name: str) -> tuple[str, str | None] | None:
     """The same for a function that takes functions."""
     return None if supports_higher_order(name) else (f"the function '{name}' is not supported yet", None)
-
-
-def _instead(name: str) -> str:
-    stem, kind, _ = named(name)
-    if kind is FunctionKind.JACOBIAN:
-        constrain = FunctionKind.CONSTRAIN.of(stem)
-        return f"declare a parameter with the constraint, or call {constrain} and add the Jacobian by `jacobian += ...`"
-    return "define it in the functions block, under another name"
 
 
 @cache

@@ -10,6 +10,8 @@ from xdsl.ir import Attribute, SSAValue
 from ulam.dialects import stan
 from ulam.frontend import syntax
 from ulam.frontend.functions import higher_order
+from ulam.frontend.functions.definitions import resolve
+from ulam.frontend.functions.support import parts_of_jacobian
 from ulam.frontend.lower.builder import StanBuilder, dialect_type, stan_type
 from ulam.frontend.lower.laplace import laplace_call
 from ulam.frontend.lower.literals import numbers_of
@@ -348,7 +350,25 @@ class ExpressionLowering(StanBuilder):
     def _call(self, e: syntax.Call) -> SSAValue:
         if e.name in ("target", "get_lp") and not e.arguments:
             return self.value(stan.TargetOp(), e.span)
+        if e.kind is not syntax.CallKind.USER and (parts := parts_of_jacobian(e.name)) is not None:
+            return self._jacobian(e, *parts)
         return self.call(e, dialect_type(e.type)).results[0]
+
+    def _jacobian(self, e: syntax.Call, constrain: str, log_jacobian: str) -> SSAValue:
+        """A transform that adds its adjustment: that of each of the elements that it is applied to."""
+        operands = [self.lower(a) for a in e.arguments]
+        types = tuple(a.type for a in e.arguments)
+        autodiff = tuple(a.ad_level is syntax.AdLevel.AUTODIFF for a in e.arguments)
+        result = dialect_type(e.type)
+        definition = resolve(log_jacobian, types)
+        assert definition is not None
+        if definition.definition.arguments[0].type == REAL:  # element by element
+            adjustment = result
+        else:
+            adjustment = stan.array_of(stan.REAL, result.rank.data if isinstance(result, stan.ArrayType) else 0)
+        added = self.library_call(e.span, log_jacobian, operands, types, autodiff, adjustment)
+        self.emit(stan.JacobianAddOp(added), e.span)
+        return self.library_call(e.span, constrain, operands, types, autodiff, result)
 
     def call(self, e: syntax.Call, result: Attribute | None) -> stan.CallOp:
         """A call of any function; `result` is None if it returns nothing."""

@@ -19,6 +19,7 @@ from ulam.passes.to_loops.operators import apply_elementwise
 from ulam.passes.to_loops.requirements import check_primitive, require
 from ulam.passes.to_loops.statements import add_value_to_target
 from ulam.passes.to_loops.subjects import Subject, described
+from ulam.passes.to_loops.transform_calls import is_over_arrays, transform_arrays
 from ulam.passes.to_loops.values import Container, Value
 
 
@@ -135,6 +136,8 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
 
         assert op.res is not None
         return apply_elementwise(low, op.callee.data, op.res.type, arguments, element)
+    if is_over_arrays(op, function, arguments):
+        return transform_arrays(low, op, function, arguments, autodiff)
     closure = None
     if op.callback is not None:
         closure, arguments, autodiff = capture(low, op, arguments, autodiff)

@@ -302,6 +302,7 @@ class UnconstrainedReader:
         part = part_number(op.var_name.data)
         if (place := self.arrays_of_tuples.place(low, op, self.offset)) is not None:
             source, self.offset = place.gathered(low, self.theta), place.end
+            source = source if dims else builder.load(source, builder.i64(0))
         elif part is not None:
             source = read_part(builder, self.theta, self.offset, part, dims)
             self.offset = builder.add(self.offset, taken_by(builder, constrainer.transform.unconstrained_size, part))

@@ -49,7 +49,7 @@ GROUPS = [TAKEN[start : start + 48] for start in range(0, len(TAKEN), 48)]
 
 
 def test_the_sample_has_both_kinds() -> None:
-    assert len(TAKEN) > 450 and len(REFUSED) > 60
+    assert len(TAKEN) > 450 and len(REFUSED) > 5
     assert {call.way for call in TAKEN} == {call.way for call in REFUSED} == {"value", "gradient"}
 
 
@@ -155,7 +155,7 @@ def test_all_is_reported_at_once_and_the_model_says_the_same(
 ) -> None:
     file = tmp_path / "model.stan"
     file.write_text(
-        "data { real y; }\nparameters { real x; }\ntransformed parameters { real b = lower_bound_jacobian(x, 0.0); }\n"
+        "data { real y; }\nparameters { real x; }\ntransformed parameters { real b = abs(eigenvalues([[x]])[1]); }\n"
         "model { target += abs(complex_schur_decompose_t([[x]])[1, 1]); }\n"
         "generated quantities { real u = undefined; }\n"
     )
@@ -164,7 +164,7 @@ def test_all_is_reported_at_once_and_the_model_says_the_same(
     assert re.findall(r":(\d+):\d+: error: .* \[(.*)\]", said) == [
         ("3", "not-supported"), ("4", "not-supported"), ("5", "undeclared"),
     ]  # fmt: skip
-    assert "lower_bound_constrain" in said and "^^^^^^^^^^^^^^^^^^^^" in said
+    assert "define it in the functions block" in said and "^^^^^^^^^^^" in said
     with pytest.raises(ulam.CompileError) as caught:
         ulam.StanModel(str(file), cache=False)
     assert str(caught.value) == said.rstrip("\n")

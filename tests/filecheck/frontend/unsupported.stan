@@ -12,9 +12,6 @@ functions {
 parameters {
   real x;
 }
-transformed parameters {
-  real b = lower_bound_jacobian(x, 0); // expected-error {{the function 'lower_bound_jacobian' is not supported yet}}
-}
 model {
   complex z = 2i;
   real u = called(x, z);
