@@ -65,6 +65,7 @@ matrix dae_radau_states(vector y0, vector yp0, real t0, array[] real ts, real re
   matrix[3 * n, n_sens] z_sens;
   matrix[n, 1 + n_sens] change_of_yp;
   matrix[n, 1 + n_sens] error_vector;
+  vector[1 + n_sens] sizes = ode_sizes(y0, n_y0, n_par);
   real t = value_of(t0);
   real h = -1;
   real h_last = 0;
@@ -77,7 +78,8 @@ matrix dae_radau_states(vector y0, vector yp0, real t0, array[] real ts, real re
     real t_end = value_of(ts[next]);
     if (is_new == 1) {
       f = callback_jacobian(t, y[, 1], yp[, 1]);
-      require_finite(col(f, 1));
+      vector[n] residual_there = col(f, 1);
+      require_finite(residual_there);
       for (i in 1:n) scale[i] = abs_error + rel * abs(y[i, 1]);
       is_new = 0;
     }
@@ -128,7 +130,7 @@ matrix dae_radau_states(vector y0, vector yp0, real t0, array[] real ts, real re
       }
       total = sqrt(total / (3 * n));
       n_iterations += 1;
-      diverges = n_iterations > 10 || !(total <= (n_iterations > 2 ? 2 * change : 1e300)) ? 1 : 0;
+      diverges = n_iterations > 10 || is_nan(total) || (n_iterations > 2 && total > 2 * change) ? 1 : 0;
       change = total;
     }
     real error = 10000;
@@ -159,10 +161,10 @@ matrix dae_radau_states(vector y0, vector yp0, real t0, array[] real ts, real re
       }
       matrix[n, n] mass = block(f, 1, 2 + n, n, n);
       error_vector = ode_solve(filter, mass * change_of_yp);
-      error = ode_radau_error(error_vector, y, rel, abs_error);
+      error = ode_radau_error(error_vector, y, sizes, rel, abs_error);
       if (!(error < 1) && (h_last == 0 || n_rejected > 0)) {
         error_vector = ode_solve(filter, gamma / step * mass * error_vector);
-        error = ode_radau_error(error_vector, y, rel, abs_error);
+        error = ode_radau_error(error_vector, y, sizes, rel, abs_error);
       }
     }
     if (!(error < 1)) {

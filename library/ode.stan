@@ -52,22 +52,23 @@ array[] vector ode_ckrk_tol(vector y0, real t0, array[] real ts, real rel_tol, r
   return ode_cash_karp(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
 }
 
-/* ode_adams, too, is for systems that are not stiff: a solution within the tolerances, by the same method. */
+/* ode_adams, too, is for systems that are not stiff: a solution within the tolerances, by the same method as ode_rk45's,
+ * or by that of ode_bdf where the system turns out to be stiff. */
 array[] vector ode_adams(vector y0, real t0, array[] real ts) {
-  return ode_dormand_prince(y0, t0, ts, 1e-10, 1e-10, 100000000);
+  return ode_switching(y0, t0, ts, 1e-10, 1e-10, 100000000);
 }
 
 array[] vector ode_adams_tol(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps) {
-  return ode_dormand_prince(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
+  return ode_switching(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
 }
 
 array[,] real integrate_ode_adams(array[] real y0, real t0, array[] real ts) {
-  return ode_arrays(ode_dormand_prince(to_vector(y0), t0, ts, 1e-10, 1e-10, 100000000));
+  return ode_arrays(ode_switching(to_vector(y0), t0, ts, 1e-10, 1e-10, 100000000));
 }
 
 array[,] real integrate_ode_adams(array[] real y0, real t0, array[] real ts, real rel_tol, real abs_tol,
                                   real max_num_steps) {
-  return ode_arrays(ode_dormand_prince(to_vector(y0), t0, ts, rel_tol, abs_tol, max_num_steps));
+  return ode_arrays(ode_switching(to_vector(y0), t0, ts, rel_tol, abs_tol, max_num_steps));
 }
 
 array[] vector ode_bdf(vector y0, real t0, array[] real ts) {
@@ -95,7 +96,7 @@ array[] vector ode_adjoint_tol_ctl(vector y0, real t0, array[] real ts, real rel
   require_same_size(num_elements(abs_tol), num_elements(y0));
   array[num_elements(ts)] vector[num_elements(y0)] result;
   if (solver_forward == 1) {
-    result = ode_dormand_prince(y0, t0, ts, rel_tol, min(abs_tol), max_num_steps);
+    result = ode_switching(y0, t0, ts, rel_tol, min(abs_tol), max_num_steps);
   } else {
     result = ode_radau(y0, t0, ts, rel_tol, min(abs_tol), max_num_steps);
   }
@@ -129,14 +130,28 @@ array[] vector ode_dormand_prince(vector y0, real t0, array[] real ts, real rel_
   ode_check(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
   int n_y0 = is_differentiated(y0) + is_differentiated(t0) > 0 ? num_elements(y0) : 0;
   int n_par = num_elements(callback_parameters());
-  return ode_attach(ode_dormand_prince_states(y0, t0, ts, rel_tol, abs_tol, max_num_steps, n_y0, n_par),
+  return ode_attach(ode_dormand_prince_states(y0, t0, ts, rel_tol, abs_tol, max_num_steps, n_y0, n_par, 0),
                     y0, t0, ts, n_y0, n_par);
 }
 
+array[] vector ode_switching(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps) {
+  ode_check(y0, t0, ts, rel_tol, abs_tol, max_num_steps);
+  int n_y0 = is_differentiated(y0) + is_differentiated(t0) > 0 ? num_elements(y0) : 0;
+  int n_par = num_elements(callback_parameters());
+  matrix[num_elements(y0) * (1 + n_y0 + n_par), num_elements(ts)] states
+    = ode_dormand_prince_states(y0, t0, ts, rel_tol, abs_tol, max_num_steps, n_y0, n_par, 1);
+  if (is_nan(states[1, num_elements(ts)])) {
+    states = ode_radau_states(y0, t0, ts, rel_tol, abs_tol, max_num_steps, n_y0, n_par);
+  }
+  return ode_attach(states, y0, t0, ts, n_y0, n_par);
+}
+
 /* The states at times ts, sensitivities below, as columns. E. Hairer, S. P. Norsett, G. Wanner, "Solving Ordinary
- * Differential Equations I", II.5 (method), II.6 (dense output). */
+ * Differential Equations I", II.5 (method), II.6 (dense output). With `leaves_stiff`, the last column begins with NaN if
+ * the system is stiff: where steps are as long as stability allows, h |lambda| of about 3.3, 15 times without 6 others
+ * in a row in between; the same, II, IV.2. */
 matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps,
-                                 int n_y0, int n_par) {
+                                 int n_y0, int n_par, int leaves_stiff) {
   int n = num_elements(y0);
   int m = n * (1 + n_y0 + n_par);
   int n_ts = num_elements(ts);
@@ -158,7 +173,10 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
   int next = 1;
   int n_steps = 0;
   int n_rejected = 0;
-  while (next <= n_ts) {
+  int n_stiff = 0;
+  int n_others = 0;
+  vector[leaves_stiff ? n : 0] z_before;
+  while (next <= n_ts && n_stiff < 15) {
     if (n_rejected == 0 && t + h - t_last > machine_precision()) h = t_last - t;
     for (s in first:7) {
       for (i in 1:m) {
@@ -167,19 +185,23 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
         z[i] = y[i] + h * total;
       }
       k[, s] = ode_coupled(t + c[s] * h, z, n, n_y0, n_par);
+      if (leaves_stiff && s == 6) z_before = head(z, n);
     }
+    if (first == 1) ode_check_derivative(head(k[, 1], n));
     first = 2;
     real error = 0;
     for (i in 1:m) {
       real difference = 71.0 / 57600 * k[i, 1] - 71.0 / 16695 * k[i, 3] + 71.0 / 1920 * k[i, 4]
                         - 17253.0 / 339200 * k[i, 5] + 22.0 / 525 * k[i, 6] - 1.0 / 40 * k[i, 7];
       real ratio = abs(h * difference) / (abs_tol + rel_tol * (abs(y[i]) + abs(h * k[i, 1])));
-      error = ratio > error ? ratio : error;
+      error = ratio > error || (i <= n && is_nan(ratio)) ? ratio : error;
     }
-    if (error > 1) {
+    if (!(error <= 1)) {
       n_rejected += 1;
       require_no_more(n_rejected, 500);
       h *= fmax(0.9 * error ^ (-1.0 / 3), 0.2);
+      real t_next = t + h;
+      require_progress(t_next, t);
     } else {
       n_rejected = 0;
       n_steps += 1;
@@ -203,13 +225,25 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
         next += 1;
         n_steps = 0;
       }
+      if (leaves_stiff) {
+        real rate = h * distance(head(k[, 7], n), head(k[, 6], n));
+        int is_stiff = rate > 3.25 * distance(head(z, n), z_before) ? 1 : 0;
+        n_others = is_stiff ? 0 : n_others + 1;
+        n_stiff = is_stiff ? n_stiff + 1 : n_others < 6 ? n_stiff : 0;
+      }
       t = t_new;
       for (i in 1:m) y[i] = z[i];
       for (i in 1:m) k[i, 1] = k[i, 7];
       if (error < 0.5) h *= 0.9 * fmax(0.00032, error) ^ (-0.2);
     }
   }
+  if (next <= n_ts) states[1, n_ts] = not_a_number();
   return states;
+}
+
+/* Where a derivative is NaN or infinite from the beginning, no step helps. */
+void ode_check_derivative(vector derivative) {
+  require_finite(derivative);
 }
 
 array[] vector ode_cash_karp(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps) {
@@ -240,6 +274,7 @@ matrix ode_cash_karp_states(vector y0, real t0, array[] real ts, real rel_tol, r
   real t = value_of(t0);
   real h = 0.1;
   int n_rejected = 0;
+  int is_first = 1;
   for (next in 1:n_ts) {
     real t_end = value_of(ts[next]);
     int n_steps = 0;
@@ -252,6 +287,8 @@ matrix ode_cash_karp_states(vector y0, real t0, array[] real ts, real rel_tol, r
           z[i] = y[i] + step * total;
         }
         k[, s] = ode_coupled(t + c[s] * step, z, n, n_y0, n_par);
+        if (is_first) ode_check_derivative(head(k[, 1], n));
+        is_first = 0;
       }
       real error = 0;
       for (i in 1:m) {
@@ -259,12 +296,14 @@ matrix ode_cash_karp_states(vector y0, real t0, array[] real ts, real rel_tol, r
                           + (125.0 / 594 - 13525.0 / 55296) * k[i, 4] - 277.0 / 14336 * k[i, 5]
                           + (512.0 / 1771 - 1.0 / 4) * k[i, 6];
         real ratio = abs(step * difference) / (abs_tol + rel_tol * (abs(y[i]) + abs(step * k[i, 1])));
-        error = ratio > error ? ratio : error;
+        error = ratio > error || (i <= n && is_nan(ratio)) ? ratio : error;
       }
-      if (error > 1) {
+      if (!(error <= 1)) {
         n_rejected += 1;
         require_no_more(n_rejected, 500);
         h = step * fmax(0.9 * error ^ (-1.0 / 3), 0.2);
+        real t_next = t + h;
+        require_progress(t_next, t);
       } else {
         n_rejected = 0;
         n_steps += 1;
@@ -352,6 +391,7 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
   matrix[3 * n, n_sens] slopes;
   matrix[3 * n, n_sens] z_sens;
   matrix[n, 1 + n_sens] error_vector;
+  vector[1 + n_sens] sizes = ode_sizes(y0, n_y0, n_par);
   real t = value_of(t0);
   real h = -1;
   real h_last = 0;
@@ -363,6 +403,7 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
     real t_end = value_of(ts[next]);
     if (is_new == 1) {
       f = callback_jacobian(t, y[, 1]);
+      ode_check_derivative(col(f, 1));
       for (i in 1:n) scale[i] = abs_error + rel * abs(y[i, 1]);
       is_new = 0;
     }
@@ -413,7 +454,7 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
       }
       total = sqrt(total / (3 * n));
       n_iterations += 1;
-      diverges = n_iterations > 10 || (n_iterations > 2 && !(total <= 2 * change)) ? 1 : 0;
+      diverges = n_iterations > 10 || is_nan(total) || (n_iterations > 2 && total > 2 * change) ? 1 : 0;
       change = total;
     }
     real error = 10000;
@@ -455,10 +496,10 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
         for (k in 1:n) filter[k, l] = (k == l ? gamma / step : 0) - f[k, 1 + l];
       }
       error_vector = ode_solve(filter, error_vector);
-      error = ode_radau_error(error_vector, y, rel, abs_error);
+      error = ode_radau_error(error_vector, y, sizes, rel, abs_error);
       if (!(error < 1) && (h_last == 0 || n_rejected > 0)) {
         error_vector = ode_solve(filter, gamma / step * error_vector);
-        error = ode_radau_error(error_vector, y, rel, abs_error);
+        error = ode_radau_error(error_vector, y, sizes, rel, abs_error);
       }
     }
     if (!(error < 1)) {
@@ -540,14 +581,26 @@ matrix ode_solve(matrix a, matrix b) {
   return x;
 }
 
-/* The largest of the errors of the state and of each sensitivity, in multiples of what is allowed. */
-real ode_radau_error(matrix x, matrix y, real rel_tol, real abs_tol) {
+/* What sensitivities are of, as far as it is above 1: a change of it by its size is to have the absolute tolerance. */
+vector ode_sizes(vector y0, int n_y0, int n_par) {
+  vector[1 + n_y0 + n_par] sizes = rep_vector(1, 1 + n_y0 + n_par);
+  for (j in 1:n_y0) sizes[1 + j] = fmax(1, abs(value_of(y0[j])));
+  if (n_par > 0) {
+    vector[n_par] p = callback_parameters();
+    for (j in 1:n_par) sizes[1 + n_y0 + j] = fmax(1, abs(value_of(p[j])));
+  }
+  return sizes;
+}
+
+/* The largest of the errors of the state and of each sensitivity, in multiples of what is allowed; NaN if that of the
+ * state is. */
+real ode_radau_error(matrix x, matrix y, vector sizes, real rel_tol, real abs_tol) {
   real result = 0;
   for (j in 1:cols(x)) {
     real total = 0;
-    for (i in 1:rows(x)) total += square(x[i, j] / (abs_tol + rel_tol * abs(y[i, j])));
+    for (i in 1:rows(x)) total += square(x[i, j] / (abs_tol / sizes[j] + rel_tol * abs(y[i, j])));
     total = sqrt(total / rows(x));
-    result = total <= result ? result : total;
+    result = total > result || (j == 1 && is_nan(total)) ? total : result;
   }
   return result;
 }
