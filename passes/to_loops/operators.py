@@ -15,6 +15,7 @@ from ulam.library.size_messages import FACTOR_SIZES, LITERAL
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.to_loops.columns import add_columns, columns_in_a_row, sum_of
 from ulam.passes.to_loops.kernel_calls import buffer_of, call_kernel, mdivide_left, mdivide_right
 from ulam.passes.to_loops.lowering import Lowering, all_scalar, handles, is_density, is_requirement
 from ulam.passes.to_loops.values import (
@@ -268,7 +269,11 @@ def multiply(low: Lowering, op: Operation) -> None:
     if isinstance(a, Container) and isinstance(b, Container) and a.is_matrix_shaped and is_vector(b):
         a, b = materialize_unless_cheap(low, a), materialize_unless_cheap(low, b)
         if not a.variables and not b.variables and _goes_into_density(low, op.results[0]):
-            low.env[op.results[0]] = _BlockedProduct(low, a, b).container(op.results[0].type)
+            columns = columns_in_a_row(a.dims[1])
+            if columns is not None and not low.outlined.terms.whole:
+                low.env[op.results[0]] = _rows_of_product(low, a, b, columns, op.results[0].type)
+            else:
+                low.env[op.results[0]] = _BlockedProduct(low, a, b).container(op.results[0].type)
             return
     low.define(op.results[0], product(low, a, b, op.results[0].type))
 
@@ -303,6 +308,20 @@ def _goes_into_density(low: Lowering, value: SSAValue, *, unchecked: bool = Fals
     )
 
 
+def _rows_of_product(low: Lowering, a: Container, b: Container, columns: int, type_: Attribute) -> Container:
+    """A matrix-vector product with few columns, whose elements are computed where a density asks for them."""
+    builder = low.builder
+    low.check_equal(a.dims[1], b.dims[0], FACTOR_SIZES.format("*", "{0}", "{1}"))
+    places = [builder.i64(j) for j in range(columns)]
+    factors = [b.at([j]) for j in places]
+
+    def element(i: SSAValue) -> SSAValue:
+        return sum_of(builder, *(builder.mulf(a.at([i, j]), f) for j, f in zip(places, factors, strict=True)))
+
+    data_only = a.data_only and b.data_only
+    return Container(type_, [a.dims[0]], lambda indices: element(indices[0]), element, data_only=data_only)
+
+
 class _BlockedProduct:
     """A matrix-vector product whose elements are computed block by block, where a density asks for them.
 
@@ -330,20 +349,9 @@ class _BlockedProduct:
         return self.low.builder.load(self.block, self.low.builder.sub(k, self.first))
 
     def begin(self, first: SSAValue, end: SSAValue) -> None:
-        builder, a, b = self.low.builder, self.a, self.b
+        builder = self.low.builder
         block = builder.alloc(builder.i64(BLOCK), zero=True)
-
-        def column(j: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            factor = b.at([j])
-
-            def down(i: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                builder.insert(ad.AccumulateOp(block, builder.sub(i, first), builder.mulf(a.at([i, j]), factor)))
-                return ()
-
-            builder.for_loop(first, end, down)
-            return ()
-
-        builder.for_loop(builder.i64(0), a.dims[1], column)
+        add_columns(builder, self.a, self.b, (first, end), block, together=not self.low.outlined.terms.whole)
         self.block, self.first = block, first
 
 
