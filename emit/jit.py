@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ulam.emit.errors import CodeGenerationError
+from ulam.emit.function_attributes import PLAIN
 from ulam.emit.target import NATIVE, Host, chosen, named
 from ulam.library.records import record
 
@@ -199,8 +201,13 @@ def _go_on() -> None:
     pass
 
 
+_OPTIMIZED = re.compile(rf"^define (?!.* {PLAIN} )", re.MULTILINE)
+
+
 def _in_proportion(text: str, pipeline: Pipeline) -> Pipeline:
-    """`pipeline`, or `VAST` if a block or function is too long for it."""
+    """`pipeline`, or `VAST` if a block or function is too long for it, or no function is to be optimised."""
+    if _OPTIMIZED.search(text) is None:
+        return VAST
     if len(text) < 20 * BLOCK_LIMIT:  # no instruction is shorter
         return pipeline
     of_block = of_function = 0

@@ -26,6 +26,7 @@ from ulam.dialects import rt, trace
 from ulam.dialects.walk import ops_within
 from ulam.emit.alias import AliasScopes, MetadataTable
 from ulam.emit.errors import EmissionError
+from ulam.emit.function_attributes import GROUPS, HOT, PLAIN, SMALL
 from ulam.library.records import record
 
 Emit = Callable[[Any, Operation], None]
@@ -118,10 +119,7 @@ class ModuleEmitter:
         math = definitions(self.math_functions, self.options.fused, self.declare)
         constants = [*self._strings_text(), "\n".join(self._constants_text)]
         parts = [*constants, "\n".join(self._declarations.values()), *bodies, *math]
-        attributes = "attributes #0 = { nounwind }\nattributes #1 = { nounwind willreturn memory(none) }\n"
-        attributes += "attributes #2 = { nounwind cold }\nattributes #3 = { nounwind minsize optsize }\n"
-        attributes += "attributes #4 = { nounwind noinline optnone }\n"
-        parts += [attributes, self.flags_text()]
+        parts += [GROUPS, self.flags_text()]
         parts += ["\n".join(self.metadata.lines)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -346,14 +344,25 @@ class FunctionEmitter:
         self.line("ret i32 0")
         linkage = "" if entry else "internal "
         name = symbol(function.sym_name.data)
-        attributes = "#4" if function.sym_name.data in CHECKS_ONLY else self.attributes_text()
-        head = f"define {linkage}i32 {name}({', '.join(parameters)}) {attributes} {{"
+        head = f"define {linkage}i32 {name}({', '.join(parameters)}) {self.attributes_text()} {{"
         return "\n".join([head, "entry:", *self.allocas, *self.lines, *self.cold, "}"])
 
     def attributes_text(self) -> str:
         """What follows the parameters of the function."""
-        return "#0" if self.bound_is_constant else "#3"  # what binds data runs once
+        if self._computes_little():
+            return PLAIN
+        return HOT if self.bound_is_constant else SMALL  # what binds data runs once
+
+    def _computes_little(self) -> bool:
+        """Whether the function runs once, and only checks and copies in loops: LLVM's passes do not pay."""
+        name = self.function.sym_name.data
+        if name not in RUN_ONCE:
+            return name in CHECKS_ONLY
+        return not any(map(_ARITHMETIC, self.lines)) or not any(" = phi " in line for line in self.lines)
 
 
 CHECKS_ONLY = frozenset({"data_dims"})
-"""Functions of which each part runs once, and computes next to nothing: what LLVM would make of them does not pay."""
+"""Entries of which each part runs once, and computes next to nothing."""
+RUN_ONCE = frozenset({"prepare", "bind"})
+"""Entries that run once for the data."""
+_ARITHMETIC = re.compile(r" (?:f(?:add|sub|mul|div|rem)|call double) ").search

@@ -14,6 +14,7 @@ from work import lines_executed
 
 from ulam.emit import jit
 from ulam.emit.errors import CodeGenerationError
+from ulam.runtime.compiler import Compiler
 
 DOUBLE_IT = """
 func.func @f(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
@@ -160,3 +161,15 @@ def test_code_of_long_functions_does_the_same() -> None:
     loaded = jit.load_object(jit.compile_object(straight_line(count)))
     assert loaded.function("f", ctypes.c_void_p, ctypes.c_void_p)(None, ctypes.addressof(out)) == 0
     assert list(out) == [k + 0.5 for k in range(count)]
+
+
+def test_what_checks_and_copies_once_is_not_optimised() -> None:
+    """A unit of such functions alone takes the pipeline without passes; one with arithmetic in loops does not."""
+    chosen = jit._in_proportion  # pyright: ignore[reportPrivateUsage]
+    rest = "parameters { real m; } model { m ~ normal(0, 1); }"
+    checks = f"data {{ int N; vector<lower=0>[N] y; }} {rest}"
+    sums = f"data {{ int N; vector[N] y; }} transformed data {{ real s = sum(exp(y)); }} {rest}"
+    for program, expected in ((checks, jit.VAST), (sums, jit.ONCE)):
+        compiler = Compiler(program)
+        assert chosen(compiler.llvm_text("setup"), jit.ONCE) is expected
+        assert chosen(compiler.llvm_text("gradient_propto"), jit.HOT) is jit.HOT

@@ -1,0 +1,20 @@
+"""Groups of LLVM's attributes for functions, by their number."""
+
+from __future__ import annotations
+
+HOT = "#0"
+PURE = "#1"
+"""Depends on its arguments alone."""
+RARE = "#2"
+SMALL = "#3"
+"""Runs once: small code."""
+PLAIN = "#4"
+"""Runs once and computes little: code as it is written."""
+
+GROUPS = """\
+attributes #0 = { nounwind }
+attributes #1 = { nounwind willreturn memory(none) }
+attributes #2 = { nounwind cold }
+attributes #3 = { nounwind minsize optsize }
+attributes #4 = { nounwind noinline optnone }
+"""
