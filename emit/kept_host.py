@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from typing import TYPE_CHECKING
 
 from ulam.emit.target import NATIVE, Host, chosen, named
 from ulam.library.collector import without_collector
+from ulam.library.digests import sha256
 
 if TYPE_CHECKING:
     from ulam.emit.object_cache import ObjectCache
@@ -24,7 +24,7 @@ def target(name: str, cache: ObjectCache | None, processor: bytes, llvm: str) ->
 
 
 def _machine(cache: ObjectCache, processor: bytes, llvm: str) -> Host:
-    key = hashlib.sha256(b"\0".join([b"host", processor, llvm.encode(), sys.platform.encode()])).hexdigest()
+    key = sha256(b"\0".join([b"host", processor, llvm.encode(), sys.platform.encode()])).hexdigest()
     entry = cache.get(key)
     match entry.metadata if entry is not None else None:
         case {"triple": str(triple), "cpu": str(cpu), "features": str(features)}:

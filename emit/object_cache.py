@@ -12,7 +12,6 @@ nothing of it is run. A hit needs neither xDSL nor the frontend.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -23,6 +22,7 @@ from contextlib import contextmanager, suppress
 from functools import cache as memoize
 from typing import TYPE_CHECKING, Any
 
+from ulam.library.digests import sha256
 from ulam.library.records import record
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def default_folder() -> str:
 @memoize
 def package_fingerprint() -> str:
     """Changes with any file of the compiler: names, sizes and times of the files of this package."""
-    digest = hashlib.sha256()
+    digest = sha256()
     folders = [os.path.join(os.path.dirname(os.path.dirname(__file__)), name) for name in reversed(SOURCE_FOLDERS)]
     while folders:
         with os.scandir(folders.pop()) as entries:
@@ -103,7 +103,7 @@ def cache_key(
         "cpu": [cpu, features],
         "package": package_fingerprint(),
     }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _is_private(info: os.stat_result) -> bool:
@@ -266,7 +266,7 @@ def _encode(key: str, metadata: Mapping[str, Any], objects: Mapping[str, bytes])
 
 
 def _digest(key: str, payload: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + b"\n" + payload).digest()
+    return sha256(key.encode() + b"\n" + payload).digest()
 
 
 def _decode(key: str, data: bytes) -> Entry | None:

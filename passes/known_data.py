@@ -31,9 +31,9 @@ class KnownData:
     @cached_property
     def digest(self) -> str:
         """Changes with every value and size."""
-        import hashlib
+        from ulam.library.digests import sha256
 
-        found = hashlib.sha256()
+        found = sha256()
         for name, value in self.values.items():
             found.update(f"{name} {value.dtype} {value.shape} ".encode() + value.tobytes())
         found.update(repr(sorted(self.dims.items())).encode())
