@@ -60,6 +60,9 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
         hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
     elif kind == "masked_tail":  # in their place few single ones
         hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
+    elif is_loose and _is_short_in_branch(op, kind, trips, lanes):
+        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 true}'))
+        hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
     elif kind == "interleave":
         hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
     if is_loose and kind != "cold" and trips is not None and not _may_be_unrolled(op, kind, trips, lanes):
@@ -80,6 +83,12 @@ def _may_be_unrolled(op: Operation, kind: str, trips: int, lanes: int) -> bool:
         return True
     is_top = isinstance(around, func.FuncOp)
     return is_top and kind != "masked_tail" and trips < 2 * lanes and trips % lanes != 0
+
+
+def _is_short_in_branch(op: Operation, kind: str, trips: int | None, lanes: int) -> bool:
+    """Whether a sum of few terms stands in a branch: LLVM would mask a vector, which takes longer than a rest."""
+    is_short = kind == "interleave" and trips is not None and _FEW <= trips < 2 * lanes
+    return is_short and isinstance(op.parent_op(), scf.IfOp)
 
 
 def _writes(op: Operation) -> bool:

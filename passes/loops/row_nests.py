@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import f64, i1, i64
+from xdsl.dialects.builtin import f64, i1, i32, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -53,7 +53,7 @@ SHORT_COLUMNS = 16
 """Columns up to which rows are better widened than columns, where neighbouring columns are neighbours in memory."""
 
 
-KEPT_TYPES = (f64, i64, i1)
+KEPT_TYPES = (f64, i64, i32, i1)
 """Of values that rows may carry from one loop to the next."""
 
 

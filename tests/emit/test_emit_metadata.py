@@ -238,6 +238,33 @@ def test_loops_that_write_are_masked_where_there_are_mask_registers(lanes: int, 
     assert (MASKED in loop_hints(text)) == masked
 
 
+IN_BRANCH = """
+func.func @f(%x: !rt.buf<f64>, %c: i1) -> f64 attributes {{rt.entry = #rt.entry}} {{
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %n = arith.constant {trips} : i64
+  %z = arith.constant 0.0 : f64
+  %t = scf.if %c -> (f64) {{
+    %r = scf.for %i = %zero to %n step %one iter_args(%s = %z) -> (f64) : i64 {{
+      %y = rt.load %x[%i] : f64
+      %a = arith.addf %s, %y fastmath<reassoc> : f64
+      scf.yield %a : f64
+    }} {{rt.loop = #rt.loop<interleave 4>}}
+    scf.yield %r : f64
+  }} else {{
+    scf.yield %z : f64
+  }}
+  func.return %t : f64
+}}
+"""
+
+
+@pytest.mark.parametrize(("trips", "level", "whole"), [(5, 3, True), (15, 3, True), (16, 3, False), (5, 2, False)])
+def test_short_sums_in_branches_are_widened_by_whole_vectors(trips: int, level: int, whole: bool) -> None:
+    hints = loop_hints(emit_module(parse(IN_BRANCH.format(trips=trips)), EmitOptions(level, lanes=8)))
+    assert ('!{!"llvm.loop.vectorize.enable", i1 true}' in hints) == whole
+
+
 COLUMNS = KNOWN_TRIPS.replace("}\n  func.return", "} {{rt.loop = #rt.loop<columns>}}\n  func.return")
 
 

@@ -178,6 +178,8 @@ UNSEEN = COLUMNS.replace(
     "target += seen[i] * a + (1 - seen[i]) * log_sum_exp(a, -s);",
     "if (seen[i] > 0.5) { target += a - s; } else { target += log_sum_exp(a, -s); }",
 )
+# The largest of a row's ints beside them.
+LARGEST = UNSEEN.replace("seen[i] > 0.5", "T > 0 && max(y[i]) == 1")
 ROWS, WIDTHS = (0, 7, 8, 64, 130), (0, 1, 5, 17)
 
 
@@ -222,6 +224,7 @@ def _uneven_data(rows: int, width: int, least: int = 1) -> dict[str, object]:
 PROGRAMS = {
     "uneven": (UNEVEN, _uneven_data),
     "unseen": (UNSEEN, _columns_data),
+    "largest": (LARGEST, _columns_data),
     "twice": (TWICE, _sizes),
     "columns": (COLUMNS, _columns_data),
     "arms": (ARMS, _columns_data),
