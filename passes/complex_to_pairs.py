@@ -457,7 +457,8 @@ class Splitting:
             pair = self.pairs.get(value)
             arguments += [value] if pair is None else pair
             pairs += [0] if pair is None else [1, 0]
-        self.insert(stan.PrintOp(op.kind, arguments, pairs=pairs))
+        layouts = "" if op.layouts is None else op.layouts.data
+        self.insert(stan.PrintOp(op.kind, arguments, pairs=pairs, layouts=layouts))
 
     # ------------------------------------------------------------ calls
 

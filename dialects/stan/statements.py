@@ -90,6 +90,8 @@ class PrintOp(PlainOperation):
     """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`).
 
     `pairs` has a 1 for each argument that is the real part of what is printed, with the imaginary one behind it.
+    `layouts`, where an argument has arrays of tuples, which are tuples of arrays here: for each argument `.`, or the
+    dimensions of the array and the fields of the tuple, as in `2(.0(..))`.
 
     ```mlir
     stan.print reject(%n, %x : !stan.int, !stan.real)
@@ -99,10 +101,12 @@ class PrintOp(PlainOperation):
     name = "stan.print"
     kind = prop_def(StringAttr)
     pairs = opt_prop_def(DenseArrayBase.constr(i8))
+    layouts = opt_prop_def(StringAttr)
     arguments = var_operand_def()
     traits = traits_def(PrintsOrThrows())
     assembly_format = (
-        "custom<Word>($kind) `(` ($arguments^ `:` type($arguments))? `)` (`pairs` $pairs^)? attr-dict"
+        "custom<Word>($kind) `(` ($arguments^ `:` type($arguments))? `)` (`pairs` $pairs^)? "
+        "(`layouts` $layouts^)? attr-dict"
     )
 
     def __init__(
@@ -111,11 +115,14 @@ class PrintOp(PlainOperation):
         arguments: Sequence[SSAValue],
         *,
         pairs: Flags | None = None,
+        layouts: str = "",
         location: LocationAttr | None = None,
     ) -> None:
         properties: dict[str, Attribute] = {"kind": string(kind)}
         if pairs is not None:
             properties["pairs"] = flags(pairs)
+        if layouts:
+            properties["layouts"] = string(layouts)
         Operation.__init__(self, operands=arguments, properties=properties, location=location)
 
     def verify_(self) -> None:

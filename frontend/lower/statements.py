@@ -19,7 +19,17 @@ from ulam.frontend import syntax
 from ulam.frontend.lower.builder import dialect_type
 from ulam.frontend.lower.expressions import ExpressionLowering, with_scalar
 from ulam.frontend.lower.truncation import TruncatedDensity
-from ulam.frontend.lower.tuples import Fields, Indices, Part, has_tuples, leaves, path_to, type_of_part, unparenthesized
+from ulam.frontend.lower.tuples import (
+    Fields,
+    Indices,
+    Part,
+    has_tuples,
+    layout_of,
+    leaves,
+    path_to,
+    type_of_part,
+    unparenthesized,
+)
 from ulam.frontend.stan_types import array_of
 
 
@@ -208,7 +218,8 @@ class StatementLowering(ExpressionLowering):
 
     def _print(self, s: syntax.Print) -> bool:
         values = [self.lower(a) for a in s.arguments]
-        self.emit(stan.PrintOp(s.kind.value, values), s.span)
+        layouts = "".join("." if isinstance(a, syntax.StringLiteral) else layout_of(a.type) for a in s.arguments)
+        self.emit(stan.PrintOp(s.kind.value, values, layouts=layouts if layouts.strip(".0()") else ""), s.span)
         return False
 
     # ------------------------------------------------------------ `~`

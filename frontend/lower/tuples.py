@@ -58,6 +58,12 @@ def has_tuples(type_: StanType) -> bool:
     return isinstance(type_.element if isinstance(type_, ArrayType) else type_, TupleType)
 
 
+def layout_of(type_: StanType) -> str:
+    """Where a type has arrays of tuples: see `stan.PrintOp`."""
+    rank, element = (type_.rank, type_.element) if isinstance(type_, ArrayType) else (0, type_)
+    return f"{rank}({''.join(map(layout_of, element.elements))})" if isinstance(element, TupleType) else "."
+
+
 def path_to(e: syntax.Expression) -> tuple[syntax.Expression, list[list[syntax.Index] | int]]:
     """What is indexed or projected, and the way into it: index lists and fields of tuples, outermost first."""
     path: list[list[syntax.Index] | int] = []

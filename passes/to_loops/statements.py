@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import StringAttr, f64, i32, i64
+from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
-from ulam.library.statuses import FATAL, REJECTION
+from ulam.library.statuses import FATAL
 from ulam.passes.analysis.nesting import terminator
-from ulam.passes.builder import BUFFER_I64
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.indexing import Selection
 from ulam.passes.to_loops.indexing import select as select_part
@@ -27,10 +26,8 @@ from ulam.passes.to_loops.shapes import (
 from ulam.passes.to_loops.sizes import checked_sizes, declared_dims, plain_sizes
 from ulam.passes.to_loops.values import (
     Container,
-    Tuple,
     Value,
     for_each_element,
-    materialize,
     peel,
     rank_of,
 )
@@ -422,73 +419,3 @@ def add_jacobian(low: Lowering, value: Value) -> None:
         return
     assert isinstance(value, SSAValue)
     builder.insert(ad.TargetAddOp(builder.select(jacobian, value, builder.f64(0.0))))
-
-
-# ---------------------------------------------------------------- printing
-
-_PRINT_KINDS = {"print": 0, "reject": 1, "fatal_error": 2}
-_INNER_KINDS = {stan.VectorType: 1, stan.RowVectorType: 2, stan.MatrixType: 3}
-
-
-@handles(stan.PrintOp)
-def print_(low: Lowering, op: stan.PrintOp) -> None:
-    kind = op.kind.data
-    builder = low.builder
-    _kernel(low, "print_begin", builder.i32(_PRINT_KINDS[kind]))
-    pairs = [0] * len(op.arguments) if op.pairs is None else [*op.pairs.get_values()]
-    for n, argument in enumerate(op.arguments):
-        literal = argument.owner
-        if n and pairs[n - 1]:
-            continue  # printed with the real part
-        if pairs[n]:
-            _print_complex(low, low.value(argument), low.value(op.arguments[n + 1]))
-        elif isinstance(literal, stan.ConstantOp) and isinstance(literal.value, StringAttr):
-            _print_text(low, literal.value.data)
-        else:
-            _print_value(low, low.value(argument))
-    _kernel(low, "print_end")
-    if kind != "print":
-        low.check(builder.i1(False), REJECTION if kind == "reject" else FATAL, "{text}", location=op.location)
-
-
-def _kernel(low: Lowering, function: str, *arguments: SSAValue) -> None:
-    low.builder.insert(rt.KernelOp(function, arguments))
-
-
-def _print_text(low: Lowering, text: str) -> None:
-    _kernel(low, "print_string", low.builder.insert(rt.StringOp(text)).res)
-
-
-def _print_complex(low: Lowering, real: Value, imag: Value) -> None:
-    """A complex number as Stan prints it, `(real,imag)`, or a container of them."""
-    if isinstance(real, Container) and isinstance(imag, Container):
-        _print_container(low, "complex", real, imag)
-    else:
-        for text, part in (("(", real), (",", imag)):
-            _print_text(low, text)
-            _print_value(low, part)
-        _print_text(low, ")")
-
-
-def _print_container(low: Lowering, what: str, *values: Container) -> None:
-    """A container whose elements lie in one buffer, or in two."""
-    builder = low.builder
-    buffers = [materialize(builder, value).buffer for value in values]
-    sizes, inner = values[0].dims, builder.i32(_INNER_KINDS.get(type(values[0].inner), 0))
-    dims = builder.alloc(builder.i64(len(sizes)), BUFFER_I64)
-    for n, size in enumerate(sizes):
-        builder.store(size, dims, builder.i64(n), initial=True)
-    arguments = [buffer for buffer in buffers if buffer is not None]
-    _kernel(low, f"print_container_{what}", *arguments, builder.i32(len(sizes)), dims, inner)
-
-
-def _print_value(low: Lowering, value: Value) -> None:
-    if isinstance(value, Container):
-        _print_container(low, "int" if value.element_type == i32 else "real", value)
-    elif isinstance(value, Tuple):
-        for n, field in enumerate(value.fields):
-            _print_text(low, "," if n else "(")
-            _print_value(low, field)
-        _print_text(low, ")")
-    else:
-        _kernel(low, "print_int" if value.type == i32 else "print_real", value)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.errors import FatalError
+from ulam.runtime.errors import FatalError, Rejection
+from ulam.runtime.names import GlobalVariable, by_name, unconstrained_positions
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -139,6 +142,94 @@ def test_printing_tuples(capsys: pytest.CaptureFixture[str]) -> None:
     m = ulam.StanModel("parameters { real x; } model { print((1, x, (2, [3.5, 4]))); }")
     m.log_density(np.array([0.5]))
     assert capsys.readouterr().out == "(1,0.5,(2,[3.5,4]))\n"
+
+
+def test_printing_arrays_of_tuples(capsys: pytest.CaptureFixture[str]) -> None:
+    m = ulam.StanModel("""
+        parameters { array[2] tuple(real, vector[2]) q; }
+        model {
+          array[2, 2] tuple(int, tuple(array[2] real, int)) a;
+          for (i in 1:2) for (j in 1:2) a[i, j] = (i, ({i, j}, 7));
+          tuple(int, array[0] tuple(int, int)) none;
+          none.1 = 4;
+          print(a, "; ", q[:1], a[1], none);
+          if (q[1].1 > 5) reject("q is ", q);
+        }""")
+    theta = np.array([1, 2, 3, 4, 5, 6.5])
+    m.log_density(theta)
+    row = "[({0},([{0},1],7)),({0},([{0},2],7))]"
+    said = f"[{row.format(1)},{row.format(2)}]; [(1,[2,3])]{row.format(1)}(4,[])\n"
+    assert capsys.readouterr().out == said
+    with pytest.raises(Rejection, match=re.escape("q is [(6,[2,3]),(4,[5,6.5])]")):
+        m.log_density(np.array([6, 2, 3, 4, 5, 6.5]))
+
+
+# Declarations and uses in tuples, and the same without.
+EQUAL = [
+    ("array[3] tuple(real<lower=0>, simplex[3]) a;", "a[{i}].1", "a[{i}].2",
+     "array[3] real<lower=0> b; array[3] simplex[3] c;", "b[{i}]", "c[{i}]"),
+    ("tuple(array[3] real<lower=-1, upper=2>, tuple(array[3] ordered[2], cov_matrix[2])) a;", "a.1[{i}]", "a.2.1[{i}]",
+     "array[3] real<lower=-1, upper=2> b; array[3] ordered[2] c; cov_matrix[2] d;", "b[{i}]", "c[{i}]"),
+    ("vector[2] u; array[3] tuple(array[2] tuple(vector<lower=u>[2], real), real<offset=1, multiplier=2>) a;",
+     "a[{i}].2", "a[{i}].1[2].1",
+     "vector[2] u; array[3, 2] vector<lower=u>[2] b; array[3, 2] real c; array[3] real<offset=1, multiplier=2> d;",
+     "d[{i}]", "b[{i}, 2]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EQUAL, ids=range(len(EQUAL)))
+def test_parameters_in_tuples_are_those_outside_of_them(case: tuple[str, ...]) -> None:
+    """The same values and slopes, to the last bit but for the order in which adjustments are added."""
+
+    def model(declared: str, scalar: str, vector: str) -> ulam.StanModel:
+        uses = "".join(
+            f"target += {i} * {scalar.format(i=i)} * sum(square({vector.format(i=i)}));\n" for i in (1, 2, 3)
+        )
+        return ulam.StanModel(f"parameters {{ {declared} }} model {{ {uses} }}")
+
+    tuples, plain = model(*case[:3]), model(*case[3:])
+    if tuples.param_unc_num() != plain.param_unc_num():  # bounds of one vector are shared by the elements
+        raise AssertionError(tuples.param_unc_names(), plain.param_unc_names())
+    theta = np.random.default_rng(5).normal(size=tuples.param_unc_num())
+    leaves = [v.name for v in tuples.parameter_variables()]
+    places = unconstrained_positions(tuples.parameter_variables())
+    moved = np.concatenate([theta[places[name]] for name in leaves])
+    for jacobian in (True, False):
+        value, gradient = tuples.log_density_gradient(theta, jacobian=jacobian)
+        other, expected = plain.log_density_gradient(moved, jacobian=jacobian)
+        assert value == other
+        assert np.array_equal(np.concatenate([gradient[places[name]] for name in leaves]), expected)
+    constrained = tuples.param_constrain(theta)
+    assert tuples.param_unconstrain(constrained) == pytest.approx(theta)
+    of_tuples, of_plain = (m.parameter_variables() for m in (tuples, plain))
+    by_tuple, by_variable = by_name(of_tuples, constrained), by_name(of_plain, plain.param_constrain(moved))
+    for one, two in zip(by_tuple.values(), by_variable.values(), strict=True):
+        assert np.array_equal(one, two)
+    values = json.dumps(nested(tuples, by_tuple))
+    assert tuples.param_unconstrain_json(values) == pytest.approx(theta)
+
+
+def nested(model: ulam.StanModel, values: dict[str, Any]) -> dict[str, Any]:
+    """Values by field as JSON has them: tuples as objects, in arrays where they are."""
+
+    def put(into: Any, variable: GlobalVariable, level: int, rank: int, value: Any) -> Any:
+        if level == len(variable.fields) - 1:
+            return np.asarray(value).tolist()
+        if rank:
+            old = into or [None] * len(value)
+            return [put(o, variable, level, rank - 1, v) for o, v in zip(old, value, strict=True)]
+        into = into or {}
+        field = variable.fields[level + 1]
+        ranks = (*variable.field_ranks, 0)
+        into[field] = put(into.get(field), variable, level + 1, ranks[level + 1], value)
+        return into
+
+    found: dict[str, Any] = {}
+    for variable in model.parameter_variables():
+        root = variable.fields[0]
+        ranks = (*variable.field_ranks, 0)
+        found[root] = put(found.get(root), variable, 0, ranks[0], values[variable.name])
+    return found
 
 
 # ---------------------------------------------------------------- a function's result in a loop
