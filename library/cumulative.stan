@@ -302,7 +302,7 @@ real beta_binomial_cdf(int n, int N, real alpha, real beta) {
   require_positive_finite(beta);
   if (n < 0) return 0;
   if (n >= N) return 1;
-  return beta_binomial_probability(0, n, N, alpha, beta);
+  return exp(beta_binomial_log_probability(n, N, alpha, beta));
 }
 
 real beta_binomial_lcdf(int n, int N, real alpha, real beta) {
@@ -321,14 +321,6 @@ real beta_binomial_lccdf(int n, int N, real alpha, real beta) {
   if (n < 0) return 0;
   if (n >= N) return negative_infinity();
   return beta_binomial_log_probability(N - n - 1, N, beta, alpha);
-}
-
-/* Pr(low <= Y <= high). */
-real beta_binomial_probability(int low, int high, int N, real alpha, real beta) {
-  real log_normalizer = lbeta(alpha, beta);
-  real total = 0;
-  for (n in low:high) total += exp(lchoose(N, n) + lbeta(n + alpha, N - n + beta) - log_normalizer);
-  return total;
 }
 
 /* log(Pr(Y <= n)); above the mean through the complement. */
