@@ -24,6 +24,7 @@ from ulam.tracing.nodes import (
     SpecialCallNode,
 )
 from ulam.tracing.tape.values import MISSING, value_text
+from ulam.tracing.tuple_text import tuple_text
 
 if TYPE_CHECKING:
     from ulam.tracing.trace import Trace
@@ -88,7 +89,7 @@ def line_of(node: Node, *, short: bool = False, style: str = "seed", source: boo
 
 
 def _value(node: Node, style: str) -> str:
-    text = value_text(node.value, node.type)
+    text = tuple_text(node) or value_text(node.value, node.type)
     return f"{text}::{node.type}" if style == "full" else text
 
 
