@@ -1,4 +1,5 @@
-"""Writes which passes each optimization level runs into `docs/optimization.md`, from `passes/pipelines.py`.
+"""Writes what each optimization level runs into `docs/optimization.md`: the passes of `passes/pipelines.py`, and those
+that lower a unit, with what their modules say of themselves.
 
 python docs/list_levels.py            # rewrites the part between the two markers
 python docs/list_levels.py --check    # exit status 1 if it is not current
@@ -14,7 +15,11 @@ from typing import TYPE_CHECKING
 
 from written_parts import main, with_parts
 
+from ulam.passes.loops.if_changed import IfChanged
+from ulam.passes.lowering_pipeline import lowering_pipeline
+from ulam.passes.nested import NestedPass
 from ulam.passes.pipelines import LEVELS, level_pipeline, parse_pipeline, pipeline_text
+from ulam.passes.units import density_unit
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -72,9 +77,38 @@ def text() -> str:
     )
 
 
+def _steps(pipeline: str) -> Iterator[ModulePass]:
+    """The passes of a pipeline that lowers a unit; the steps of nested ones in their place."""
+    for entry in parse_pipeline(pipeline):
+        if isinstance(entry, IfChanged):
+            yield from _steps(f"{entry.passes},{entry.then}")
+        elif isinstance(entry, NestedPass):
+            yield from _steps(entry.pipeline())
+        else:
+            yield entry
+
+
+def loops() -> str:
+    """The passes that make a gradient of a program in loops, each with what its module says first."""
+    everywhere = {entry.name for entry in _steps(lowering_pipeline(density_unit(1, True), 2))}
+    parts: list[str] = []
+    for name, entry in {entry.name: entry for entry in _steps(lowering_pipeline(density_unit(1, True), 3))}.items():
+        said = (sys.modules[type(entry).__module__].__doc__ or "").split("\n\n")
+        examples: list[str] = []
+        for paragraph in said[1:]:
+            if not paragraph.startswith("    "):
+                break
+            examples.append(textwrap.dedent(paragraph))
+        levels = "" if name in everywhere else " (levels 3 and 4)"
+        parts.append("\n".join(textwrap.wrap(f"**`{name}`**{levels}: {' '.join(said[0].split())}", 120)))
+        if examples:
+            parts.append("```text\n" + "\n\n".join(examples) + "\n```")
+    return "\n\n".join(parts)
+
+
 def updated(document: str) -> str:
     """The document with the part between the markers written anew."""
-    return with_parts(document, SCRIPT, {"levels": text})
+    return with_parts(document, SCRIPT, {"levels": text, "loops": loops})
 
 
 if __name__ == "__main__":
