@@ -169,7 +169,9 @@ def _ops_of(root: Operation, places: Mapping[Operation, OpPosition]) -> list[Ope
     while pending:
         for operand in pending.pop().operands:
             owner = operand.owner
-            if not isinstance(owner, Block) and (place := places.get(owner)) is not None and place.joined:
+            if isinstance(owner, Block) or (place := places.get(owner)) is None or not place.joined:
+                continue
+            if owner not in found:  # a rewrite may have made one value both operands of an op
                 found.append(owner)
                 pending.append(owner)
     return sorted(found, key=lambda op: places[op].order)
