@@ -2,17 +2,25 @@
 // What has a place in the language but cannot be compiled yet is reported where it comes into the program, all at once.
 
 functions {
-  real unused(complex z) {
-    return abs(complex_schur_decompose_t([[1.0]])[1, 1]);
+  real f_lpdf(real x, vector m) {
+    return 0;
   }
-  real called(real x, complex y) {
-    return x + abs(complex_schur_decompose_t([[1.0]])[1, 1]); // expected-error {{the function 'complex_schur_decompose_t' is not supported yet}}
+  real f_lcdf(real x, vector m) {
+    return 0;
+  }
+  real f_lccdf(real x, vector m) {
+    return 0;
+  }
+  void unused(real x, vector m) {
+    print(x);
   }
 }
 parameters {
   real x;
+  vector[2] v;
 }
 model {
+  x ~ f(v) T[0, 1]; // expected-error {{truncation by 'f_lcdf' is not supported yet where its arguments must be converted}}
   complex z = 2i;
-  real u = called(x, z);
+  x ~ f(v) T[0, 1]; // expected-error {{truncation by 'f_lcdf' is not supported yet where its arguments must be converted}}
 }
