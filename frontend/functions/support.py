@@ -41,7 +41,10 @@ def parts_of_jacobian(name: str) -> tuple[str, str] | None:
     found = named(name)
     if found.kind is not FunctionKind.JACOBIAN or found.stem.endswith(_LOG):
         return None
-    return FunctionKind.CONSTRAIN.of(found.stem), FunctionKind.JACOBIAN.of(found.stem + _LOG)
+    adjustment = FunctionKind.JACOBIAN.of(found.stem + _LOG)
+    if not catalog.definitions(adjustment):
+        return None  # for the library itself: `callback_jacobian` of the solvers
+    return FunctionKind.CONSTRAIN.of(found.stem), adjustment
 
 
 @cache
