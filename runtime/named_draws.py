@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.names import by_name
+from ulam.runtime.names import by_name, of_name
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
@@ -39,11 +39,8 @@ class NamedDraws:
         """All draws by name, of shape (draws, ...)."""
         return by_name(self.model.written_variables(), self.constrained_draws)
 
-    def __getitem__(self, name: str) -> Vector:
-        draws = self.draws
-        if name not in draws:
-            raise KeyError(f"{name!r}; the model has {', '.join(draws)}")
-        return draws[name]
+    def __getitem__(self, name: str) -> Any:
+        return of_name(self.draws, name)
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Mean, standard deviation and quantiles of each element, of the draws that are not NaN."""

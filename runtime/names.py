@@ -333,3 +333,13 @@ def by_name(variables: Sequence[GlobalVariable], values: npt.NDArray[Any]) -> di
         else:
             found[variable.name] = part[0].item()
     return found
+
+
+def of_name(values: Mapping[str, Any], name: str) -> Any:
+    """The value of a name in `by_name`; of a tuple, a tuple of the values of its fields. Raises KeyError."""
+    if name in values:
+        return values[name]
+    numbers = {int(n[len(name) + 1 :].partition(":")[0]) for n in values if n.startswith(f"{name}:")}
+    if not numbers:
+        raise KeyError(f"{name!r}; the model has {', '.join(values)}")
+    return tuple(of_name(values, f"{name}:{number}") for number in sorted(numbers))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ulam.runtime.names import by_name
+from ulam.runtime.names import by_name, of_name
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.line_search import Vector
 from ulam.runtime.optimizers.quantities import constrained_or_nan
@@ -103,10 +103,7 @@ class OptimizationResult:
         return constrained_or_nan(self.model, theta, Rng(self.seed, QUANTITIES_STREAM))[0]
 
     def __getitem__(self, name: str) -> Any:
-        values = self.values()
-        if name not in values:
-            raise KeyError(f"{name!r}; the model has {', '.join(values)}")
-        return values[name]
+        return of_name(self.values(), name)
 
     def values(self) -> dict[str, Any]:
         """All estimates by name: floats, and arrays of the variables' shapes."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.names import by_name, output_positions
+from ulam.runtime.names import by_name, of_name, output_positions
 from ulam.runtime.sampling.model_description import ModelDescription
 from ulam.runtime.sampling.summary import QUANTILES, SummaryTable
 
@@ -39,7 +39,7 @@ class ChainDraws:
         self.stats = dict(statistics)
 
     def __getstate__(self) -> dict[str, Any]:
-        views = ("draws", "_tuples")  # pickled they would be copies
+        views = ("draws",)  # pickled they would be copies
         return {name: value for name, value in self.__dict__.items() if name not in views}
 
     @property
@@ -62,21 +62,10 @@ class ChainDraws:
         return by_name(self.about.variables, self.values)
 
     def __getitem__(self, name: str) -> Any:
-        if name in self.draws:
-            return self.draws[name]
-        if f"{name}:1" in self._tuples:
-            count = next(k for k in range(1, len(self._tuples) + 2) if f"{name}:{k}" not in self._tuples)
-            return tuple(self[f"{name}:{k}"] for k in range(1, count))
-        raise KeyError(f"{name!r}; the model has {', '.join(self.draws)}")
+        return of_name(self.draws, name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.draws or f"{name}:1" in self._tuples
-
-    @cached_property
-    def _tuples(self) -> set[str]:
-        """Names of the fields of tuples, those that are tuples, too."""
-        parts = [name.split(":") for name in self.draws if ":" in name]
-        return {":".join(part[:k]) for part in parts for k in range(2, len(part) + 1)}
+        return name in self.draws or any(found.startswith(f"{name}:") for found in self.draws)
 
     def places(self, variables: Sequence[str] | None) -> tuple[list[int], list[str]]:
         """Where the elements of these variables are, and their names. Raises KeyError for one that is not there."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.names import by_name, constrained_names
+from ulam.runtime.names import by_name, constrained_names, of_name
 from ulam.runtime.sampling.loading import archive_parts, fit_of, read_archive, variable_of
 from ulam.runtime.sampling.storage import (
     FORMAT,
@@ -99,12 +99,12 @@ class FitRecord:
         return [variable_of(entry) for entry in self.header["variables"]]
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.draws:
+        if name not in self:
             raise KeyError(f"{name!r}; this record has {', '.join(self.draws)}")
-        return self.draws[name]
+        return of_name(self.draws, name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.draws
+        return name in self.draws or any(found.startswith(f"{name}:") for found in self.draws)
 
     @property
     def stats(self) -> dict[str, Any]:
