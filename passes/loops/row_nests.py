@@ -43,7 +43,7 @@ SCALAR = (scf.ForOp, rt.AllocOp)
 """What keeps LLVM from widening the loop around: a loop inside, memory that each iteration takes for itself."""
 
 _READS = (rt.LoadOp, ad.KeptOp)
-_SIZE = 400
+SIZE = 400
 """Ops of a nest: what it becomes is a second version of it."""
 
 _MOST_PRIVATE = 128
@@ -137,7 +137,7 @@ class RowNest:
                 raise NotApplicable(f"its body has {op.name}")
         if not is_scalar or not costly or constant_integer(self.loop.step) != 1:
             raise NotApplicable("")
-        if size > _SIZE:
+        if size > SIZE:
             raise NotApplicable("its body is too large")
 
     def _prefers_columns(self) -> bool:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from itertools import islice
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
@@ -42,7 +43,7 @@ from ulam.passes.loops.even_rows import EvenRows
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known, plus
 from ulam.passes.loops.row_columns import RowColumns, not_clamped
-from ulam.passes.loops.row_nests import SCALAR, SHORT_COLUMNS, WHERE, DataColumn, NotApplicable, RowNest
+from ulam.passes.loops.row_nests import SCALAR, SHORT_COLUMNS, SIZE, WHERE, DataColumn, NotApplicable, RowNest
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, copies, discard, replace_uses
@@ -100,7 +101,7 @@ def _of_changed_copy(op: scf.ForOp, may_transpose: bool) -> _Strips | None:
     """Strips of a copy of a nest whose inner loops are of one size, or do less; None if there is nothing to gain."""
     outer = op.parent
     is_uneven = may_transpose and EvenRows.may_gain(op)
-    if not (is_uneven or RowColumns.may_gain(op)) or outer is None:
+    if not (is_uneven or RowColumns.may_gain(op)) or outer is None or _has_more_ops(op, SIZE):
         return None
     nest = op.clone()
     outer.insert_op_before(nest, op)
@@ -124,6 +125,10 @@ def _of_changed_copy(op: scf.ForOp, may_transpose: bool) -> _Strips | None:
     discard(nest)
     even.undo()
     return None
+
+
+def _has_more_ops(nest: scf.ForOp, number: int) -> bool:
+    return next(islice(ops_within(nest.body.block), number, None), None) is not None
 
 
 # ---------------------------------------------------------------- flags
