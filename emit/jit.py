@@ -118,6 +118,8 @@ OPTIONS = {
     "disable-lsr": ("true", "false"),
     # a version of a loop for rows with one element would be its only widened one
     "enable-mem-access-versioning": ("false", "true"),
+    # short loops of known length are not masked unless we say so: rows would wait for each other's masks
+    "vectorizer-min-trip-count": ("1", "16"),
 }
 
 

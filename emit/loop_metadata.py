@@ -52,16 +52,12 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
         hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
     elif kind == "serial":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
-    elif kind == "columns" and trips is not None and trips > lanes:
-        # else LLVM masks whole vectors of less than 16 iterations: those of neighbouring rows then wait for each other
-        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 true}'))
     elif (kind == "masked_tail" or _has_costly_rest(op, trips, lanes)) and (lanes >= _LANES or not _writes(op)):
         kind = "masked_tail"
         hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
     elif kind == "masked_tail":  # in their place few single ones
         hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
     elif is_loose and _is_short_in_branch(op, kind, trips, lanes):
-        hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 true}'))
         hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
     elif kind == "interleave":
         hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
