@@ -1,9 +1,10 @@
 """Products of a matrix and a vector: what columns add to rows, several of them at a time where sums may change order.
 
-    for g: (b0, .., b3 = b[4 g], ..)  for i: y[i] += x[i, 4 g] * b0 + .. + x[i, 4 g + 3] * b3
+    for g in 0 to G = n / 4: (b0, b1, .. = b[g], b[G + g], ..)  for i: y[i] += x[i, g] * b0 + x[i, G + g] * b1 + ..
 
 Each row is then read and written once for four columns, also in the reverse of it, where the derivative of a row serves
-four of them. A known number of columns, if it is small, makes a row one sum.
+four of them. Columns of successive groups lie one behind the other in memory: four streams, which processors fetch
+ahead however few the rows are. A known number of columns, if it is small, makes a row one sum.
 """
 
 from __future__ import annotations
@@ -61,8 +62,7 @@ def add_columns(
     share = builder.divf(builder.f64(1.0), builder.converted(arith.SIToFPOp, times, f64))
 
     def several(group: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        begin = builder.mul(group, builder.i64(TOGETHER))
-        places = [builder.add(begin, builder.i64(n)) for n in range(TOGETHER)]
+        places = [builder.add(group, builder.mul(groups, builder.i64(n))) for n in range(TOGETHER)]
         if (known := constant_integer(count)) is not None and known % TOGETHER == 0:
             return columns(places, [b.at([j]) for j in places])
         shares = [builder.select(builder.cmpi("sge", j, last), share, builder.f64(1.0)) for j in places]
