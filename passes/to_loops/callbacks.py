@@ -220,7 +220,10 @@ def reduce_sum(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 
 @intrinsic("map_rect")
 def map_rect(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
-    """`f(phi, theta[i], x_r[i], x_i[i])` for each i, one result behind the other. All must have the same size."""
+    """`f(phi, theta[i], x_r[i], x_i[i])` for each i, one result behind the other.
+
+    There is room for as many as if all had the size of the first; where that does not do, for twice what is needed.
+    """
     builder = low.builder
     closure, outer, autodiff = capture(low, op, arguments, effective_autodiff(low, op))
     shared, *parts = (low.own(value) for value in outer)
@@ -246,15 +249,23 @@ def map_rect(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         buffer = builder.alloc(length)
         write(builder, first, builder.view(buffer, builder.i64(0)), initial=True)
 
-        def further(i: SSAValue, _: object) -> Sequence[SSAValue]:
+        def further(i: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            held, length, room = carried
             result = call(i)
-            message = "map_rect: jobs with results of {0} and {1} elements are not supported yet"
-            low.check_equal(size, result.dims[0], message)
-            write(builder, result, builder.view(buffer, builder.mul(i, size)), initial=True)
-            return ()
+            needed = builder.add(length, result.dims[0])
 
-        builder.for_loop(builder.i64(1), count, further)
-        return buffer, length
+            def larger() -> Sequence[SSAValue]:
+                twice = builder.mul(needed, builder.i64(2))
+                more = builder.alloc(twice)
+                builder.copy(more, held, length, initial=True)
+                return more, twice
+
+            held, room = builder.if_else(builder.cmpi("sgt", needed, room), larger, lambda: (held, room))
+            write(builder, result, builder.view(held, length), initial=True)
+            return held, needed, room
+
+        held, used, _ = builder.for_loop(builder.i64(1), count, further, (buffer, size, length))
+        return held, used
 
     is_there = builder.cmpi("sgt", count, builder.i64(0))
     nothing = builder.i64(0)

@@ -26,9 +26,6 @@ FUNCTIONS = """functions {
   vector job(vector shared, vector own, data array[] real x, data array[] int k) {
     return [sum(shared) * own[1] * x[1], own[2] ^ 2 + k[1], log_sum_exp(own)]';
   }
-  vector uneven(vector shared, vector own, data array[] real x, data array[] int k) {
-    return rep_vector(own[1], k[1]);
-  }
 }
 data { int N; int M; array[N] real y; array[N] int n; array[M, 1] real x; array[M, 1] int k; int grainsize; }
 parameters { real mu; real<lower=0> sigma; vector[N] eta; vector[2] a; array[M] vector[2] b; matrix[2, 2] A; }
@@ -99,8 +96,33 @@ def test_errors() -> None:
     program = FUNCTIONS + "model { target += sum(map_rect({0}, a, b, x{1}, k)); }"
     with pytest.raises(FatalError, match="map_rect: there are parameters of 2 jobs, but real data of 1"):
         StanModel(program.replace("{0}", "job").replace("{1}", "[1:1]"), DATA).log_density(theta)
-    with pytest.raises(FatalError, match="results of 2 and 3 elements are not supported yet"):
-        StanModel(program.replace("{0}", "uneven").replace("{1}", ""), DATA).log_density(theta)
+
+
+@pytest.mark.parametrize("sizes", [[1, 3, 2, 5, 0, 4], [0, 4, 1], [3, 1]])
+def test_jobs_of_different_sizes(sizes: list[int]) -> None:
+    head = """
+      functions {
+        vector job(vector shared, vector own, data array[] real x, data array[] int k) {
+          vector[k[1]] r;
+          for (i in 1:k[1]) r[i] = shared[1] * own[1]^i * x[1];
+          return r;
+        }
+      }
+      data { int M; array[M, 1] real x; array[M, 1] int k; }
+      parameters { vector[1] a; array[M] vector[1] b; }
+      model {
+        vector[sum(k[, 1])] z;
+        {0}
+        target += dot_product(z, linspaced_vector(size(z), 1, 2));
+      }"""
+    written = "int p = 1; for (m in 1:M) { z[p:(p + k[m, 1] - 1)] = job(a, b[m], x[m], k[m]); p += k[m, 1]; }"
+    data = {"M": len(sizes), "x": [[n + 0.5] for n in range(len(sizes))], "k": [[k] for k in sizes]}
+    called, plain = (StanModel(head.replace("{0}", s), data) for s in ("z = map_rect(job, a, b, x, k);", written))
+    theta = np.random.default_rng(1).normal(size=called.param_unc_num())
+    value, gradient = called.log_density_gradient(theta)
+    expected, expected_gradient = plain.log_density_gradient(theta)
+    assert value == pytest.approx(expected, rel=1e-14)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-12, atol=1e-13)
 
 
 def test_in_generated_quantities_and_functions() -> None:
