@@ -197,7 +197,9 @@ class BodyPrinter(ExpressionPrinter):
     # ------------------------------------------------------------ variables
 
     def global_variable(self, op: stan.GlobalOp) -> None:
-        self.names[op.results[0]] = op.var_name.data
+        name = op.var_name.data
+        is_part = name.endswith((".real", ".imag"))  # of a complex variable; the fields of tuples have numbers
+        self.names[op.results[0]] = self.written(name) if is_part else name
 
     def _declare_tuple(self, fields: Sequence[stan.DeclareOp | stan.ParameterOp]) -> None:
         """One variable for the fields of a tuple."""

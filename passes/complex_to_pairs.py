@@ -217,7 +217,7 @@ class Splitting:
                 else:
                     self.replaced[argument] = made[0]
                 obsolete.append(argument)
-            names += [name] if len(types) == 1 else [string(f"{name.data}.{part}") for part in PARTS]
+            names += [name] if len(types) == 1 else [string(f"{name.data}_{part}") for part in PARTS]
             marks += [int(mark)] * len(types)
             inputs += types
         self.block(block)
@@ -273,7 +273,7 @@ class Splitting:
             for name in ("local", "data_only", "field_ranks"):
                 if name in op.properties:
                     one.properties[name] = op.properties[name]
-            if declares_parts:
+            if declares_parts and isinstance(op, stan.DeclareOp):
                 one.properties["source_name"] = op.properties.get("source_name", op.var_name)
         self.variable(op.res, made)
 
@@ -393,7 +393,8 @@ class Splitting:
         value, result = op.operands[0], op.results[0]
         type_ = part_of(result.type)
         real, imag = self.pairs[value]
-        self.pairs[result] = self.value(type(op)(real, type_)), self.value(type(op)(imag, type_))
+        operator = stan.UNARY_OPERATORS[op.SYMBOL]  # type: ignore[attr-defined]
+        self.pairs[result] = self.value(operator(real, type_)), self.value(operator(imag, type_))
 
     # ------------------------------------------------------------ containers and tuples
 
@@ -418,7 +419,7 @@ class Splitting:
 
     def select(self, op: stan.SelectOp) -> None:
         regions = [op.detach_region(region) for region in (op.then, op.otherwise)]
-        made = stan.SelectOp(op.condition, *regions, in_reals(op.res.type))
+        made = stan.SelectOp(op.condition, regions[0], regions[1], in_reals(op.res.type))
         self.result(op.res, self.value(made))
 
     def yield_(self, op: stan.YieldOp) -> None:

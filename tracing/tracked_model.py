@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ulam.runtime.arguments import FloatArray, vector
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.interrupts import scoped, stoppable
-from ulam.runtime.names import unconstrained_positions
+from ulam.runtime.names import COMPLEX_PARTS, unconstrained_positions
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
@@ -71,7 +71,10 @@ class TrackedModel:
     @cached_property
     def _given(self) -> dict[str, Any]:
         """Data and transformed data as arguments: taken once for all traces. Fields of tuples: `t.1`."""
-        values = self.bound_values()
+        values: dict[str, Any] = {}
+        for name, value in self.bound_values().items():
+            parts = {f"{name}.{part}": getattr(value, part) for part in COMPLEX_PARTS}
+            values |= parts if value.dtype.kind == "c" else {name: value}
         return {name.replace(":", "."): value if value.ndim else value.item() for name, value in values.items()}
 
     def track(
@@ -241,11 +244,14 @@ class TrackedModel:
         """A point, parameter by parameter: a float for a scalar, else a vector."""
         variables = self.parameter_variables()
         whole = self._unconstrained(theta)
-        parts = [whole[place] for place in unconstrained_positions(variables).values()]
-        return {
-            v.name.replace(":", "."): part if v.dims else float(part[0])
-            for v, part in zip(variables, parts, strict=True)
-        }
+        given: dict[str, Any] = {}
+        for variable, place in zip(variables, unconstrained_positions(variables).values(), strict=True):
+            values = whole[place]
+            parts = variable.parts()
+            for n, part in enumerate(parts):  # of a complex number both, which lie side by side
+                own = values[n :: len(parts)]
+                given[part.name.replace(":", ".")] = own if part.dims else float(own[0])
+        return given
 
     def _unconstrained(self, theta: Point) -> FloatArray:
         """A point as a vector of its own."""
