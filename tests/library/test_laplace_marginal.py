@@ -142,6 +142,31 @@ def test_gradients_against_differences(name: str, solver: int) -> None:
     np.testing.assert_allclose(model.log_density_gradient(u)[1], expected, atol=2e-9)
 
 
+KERNELS = {
+    "cholesky": "multi_normal_lpdf(y | theta, add_diag(s * S, 0.5))",
+    "product": "-0.2 * s * sum(square(to_matrix(theta, 2, 2) * to_matrix(theta .* y, 2, 2))) - dot_self(theta)",
+    "triangular": "-dot_self(mdivide_left_tri_low(add_diag(s * S + 0.01 * theta * theta', 1), theta - y))",
+    "right": "-dot_self((theta - y)' / add_diag(s * S + 0.01 * theta * theta', 1))",
+}
+
+
+@pytest.mark.parametrize("name", ["cholesky", *(pytest.param(n, marks=pytest.mark.slow) for n in [*KERNELS][1:])])
+def test_likelihoods_with_kernels(name: str) -> None:
+    """Matrix functions of the runtime are differentiated three times."""
+    program = """functions {
+      real ll(vector theta, vector y, matrix S, real s) { return LL; }
+      matrix cov(real a) { return add_diag(rep_matrix(0.3, 4, 4), a); }
+    }
+    data { vector[4] y; matrix[4, 4] S; }
+    parameters { real<lower=0> a; real<lower=0> s; }
+    model { target += laplace_marginal(ll, (y, S, s), 4, cov, (a,)); }"""
+    data = {"y": [0.5, -0.3, 1, 0.2], "S": (np.full((4, 4), 0.2) + np.eye(4) * 0.5).tolist()}
+    model = StanModel(program.replace("LL", KERNELS[name]), data, opt_level=0)
+    u, h = np.array([0.1, 0.3]), 1e-4
+    ends = [(model.log_density(u + h * e) - model.log_density(u - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(model.log_density_gradient(u)[1], ends, atol=1e-7)
+
+
 def test_one_latent_variable_by_quadrature() -> None:
     """The approximation of a Poisson count with a narrow latent variable: its error is of the order of K^2."""
     program = """functions { matrix cov(real v) { return [[v]]; } }
