@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
     def function(self, suffix: str) -> str:
         """The call of its density or distribution function at the outcome."""
-        name, _, arguments = self.distribution.rstrip(")").partition("(")
+        name, _, arguments = self.distribution[:-1].partition("(")
         return f"{name}_{suffix}({self.outcome} | {arguments})"
 
 
