@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -12,7 +12,6 @@ from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
 from ulam.dialects.attributes import string
-from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Severity
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import BASIC_TYPES, ArrayType, BasicType, StanType, TupleType, array_of
 from ulam.frontend.syntax import Span
@@ -118,7 +117,3 @@ class StanBuilder:
         """Whether the current block has its terminator."""
         last = self.block.last_op
         return last is not None and last.has_trait(IsTerminator)
-
-    def unsupported(self, span: Span, what: str) -> NoReturn:
-        diagnostic = Diagnostic(Severity.ERROR, f"{what} not supported yet", span, self.source, "not-supported")
-        raise DiagnosticError([diagnostic])

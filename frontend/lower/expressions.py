@@ -401,8 +401,7 @@ class ExpressionLowering(StanBuilder):
         function = e.function
         if function is None:  # a call that the lowering made
             function = self.functions.user_function(e.name, tuple(a.type for a in arguments))
-            if function is None:
-                self.unsupported(e.span, f"truncation by '{e.name}', which is not defined for these arguments, is")
+            assert function is not None, f"no '{e.name}' for these arguments"
         return self.functions.user_symbol(function)
 
     def library_call(

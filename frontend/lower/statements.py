@@ -163,8 +163,7 @@ class StatementLowering(ExpressionLowering):
         assert isinstance(base, syntax.Variable)
         variable, indices = self.element_at(target.span, self.variable(base.name, base.span), path)
         assert all(isinstance(leaf.type, stan.VarType) for leaf in leaves(variable)), f"{base.name} is not a variable"
-        if len(indices) > 1:
-            self.unsupported(target.span, "indexing a multi-indexed assignment target again is")
+        assert len(indices) <= 1, "a part that several indices name is not indexed again in an assignment"
         return variable, indices[0] if indices else ((), ())
 
     def _target_type(self, variable: Part, indices: Indices) -> Attribute:

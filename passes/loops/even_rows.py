@@ -18,16 +18,16 @@ from dataclasses import field
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.builder import WRAPS
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, root
+from ulam.passes.loops.op_writer import integer
 from ulam.passes.rewriting import discard
 
 _MANY = 1 << 31
@@ -111,7 +111,7 @@ class EvenRows:
             for part, cls in enumerate((arith.MaxSIOp, arith.MinSIOp)):
                 place = places[2 * of_op[original] + part].result
                 old = rt.LoadOp(memory.res, place)
-                new = cls.create(operands=(old.res, copy.results[0]), result_types=(i64,))
+                new = integer(cls, old.res, copy.results[0])
                 block.add_ops([old, new, rt.StoreOp(new.results[0], memory.res, place)])
 
         found = slices.copy(self.nest, [op for op in of_op if isinstance(op, Operation)], note)
@@ -136,12 +136,12 @@ class _EvenLoop:
         variable = self.body.args[0]
         reversed_ = self._reversed_variable()
         one = self._before(self.first, constant(1, i64))
-        last = self._before(self.first, _integer(arith.SubiOp, self.end, one))
+        last = self._before(self.first, integer(arith.SubiOp, self.end, one))
         place: SSAValue = variable
         if reversed_ is not None:  # the last iterations are those that all rows have
-            greatest = self._before(self.first, _integer(arith.SubiOp, self.most, one))
-            place = self._before(self.first, _integer(arith.SubiOp, greatest, variable))
-        near = self._before(self.first, _integer(arith.MinSIOp, place, last))
+            greatest = self._before(self.first, integer(arith.SubiOp, self.most, one))
+            place = self._before(self.first, integer(arith.SubiOp, greatest, variable))
+        near = self._before(self.first, integer(arith.MinSIOp, place, last))
         test = arith.CmpiOp.create(
             operands=(place, self.end), result_types=(i1,), properties={"predicate": CMPI["slt"]}
         )
@@ -263,8 +263,3 @@ def _additions(argument: SSAValue, end: SSAValue) -> Iterator[tuple[Operation, i
         found.append((op, 1 - use.index))
         value = op.results[0]
     yield from found
-
-
-def _integer(cls: type[Operation], left: SSAValue, right: SSAValue) -> Operation:
-    properties: dict[str, Attribute] = {} if cls is arith.MinSIOp else WRAPS
-    return cls.create(operands=(left, right), result_types=(i64,), properties=properties)

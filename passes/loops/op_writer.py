@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f64, i1
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import f64, i1, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects.scalar_ops import CMPF, constant
-from ulam.passes.builder import REASSOCIATE
+from ulam.passes.builder import REASSOCIATE, WRAPS
 
 _NO_FASTMATH = {"fastmath": arith.FastMathFlagsAttr("none")}
+_DO_NOT_WRAP = (arith.MaxSIOp, arith.MinSIOp)
+
+
+def integer(cls: type[Operation], left: SSAValue, right: SSAValue) -> Operation:
+    """An operation of two integers of 64 bits, which wraps where it can."""
+    properties: dict[str, Attribute] = {} if cls in _DO_NOT_WRAP else WRAPS
+    return cls.create(operands=(left, right), result_types=(i64,), properties=properties)
 
 
 class OpWriter:

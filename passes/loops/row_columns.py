@@ -30,7 +30,7 @@ from ulam.passes.loops.equal_loops import LoopComparison
 from ulam.passes.loops.exponentials import INVERSES, LOGARITHMS
 from ulam.passes.loops.log_factors import GENERAL, FactorWriter, SplitTerm
 from ulam.passes.loops.tables import is_costly_function
-from ulam.passes.rewriting import discard, rebuild, replace_uses
+from ulam.passes.rewriting import applied_to, discard, rebuild, replace_uses
 
 MOST_FACTORS = 512
 """Of one product."""
@@ -186,9 +186,7 @@ class _Pair(LoopComparison):
                     return result
         op = value.owner
         assert isinstance(op, arith.NegfOp | arith.SubfOp)  # `_is_known` has looked through these alone
-        written = type(op).create(
-            operands=[self._in_earlier(v, before) for v in op.operands], result_types=(f64,), properties=op.properties
-        )
+        written = applied_to(op, [self._in_earlier(v, before) for v in op.operands])
         self.earlier.body.block.insert_op_before(written, before)
         return written.results[0]
 

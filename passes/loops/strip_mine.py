@@ -22,7 +22,7 @@ vectorization, Nuzman and Zaks, "Outer-loop vectorization: revisited for short S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from itertools import islice
 
@@ -36,14 +36,15 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.builder import REASSOCIATE, WRAPS
-from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.effects import is_speculatable, root
 from ulam.passes.loops.even_rows import EvenRows
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known, plus
+from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.row_columns import RowColumns, not_clamped
 from ulam.passes.loops.row_nests import SCALAR, SHORT_COLUMNS, SIZE, WHERE, DataColumn, NotApplicable, RowNest
+from ulam.passes.loops.transposed_tables import TransposedTable, fill
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, copies, discard, replace_uses
@@ -242,8 +243,8 @@ class _Strips:
     uniform: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     arrays: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     allocations: list[Operation] = field(default_factory=list[Operation])
-    tables: dict[tuple[object, ...], _TransposedTable] = field(
-        default_factory=dict[tuple[object, ...], "_TransposedTable"]
+    tables: dict[tuple[object, ...], TransposedTable] = field(
+        default_factory=dict[tuple[object, ...], "TransposedTable"]
     )
 
     def require(self, even: EvenRows, columns: RowColumns) -> None:
@@ -272,10 +273,10 @@ class _Strips:
         before, applies = self._test([few, *self.nest.conditions, *limits])
         for column in self.nest.columns.values():
             if column.table not in self.tables:
-                self.tables[column.table] = table = _TransposedTable(self.nest, column, applies)
+                self.tables[column.table] = table = TransposedTable(self.nest, column, applies)
                 before += table.ops
         if self.tables:
-            before.append(_fill(self.nest, self.tables, applies))
+            before.append(fill(self.nest, self.tables, applies))
         strips = self._strips()
         if len(self.allocations) > _MOST_ARRAYS:
             raise NotApplicable("rows carry too much from one loop to the next")
@@ -326,15 +327,15 @@ class _Strips:
         block = Block()
         zero, one, shift, most = (constant(value, i64) for value in (0, 1, _SHIFT, _STRIP - 1))
         self.zero, self.one = zero.result, one.result
-        span = _integer(arith.SubiOp, loop.ub, loop.lb)
-        raised = _integer(arith.AddiOp, span.results[0], most.result)
+        span = integer(arith.SubiOp, loop.ub, loop.lb)
+        raised = integer(arith.AddiOp, span.results[0], most.result)
         count = arith.ShRSIOp.create(operands=(raised.results[0], shift.result), result_types=(i64,))
         block.add_ops([zero, one, shift, most, span, raised, count])
 
         body = Block(arg_types=[i64, *(loop.results[k].type for k in summed)])
-        done = _integer(arith.MuliOp, body.args[0], self.size)
-        first = _integer(arith.AddiOp, loop.lb, done.results[0])
-        left = _integer(arith.SubiOp, loop.ub, first.results[0])
+        done = integer(arith.MuliOp, body.args[0], self.size)
+        first = integer(arith.AddiOp, loop.lb, done.results[0])
+        left = integer(arith.SubiOp, loop.ub, first.results[0])
         rows = arith.MinSIOp.create(operands=(left.results[0], self.size), result_types=(i64,))
         body.add_ops([done, first, left, rows])
         self.first, self.rows = first.results[0], rows.result
@@ -385,7 +386,7 @@ class _Strips:
                 self.part.append(op)
 
     def _times_strip(self, value: SSAValue, out: Block) -> SSAValue:
-        product = _integer(arith.MuliOp, self.outside(value), self.size)
+        product = integer(arith.MuliOp, self.outside(value), self.size)
         out.add_op(product)
         return product.results[0]
 
@@ -546,7 +547,7 @@ class _RowLoop:
         self.body = Block(arg_types=[i64, *(start.type for start in self.starts)])
         self.current: dict[_Carried, SSAValue] = dict(zip(self.carried, self.body.args[1:], strict=True))
         self.row = self.body.args[0]
-        position = _integer(arith.AddiOp, strips.first, self.row)
+        position = integer(arith.AddiOp, strips.first, self.row)
         self.body.add_op(position)
         self.values: dict[SSAValue, SSAValue] = {self.nest.loop.body.block.args[0]: position.results[0]}
 
@@ -659,7 +660,7 @@ class _RowLoop:
         mapping.update(zip(op.results, copy.results, strict=True))
 
     def _index(self, cls: type[Operation], left: SSAValue, right: SSAValue) -> SSAValue:
-        op = _integer(cls, left, right)
+        op = integer(cls, left, right)
         self.body.add_op(op)
         return op.results[0]
 
@@ -739,50 +740,3 @@ class _RowLoop:
                 return True
             current = current.parent_op()
         return False
-
-
-class _TransposedTable:
-    """Data of the rows with columns one behind the other: `table[column * rows + i] = data[stride * i + column]`."""
-
-    def __init__(self, nest: RowNest, column: DataColumn, applies: SSAValue) -> None:
-        self.nest, self.column = nest, column
-        forms = nest.forms
-        zero = constant(0, i64)
-        spans, span = forms.write(forms.span)
-        widths, width = forms.write(plus(plus(column.most, column.least, -1), {(): 1}))
-        rows = arith.SelectOp.create(operands=(applies, span, zero.result), result_types=(i64,))
-        self.rows = rows.result
-        some = arith.MaxSIOp.create(operands=(width, zero.result), result_types=(i64,))
-        size = _integer(arith.MuliOp, rows.result, some.result)
-        memory = rt.AllocOp(size.results[0], column.buffer.type, location=nest.loop.location)
-        self.memory = memory.res
-        self.ops: list[Operation] = [zero, *spans, *widths, rows, some, size, memory]
-
-    def index(self, column: DataColumn, values: Mapping[SSAValue, SSAValue]) -> tuple[list[Operation], SSAValue]:
-        """Where an element is, and the ops that compute it. `values`: loop variables → what they are called there."""
-        forms, loop = self.nest.forms, self.nest.loop
-        ops, position = forms.write(plus(column.column, column.least, -1), values)
-        variable = loop.body.block.args[0]
-        row = _integer(arith.SubiOp, values.get(variable, variable), loop.lb)
-        begin = _integer(arith.MuliOp, position, self.rows)
-        index = _integer(arith.AddiOp, begin.results[0], row.results[0])
-        return [*ops, row, begin, index], index.results[0]
-
-
-def _fill(nest: RowNest, tables: Mapping[tuple[object, ...], _TransposedTable], applies: SSAValue) -> Operation:
-    """A copy of the nest that does nothing but read what it reads of the data, into tables."""
-
-    def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
-        column = nest.columns[original]
-        ops, index = tables[column.table].index(column, values)
-        block = copy.parent
-        assert block is not None
-        block.add_ops([*ops, rt.StoreOp(copy.results[0], tables[column.table].memory, index, initial=True)])
-
-    block = Block([DataSlices().copy(nest.loop, list(nest.columns), store), scf.YieldOp.create()])
-    nothing = Block([scf.YieldOp.create()])
-    return scf.IfOp.create(operands=(applies,), regions=[Region(block), Region(nothing)], location=nest.loop.location)
-
-
-def _integer(cls: type[Operation], left: SSAValue, right: SSAValue) -> Operation:
-    return cls.create(operands=(left, right), result_types=(i64,), properties=WRAPS)

@@ -258,7 +258,7 @@ class _Filled:
         value = form.read(scalar, location)
         ops: list[Operation] = [value]
         if self.summed.negative:
-            ops.append(_NEG.create(operands=(value.results[0],), result_types=(stan.REAL,), location=location))
+            ops.append(_NEG(value.results[0], stan.REAL, location=location))
         ops.append(stan.TargetAddOp(ops[-1].results[0], location=location))
         if isinstance(body.last_op, stan.YieldOp):
             body.insert_ops_before(ops, body.last_op)

@@ -27,9 +27,9 @@ GENERIC = {
     ("passes/loops/count_profile_entries.py", "op"),
     ("passes/loops/exponentials.py", "_write"),
     ("passes/loops/index_forms.py", "put"),
+    ("passes/loops/op_writer.py", "integer"),
     ("passes/loops/op_writer.py", "real"),
     ("passes/loops/strip_mine.py", "_put"),
-    ("passes/loops/strip_mine.py", "_integer"),
 }
 """Functions that create ops of classes that they are given: copies of ops, and ops of upstream dialects."""
 

@@ -11,7 +11,6 @@ from xdsl.parser import Parser
 
 from ulam.dialects import stan
 from ulam.frontend.check.program import check_program
-from ulam.frontend.diagnostics import DiagnosticError
 from ulam.frontend.functions.definitions import resolve
 from ulam.frontend.lower.program import lower_program
 from ulam.frontend.parse.program import parse_program
@@ -194,15 +193,3 @@ def test_reduce_sum_names_its_callback() -> None:
     )
     call = next(c for c in ops(module, stan.CallOp) if c.callee.data == "reduce_sum")
     assert call.callback.data == "part_lpdf" and call.unnormalized is not None and len(call.arguments) == 3
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "parameters { complex z; }",
-    ],
-)
-def test_what_is_not_supported_is_a_diagnostic(text: str) -> None:
-    with pytest.raises(DiagnosticError) as error:
-        lower(text)
-    assert error.value.diagnostics[0].code == "not-supported"
