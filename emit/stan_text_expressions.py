@@ -24,6 +24,7 @@ from ulam.emit.stan_text_syntax import (
     call_text,
     combined,
     constant_text,
+    filled_text,
     in_order,
     index_text,
     lazy_text,
@@ -229,6 +230,10 @@ class ExpressionPrinter:
         if name.startswith("laplace_") and op.callback is not None and op.definition is not None:
             return self.laplace_call(op, op.callback.data, op.definition.data)
         operands = self.take_all(op.operands)
+        if name == "sized_as":
+            return operands[0], operands
+        if name == "fill_like":
+            return filled_text(op.results[0].type, *operands), operands
         if op.user is not None:
             name = self.stan_names.get(name, name)
         if op.user is not None or (function(name).has_int_form and stan.scalar_of(op.results[0].type) == stan.REAL):

@@ -251,3 +251,21 @@ def call_text(name: str, unnormalized: bool, callback: str | None, arguments: Se
             tilde = f"{arguments[0].within(OR)} ~ {distribution}({', '.join(texts[1:])})"
         return Text(f"{name}({texts[0]} | {', '.join(texts[1:])})", POSTFIX, tilde=tilde)
     return Text(f"{name}({', '.join(texts)})", POSTFIX)
+
+
+_FILLED = {
+    stan.VECTOR: "rep_vector({1}, num_elements({0}))",
+    stan.ROW_VECTOR: "rep_row_vector({1}, num_elements({0}))",
+    stan.MATRIX: "rep_matrix({1}, rows({0}), cols({0}))",
+}
+
+
+def filled_text(type_: Attribute, like: Text, value: Text) -> Text:
+    """A container as large as another, each of whose elements is a value."""
+    if isinstance(type_, stan.ArrayType):
+        rank = type_.rank.data
+        first = f"{like.within(POSTFIX)}[{', '.join('1' * rank)}]"
+        element = value.text if type_.element == stan.REAL else _FILLED[type_.element].format(first, value.text)
+        sizes = ", ".join(f"dims({like.text})[{k + 1}]" for k in range(rank))
+        return Text(f"rep_array({element}, {sizes})", POSTFIX)
+    return Text(_FILLED[type_].format(like.text, value.text), POSTFIX)

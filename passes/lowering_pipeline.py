@@ -51,13 +51,15 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
             passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:
-            passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,logs-of-transforms,dce"}')
+            passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')
             inverses = "carry-stores{function=evaluate},cancel-inverses{function=evaluate}"
             passes.append(f'if-changed{{passes="{inverses}" then="dce"}}')
             passes.append('if-changed{passes="distribute-loops{function=evaluate}" then="cse,dce"}')
             unroll = "unroll-small{function=evaluate most=8 inner=true}"
             then = f"dce,{unroll},fold,forward-stores{{function=evaluate}},cse,dce"
             passes.append(f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}')
+            # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
+            passes += ["logs-of-transforms", "dce"]
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")

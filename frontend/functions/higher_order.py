@@ -9,6 +9,7 @@ Types are written in the codes of `type_codes`; `!` marks what must be data.
 from __future__ import annotations
 
 from ulam.frontend.functions.type_codes import arguments_of
+from ulam.library.functions import named
 from ulam.library.records import record
 
 
@@ -78,7 +79,8 @@ def laplace_definition(name: str) -> str:
     """The function of library/laplace.stan that a Laplace function is: one for all likelihoods."""
     for likelihood in LAPLACE_LIKELIHOODS:
         name = name.replace(f"_{likelihood}", "")
-    return name.removesuffix("_lpmf")
+    told = named(name)
+    return told.stem if told.kind.is_density else name
 
 
 def laplace_likelihood_function(name: str) -> str | None:

@@ -42,6 +42,7 @@ SYMMETRIC = {
     *((f, a) for f in ("multi_normal_lpdf", "multi_normal_prec_lpdf", "multi_student_t_lpdf", "lkj_corr_lpdf",
                        "wishart_lpdf", "inv_wishart_lpdf", "multi_gp_lpdf", "inverse_spd", "mdivide_left_spd",
                        "mdivide_right_spd", "quad_form_sym", "eigenvalues_sym", "log_determinant_spd",
+                       "eigendecompose_sym.1", "eigendecompose_sym.2",
                        "lkj_cov_lpdf", "gaussian_dlm_obs_lpdf")
       for a in ("a", "b", "c", "d", "y", "V", "W", "S", "Sigma", "Omega", "A", "C0")),
 }  # fmt: skip

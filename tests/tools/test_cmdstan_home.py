@@ -233,8 +233,6 @@ def test_what_cannot_be_made(program: Path, capsys: Capture) -> None:
     assert makes("USER_HEADER=f.hpp", target) == 1 and "C++" in capsys.readouterr().err
     assert makes("STANCFLAGS=--bogus", target) == 1 and "--bogus" in capsys.readouterr().err
     assert makes() == 1 and "give a target" in capsys.readouterr().err
-    program.write_text("parameters { complex z; }")
-    assert makes(target) == 1 and "not supported" in capsys.readouterr().err
 
 
 def test_make_arguments(tmp_path: Path) -> None:

@@ -114,11 +114,12 @@ OUTSIDE: dict[str, tuple[list[float], list[float], list[float]]] = {
 }  # fmt: skip
 
 
-def _density(name: str) -> tuple[str, list[str], list[bool]]:
-    """The library's function, the names of its arguments, and which are ints."""
+def _density(name: str, count: int) -> tuple[str, list[str], list[bool]]:
+    """The library's function of so many arguments behind the bar, their names with the first, and which are ints."""
     from ulam.frontend.functions.definitions import overloads
 
-    (definition,) = [f.definition for kind in DENSITIES for f in overloads(kind.of(name))]
+    found = [f.definition for kind in DENSITIES for f in overloads(kind.of(name))]
+    (definition,) = [d for d in found if len(d.arguments) == count + 1]
     types = [str(argument.type) for argument in definition.arguments]
     return definition.name, [a.name for a in definition.arguments], [t == "int" for t in types]
 
@@ -130,7 +131,7 @@ def test_supports_are_those_of_the_densities() -> None:
     branches: list[str] = []
     points: list[tuple[int, float, bool]] = []
     for number, (name, (arguments, outside, inside)) in enumerate(OUTSIDE.items()):
-        called, names, ints = _density(name)
+        called, names, ints = _density(name, len(arguments))
         written = [str(int(a)) if is_int else repr(float(a)) for a, is_int in zip(arguments, ints[1:], strict=True)]
         branches.append(f"if (which == {number}) return {called}({'k' if ints[0] else 'y'} | {', '.join(written)});")
         interval = support(name, dict(zip(names[1:], arguments, strict=True)))

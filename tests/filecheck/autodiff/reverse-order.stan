@@ -2,11 +2,12 @@
 
 // Two loops became one. It carries a sum whose partial results are used: its reverse runs from the last iteration to
 // the first. The sum of the second loop, of which only the end is used, would not require that.
-parameters { vector[5] v; }
+data { int N; }
+parameters { vector[N] v; }
 model {
-  vector[5] w = cumulative_sum(v);
+  vector[N] w = cumulative_sum(v);
   real t = 0;
-  for (i in 1:5) t += square(w[i]) * w[i];
+  for (i in 1:N) t += square(w[i]) * w[i];
   target += t;
 }
 // CHECK:      %[[TRIPS:[0-9]+]] = arith.maxsi
