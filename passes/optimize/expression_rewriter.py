@@ -165,14 +165,14 @@ def _values_within(value: SSAValue) -> set[SSAValue]:
 
 def _ops_of(root: Operation, places: Mapping[Operation, OpPosition]) -> list[Operation]:
     """The ops of a tree in program order."""
-    found, pending = [root], [root]
+    found, pending = {root}, [root]
     while pending:
         for operand in pending.pop().operands:
             owner = operand.owner
             if isinstance(owner, Block) or (place := places.get(owner)) is None or not place.joined:
                 continue
             if owner not in found:  # a rewrite may have made one value both operands of an op
-                found.append(owner)
+                found.add(owner)
                 pending.append(owner)
     return sorted(found, key=lambda op: places[op].order)
 
