@@ -267,7 +267,6 @@ _FUNCTIONS: dict[str, Callable[[rt.MathOp], SSAValue | None]] = {
     "exp": _exp,
     "log1p": _log1p,
     "log": _log,
-    "log_of_base": _log,
     "log1m": _log1m,
     "lmultiply": _multiply_log,
     "multiply_log": _multiply_log,
