@@ -141,7 +141,6 @@ def test_copied_executable(simple: Any, tmp_path: Path) -> None:
     [
         ("parameters { real x } model { }", "Syntax error in 'wrong.stan', line 1"),
         ("model { x = 1; }", "Semantic error in 'wrong.stan', line 1, column 9"),
-        ("parameters { complex z; }", "not supported"),
     ],
 )
 def test_wrong_program(text: str, said: str, home: Path, tmp_path: Path) -> None:
