@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerType, LocationAttr, i64
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ulam.dialects.integers import quotient, remainder, wrapped
@@ -53,6 +54,24 @@ def constant_integer(value: SSAValue) -> int | None:
     """The integer that `value` is a constant of; None if it is not one."""
     known = known_constant(value)
     return known if isinstance(known, int) else None
+
+
+def is_same_integer(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two integers are one value, or constants of one number."""
+    return a is b or ((known := constant_integer(a)) is not None and known == constant_integer(b))
+
+
+def not_clamped(end: SSAValue) -> SSAValue:
+    """The number of which `end` is the maximum with 0, if it is that: a loop from 0 to either has as many rounds."""
+    op = end.owner
+    if isinstance(op, arith.MaxSIOp) and 0 in map(constant_integer, op.operands):
+        return next((operand for operand in op.operands if constant_integer(operand) != 0), end)
+    return end
+
+
+def may_reassociate(op: arith.AddfOp | arith.MulfOp) -> bool:
+    """Whether operations of this kind may be done in another order."""
+    return FastMathFlag.REASSOC in op.fastmath.data
 
 
 def width_of(type_: Attribute) -> int:

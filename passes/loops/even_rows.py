@@ -17,11 +17,10 @@ from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
-from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
+from ulam.dialects.scalar_ops import CMPI, constant, constant_integer, may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
@@ -257,7 +256,7 @@ def _additions(argument: SSAValue, end: SSAValue) -> Iterator[tuple[Operation, i
         if use is None or not value.has_one_use() or use.operation.parent is not argument.owner:
             return
         op = use.operation
-        is_sum = isinstance(op, arith.AddfOp) and FastMathFlag.REASSOC in op.fastmath.data
+        is_sum = isinstance(op, arith.AddfOp) and may_reassociate(op)
         if not is_sum and not (isinstance(op, arith.OrIOp) and op.result.type == i64):
             return
         found.append((op, 1 - use.index))

@@ -17,7 +17,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, Operation, SSAValue
 
-from ulam.dialects.scalar_ops import constant, constant_integer
+from ulam.dialects.scalar_ops import constant, constant_integer, not_clamped
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.builder import WRAPS
@@ -266,10 +266,7 @@ class IndexForms:
 
 def _limit(loop: scf.ForOp) -> SSAValue:
     """The upper bound of a loop; `n` if it is `max(n, 0)`, from 0."""
-    op = loop.ub.owner
-    if constant_integer(loop.lb) == 0 and isinstance(op, arith.MaxSIOp) and 0 in map(constant_integer, op.operands):
-        return next((operand for operand in op.operands if constant_integer(operand) != 0), loop.ub)
-    return loop.ub
+    return not_clamped(loop.ub) if constant_integer(loop.lb) == 0 else loop.ub
 
 
 def _never_met(difference: Form, count: int) -> bool:

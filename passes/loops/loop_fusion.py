@@ -24,7 +24,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.library.kernels import KERNELS
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
@@ -171,10 +171,8 @@ class _Loop:
 def _range(op: scf.ForOp) -> tuple[object, ...]:
     """Equal for loops over the same range."""
     lower, upper, step = op.operands[:3]
-    start = constant_integer(lower)
-    owner = upper.owner
-    if start == 0 and isinstance(owner, arith.MaxSIOp) and 0 in map(constant_integer, owner.operands):
-        upper = next((o for o in owner.operands if constant_integer(o) != 0), upper)
+    if constant_integer(lower) == 0:
+        upper = not_clamped(upper)
     return tuple(v if (known := constant_integer(v)) is None else known for v in (lower, upper, step))
 
 

@@ -20,12 +20,11 @@ from collections.abc import Iterator
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64
-from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.scalar_ops import constant_integer, may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
@@ -191,7 +190,7 @@ def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operatio
     found: Operation | None = None
     if value is not argument:
         op = value.owner
-        if isinstance(op, arith.AddfOp | arith.MulfOp) and _may_reassociate(op):
+        if isinstance(op, arith.AddfOp | arith.MulfOp) and may_reassociate(op):
             if not any(_sums_up(argument, operand, chain) for operand in op.operands):
                 return False
             found = op
@@ -209,10 +208,6 @@ def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operatio
             return False
     chain[value] = found
     return True
-
-
-def _may_reassociate(op: arith.AddfOp | arith.MulfOp) -> bool:
-    return FastMathFlag.REASSOC in op.fastmath.data
 
 
 def _is_short_sum(body: Block) -> bool:

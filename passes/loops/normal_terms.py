@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.effects import ANYTHING
-from ulam.dialects.scalar_ops import constant, constant_integer, known_constant
+from ulam.dialects.scalar_ops import constant, constant_integer, is_same_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
@@ -101,7 +101,7 @@ def _density(factor: rt.KernelOp) -> _Density | str | None:
     assert isinstance(solve, rt.KernelOp)
     readers = _users(solve.arguments[4], solve)
     squares = _sum_of_squares(readers[0], n) if len(readers) == 1 else None
-    if squares is None or constant_integer(solve.arguments[3]) != 1 or not _same(solve.arguments[2], n):
+    if squares is None or constant_integer(solve.arguments[3]) != 1 or not is_same_integer(solve.arguments[2], n):
         return "the system that it solves is read by something else than one density"
     found = _Density(factor, solve, squares, others[0])
     return found if _may_wait(found) else "what is between it and the density may change its matrix"
@@ -116,10 +116,6 @@ def _users(buffer: SSAValue, writer: Operation) -> list[Operation]:
 
 def _is_solve(op: Operation, L: SSAValue) -> bool:
     return isinstance(op, rt.KernelOp) and op.function.data == "mdivide_left_tri_low" and op.arguments[0] is L
-
-
-def _same(size: SSAValue, other: SSAValue) -> bool:
-    return size is other or (constant_integer(size) is not None and constant_integer(size) == constant_integer(other))
 
 
 def _may_wait(density: _Density) -> bool:
@@ -146,7 +142,7 @@ def _sum(load: Operation, n: SSAValue) -> tuple[scf.ForOp, SSAValue] | None:
     loop = load.parent_op()
     if not isinstance(load, rt.LoadOp) or not isinstance(loop, scf.ForOp) or len(loop.results) != 1:
         return None
-    if constant_integer(loop.lb) != 0 or constant_integer(loop.step) != 1 or not _same(loop.ub, n):
+    if constant_integer(loop.lb) != 0 or constant_integer(loop.step) != 1 or not is_same_integer(loop.ub, n):
         return None
     body = loop.body.block
     added = terminator(body).operands[0].owner
@@ -192,4 +188,4 @@ def _on_diagonal(index: SSAValue, k: SSAValue, n: SSAValue) -> bool:
     if len(rest) != 1 or not isinstance(product := rest[0].owner, arith.MuliOp):
         return False
     first, second = product.operands
-    return (first is k and _same(second, n)) or (second is k and _same(first, n))
+    return (first is k and is_same_integer(second, n)) or (second is k and is_same_integer(first, n))

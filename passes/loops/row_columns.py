@@ -22,7 +22,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant, constant_integer
+from ulam.dialects.scalar_ops import constant, constant_integer, is_same_integer, not_clamped
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.effects import UNKNOWN, Root, root, written_roots_within
@@ -113,15 +113,7 @@ def _has_equal_range(first: scf.ForOp, second: scf.ForOp) -> bool:
         return False
     if constant_integer(first.step) != 1 or constant_integer(second.step) != 1:
         return False
-    one, other = not_clamped(first.ub), not_clamped(second.ub)
-    number = constant_integer(one)
-    return one is other or (number is not None and number == constant_integer(other))
-
-
-def not_clamped(end: SSAValue) -> SSAValue:
-    """The number of which `end` is the maximum with 0, if it is that: a loop up to either has as few iterations."""
-    op = end.owner
-    return op.lhs if isinstance(op, arith.MaxSIOp) and constant_integer(op.rhs) == 0 else end
+    return is_same_integer(not_clamped(first.ub), not_clamped(second.ub))
 
 
 class _Pair(LoopComparison):

@@ -14,11 +14,10 @@ from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i32, i64
-from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.scalar_ops import constant_integer, may_reassociate, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
@@ -26,7 +25,6 @@ from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, root, viewed
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
-from ulam.passes.loops.row_columns import not_clamped
 from ulam.passes.loops.tables import is_costly_function
 
 WHERE: dict[type[Operation], tuple[int, int]] = {
@@ -485,13 +483,13 @@ def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operatio
 
 def _is_product(value: SSAValue) -> bool:
     op = value.owner
-    return isinstance(op, arith.MulfOp) and FastMathFlag.REASSOC in op.fastmath.data
+    return isinstance(op, arith.MulfOp) and may_reassociate(op)
 
 
 def _is_addition(op: Operation | Block) -> bool:
     """Whether the order of such ops may change."""
     if isinstance(op, arith.AddfOp):
-        return FastMathFlag.REASSOC in op.fastmath.data
+        return may_reassociate(op)
     return isinstance(op, arith.OrIOp) and op.result.type == i64
 
 

@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
+from ulam.dialects.scalar_ops import CMPI, constant, constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
@@ -42,7 +42,7 @@ from ulam.passes.loops.even_rows import EvenRows
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known, plus
 from ulam.passes.loops.op_writer import integer
-from ulam.passes.loops.row_columns import RowColumns, not_clamped
+from ulam.passes.loops.row_columns import RowColumns
 from ulam.passes.loops.row_nests import SCALAR, SHORT_COLUMNS, SIZE, WHERE, DataColumn, NotApplicable, RowNest
 from ulam.passes.loops.transposed_tables import TransposedTable, fill
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
-from ulam.dialects.scalar_ops import constant
+from ulam.dialects.scalar_ops import constant, may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.sum_chains import Chain, chain_of
@@ -50,9 +50,9 @@ def run_on(function: func.FuncOp) -> bool:
 
 
 def _may_move(chain: Chain) -> bool:
-    return all(
-        not isinstance(link, arith.AddfOp) or FastMathFlag.REASSOC in link.fastmath.data for link in chain
-    ) and any(isinstance(link, scf.IfOp) for link in chain)
+    return all(not isinstance(link, arith.AddfOp) or may_reassociate(link) for link in chain) and any(
+        isinstance(link, scf.IfOp) for link in chain
+    )
 
 
 def _leave(branch: scf.IfOp, chain: Chain) -> None:
