@@ -29,7 +29,7 @@ GENERIC = {
     ("passes/loops/index_forms.py", "put"),
     ("passes/loops/op_writer.py", "integer"),
     ("passes/loops/op_writer.py", "real"),
-    ("passes/loops/strip_mine.py", "_put"),
+    ("passes/loops/strip_rows.py", "_put"),
 }
 """Functions that create ops of classes that they are given: copies of ops, and ops of upstream dialects."""
 
