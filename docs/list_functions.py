@@ -20,12 +20,11 @@ from written_parts import main, with_parts
 
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.higher_order import REDUCE_SUM, VARIADIC
-from ulam.frontend.functions.support import supported_names
+from ulam.frontend.functions.support import supported_names, unsupported_call
 from ulam.library.functions import CUMULATIVE, DENSITIES, FunctionKind, kind_of, named
 
 LANGUAGE = Path(__file__).with_name("language.md")
 SCRIPT = Path(__file__).name
-NOT_SUPPORTED = Path(__file__).parent.parent / "tests" / "reference" / "not_supported.txt"
 
 
 def stan_functions() -> set[str]:
@@ -39,10 +38,17 @@ def supported() -> frozenset[str]:
     return frozenset(stan_functions() & set(supported_names()))
 
 
-def partly_supported() -> list[str]:
-    """Single overloads that are not supported although their function is."""
-    words = [w for line in NOT_SUPPORTED.read_text().splitlines() for w in line.partition("#")[0].split()]
-    return sorted(word for word in words if "(" in word and word.partition("(")[0] in supported())
+@cache
+def overloads() -> tuple[int, list[str]]:
+    """How many overloads Stan's functions have that take no functions, and those of them that are not supported."""
+    number, missing = 0, []
+    for found in map(signatures.overloads, signatures.stan_names()):
+        assert found is not None
+        if found.higher_order():
+            continue
+        number += len(found.results)
+        missing += [str(s) for s in found.all() if unsupported_call(s.name, s.arguments, s.result) is not None]
+    return number, missing
 
 
 def _distributions(names: Iterable[str]) -> dict[str, set[str]]:
@@ -78,21 +84,19 @@ def text() -> str:
     known, everything = supported(), stan_functions()
     plain = {n for n in everything if not kind_of(n).is_of_distribution and not kind_of(n).is_transform}
     transforms = {n for n in everything if kind_of(n).is_transform}
+    number, missing = overloads()
     lines = [
-        f"Of {len(everything)} functions in Stan's library, as told apart by name, {len(known)} are supported.\n",
-        "### Distributions\n\nA suffix in brackets is not supported yet.\n",
+        f"Of {len(everything)} functions in Stan's library, as told apart by name, {len(known)} are supported; of "
+        f"their {number:,} overloads, {number - len(missing):,}.\n",
+        "### Distributions\n",
         *_distribution_table(),
         "\n### Functions\n",
         *_block(plain & known),
         "\n### Constraint transforms as functions\n",
         *_block(transforms & known),
-        "\n### Not yet\n",
-        *_block((plain | transforms) - known),
-        "\nand, of supported functions, these overloads:\n",
-        "```text",
-        *partly_supported(),
-        "```",
     ]
+    if missing or known < everything:
+        lines += ["\n### Missing\n", *_block(everything - known), "\n```text", *missing, "```"]
     return "\n".join(lines)
 
 

@@ -297,9 +297,14 @@ class JacobianIncrement(Statement):
 
 @record(slots=True, eq=False)
 class Truncation(SyntaxNode):
+    """`T[lower, upper]`. The type checker chooses the distribution function that it calls: `formal_types` are those of
+    its arguments, the bound first; `function` is its definition if the program has it."""
+
     span: Span
     lower: Expression | None
     upper: Expression | None
+    formal_types: tuple[StanType, ...] = ()
+    function: FunctionDefinition | None = None
 
 
 @record(slots=True, eq=False)

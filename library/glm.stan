@@ -338,6 +338,30 @@ real binomial_logit_glm_lpmf(array[] int n, array[] int N, matrix x, real alpha,
   return binomial_logit_lupmf(n | N, alpha + x * beta);
 }
 
+real binomial_logit_glm_lpmf(int n, int N, matrix x, real alpha, vector beta) {
+  return binomial_logit_lupmf(n | N, alpha + x * beta);
+}
+
+real binomial_logit_glm_lpmf(int n, int N, matrix x, vector alpha, vector beta) {
+  return binomial_logit_lupmf(n | N, alpha + x * beta);
+}
+
+real binomial_logit_glm_lpmf(int n, array[] int N, matrix x, real alpha, vector beta) {
+  return binomial_logit_lupmf(n | N, alpha + x * beta);
+}
+
+real binomial_logit_glm_lpmf(array[] int n, int N, matrix x, real alpha, vector beta) {
+  return binomial_logit_lupmf(n | N, alpha + x * beta);
+}
+
+real binomial_logit_glm_lpmf(array[] int n, array[] int N, row_vector x, real alpha, vector beta) {
+  return binomial_logit_lupmf(n | N, alpha + x * beta);
+}
+
+real binomial_logit_glm_lpmf(array[] int n, array[] int N, row_vector x, vector alpha, vector beta) {
+  return binomial_logit_lupmf(n | N, alpha + x * beta);
+}
+
 /* Categorical of the log odds alpha + x * beta, a column of beta for each category. */
 real categorical_logit_glm_lpmf(array[] int y, matrix x, vector alpha, matrix beta) {
   require_same_size(rows(x), size(y));
@@ -351,6 +375,10 @@ real categorical_logit_glm_lpmf(array[] int y, matrix x, vector alpha, matrix be
   return total;
 }
 
+real categorical_logit_glm_lpmf(int y, matrix x, vector alpha, matrix beta) {
+  return categorical_logit_glm_lupmf(rep_array(y, rows(x)) | x, alpha, beta);
+}
+
 real categorical_logit_glm_lpmf(int y, row_vector x, vector alpha, matrix beta) {
   return categorical_logit_lupmf(y | alpha + (x * beta)');
 }
@@ -358,6 +386,12 @@ real categorical_logit_glm_lpmf(int y, row_vector x, vector alpha, matrix beta) 
 /* Ordered logistic of the location x * beta, with cut points c. */
 real ordered_logistic_glm_lpmf(array[] int y, matrix x, vector beta, vector c) {
   require_same_size(rows(x), size(y));
+  require_finite(beta);
+  require_finite(x);
+  return ordered_logistic_lupmf(y | x * beta, c);
+}
+
+real ordered_logistic_glm_lpmf(int y, matrix x, vector beta, vector c) {
   require_finite(beta);
   require_finite(x);
   return ordered_logistic_lupmf(y | x * beta, c);

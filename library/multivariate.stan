@@ -93,6 +93,18 @@ real multi_student_t_cholesky_lpdf(vector y, real nu, vector mu, matrix L) {
          + lgamma(0.5 * (nu + K)) - lgamma(0.5 * nu) - 0.5 * K * log(nu) - 0.5 * K * log_pi();
 }
 
+real multi_student_t_cholesky_lpdf(row_vector y, real nu, vector mu, matrix L) {
+  return multi_student_t_cholesky_lupdf(y' | nu, mu, L);
+}
+
+real multi_student_t_cholesky_lpdf(vector y, real nu, row_vector mu, matrix L) {
+  return multi_student_t_cholesky_lupdf(y | nu, mu', L);
+}
+
+real multi_student_t_cholesky_lpdf(row_vector y, real nu, row_vector mu, matrix L) {
+  return multi_student_t_cholesky_lupdf(y' | nu, mu', L);
+}
+
 /* Gaussian process: row i of y is normal with covariance Sigma / w[i]. */
 real multi_gp_lpdf(matrix y, matrix Sigma, vector w) {
   require_same_size(num_elements(w), rows(y));

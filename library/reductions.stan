@@ -81,12 +81,23 @@ real log_sum_exp(matrix x) { return log_sum_exp(to_vector(x)); }
 real log_sum_exp(array[] real x) { return log_sum_exp(to_vector(x)); }
 
 vector softmax(vector x) {
-  require_nonempty(num_elements(x));
   vector[num_elements(x)] e = exp(x - value_of(max(x)));
   return e / sum(e);
 }
 
 row_vector softmax(row_vector x) { return softmax(x')'; }
+
+array[] vector softmax(array[] vector x) {
+  array[size(x)] vector[dims(x)[2]] result;
+  for (n in 1:size(x)) result[n] = softmax(x[n]);
+  return result;
+}
+
+array[] row_vector softmax(array[] row_vector x) {
+  array[size(x)] row_vector[dims(x)[3]] result;
+  for (n in 1:size(x)) result[n] = softmax(x[n]);
+  return result;
+}
 
 vector log_softmax(vector x) {
   require_nonempty(num_elements(x));
@@ -94,6 +105,18 @@ vector log_softmax(vector x) {
 }
 
 row_vector log_softmax(row_vector x) { return log_softmax(x')'; }
+
+array[] vector log_softmax(array[] vector x) {
+  array[size(x)] vector[dims(x)[2]] result;
+  for (n in 1:size(x)) result[n] = log_softmax(x[n]);
+  return result;
+}
+
+array[] row_vector log_softmax(array[] row_vector x) {
+  array[size(x)] row_vector[dims(x)[3]] result;
+  for (n in 1:size(x)) result[n] = log_softmax(x[n]);
+  return result;
+}
 
 /* log of a mixture with weights theta of components with log densities lps; a sum of one for each element of an array
  * of lps. */

@@ -94,9 +94,14 @@ def check_supported_call(checker: Checker, signature: Signature, actuals: Sequen
 # ---------------------------------------------------------------- candidates
 
 
-def cheapest_candidates(checker: Checker, name: str, arguments: list[Expression]) -> list[Candidate]:
-    """The overloads of the smallest promotion cost that the arguments fit; more than one is ambiguous."""
-    types = tuple(argument.type for argument in arguments)
+def cheapest_candidates(
+    checker: Checker, name: str, arguments: list[Expression], types: tuple[StanType, ...] | None = None
+) -> list[Candidate]:
+    """The overloads of the smallest promotion cost that the arguments fit; more than one is ambiguous.
+
+    `types` are those of what is passed if it is not the arguments themselves, but their entries.
+    """
+    types = tuple(argument.type for argument in arguments) if types is None else types
     written = checker.functions.get(name)
     if checker.library_mode:
         return _library_mode_candidates(name, types)

@@ -15,13 +15,12 @@ from ulam.frontend.check.calls import (
     list_types,
     report_ambiguous,
     report_no_match,
-    signature_of,
 )
 from ulam.frontend.check.context import ERROR, Checker
 from ulam.frontend.check.expressions import check_expression, check_scalar
 from ulam.frontend.functions import higher_order
 from ulam.frontend.functions.signatures import Signature
-from ulam.frontend.stan_types import INT, REAL, scalar_of
+from ulam.frontend.stan_types import INT, REAL, StanType, scalar_of
 from ulam.frontend.syntax import Call, Expression, Tilde
 from ulam.library.functions import DENSITIES, FunctionKind, ending_of_distribution
 
@@ -103,40 +102,48 @@ def _check_truncation(checker: Checker, node: Tilde) -> None:
             name = kind.of(node.distribution)
             candidates = cheapest_candidates(checker, name, arguments)
             if len(candidates) != 1 or candidates[0].signature.result != REAL:
-                types = list_types([argument.type for argument in arguments])
-                checker.error(
-                    f"'{node.distribution}' cannot be truncated here: there is no '{name}' for {types}",
-                    truncation.span, "truncation",
-                )  # fmt: skip
+                _report_no_truncation(checker, node, name, [argument.type for argument in arguments])
                 return
-    _check_supported_truncation(checker, node)
+    _choose_distribution_function(checker, node)
 
 
-def _check_supported_truncation(checker: Checker, node: Tilde) -> None:
-    """Reports a distribution function that the truncation calls and that cannot be compiled yet.
+def _choose_distribution_function(checker: Checker, node: Tilde) -> None:
+    """Which overload of the distribution function is called; reports one of the library that cannot be compiled yet.
 
-    With two bounds, each entry of the parameters has a mass of its own (see `lowering_truncation`).
+    With two bounds, each entry of the parameters has a mass of its own (see `lower/truncation.py`), unless the
+    program's own function is for containers alone.
     """
     truncation = node.truncation
     assert truncation is not None
     assert node.call is not None
-    density, *types = [argument.type for argument in node.call.arguments]
+    density, *promoted = [argument.type for argument in node.call.arguments]
     variate = INT if scalar_of(density) == INT else REAL
     name = (FunctionKind.LOG_CDF if truncation.upper is not None else FunctionKind.LOG_CCDF).of(node.distribution)
-    if truncation.lower is not None and truncation.upper is not None:
-        types = [scalar_of(type_) for type_ in types]
-    formals = (variate, *types)
+    by_entry = truncation.lower is not None and truncation.upper is not None
     if name not in checker.functions:
-        check_supported_call(checker, Signature(name, formals, REAL), formals, truncation.span)
+        truncation.formal_types = (variate, *(map(scalar_of, promoted) if by_entry else promoted))
+        check_supported_call(
+            checker, Signature(name, truncation.formal_types, REAL), truncation.formal_types, truncation.span
+        )
         return
-    called = [f for f in checker.functions[name] if signature_of(f).arguments == formals]
-    for definition in called:
-        checker.called(definition)
-    if not called:
-        checker.unsupported(
-            f"truncation by '{name}' is not supported yet where its arguments must be converted", truncation.span,
-            f"define '{name}' for {list_types(list(formals))}, too",
-        )  # fmt: skip
+    whole = tuple(argument.type for argument in node.arguments)
+    for types in (tuple(map(scalar_of, whole)), whole) if by_entry else (whole,):
+        candidates = cheapest_candidates(checker, name, [node.variate, *node.arguments], (variate, *types))
+        if len(candidates) == 1:
+            truncation.formal_types = candidates[0].signature.arguments
+            truncation.function = candidates[0].definition
+            if truncation.function is not None:
+                checker.called(truncation.function)
+            return
+    _report_no_truncation(checker, node, name, [variate, *whole])
+
+
+def _report_no_truncation(checker: Checker, node: Tilde, name: str, types: list[StanType]) -> None:
+    assert node.truncation is not None
+    checker.error(
+        f"'{node.distribution}' cannot be truncated here: there is no '{name}' for {list_types(types)}",
+        node.truncation.span, "truncation",
+    )  # fmt: skip
 
 
 def _report_unknown(checker: Checker, node: Tilde) -> None:

@@ -228,7 +228,7 @@ class StatementLowering(ExpressionLowering):
         assert call is not None
         self.emit(stan.TargetAddOp(self.lower(call), tilde=True), s.span)
         if s.truncation is not None:
-            self.statement(TruncatedDensity(call, s.distribution, s.distribution_span, s.truncation).normalization())
+            self.statement(TruncatedDensity(call, s).normalization())
         return False
 
     # ------------------------------------------------------------ control flow

@@ -6,13 +6,15 @@
 
 Of a discrete distribution the bound `a` itself belongs to the interval: the mass up to `a - 1` is left out. A variate
 that is a container is within the bounds if its smallest and largest entries are; its size counts if the parameters are
-scalars, else each entry of the parameters has a mass of its own.
+scalars, else each entry of the parameters has a mass of its own (with two bounds, unless the program's distribution
+function is for containers alone).
 Source: Stan Reference Manual, "Truncated distributions"; containers as stanc 2.39 does.
 """
 
 from __future__ import annotations
 
 from ulam.frontend import syntax
+from ulam.frontend.promotion import promote
 from ulam.frontend.stan_types import INT, REAL, ArrayType, BasicType, StanType, scalar_of
 from ulam.frontend.syntax import AdLevel, Expression
 from ulam.library.functions import FunctionKind
@@ -27,9 +29,12 @@ class TruncatedDensity:
     """What the statements are made of."""
 
     call: syntax.Call
-    distribution: str
-    name_span: syntax.Span
-    bounds: syntax.Truncation
+    tilde: syntax.Tilde
+
+    @property
+    def bounds(self) -> syntax.Truncation:
+        assert self.tilde.truncation is not None
+        return self.tilde.truncation
 
     @property
     def variate(self) -> Expression:
@@ -37,7 +42,7 @@ class TruncatedDensity:
 
     @property
     def parameters(self) -> list[Expression]:
-        return self.call.arguments[1:]
+        return self.tilde.arguments
 
     @property
     def discrete(self) -> bool:
@@ -78,7 +83,7 @@ class TruncatedDensity:
             above = self._cumulative(FunctionKind.LOG_CCDF, self._below(lower), parameters)
             return self._add_negative(self._sized(above))
         containers = [p for p in parameters if _is_container(p.type)]
-        if not containers:
+        if not containers or any(map(_is_container, self.bounds.formal_types)):
             return self._add_negative(self._sized(self._interval(lower, upper, parameters)))
         span = self.bounds.span
         index = syntax.Variable(INDEX, span=span, type=INT)
@@ -109,11 +114,10 @@ class TruncatedDensity:
 
     def _cumulative(self, kind: FunctionKind, bound: Expression, parameters: list[Expression]) -> Expression:
         """`d_lcdf(bound | parameters)`."""
-        type_: StanType = INT if self.discrete else REAL
-        if bound.type != type_:
-            bound = syntax.Promotion(bound, span=bound.span, type=type_, ad_level=bound.ad_level)
-        call = _library_call(kind.of(self.distribution), [bound, *parameters], self.name_span, REAL)
-        call.kind = self.call.kind
+        passed = [promote(a, t) for a, t in zip([bound, *parameters], self.bounds.formal_types, strict=True)]
+        call = _library_call(kind.of(self.tilde.distribution), passed, self.tilde.distribution_span, REAL)
+        if self.bounds.function is not None:
+            call.kind, call.function = syntax.CallKind.USER, self.bounds.function
         return call
 
     def _sized(self, mass: Expression) -> Expression:

@@ -579,6 +579,25 @@ def row_or_column(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Val
     return _select(low, op, value, chosen)
 
 
+@intrinsic("reverse")
+def reverse(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    """An array with its elements, of any type, in the opposite order."""
+    builder = low.builder
+    assert op.res is not None
+    value = materialize_unless_cheap(low, _as_container(arguments[0]))
+    last = builder.sub(value.dims[0], builder.i64(1))
+    return Container(
+        op.res.type,
+        value.dims,
+        lambda idx: value.at([builder.sub(last, idx[0]), *idx[1:]]),
+        None,
+        None,
+        True,
+        value.data_only,
+        value.variables,
+    )
+
+
 @intrinsic("block", "sub_row", "sub_col")
 def block(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder

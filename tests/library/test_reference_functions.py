@@ -1,7 +1,4 @@
-"""Values, gradients and error behaviour of the function library against tests/reference (see the README there).
-
-A function that the compiler does not know yet is listed in tests/reference/not_supported.txt; the list may only shrink.
-"""
+"""Values, gradients and error behaviour of the function library against tests/reference (see the README there)."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from reference_programs import (
 )
 
 import ulam
-from ulam.runtime.errors import CompileError, ProgramError
+from ulam.runtime.errors import ProgramError
 
 
 def _listed(file: str) -> set[str]:
@@ -34,7 +31,6 @@ def _listed(file: str) -> set[str]:
     return {w for text in (REFERENCE / file).read_text().splitlines() for w in text.partition("#")[0].split()}
 
 
-NOT_SUPPORTED = _listed("not_supported.txt")
 DOMAIN_DIFFERENCES = _listed("domain_differences.txt")
 
 # Arguments that are symmetric by contract: the derivative may be spread over the triangles in any way.
@@ -82,16 +78,10 @@ OURS = {
 }
 
 
-def _supported(line: Line) -> bool:
-    """The list has functions, or single overloads as `name(signature)` without blanks."""
-    overload = (line["function"] + line["signature"]).replace(" ", "")
-    return line["function"] not in NOT_SUPPORTED and overload not in NOT_SUPPORTED
-
-
 @cache
 def _batches(size: int = 24) -> list[list[Line]]:
     """Lines of few functions together: a failure should say which."""
-    return chunks([line for line in lines("functions.jsonl") if _supported(line)], size)
+    return chunks(list(lines("functions.jsonl")), size)
 
 
 def _label(batch: list[Line]) -> str:
@@ -181,7 +171,7 @@ def _domain_groups() -> list[list[Line]]:
     groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines("domain_errors.jsonl"):
         simple = "args" in line and all(a["type"] in ("int", "real") for a in line["args"].values())
-        if simple and _supported(line) and line["function"] not in OURS:
+        if simple and line["function"] not in OURS:
             groups[line["function"], line["signature"]].append(line)
     return list(groups.values())
 
@@ -237,19 +227,3 @@ def _outcome(model: ulam.StanModel, point: list[float]) -> str:
     if math.isnan(value):
         return "nan"
     return "finite" if math.isfinite(value) else "inf" if value > 0 else "-inf"
-
-
-# ---------------------------------------------------------------- the list of what is missing
-
-
-def test_what_is_listed_as_missing_is_missing() -> None:
-    """A listed function that compiles by now must leave the list."""
-    first: dict[str, Line] = {}
-    for line in lines("functions.jsonl"):
-        if not _supported(line) and "_lpdf" in line["function"]:
-            first.setdefault(line["function"], line)
-    for line in first.values():
-        with pytest.raises(CompileError):
-            program = Batch([line])
-            model = ulam.StanModel(program.text, data=json.dumps(program.data))
-            model.log_density(np.array(program.point(0)))

@@ -156,17 +156,6 @@ def test_supported_program(text: str) -> None:
         assert Compiler(text).llvm_text(unit)
 
 
-@parametrize("stan not-supported")
-def test_program_that_is_not_supported(text: str) -> None:
-    """If this fails because the program compiles: the feature is there, move it in docs/language.md."""
-    from ulam.frontend.diagnostics import DiagnosticError
-    from ulam.passes.errors import NotSupportedError
-    from ulam.runtime.compiler import Compiler
-
-    with pytest.raises((DiagnosticError, NotSupportedError), match="not supported|cannot be lowered"):
-        Compiler(text).llvm_text("gradient_propto")
-
-
 OPTIMIZED_PROGRAMS = OPTIMIZED.findall((ROOT / "docs" / "optimization.md").read_text(encoding="utf-8"))
 
 
@@ -211,8 +200,9 @@ def test_lists_of_functions_are_current() -> None:
     lists = list_functions()
     document = lists.LANGUAGE.read_text(encoding="utf-8")
     assert lists.updated(document) == document, "run python docs/list_functions.py"
-    said = re.search(r"More than (\d+) functions of Stan's library", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert said is not None and len(lists.supported()) > int(said[1])
+    assert lists.overloads()[1] == [], "what the list of signatures has can be called"
+    said = re.search(r"All (\d+) functions of Stan's library", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert said is not None and len(lists.supported()) == len(lists.stan_functions()) == int(said[1])
 
 
 # ---------------------------------------------------------------- every listed function can be called
