@@ -1,100 +1,127 @@
-"""Compiles stanc3's programs for its optimizer at every level; lists what fails, and what is not supported yet.
+"""Compiles stanc3's good programs to machine code; lists what fails or takes long.
 
-    python benchmarks/stanc3_programs.py --stanc3 CHECKOUT [--folder good/compiler-optimizations] [--levels 0,1,2,3,4]
+    python benchmarks/stanc3_programs.py --stanc3 CHECKOUT [--folder good] [--levels 0 3] [--seconds 60]
+        [--units setup gradient_propto constrain] [--only TEXT ...] [--shard 1/4] [--results FILE]
 
-CHECKOUT is a checkout of stan-dev/stanc3, or a bare repository. A program counts as compiled at a level when its module
-verifies after the level's passes and every unit of it becomes LLVM IR that LLVM accepts. Level 4 has no data here.
+CHECKOUT is a checkout of stan-dev/stanc3, or a bare repository. Each program is compiled in a process of its own, at
+each level, and may take so many seconds of CPU time. Its module is verified after the level's passes. Level 4 has no
+data here. A file of functions (`.stanfunctions`) is included in a program that is empty but for it.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from ulam.emit import jit
+from sweeps import add_options, in_child, sweep
+
 from ulam.frontend.diagnostics import DiagnosticError
 from ulam.passes import verify_dominance
 from ulam.passes.errors import NotSupportedError
-from ulam.runtime.compiler import CompileOptions, Compiler, compiling
+from ulam.passes.units import UNITS
+from ulam.runtime.compiler import CompileOptions, Compiler, compiling, load_stages
 
-SUITE = "test/integration"
-UNITS = ("setup", "value_full", "gradient_propto", "gradient_full", "constrain", "unconstrain")
-QUICK = jit.Pipeline(speed=0, vectorize=False)
+SUITE = Path("test/integration")
+SUFFIXES = (".stan", ".stanfunctions")
+SLOWEST = 10
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--stanc3", type=Path, required=True, metavar="CHECKOUT", help="where stanc3 is")
-    parser.add_argument("--folder", default="good/compiler-optimizations", help=f"a folder of {SUITE}")
-    parser.add_argument("--levels", default="0,1,2,3,4")
-    arguments = parser.parse_args(argv)
-    levels = [int(level) for level in arguments.levels.split(",")]
+    parser.add_argument("--folder", default="good", help=f"a folder of {SUITE}")
+    parser.add_argument("--levels", nargs="+", type=int, default=[0, 3])
+    parser.add_argument("--units", nargs="+", choices=UNITS, default=["setup", "gradient_propto", "constrain"])
+    parser.add_argument("--seconds", type=float, default=60, help="CPU time that a program may take at a level")
+    add_options(parser)
+    options = parser.parse_args(argv)
+    load_stages()
     with tempfile.TemporaryDirectory() as temporary:
-        root = programs_of(arguments.stanc3, Path(temporary))
-        failed = run(root / SUITE / arguments.folder, root / SUITE / "included", levels)
-    return 1 if failed else 0
+        suite = programs_of(options.stanc3, Path(temporary)) / SUITE
+        folder = suite / options.folder
+        paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+        names = [str(path.relative_to(folder)) for path in paths]
+        rows = sweep(names, options, lambda name: examined(folder / name, suite / "included", options))
+    return report(rows, options.levels)
 
 
 def programs_of(stanc3: Path, temporary: Path) -> Path:
     """The checkout itself, or the tests of a bare repository in a temporary folder."""
-    if (stanc3 / SUITE).is_dir():
-        return stanc3
-    command = ["git", f"--git-dir={stanc3}", "archive", "HEAD", SUITE]
+    for root in (stanc3, stanc3 / "src"):
+        if (root / SUITE).is_dir():
+            return root
+    command = ["git", f"--git-dir={stanc3}", "archive", "HEAD", str(SUITE)]
     archive = subprocess.run(command, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(temporary, filter="data")
     return temporary
 
 
-def run(folder: Path, included: Path, levels: Sequence[int]) -> int:
-    """Compiles all programs of a folder; returns how many comparisons with level 0 failed."""
-    paths = sorted(folder.rglob("*.stan"))
-    unsupported: list[str] = []
-    failures: list[str] = []
-    seconds = dict.fromkeys(levels, 0.0)
-    for path in paths:
-        name = str(path.relative_to(folder))
-        for level in levels:
-            start = time.perf_counter()
-            problem, is_excepted = compile_program(path, included, level)
-            seconds[level] += time.perf_counter() - start
-            if problem and is_excepted:
-                unsupported.append(f"{name}: {problem}")
-                break
-            if problem:
-                failures.append(f"{name} at level {level}: {problem}")
-    print(f"{len(paths)} programs, {len(paths) - len(unsupported)} compiled, {len(unsupported)} not supported yet")
-    for line in (*unsupported, f"{len(failures)} failures", *failures):
-        print(f"  {line}")
-    print("seconds: " + ", ".join(f"level {level} {time_:.1f}" for level, time_ in seconds.items()))
-    return len(failures)
+def examined(path: Path, included: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Per level: what is wrong with a program, if anything, and the CPU time it took."""
+    problems, seconds = {}, {}
+    for level in options.levels:
+        outcome = in_child(lambda level=level: problem_of(path, included, level, options.units), options.seconds)
+        problems[str(level)] = outcome.problem or outcome.answer
+        seconds[str(level)] = round(outcome.seconds, 2)
+    return {"problems": problems, "seconds": seconds}
 
 
-def compile_program(path: Path, included: Path, level: int) -> tuple[str, bool]:
-    """What is wrong, if anything; and whether that is a part of the language that is not built yet."""
+def problem_of(path: Path, included: Path, level: int, units: Sequence[str]) -> str:
+    """What is wrong with a program, empty if it can be compiled."""
     options = CompileOptions(level, (str(path.parent), str(included)))
-    compiler = Compiler(path.read_text(), path.name, options)
+    compiler = Compiler(text_of(path), path.name, options)
     try:
         with compiling():
             compiler.module.verify()
             verify_dominance.run_on(compiler.module)
-        for unit in UNITS:
-            jit.compile_object(compiler.llvm_text(unit), QUICK)
-    except NotSupportedError as error:
-        return str(error), True
-    except DiagnosticError as error:
-        codes = {diagnostic.code for diagnostic in error.diagnostics}
-        return error.diagnostics[0].message, codes == {"not-supported"}
+        for unit in units:
+            compiler.unit(unit)
+    except (NotSupportedError, DiagnosticError) as error:
+        return f"refused: {first_message(error)}"
     except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:300]}", False
-    return "", False
+        return f"{type(error).__name__}: {str(error)[:300]}"
+    return ""
+
+
+def text_of(path: Path) -> str:
+    """The program; of a file of functions one that includes it."""
+    if path.suffix == ".stanfunctions":
+        return f"functions {{\n#include {path.name}\n}}\n"
+    return path.read_text(encoding="utf-8")
+
+
+def first_message(error: NotSupportedError | DiagnosticError) -> str:
+    """The first of what is wrong, without the lines of the program."""
+    if isinstance(error, DiagnosticError):
+        return error.diagnostics[0].message
+    return str(error).partition("\n")[0]
+
+
+def report(rows: Sequence[dict[str, Any]], levels: Sequence[int]) -> int:
+    """Prints what was found; 1 if a program could not be compiled."""
+    failed = [row for row in rows if any(row["problems"].values())]
+    print(f"{len(rows)} programs, {len(rows) - len(failed)} compiled at level {', '.join(map(str, levels))}")
+    for row in failed:
+        for level, problem in row["problems"].items():
+            if problem:
+                print(f"  {row['name']}, level {level}: {problem}")
+    for level in map(str, levels):
+        seconds = sorted(((row["seconds"][level], row["name"]) for row in rows), reverse=True)
+        if seconds:
+            median = statistics.median(second for second, _ in seconds)
+            print(f"level {level}: median {median:.2f} s of CPU time, the longest:")
+        for second, name in seconds[:SLOWEST]:
+            print(f"  {second:6.2f}  {name}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

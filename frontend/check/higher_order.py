@@ -14,6 +14,7 @@ from ulam.frontend.check.context import (
     is_data,
     is_discrete,
 )
+from ulam.frontend.diagnostics import Note
 from ulam.frontend.functions import higher_order, signatures
 from ulam.frontend.functions.type_codes import arguments_of, code_of, type_of
 from ulam.frontend.promotion import promote, promotion_cost
@@ -64,8 +65,11 @@ def resolve_higher_order(checker: Checker, node: Call) -> StanType:
             checker.called(chosen[0])
         return node.type
     assert mismatch is not None
-    span = node.arguments[mismatch.argument].span if mismatch.argument < len(node.arguments) else node.span
-    checker.error(f"in the call of '{node.name}': {mismatch.reason}", span, mismatch.code)
+    at_fault = node.arguments[mismatch.argument].span if mismatch.argument < len(node.arguments) else node.span
+    is_below = checker.source.position(at_fault.start)[0] > checker.source.position(node.span.start)[0]
+    notes = (Note("this argument", at_fault),) if is_below else ()
+    span = node.span if is_below else at_fault
+    checker.error(f"in the call of '{node.name}': {mismatch.reason}", span, mismatch.code, notes=notes)
     return node.type
 
 

@@ -47,6 +47,9 @@ model {
   y = ode_rk45(exp, y0, 0, ts);  // expected-error {{'exp' is a library function}}
   y = ode_rk45(y0, y0, 0, ts);  // expected-error {{must be the name of a function}}
   target += reduce_sum(wrong, k, 1);  // expected-error {{the sliced argument must be an array, but this is a real}}
+  y = ode_rk45(rhs, y0, 0,  // expected-error {{argument 5 must be a real, but this is a vector}}
+               ts,
+               y0);
 }
 
 // -----
