@@ -21,6 +21,7 @@ UNIT = UnitAttr()
 
 Number = IntegerAttr | int
 Text = StringAttr | str
+Texts = ArrayAttr[StringAttr] | Sequence[str]
 Flags = DenseArrayBase | Sequence[int]
 
 
@@ -46,6 +47,11 @@ def string(text: Text) -> StringAttr:
 @lru_cache(maxsize=1024)
 def strings(texts: tuple[str, ...]) -> ArrayAttr[StringAttr]:
     return ArrayAttr([_string(text) for text in texts])
+
+
+def texts(values: Texts) -> ArrayAttr[StringAttr]:
+    """Names of things, reasons, ...."""
+    return values if isinstance(values, ArrayAttr) else strings(tuple(values))
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,18 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, LocationAttr, StringAttr, UnitAttr, f64, i1, i8, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerType,
+    LocationAttr,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i1,
+    i8,
+    i64,
+)
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -26,7 +37,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ulam.dialects.attributes import UNIT, Number, Text, number, string, units
+from ulam.dialects.attributes import UNIT, Number, Text, Texts, number, string, texts, units
 from ulam.dialects.buffers import (
     NUMBER,
     BufferType,
@@ -169,6 +180,59 @@ class SetBoundOp(PlainOperation):
 
     def __init__(self, slot: Number, value: SSAValue, *, location: LocationAttr | None = None) -> None:
         Operation.__init__(self, operands=(value,), properties={"slot": number(slot)}, location=location)
+
+
+@irdl_op_definition
+class LayoutOp(PlainOperation):
+    """Notes which layout the data of a statement have got, or why it was not taken. Only when data are bound.
+
+    `outcome`: 0 if it was taken, k for the k-th of `reasons`. It goes to slot `slot` of the bound table, `figures` to
+    those behind, with the names `names`: facts of the data, as the number of rows. The place is that of the statement.
+
+    ```mlir
+    rt.layout "unique rows" slot 12 outcome %i of ["too few rows repeat"] figures ["rows"] (%n : i64)
+    ```
+    """
+
+    name = "rt.layout"
+    layout = prop_def(StringAttr)
+    slot = prop_def(NUMBER)
+    reasons = prop_def(ArrayAttr[StringAttr])
+    names = prop_def(ArrayAttr[StringAttr])
+    outcome = operand_def(i64)
+    figures = var_operand_def(i64)
+    traits = traits_def(LowEffects(Effect.ORDERED))
+    assembly_format = (
+        "$layout `slot` $slot `outcome` $outcome `of` $reasons `figures` $names "
+        "`(` ($figures^ `:` type($figures))? `)` attr-dict"
+    )
+
+    def __init__(
+        self,
+        layout: Text,
+        slot: Number,
+        reasons: Texts,
+        names: Texts,
+        outcome: SSAValue,
+        figures: Sequence[SSAValue] = (),
+        *,
+        location: LocationAttr | None = None,
+    ) -> None:
+        Operation.__init__(
+            self,
+            operands=(outcome, *figures),
+            properties={
+                "layout": string(layout),
+                "slot": number(slot),
+                "reasons": texts(reasons),
+                "names": texts(names),
+            },
+            location=location,
+        )
+
+    def verify_(self) -> None:
+        if len(self.names) != len(self.figures):
+            raise VerifyException("each figure of a layout has a name")
 
 
 @irdl_op_definition
@@ -592,8 +656,8 @@ class HarmlessAttr(Fact):
 RT = Dialect(
     "rt",
     [
-        AllocOp, MarkOp, ReleaseOp, BoundOp, SetBoundOp, AllocBoundOp, LoadOp, StoreOp, ViewOp, CopyOp, FillOp,
-        MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, ConstantsOp, NullOp,
+        AllocOp, MarkOp, ReleaseOp, BoundOp, SetBoundOp, LayoutOp, AllocBoundOp, LoadOp, StoreOp, ViewOp, CopyOp,
+        FillOp, MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, ConstantsOp, NullOp,
         IsNullOp,
     ],
     [BufferType, MarkType, EntryAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr],

@@ -305,8 +305,8 @@ def _release(e: FunctionEmitter, op: Operation) -> None:
 # bound data
 
 
-def _slot_address(e: FunctionEmitter, op: Operation) -> str:
-    slot = slot_of(op)
+def _slot_address(e: FunctionEmitter, op: Operation, behind: int = 0) -> str:
+    slot = slot_of(op) + behind
     if slot == 0:
         return "%bound"
     address = e.temporary()
@@ -324,6 +324,12 @@ def _bound(e: FunctionEmitter, op: Operation) -> None:
 def _set_bound(e: FunctionEmitter, op: Operation) -> None:
     (value,) = e.operands(op)
     store(e, e.names[value], _slot_address(e, op), e.type(value), ", align 8")
+
+
+def _layout(e: FunctionEmitter, op: Operation) -> None:
+    """The outcome, and the figures behind it."""
+    for n, value in enumerate(e.operands(op)):
+        store(e, e.names[value], _slot_address(e, op, n), e.type(value), ", align 8")
 
 
 def _alloc_bound(e: FunctionEmitter, op: Operation) -> None:
@@ -500,6 +506,7 @@ def memory_table() -> dict[type[Operation], Emit]:
         rt.ReleaseOp: _release,
         rt.BoundOp: _bound,
         rt.SetBoundOp: _set_bound,
+        rt.LayoutOp: _layout,
         rt.AllocBoundOp: _alloc_bound,
         rt.LoadOp: _load,
         rt.StoreOp: _store,

@@ -44,7 +44,8 @@ class KernelParameter:
     element: str
     """`f64`, `i32`, `i64` or `i8`."""
     size: str
-    """Number of elements of a buffer, as a product over size names (`n*n`) and minima (`min(m,n)`); name of a size."""
+    """Number of elements of a buffer, as a product over size names (`n*n`) and minima (`min(m,n)`), of a strided column
+    the last one's place; name of a size."""
 
     @property
     def is_buffer(self) -> bool:
@@ -207,7 +208,25 @@ _PRINTING: dict[str, Kernel] = {
     "print_end": Kernel("", effects="print"),
 }
 
-KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING}
+_COLUMN = "[(n-1)*row+(k-1)*column+1]"
+# Layouts of rows of data (runtime/c/layouts.c). Element c of row r of a column is at r * row + c * column, for c below
+# k; `s` is one more than the number of segments.
+_GROUP = f"in:{{}}{_COLUMN} n:i64 k:i64 row:i64 column:i64 in:i32[n] value:i64 value:i64 out:i32[n] out:i64[1]"
+_TAKE = "in:{0}[t] in:i32[n] n:i64 k:i64 row:i64 column:i64 t:i64 out:{0}[n*k]"
+_LAYOUTS: dict[str, Kernel] = {
+    # a column, the groups so far, how many of these, the most groups: groups that are equal in this column, too
+    "group_reals": Kernel(_GROUP.format("f64")),
+    "group_ints": Kernel(_GROUP.format("i32")),
+    # of each group its first row, and how many rows it has
+    "group_heads": Kernel("in:i32[n] n:i64 g:i64 out:i32[g] out:f64[g]"),
+    # an index from 1: the order of rows, where segments start, figures (in range, sorted, segments in use, longest)
+    "order_rows": Kernel("in:i32[n] n:i64 s:i64 out:i32[n] out:i64[s] out:i64[4]"),
+    # a column of any length `t`, n of its rows
+    "take_reals": Kernel(_TAKE.format("f64")),
+    "take_ints": Kernel(_TAKE.format("i32")),
+}
+
+KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS}
 
 FAST: frozenset[str] = frozenset(_DENSE) | {kernel.pullback for kernel in _DENSE.values() if kernel.pullback}
 """What is called at levels 3 and 4 as `ulam_<name>_fast`: other bits, by fused multiply-adds and other orders."""

@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 _CONTEXT = Context()
 REASSOCIATING_LEVEL = 3
 """From this level on sums may be re-associated."""
+LAYOUTS: tuple[str, ...] = ()
+"""Passes that give statements layouts of their data. What they leave for `bind` is moved there by `hoist-data`."""
 VALUE_FORM = "structure-exits,split-branch-chains,promote-variables"
 """From the variable form to the value form of a program."""
 
 
-def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
+def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> str:
     """The passes that follow `convert-stan-to-loops{unit=...}`, in order.
 
     What they tell each other stands in the module: an attribute of it is the number of slots of the bound table so far,
-    `ad.gradient` asks for reverse mode.
+    `ad.gradient` asks for reverse mode. `layouts`: levels 3 and 4 choose layouts of the data (`LAYOUTS`).
     """
     may_reassociate = opt_level >= REASSOCIATING_LEVEL
     reassociate = "{reassociate=true}" if may_reassociate else ""
@@ -49,6 +51,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
             passes.append("powers-to-exponentials{function=evaluate}")
             passes.append('if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}')
             passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
+            passes += LAYOUTS if layouts else ()
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:
             passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')
@@ -75,9 +78,9 @@ def lowering_pipeline(unit: UnitKind, opt_level: int) -> str:
     return ",".join((*passes, "release-arena", "stack-buffers", f"loop-hints{hints}"))
 
 
-def lowering_passes(unit: UnitKind, opt_level: int) -> tuple[ModulePass, ...]:
+def lowering_passes(unit: UnitKind, opt_level: int, layouts: bool = True) -> tuple[ModulePass, ...]:
     """The same as passes."""
-    return nested_passes(lowering_pipeline(unit, opt_level))
+    return nested_passes(lowering_pipeline(unit, opt_level, layouts))
 
 
 def to_value_form(module: ModuleOp) -> ProgramParts:
@@ -87,10 +90,10 @@ def to_value_form(module: ModuleOp) -> ProgramParts:
     return take_apart(program)
 
 
-def lower(program: ProgramParts, kind: UnitKind, opt_level: int) -> LoweredUnit:
+def lower(program: ProgramParts, kind: UnitKind, opt_level: int, *, layouts: bool = True) -> LoweredUnit:
     """A unit of the program, ready for emission."""
     unit = begin_unit(program, kind, opt_level)
-    finish_unit(unit, opt_level)
+    finish_unit(unit, opt_level, layouts=layouts)
     return unit
 
 
@@ -105,12 +108,14 @@ def begin_unit(program: ProgramParts, kind: UnitKind, opt_level: int) -> Lowered
     return unit
 
 
-def finish_unit(unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None) -> None:
+def finish_unit(
+    unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None, *, layouts: bool = True
+) -> None:
     """Everything else up to emission. What becomes of equal units is equal.
 
     `between` is called before each pass, and may end this by an exception.
     """
     set_slots(unit.module, unit.n_slots)
-    passes = busy_passes(lowering_pipeline(unit.kind, opt_level), unit.module)
+    passes = busy_passes(lowering_pipeline(unit.kind, opt_level, layouts), unit.module)
     run_passes(_CONTEXT, unit.module, passes, between)
     unit.n_slots = slots_of(unit.module)

@@ -43,6 +43,7 @@ class CachedUnit:
     sites: list[dict[str, Any]]
     n_slots: int
     draws: bool
+    layouts: list[dict[str, Any]]
 
 
 _memory: dict[str, tuple[CompiledUnit, Mapping[str, Any]]] = {}
@@ -130,6 +131,7 @@ class CachedCompiler:
                 "sites": list(unit.sites),
                 "n_slots": unit.n_slots,
                 "draws": unit.draws,
+                "layouts": list(unit.layouts),
             }
             cache.put(key, record, {CODE: unit.code})
         return unit
@@ -144,11 +146,12 @@ class CachedCompiler:
                 "sites": list(sites),
                 "n_slots": int(n_slots),
                 "draws": bool(draws),
+                "layouts": list(layouts),
             }:
                 if CODE not in entry.objects:
                     return None
                 self._metadata = self._metadata or entry.metadata["program"]
-                return CachedUnit(entry.objects[CODE], sites, n_slots, draws)
+                return CachedUnit(entry.objects[CODE], sites, n_slots, draws, layouts)
             case _:
                 return None
 
@@ -177,6 +180,7 @@ class CachedCompiler:
                 "opt_level": self._options.opt_level,
                 "passes": self._options.passes,
                 "lines": self._options.lines,
+                "layouts": self._options.layouts,
                 "exact_blocks": exact_blocks(),
                 "data": self._known.digest if self._known is not None and not UNITS[unit].locating else None,
             },

@@ -43,6 +43,8 @@ class CompileOptions:
     """The processor that code is made for (see `emit.target`); other code than `native` is for others to run."""
     lines: bool = False
     """Object code says which instructions belong to which line (see `runtime.line_profile`); they are the same."""
+    layouts: bool = True
+    """Levels 3 and 4 choose layouts of the data when data are bound (see docs/layouts.md)."""
 
     @property
     def passes(self) -> str:
@@ -65,6 +67,8 @@ class EmittedUnit(NamedTuple):
     """Of its table of bound data."""
     draws: bool
     """Random numbers."""
+    layouts: list[dict[str, Any]]
+    """What is noted of layouts when data are bound (`unit_modules.noted_layouts`)."""
 
 
 @record
@@ -75,6 +79,7 @@ class UnitObject:
     sites: list[dict[str, Any]]
     n_slots: int
     draws: bool
+    layouts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
 @record
@@ -213,7 +218,7 @@ class Compiler:
         from ulam.passes.lowering_pipeline import finish_unit
         from ulam.runtime.c_library import exact_blocks
 
-        finish_unit(unit, self.options.opt_level, checkpoint)
+        finish_unit(unit, self.options.opt_level, checkpoint, layouts=self.options.layouts)
         checkpoint()
         processor = target(self.options.target)
         options = EmitOptions(
@@ -226,7 +231,7 @@ class Compiler:
         )
         text = emit_module(unit.module, options)
         sites = [self._described(asdict(site)) for site in unit.sites]
-        return EmittedUnit(text, sites, unit.n_slots, unit.draws)
+        return EmittedUnit(text, sites, unit.n_slots, unit.draws, unit.layouts)
 
     def _described(self, site: dict[str, Any]) -> dict[str, Any]:
         """A place where a check may fail; an index that is out of range says of what, as it is written there."""
@@ -248,7 +253,7 @@ class Compiler:
         code = jit.compile_object(
             unit.text, pipeline, checkpoint, processor=self.options.target, prefix=kind.prefix
         )
-        return UnitObject(code, unit.sites, unit.n_slots, unit.draws)
+        return UnitObject(code, unit.sites, unit.n_slots, unit.draws, unit.layouts)
 
 
 LISTEN_SECONDS = 0.05

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ulam.runtime._calls import DensityCall
     from ulam.runtime.cached_compiler import CachedCompiler
     from ulam.runtime.compiler import Compiler
+    from ulam.runtime.layout_choices import LayoutChoice
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
     from ulam.runtime.profiling.profiler import Profiler
@@ -74,7 +75,8 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
     Python's `sys.stdout`, else straight to the process's standard output. `profile`: whether the program's `profile`
     statements record (`profiler` has what), or `"statements"`, `"blocks"` or `"functions"` to have these recorded
     instead; the last `profile_events` passes are kept one by one. `lines`: the compiled code has a line table, for
-    `line_profile` and debuggers. `time_limit`: seconds that this constructor may take; calls have limits of their own.
+    `line_profile` and debuggers. `layouts`: levels 3 and 4 choose layouts of the data (`layout_choices` has what was
+    chosen). `time_limit`: seconds that this constructor may take; calls have limits of their own.
 
     SIGINT (Ctrl-C) ends every call, the constructor too, and leaves the model as it was before: in the main thread with
     KeyboardInterrupt, in others with `Interrupted`. A call with `time_limit` ends with `TimeLimit` after so many
@@ -94,6 +96,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         profile: bool | str = True,
         profile_events: int = 0,
         lines: bool = False,
+        layouts: bool = True,
         time_limit: float | None = None,
     ) -> None:
         def setup() -> None:
@@ -102,7 +105,8 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
             text, filename = read_source(source)
             paths = tuple(os.fspath(path) for path in include_paths)
             random_seed(seed)
-            options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(profile), lines=lines)
+            level = optimization_level(opt_level)
+            options = CompileOptions(level, paths, profile=profiling(profile), lines=lines, layouts=bool(layouts))
             values = read_data(data)
             self._setup(Recipe(text, filename, values, seed, capture_stan_prints, options, cache, profile_events))
 
@@ -177,6 +181,12 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
     def loaded_units(self) -> list[Unit]:
         """The units of the program that are in the process by now."""
         return self._program.loaded()
+
+    def layout_choices(self, *, propto: bool = True) -> list[LayoutChoice]:
+        """The layouts that the data have for gradients: of each statement which was chosen, from which figures of the
+        data, and what prevented others. Nothing where the data are rejected, and of models with `layouts=False`.
+        """
+        return list(self._program.unit(density_unit(1, propto).name).layouts)
 
     # ------------------------------------------------------------ names and sizes
 

@@ -36,6 +36,7 @@ from ulam.runtime.errors import (
     UlamError,
 )
 from ulam.runtime.interrupts import checkpoint, held, stoppable
+from ulam.runtime.layout_choices import LayoutChoice, read_choices
 from ulam.runtime.memory import check_memory
 from ulam.runtime.names import Dims, GlobalVariable, as_numbers, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
@@ -50,7 +51,9 @@ PERF_VARIABLE = "ULAM_PERF"
 
 
 class CompiledUnit(Protocol):
-    """Object code of a unit, its site table, the size of its table of bound data, whether it draws random numbers."""
+    """Object code of a unit, its site table, the size of its table of bound data, whether it draws random numbers, what
+    it notes of layouts.
+    """
 
     @property
     def code(self) -> bytes: ...
@@ -60,6 +63,8 @@ class CompiledUnit(Protocol):
     def n_slots(self) -> int: ...
     @property
     def draws(self) -> bool: ...
+    @property
+    def layouts(self) -> Sequence[Mapping[str, Any]]: ...
 
 
 class CompiledProgram(Protocol):
@@ -223,7 +228,7 @@ class Unit:
     It is raised where an evaluation would have raised it.
     """
 
-    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "draws", "failure", "profiler")
+    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "draws", "failure", "profiler", "layouts")
 
     def __init__(
         self,
@@ -243,6 +248,7 @@ class Unit:
         self.bound = data.address
         self.failure: Failure | None = None
         self.profiler = profiler
+        self.layouts: list[LayoutChoice] = []
 
     def error(self, status: int, context: Context) -> ProgramError:
         """The exception for a run of this unit that returned `status`."""
@@ -377,6 +383,8 @@ class BoundProgram:
                 self._print(context)
                 if status:
                     unit.failure = Failure.of(status, context)
+                elif compiled.layouts:
+                    unit.layouts = list(read_choices(compiled.layouts, data))
         return unit
 
     def _print(self, context: Context) -> None:

@@ -32,12 +32,17 @@ class StanProgram:
         *,
         opt_level: int = 3,
         include_paths: Sequence[str | os.PathLike[str]] = (),
+        layouts: bool = True,
         time_limit: float | None = None,
     ) -> None:
         self.text, self.filename = read_source(source)
-        self._arguments: dict[str, Any] = {"opt_level": opt_level, "include_paths": tuple(include_paths)}
+        self._arguments: dict[str, Any] = {
+            "opt_level": opt_level, "include_paths": tuple(include_paths), "layouts": layouts,
+        }  # fmt: skip
         paths = tuple(os.fspath(path) for path in include_paths)
-        options = self._options = CompileOptions(optimization_level(opt_level), paths, profile=profiling(True))
+        options = self._options = CompileOptions(
+            optimization_level(opt_level), paths, profile=profiling(True), layouts=bool(layouts)
+        )
         code = self._code = ProgramCode(CachedCompiler(self.text, self.filename, options))
 
         def work() -> list[GlobalVariable]:

@@ -34,12 +34,14 @@ class ModelCommand:
     opt_level: int
     include_path: list[Path] | None
     cache: bool = False
+    layouts: bool = True
 
     def loaded(self, **further: Any) -> StanModel:
         """The model; `further` arguments are those of `StanModel`, and go before those of the command."""
         arguments = {
             "source": self.model, "data": self.data, "seed": self.seed, "opt_level": self.opt_level,
             "include_paths": tuple(self.include_path or ()), "cache": self.cache,
+            "layouts": self.layouts,
         }  # fmt: skip
         return StanModel(**{**arguments, **further})
 

@@ -90,6 +90,10 @@ OPTIONS: dict[str, Option] = {
         differs={"stan-opt": Difference(default=None, shown="no passes, and units as at level 3")},
     ),
     "cache": Option("Use the cache of compiled code.", bool, default=True, negatable=True),
+    "layouts": Option(
+        "Give the data layouts when they are bound: equal rows once, rows in the order of an index (levels 3 and 4).",
+        bool, default=True, negatable=True,
+    ),
     "target_cpu": Option(
         "The processor to build for: native, this machine's; generic, all of its architecture; or a level of x86-64, "
         "as x86-64-v3.", of="CPU", default="native",
@@ -349,7 +353,7 @@ class Command(NamedTuple):
         return (*self.arguments, *self.options, "color")
 
 
-_COMPILING = ("opt_level", "include_path", "cache", "time_limit")
+_COMPILING = ("opt_level", "include_path", "cache", "layouts", "time_limit")
 _POINT = ("init", "unconstrained", "seed")
 _STOPPING = (
     "iter", "init_alpha", "tol_obj", "tol_rel_obj", "tol_grad", "tol_rel_grad", "tol_param", "history_size",
@@ -418,7 +422,7 @@ COMMANDS: dict[str, Command] = {
         ("model",),
         (
             "data", "vs", "vs_data", "vs_opt_level", "gradients", "rounds", *_POINT, "json", "opt_level",
-            "include_path", "time_limit",
+            "include_path", "layouts", "time_limit",
         ),
     ),
     "log-density": Command(
@@ -466,7 +470,7 @@ COMMANDS: dict[str, Command] = {
         "ulam_cmdstan:CmdStanCommand",
         "Runs a program with CmdStan's command line: ulam cmdstan MODEL help.",
         ("model", "words"),
-        ("include_path", "opt_level", "cache"),
+        ("include_path", "opt_level", "cache", "layouts"),
     ),
     "doctor": Command("ulam_doctor:DoctorCommand", "Shows versions, and whether compiling works here."),
 }  # fmt: skip
@@ -478,7 +482,7 @@ STAN_OPT = Command(
     (
         "input_format", "output", "opt_level", "pass_pipeline", "data", "unit", "target", "generic", "locations",
         "list_passes", "print_pipeline", "print_ir_before_all", "print_ir_after_all", "print_ir_after_change", "timing",
-        "json", "verify_each", "explain", "debug_transformed_mir_pretty", "debug_optimized_mir_pretty",
+        "json", "verify_each", "explain", "layouts", "debug_transformed_mir_pretty", "debug_optimized_mir_pretty",
         "debug_mem_patterns", "split_input_file", "verify_diagnostics", "allow_unregistered_dialect", "include_path",
         "version",
     ),

@@ -33,7 +33,7 @@ from ulam.tools.exits import (
 )
 from ulam.tools.files import overwritten
 from ulam.tools.messages import show, tell
-from ulam.tools.options import EMPTY_NAME, OPTIONS, STAN_OPT, STANDARD_STREAM, flags, told, with_values
+from ulam.tools.options import EMPTY_NAME, OPTIONS, STAN_OPT, STANDARD_STREAM, flags, long_name, told, with_values
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -112,6 +112,10 @@ def _parser() -> argparse.ArgumentParser:
         default, meaning = option.default_in("stan-opt"), told(name, "stan-opt")
         if option.argument:
             parser.add_argument(name, nargs="?", default=default, metavar=option.of, help=meaning)
+        elif option.negatable:
+            parser.add_argument(
+                long_name(name), dest=name, action=argparse.BooleanOptionalAction, default=default, help=meaning
+            )
         elif option.type is bool:
             parser.add_argument(*flags(name), dest=name, action="store_true", help=meaning)
         elif option.type == list[Path]:
@@ -321,7 +325,9 @@ def _process(run: Run, piece: Piece) -> str:
             reports.append(_memory_report(module))
         if arguments.explain is not None:
             if arguments.unit is not None or (run.passes and arguments.pass_pipeline is None):
-                _lowered(module, UNITS[arguments.unit or DEFAULT_UNIT.name], _level(arguments))
+                _lowered(module, UNITS[arguments.unit or DEFAULT_UNIT.name], arguments)
+                if run.is_stan:
+                    remarks += _chosen_layouts(run, piece)
             reports.append(_explanation(run, piece, remarks))
         return "\n".join(reports) if reports else _printed(run, module)
 
@@ -475,7 +481,7 @@ def _mlir_text(module: ModuleOp, arguments: argparse.Namespace) -> str:
 def _printed(run: Run, module: ModuleOp) -> str:
     arguments = run.arguments
     if arguments.target == "mlir":
-        lowered = module if arguments.unit is None else _lowered(module, UNITS[arguments.unit], _level(arguments))
+        lowered = module if arguments.unit is None else _lowered(module, UNITS[arguments.unit], arguments)
         return _mlir_text(lowered, arguments)
     if arguments.target == "stan":
         from ulam.emit.stan_text import print_module
@@ -526,20 +532,43 @@ def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> s
     from ulam.emit.llvm_text import EmitOptions
 
     unit = UNITS[arguments.unit or DEFAULT_UNIT.name]
-    lowered = _lowered(module, unit, level)
+    lowered = _lowered(module, unit, arguments)
     processor = host()
     options = EmitOptions(level, processor.fused, lanes=processor.lanes, lines=arguments.locations, unit=unit.name)
     llvm = emit_module(lowered, options)
     return llvm if arguments.target == "llvm" else compile_assembly(llvm)
 
 
-def _lowered(module: ModuleOp, unit: UnitKind, level: int) -> ModuleOp:
+def _lowered(module: ModuleOp, unit: UnitKind, arguments: argparse.Namespace) -> ModuleOp:
     """A module of functions: the module itself, or what a unit of its `stan.program` becomes."""
     if not any(op.name == "stan.program" for op in module.body.block.ops):
         return module
     from ulam.passes.lowering_pipeline import lower, to_value_form
 
-    return lower(to_value_form(module), unit, level).module
+    return lower(to_value_form(module), unit, _level(arguments), layouts=arguments.layouts).module
+
+
+def _chosen_layouts(run: Run, piece: Piece) -> list[Remark]:
+    """What binding the data of `--data` chooses for gradients; nothing without data."""
+    arguments = run.arguments
+    if not arguments.data or not arguments.layouts:
+        return []
+    from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+
+    from ulam.passes.remarks import Remark
+    from ulam.runtime.model import StanModel
+
+    model = StanModel(
+        NamedText(piece.text, run.name), arguments.data, opt_level=_level(arguments), layouts=arguments.layouts,
+        include_paths=tuple(arguments.include_path or ()), capture_stan_prints=False,
+    )  # fmt: skip
+    return [
+        Remark(
+            "layouts", choice.taken, "data", choice.message,
+            FileLineColLoc(StringAttr(choice.file), IntAttr(choice.line), IntAttr(choice.column)),
+        )
+        for choice in model.layout_choices()
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ class BuildCommand:
     opt_level: int
     include_path: list[Path] | None
     cache: bool
+    layouts: bool
 
     def run(self) -> int:
         """Builds, and prints the library's path."""
@@ -31,6 +32,7 @@ class BuildCommand:
             opt_level=self.opt_level,
             include_paths=self.include_path or (),
             cache=self.cache,
+            layouts=self.layouts,
         )
         print(escaped(str(path)))
         return EXIT_OK

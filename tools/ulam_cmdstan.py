@@ -19,6 +19,7 @@ class CmdStanCommand:
     include_path: list[Path] | None
     opt_level: int
     cache: bool
+    layouts: bool
 
     def __post_init__(self) -> None:
         for word in self.words or []:
@@ -26,6 +27,9 @@ class CmdStanCommand:
                 raise UsageError(f"no such option: {word}; CmdStan's arguments are words: ulam cmdstan MODEL help")
 
     def run(self) -> int:
-        options = {"include_paths": tuple(self.include_path or ()), "opt_level": self.opt_level, "cache": self.cache}
+        options = {
+            "include_paths": tuple(self.include_path or ()), "opt_level": self.opt_level, "cache": self.cache,
+            "layouts": self.layouts,
+        }  # fmt: skip
         name = f"ulam cmdstan {self.model}"
         return run(self.model, self.words or [], command=name, **options)

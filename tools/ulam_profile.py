@@ -234,8 +234,10 @@ class ProfileCommand(PointCommand):
         with open(os.devnull, "w") as sink, terminal.programs_print_to(sink):
             timing = interleaved(gradient_timer(plain, point), gradient_timer(model, point))
         files = [("written", escaped(str(path))) for path in written]
+        choices = plain.layout_choices()
         if not is_standard_output(self.json):
-            print(f"\n{facts_text([*self._facts(model, timing, overhead, recorded), *files])}")
+            layouts = [("layout", escaped(str(choice))) for choice in choices]
+            print(f"\n{facts_text([*self._facts(model, timing, overhead, recorded), *layouts, *files])}")
         elif files:
             print(facts_text(files), file=sys.stderr)
         without, regions = timing.medians
@@ -247,6 +249,7 @@ class ProfileCommand(PointCommand):
             "seed": self.seed,
             "seconds_per_gradient": {"with_regions": regions, "without_regions": without},
             "ratio": asdict(timing.ratio),
+            "layouts": [choice.to_dict() for choice in choices],
             "recorded": None if recorded is None else {**asdict(recorded), "reason": recorded.reason(regions)},
         }
 

@@ -24,8 +24,10 @@ from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
-_COSTLY = (rt.KernelOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
-_MOVABLE_RT = (rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, *_WRITES)
+_COSTLY = (rt.KernelOp, rt.LayoutOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
+_MOVABLE_RT = (
+    rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, rt.LayoutOp, *_WRITES
+)  # fmt: skip
 
 
 class HoistData(ModulePass):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntAttr, ModuleOp
 from xdsl.ir import Operation
 
 from ulam.dialects import rt
+from ulam.dialects.places import place_of
 from ulam.passes.errors import WrongFormError
 
 
@@ -19,6 +22,34 @@ def slots_of(module: ModuleOp) -> int:
 def set_slots(module: ModuleOp, count: int) -> None:
     """Notes the number of bound slots."""
     rt.SlotsAttr(IntAttr(count)).put(module)
+
+
+def take_slots(module: ModuleOp, count: int) -> int:
+    """The first of so many new bound slots."""
+    first = slots_of(module)
+    set_slots(module, first + count)
+    return first
+
+
+def noted_layouts(module: ModuleOp) -> list[dict[str, Any]]:
+    """What the `rt.layout` ops of `bind` note, as JSON: the statement's place, the layout, where outcome and figures
+    are, the reasons that an outcome above 0 means.
+    """
+    functions = (op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "bind")
+    found: list[dict[str, Any]] = []
+    for function in functions:
+        for op in function.body.block.ops:
+            if isinstance(op, rt.LayoutOp):
+                place = place_of(op.location)
+                where = ("", 0, 0) if place is None else (place.filename.data, place.line.data, place.column.data)
+                found.append({
+                    "layout": op.layout.data,
+                    "slot": op.slot.value.data,
+                    "reasons": [reason.data for reason in op.reasons],
+                    "figures": [name.data for name in op.names],
+                    **dict(zip(("file", "line", "column"), where, strict=True)),
+                })  # fmt: skip
+    return found
 
 
 def named_function(module: ModuleOp, name: str, pass_name: str) -> Operation:

@@ -17,6 +17,7 @@ from ulam.library.records import record
 from ulam.passes.complex_to_pairs import part_number, whole_name
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import draws
+from ulam.passes.loops.unit_modules import noted_layouts
 from ulam.passes.to_loops.lowering import CheckSite, ProfileKey, profile_key
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.values import element_type, rank_of
@@ -98,6 +99,11 @@ class LoweredUnit:
     def draws(self) -> bool:
         """Whether it draws random numbers."""
         return draws(self.module)
+
+    @property
+    def layouts(self) -> list[dict[str, Any]]:
+        """The layouts of data that it notes when data are bound, as JSON."""
+        return noted_layouts(self.module)
 
 
 def take_apart(program: stan.ProgramOp) -> ProgramParts:

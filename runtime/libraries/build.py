@@ -42,18 +42,21 @@ def build(
     opt_level: int = 3,
     include_paths: Sequence[str | os.PathLike[str]] = (),
     cache: bool = True,
+    layouts: bool = True,
     time_limit: float | None = None,
 ) -> Path:
     """Builds the library of a program, whatever its data; returns its path.
 
     `output`: the file, NAME_model.so in the current folder for a program NAME.stan. `target_cpu`: `native` for machines
-    like this one, `generic` for all of its architecture, or a level of it (`x86-64-v3`). Linux only.
+    like this one, `generic` for all of its architecture, or a level of it (`x86-64-v3`). `layouts`: as of `StanModel`.
+    Linux only.
 
     Raises `BuildError` if there is no linker, or something that the library needs and nobody has; CompileError and
     OSError.
     """
     level = optimization_level(opt_level)
-    options = CompileOptions(level, tuple(os.fspath(path) for path in include_paths), profile="off", target=target_cpu)
+    paths = tuple(os.fspath(path) for path in include_paths)
+    options = CompileOptions(level, paths, profile="off", target=target_cpu, layouts=bool(layouts))
     if options.wants_data:
         raise ArgumentError(f"opt_level={level} is for certain data, and a library for any: give a lower one")
     try:

@@ -32,6 +32,10 @@ func.func @bound(%n: i64) {
   %t = rt.alloc_bound %n : !rt.buf<f64>
   // CHECK: rt.set_bound 4, %{{.*}} : !rt.buf<f64>
   rt.set_bound 4, %t : !rt.buf<f64>
+  // CHECK: rt.layout "unique rows" slot 5 outcome %{{.*}} of ["few rows"] figures ["rows"](%{{.*}} : i64)
+  rt.layout "unique rows" slot 5 outcome %n of ["few rows"] figures ["rows"] (%n : i64)
+  // CHECK: rt.layout "none" slot 7 outcome %{{.*}} of [] figures []()
+  rt.layout "none" slot 7 outcome %n of [] figures [] ( )
   func.return
 }
 
