@@ -384,6 +384,18 @@ void BLOCKS(solve_upper)(ulam_context *ctx, int64_t n, int64_t m, dense_view T, 
     for (int64_t i = n; i < height * W; ++i) to[i] = 0;                                              \
   }
 
+/* Column j of a block without what those before it are in it, in registers; the root of its pivot is taken at the end. */
+#define ELIMINATE(height, j, value, columns, inverses, far)                                           \
+  for (int64_t p = 0; p < j; ++p) {                                                                   \
+    const double *restrict left = columns + p * (height) * W;                                         \
+    double scale = left[j] * inverses[p];                                                             \
+    UNROLLED for (int h = 0; h < height; ++h) value[h] -= scale * *(const vec *)(left + h * W);       \
+  }                                                                                                   \
+  UNROLLED for (int h = 0; h < height; ++h) *(vec *)(columns + j * (height) * W + h * W) = value[h];  \
+  double pivot = columns[j * (height) * W + j];                                                       \
+  if (!(pivot > 1e-280 && pivot < 1e280)) return far;                                                 \
+  inverses[j] = 1 / pivot;
+
 /* The Cholesky factor L of a block A of at most `height` vectors of rows, column by column, each in registers. What is
  * above the diagonal is written, too. Columns are divided by the roots of their pivots at the end: no column waits for a
  * root, as it does not in an L D L' factorisation. Pivots are far from overflow and underflow, or `bad` is `FAR`. */
@@ -398,15 +410,7 @@ enum { FAR = -2 };
       vec value[height];                                                                                             \
       LOAD_COLUMN(height, column, from, leading, n, j)                                                               \
       UNROLLED for (int h = 0; h < height; ++h) value[h] = *(const vec *)(column + h * W);                           \
-      for (int64_t p = 0; p < j; ++p) {                                                                              \
-        const double *restrict left = columns + p * ROWS;                                                            \
-        double scale = left[j] * inverses[p];                                                                        \
-        UNROLLED for (int h = 0; h < height; ++h) value[h] -= scale * *(const vec *)(left + h * W);                  \
-      }                                                                                                              \
-      UNROLLED for (int h = 0; h < height; ++h) *(vec *)(column + h * W) = value[h];                                 \
-      double pivot = column[j];                                                                                      \
-      if (!(pivot > 1e-280 && pivot < 1e280)) return FAR;                                                            \
-      inverses[j] = 1 / pivot;                                                                                       \
+      ELIMINATE(height, j, value, columns, inverses, FAR)                                                            \
     }                                                                                                                \
     for (int64_t j = 0; j < n; ++j) {                                                                                \
       double *restrict to = L + j * leading, *restrict column = columns + j * ROWS, root = sqrt(column[j]),          \

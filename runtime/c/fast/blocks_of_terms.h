@@ -75,15 +75,7 @@ void BLOCKS(inverse_of_factor)(ulam_context *ctx, int64_t n, const double *L, do
         value[h] = *(const vec *)(column + h * W);                                                                \
         value[h] = (vec)(((bits)value[h] & ~last) | ((bits)(b[j] + (vec){0}) & last));                            \
       }                                                                                                           \
-      for (int64_t p = 0; p < j; ++p) {                                                                           \
-        const double *restrict left = columns + p * ROWS;                                                         \
-        double scale = left[j] * inverses[p];                                                                     \
-        UNROLLED for (int h = 0; h < height; ++h) value[h] -= scale * *(const vec *)(left + h * W);               \
-      }                                                                                                           \
-      UNROLLED for (int h = 0; h < height; ++h) *(vec *)(column + h * W) = value[h];                              \
-      double pivot = column[j];                                                                                   \
-      if (!(pivot > 1e-280 && pivot < 1e280)) return 0;                                                           \
-      inverses[j] = 1 / pivot;                                                                                    \
+      ELIMINATE(height, j, value, columns, inverses, 0)                                                           \
     }                                                                                                             \
     for (int64_t j = 0; j < n; ++j) {                                                                             \
       double *restrict to = L + j * n, *restrict column = columns + j * ROWS, root = sqrt(column[j]),             \
