@@ -4,8 +4,9 @@
         [--units setup gradient_propto constrain] [--only TEXT ...] [--shard 1/4] [--results FILE]
 
 CHECKOUT is a checkout of stan-dev/stanc3, or a bare repository. Each program is compiled in a process of its own, at
-each level, and may take so many seconds of CPU time. Its module is verified after the level's passes. Level 4 has no
-data here. A file of functions (`.stanfunctions`) is included in a program that is empty but for it.
+each level, the shortest first, and may take so many seconds of CPU time. Its module is verified after the level's
+passes. Level 4 has no data here. A file of functions (`.stanfunctions`) is included in a program that is empty but for
+it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         suite = programs_of(options.stanc3, Path(temporary)) / SUITE
         folder = suite / options.folder
-        paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+        paths = sorted(
+            (path for path in folder.rglob("*") if path.suffix in SUFFIXES),
+            key=lambda path: (path.stat().st_size, path),
+        )
         names = [str(path.relative_to(folder)) for path in paths]
         rows = sweep(names, options, lambda name: examined(folder / name, suite / "included", options))
     return report(rows, options.levels)

@@ -9,6 +9,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,7 +60,10 @@ def _answer(call: Callable[[], Any], seconds: float, writing: int) -> None:
         with open(writing, "wb") as pipe:
             pipe.write(json.dumps(call()).encode())
         status = 0
+    except Exception:
+        traceback.print_exc()
     finally:
+        sys.stderr.flush()
         os._exit(status)
 
 

@@ -36,8 +36,8 @@ def check_memory(variables: Sequence[GlobalVariable], unconstrained: Mapping[str
         problem = f"a gradient of {values} needs {needed} bytes, and this machine has {memory}"
         raise DataError([f"the parameters are too large: {problem}"])
     for variable in variables:
-        expected = math.prod(variable.unconstrained_dims)
-        if (found := unconstrained.get(variable.name, expected)) != expected:
+        found = unconstrained.get(variable.name)
+        if found is not None and found != (expected := math.prod(variable.unconstrained_dims)):
             raise AssertionError(f"'{variable.name}' has {found} unconstrained values, but {expected} were expected")
 
 

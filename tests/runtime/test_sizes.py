@@ -244,3 +244,18 @@ def test_memory_for_constant_sizes_names_the_variable() -> None:
 def test_ints_of_data_that_are_too_large_reals() -> None:
     with pytest.raises(ulam.DataError, match=r"N is 1e\+300, outside the 32-bit range of int$"):
         ulam.StanModel("data { int N; } parameters { real p; } model { target += p; }", {"N": 1e300})
+
+
+@pytest.mark.usefixtures("quick_code")
+def test_structured_types_in_transformed_data() -> None:
+    """Their numbers of unconstrained values are not those of parameters."""
+    program = """transformed data {
+      corr_matrix[2] a = [[1, 0], [0, 1]];
+      cholesky_factor_cov[3, 2] b = [[1, 0], [0, 1], [1, 1]];
+      column_stochastic_matrix[1, 2] c = [[1, 1]];
+      array[1] cov_matrix[1] d = {[[2]]};
+      simplex[1] e = [1]';
+    }
+    parameters { real x; }
+    model { x ~ normal(a[1, 2] + b[1, 2], sum(d[1]) * sum(c[1]) / e[1]); }"""
+    assert ulam.StanModel(program, opt_level=0).log_density([4.0]) == pytest.approx(-0.5)

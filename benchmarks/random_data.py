@@ -1,0 +1,220 @@
+"""Random data that fit the declarations of a program's data block: sizes, bounds and other constraints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulam.frontend import syntax
+from ulam.frontend.parse.program import parse_program
+from ulam.frontend.source import Source
+from ulam.frontend.syntax import ConstraintKind
+
+Array = npt.NDArray[np.float64]
+
+
+class NoData(Exception):
+    """A size or a bound is an expression that is not known here."""
+
+
+def random_data(code: str, filename: str, folders: Sequence[str], attempt: int) -> dict[str, Any]:
+    """Data for a program, other ones for each attempt; raises NoData.
+
+    Even attempts have sizes that differ and reals of both signs, odd ones equal sizes and positive reals; in each third
+    one reals grow along their containers, as times do.
+    """
+    program = parse_program(Source(code, filename, include_paths=tuple(folders)))
+    maker = _Maker(attempt, _sizes_of(program))
+    for declaration in _data_of(program):
+        maker.values[declaration.name] = maker.value(declaration.sized_type, declaration.name)
+    return maker.values
+
+
+def _data_of(program: syntax.Program) -> list[syntax.Declaration]:
+    block = program.data
+    statements = [] if block is None else block.statements
+    return [s for s in statements if isinstance(s, syntax.Declaration)]
+
+
+def _sizes_of(program: syntax.Program) -> set[str]:
+    """Variables that declarations have in their sizes."""
+    names: set[str] = set()
+
+    def sizes(type_: syntax.SizedType) -> None:
+        for size in (*type_.array_sizes, *type_.sizes):
+            names.update(variable.name for variable in syntax.nodes_below(size, syntax.Variable))
+        for inner in type_.fields:
+            sizes(inner)
+
+    for block in (program.data, program.transformed_data, program.parameters, program.transformed_parameters):
+        for statement in () if block is None else block.statements:
+            if isinstance(statement, syntax.Declaration):
+                sizes(statement.sized_type)
+    return names
+
+
+class _Maker:
+    """Values by name; `size_names` are ints that should be small and positive."""
+
+    def __init__(self, attempt: int, size_names: set[str]) -> None:
+        self.values: dict[str, Any] = {}
+        self._attempt = attempt
+        self._size_names = size_names
+        self._rng = np.random.default_rng(1000 + attempt)
+
+    def value(self, type_: syntax.SizedType, name: str) -> Any:
+        dims = [_size(self._number(size)) for size in type_.array_sizes]
+        if type_.fields:
+            if dims:
+                raise NoData("an array of tuples")
+            return {str(k): self.value(inner, name) for k, inner in enumerate(type_.fields, 1)}
+        sizes = [_size(self._number(size)) for size in type_.sizes]
+        if type_.base == "int":
+            return self._ints(type_.constraint, name, dims)
+        if type_.base in _STRUCTURED:
+            return _arrayed(dims, lambda: np.asarray(_STRUCTURED[type_.base](self._rng, *sizes)).tolist())
+        if type_.base.startswith("complex"):
+            return self._reals(type_.constraint, [*dims, *sizes, 2])
+        return self._reals(type_.constraint, [*dims, *sizes])
+
+    def _ints(self, constraint: syntax.Constraint, name: str, dims: list[int]) -> Any:
+        lower, upper = self._bounds(constraint)
+        if not dims and name in self._size_names:
+            wanted = int(self._rng.integers(3, 7)) if self._attempt % 2 == 0 else 4 - self._attempt // 4
+            return int(np.clip(wanted, lower if lower > -math.inf else 0, upper))
+        first = lower if lower > -math.inf else (1 if self._attempt % 2 == 0 else 0)
+        last = upper if upper < math.inf else first + 2
+        drawn = self._rng.integers(int(first), int(last) + 1, size=dims or None)
+        return np.asarray(drawn).tolist()
+
+    def _reals(self, constraint: syntax.Constraint, dims: list[int]) -> Any:
+        lower, upper = self._bounds(constraint)
+        free = self._rng.normal(size=dims)
+        if self._attempt % 3 == 2 and dims:
+            free = np.cumsum(np.abs(free) + 0.1, axis=0)
+        elif self._attempt % 2:
+            free = np.exp(0.5 * free)
+        if lower > -math.inf and upper < math.inf:
+            drawn = lower + (upper - lower) * self._rng.uniform(0.05, 0.95, size=dims)
+        elif lower > -math.inf:
+            drawn = lower + (np.abs(free) if self._attempt % 3 == 2 else np.exp(0.5 * self._rng.normal(size=dims)))
+        elif upper < math.inf:
+            drawn = upper - np.exp(0.5 * self._rng.normal(size=dims))
+        else:
+            drawn = free
+        return np.asarray(drawn).tolist()
+
+    def _bounds(self, constraint: syntax.Constraint) -> tuple[float, float]:
+        """The tightest ones, where a bound is a container."""
+        lower, upper = -math.inf, math.inf
+        if constraint.kind is ConstraintKind.BOUNDS:
+            if constraint.lower is not None:
+                lower = float(np.max(self._number(constraint.lower)))
+            if constraint.upper is not None:
+                upper = float(np.min(self._number(constraint.upper)))
+        if lower > upper:
+            raise NoData("bounds that exclude each other")
+        return lower, upper
+
+    def _number(self, e: syntax.Expression) -> Any:
+        match e:
+            case syntax.IntLiteral():
+                return int(e.text)
+            case syntax.RealLiteral():
+                return float(e.text)
+            case syntax.Variable() if e.name in self.values:
+                found = self.values[e.name]
+                return np.asarray(found) if isinstance(found, list) else found
+            case syntax.Parenthesized():
+                return self._number(e.inner)
+            case syntax.Unary(operator="-"):
+                return -self._number(e.operand)
+            case syntax.Binary() if e.operator in _OPERATORS:
+                return _OPERATORS[e.operator](self._number(e.left), self._number(e.right))
+            case syntax.Conditional():
+                return self._number(e.then if self._number(e.condition) else e.otherwise)
+            case syntax.Indexed() if all(index.kind is syntax.IndexKind.SINGLE for index in e.indices):
+                found = self._number(e.base)
+                for index in e.indices:
+                    found = found[int(self._number(index.lower)) - 1]  # pyright: ignore[reportArgumentType]
+                return found
+            case syntax.Call() if e.name in _FUNCTIONS:
+                return _FUNCTIONS[e.name](*map(self._number, e.arguments))
+        raise NoData(type(e).__name__)
+
+
+def _size(x: Any) -> int:
+    return max(0, int(x))
+
+
+def _arrayed(dims: Sequence[int], make: Callable[[], Any]) -> Any:
+    return [_arrayed(dims[1:], make) for _ in range(dims[0])] if dims else make()
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "^": lambda a, b: a**b,
+    "%": lambda a, b: math.fmod(a, b), "%/%": lambda a, b: int(a / b),
+    "/": lambda a, b: int(a / b) if isinstance(a, int) and isinstance(b, int) else a / b,
+    "==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b), "<": lambda a, b: int(a < b),
+    ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b), ">=": lambda a, b: int(a >= b),
+    "||": lambda a, b: int(bool(a or b)), "&&": lambda a, b: int(bool(a and b)),
+}  # fmt: skip
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": np.sum, "max": lambda *x: np.max(x), "min": lambda *x: np.min(x), "size": len, "num_elements": np.size,
+    "rows": len, "cols": lambda x: np.shape(x)[1], "prod": np.prod, "square": np.square, "pow": pow, "exp": np.exp,
+    "log": np.log, "sqrt": np.sqrt, "abs": abs, "negative_infinity": lambda: -math.inf,
+    "positive_infinity": lambda: math.inf, "pi": lambda: math.pi, "choose": math.comb, "int_step": lambda x: int(x > 0),
+}  # fmt: skip
+
+
+def _correlations(rng: np.random.Generator, n: int) -> Array:
+    covariance = _covariances(rng, n)
+    scale = np.sqrt(np.diag(covariance))
+    found = covariance / np.outer(scale, scale)
+    np.fill_diagonal(found, 1)
+    return found
+
+
+def _covariances(rng: np.random.Generator, n: int) -> Array:
+    root = rng.normal(size=(n, n)) * 0.3 + np.eye(n)
+    product = root @ root.T
+    return (product + product.T) / 2
+
+
+def _cholesky(rng: np.random.Generator, rows: int, columns: int | None = None) -> Array:
+    found = np.tril(rng.normal(size=(rows, columns or rows)))
+    n = min(found.shape)
+    found[range(n), range(n)] = np.exp(0.3 * rng.normal(size=n))
+    return found
+
+
+def _sum_to_zero(rng: np.random.Generator, *sizes: int) -> Array:
+    found = rng.normal(size=sizes)
+    for axis in range(len(sizes)):
+        found = found - found.mean(axis=axis, keepdims=True)
+    return found
+
+
+def _unit_vector(rng: np.random.Generator, n: int) -> Array:
+    found = rng.normal(size=n)
+    return found / np.linalg.norm(found)
+
+
+_STRUCTURED: dict[str, Callable[..., Any]] = {
+    "simplex": lambda rng, n: rng.dirichlet(np.full(n, 3.0)),
+    "ordered": lambda rng, n: np.sort(rng.normal(size=n)),
+    "positive_ordered": lambda rng, n: np.sort(np.exp(rng.normal(size=n))),
+    "unit_vector": _unit_vector,
+    "sum_to_zero_vector": _sum_to_zero,
+    "sum_to_zero_matrix": _sum_to_zero,
+    "corr_matrix": _correlations,
+    "cov_matrix": _covariances,
+    "cholesky_factor_corr": lambda rng, n: np.linalg.cholesky(_correlations(rng, n)),
+    "cholesky_factor_cov": _cholesky,
+    "row_stochastic_matrix": lambda rng, n, m: rng.dirichlet(np.full(m, 3.0), size=n),
+    "column_stochastic_matrix": lambda rng, n, m: rng.dirichlet(np.full(n, 3.0), size=m).T,
+}
