@@ -226,7 +226,18 @@ _LAYOUTS: dict[str, Kernel] = {
     "take_ints": Kernel(_TAKE.format("i32")),
 }
 
-KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS}
+# Designs of normal linear models, when data are bound (passes/loops/linear_rows.py). Calls read and write their state.
+DESIGN_STATE = 16
+DESIGN_SIZES = 9
+_DESIGNS: dict[str, Kernel] = {
+    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64"),
+    "design_row": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}] kept:f64[n] n:i64 value:i64"),
+    "design_turn": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}]"),
+    "design_sizes": Kernel(f"in:i64[{DESIGN_STATE}] out:i64[{DESIGN_SIZES}]"),
+    "design_tables": Kernel(f"in:i64[{DESIGN_STATE}] out:f64[n] n:i64 out:f64[m] m:i64"),
+}
+
+KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS}
 
 FAST: frozenset[str] = frozenset(_DENSE) | {kernel.pullback for kernel in _DENSE.values() if kernel.pullback}
 """What is called at levels 3 and 4 as `ulam_<name>_fast`: other bits, by fused multiply-adds and other orders."""

@@ -24,6 +24,8 @@ REASSOCIATING_LEVEL = 3
 """From this level on sums may be re-associated."""
 LAYOUTS: tuple[str, ...] = ()
 """Passes that give statements layouts of their data. What they leave for `bind` is moved there by `hoist-data`."""
+LINEAR_LAYOUTS = 'if-changed{passes="linear-layouts" then="fold,cse,hoist-data,dce"}'
+"""The one for sums of squares: when the rows of a statement stand in one loop."""
 VALUE_FORM = "structure-exits,split-branch-chains,promote-variables"
 """From the variable form to the value form of a program."""
 
@@ -63,6 +65,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             passes.append(f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}')
             # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
             passes += ["logs-of-transforms", "dce"]
+            passes += [LINEAR_LAYOUTS] if layouts else ()
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")

@@ -43,6 +43,7 @@ PASSES: dict[str, str] = {
     "cancel-inverses": "ulam.passes.loops.cancel_inverses:CancelInverses",
     "logs-of-transforms": "ulam.passes.loops.logs_of_transforms:LogsOfTransforms",
     "share-exponentials": "ulam.passes.loops.share_exponentials:ShareExponentials",
+    "linear-layouts": "ulam.passes.loops.linear_layouts:LinearLayouts",
     "distribute-loops": "ulam.passes.loops.distribute_loops:DistributeLoops",
     "sums-to-target": "ulam.passes.loops.sums_to_target:SumsToTarget",
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",

@@ -35,10 +35,19 @@ class OpWriter:
         assert before is not None
         return OpWriter(before)
 
-    def put(self, op: Operation) -> SSAValue:
-        """Writes an op; its result."""
+    @property
+    def anchor(self) -> Operation:
+        """The op in front of which everything is written."""
+        return self._before
+
+    def before(self, op: Operation) -> None:
+        """Writes an op, of whatever number of results."""
         assert self._before.parent is not None
         self._before.parent.insert_op_before(op, self._before)
+
+    def put(self, op: Operation) -> SSAValue:
+        """Writes an op; its result."""
+        self.before(op)
         return op.results[0]
 
     def number(self, value: float) -> SSAValue:

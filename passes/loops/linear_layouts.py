@@ -1,0 +1,231 @@
+"""Sums of squares of what is linear in parameters, with coefficients that are data, become sums of a few squares.
+
+    for n: target += -0.5 * square((y[n] - (a + b * x[n])) / s)
+→   bind:      R, c = the orthogonal reduction of the rows [1, x[n] | y[n]]
+    evaluate:  for i: target += -0.5 * square((c[i] - (R[i, 0] * a + R[i, 1] * b)) / s)
+
+The rows are reduced by orthogonal transformations when data are bound (runtime/c/linear_design.c). Coefficients of
+groups, `u[g[n]]`, stay apart: a few rows for each group, the rest of them shared. Where the reduced rows would not be
+fewer, where data are not finite, and for coefficients that are not, or so large that sums could overflow, the loop runs
+as it was. Loops of which something else is needed than such sums are left alone.
+
+Idea: sufficient statistics of a normal linear model, by QR and not by cross products, so that nothing cancels (Golub,
+1965; Lawson and Hanson, 1974).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import known_constant, predicate_of
+from ulam.dialects.walk import ops_within
+from ulam.library.records import record
+from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.affine_rows import LinearTerm, Nest, target_additions
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.effects import PURE
+from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums, write_layout
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.remarks import remark_on
+from ulam.passes.running import TellingPass
+
+_INFINITE = float("inf")
+
+
+@dataclass(frozen=True)
+class LinearLayouts(TellingPass):
+    """Reduces the rows of normal linear models when data are bound."""
+
+    name = "linear-layouts"
+
+    def changes(self, module: ModuleOp) -> bool:
+        function = evaluate_of(module, self.name)
+        slices = DataSlices()
+        changed = False
+        for loop in list(_outermost(function.body.block, slices)):
+            found = _statement(loop, slices)
+            if found is None:
+                continue
+            done = isinstance(found, SquareSums)
+            remark_on(self.name, loop, found.summary() if isinstance(found, SquareSums) else found, done=done)
+            if isinstance(found, SquareSums):
+                write_layout(found, function.body.block)
+                changed = True
+        return changed
+
+
+def _outermost(block: Block, slices: DataSlices) -> list[scf.ForOp]:
+    """The loops of a block, and of branches of which data decide, that stand in no other."""
+    found: list[scf.ForOp] = []
+    for op in block.ops:
+        if isinstance(op, scf.ForOp):
+            found.append(op)
+        elif isinstance(op, scf.IfOp) and slices.is_data(op.cond):
+            for region in op.regions:
+                if region.blocks:
+                    found += _outermost(region.block, slices)
+    return found
+
+
+def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
+    """What a nest adds to the target; why it stays, None if it has no sum of squares."""
+    additions = target_additions(loop)
+    if not additions:
+        return None
+    block = additions[0].parent
+    around = _around(additions[0], loop)
+    nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices)
+    paths = [(addition, _path(addition.value, nest)) for addition in additions]
+    if all(path is None for _, path in paths):
+        return None
+    if any(addition.parent is not block for addition in additions) or not around:
+        return "its additions to the target are in several loops"
+    if any(not slices.is_data(inner.lb) or not slices.is_data(inner.ub) for inner in around):
+        return "how often it runs depends on parameters"
+    if (reason := _other_effect(loop)) is not None:
+        return reason
+    squares: list[Square] = []
+    constants: list[SSAValue] = []
+    for addition, path in paths:
+        if path is None:
+            if not nest.is_shared(addition.value):
+                return "it adds something else to the target that rows differ in"
+            constants.append(addition.value)
+            continue
+        steps, residual = path
+        terms = nest.terms(residual)
+        if terms is None:
+            return "what is squared is not linear in parameters with data as coefficients"
+        if any(term.key is nest.rows[-1] for term in terms):
+            return None  # each row has a coefficient of its own: there is nothing to gain
+        columns = LinearColumns.of(terms)
+        if isinstance(columns, str):
+            return columns
+        squares.append(Square(steps, terms, columns))
+    known = {_identity(term) for square in squares for term in square.terms}
+    if not _Flags(nest, known).are_kept(loop):
+        return "its rows check more than whether they are finite"
+    return SquareSums(loop, around, squares, constants)
+
+
+def _around(op: Operation, outer: scf.ForOp) -> list[scf.ForOp]:
+    """The loops from `outer` to an op inside of it; none if there is something else around it."""
+    found: list[scf.ForOp] = []
+    current = op.parent_op()
+    while isinstance(current, scf.ForOp):
+        found.append(current)
+        if current is outer:
+            return found[::-1]
+        current = current.parent_op()
+    return []
+
+
+def _path(value: SSAValue, nest: Nest) -> tuple[list[tuple[Operation, int]], SSAValue] | None:
+    """How a value is a multiple of a square, the multiplier the same in all rows: the ops, each with the operand that
+    comes from the next (-1: all do), and what is squared, without a factor that all rows share.
+    """
+    steps: list[tuple[Operation, int]] = []
+    squared = False
+    while is_inside(value, nest.outer) and isinstance(op := value.owner, Operation):
+        at = _step(op, nest)
+        squaring = at == -1 or (isinstance(op, rt.MathOp) and at == 0)
+        if at is None or (squaring and squared):
+            break
+        squared = squared or squaring
+        steps.append((op, at))
+        value = op.operands[max(at, 0)]
+    return (steps, value) if squared else None
+
+
+def _step(op: Operation, nest: Nest) -> int | None:
+    if isinstance(op, rt.MathOp):
+        return 0 if op.function.data == "square" else None
+    if isinstance(op, arith.MulfOp):
+        if op.lhs is op.rhs:
+            return -1
+        shared = [nest.is_shared(operand) for operand in op.operands]
+        return None if shared[0] == shared[1] else shared.index(False)
+    if isinstance(op, arith.DivfOp):
+        return 0 if nest.is_shared(op.rhs) else None
+    return 0 if isinstance(op, arith.NegfOp) else None
+
+
+_HARMLESS = (scf.ForOp, scf.YieldOp, rt.LoadOp, rt.AllocOp, rt.ViewOp, ad.TargetAddOp)
+_LOCAL = (rt.StoreOp, rt.FillOp, ad.AccumulateOp)
+
+
+def _other_effect(loop: scf.ForOp) -> str | None:
+    """What else a nest does than computing in memory of its own, and adding to the target."""
+    for op in ops_within(loop):
+        if type(op) in PURE or isinstance(op, _HARMLESS):
+            continue
+        if isinstance(op, scf.IfOp):
+            return "it has a branch"
+        if isinstance(op, rt.CheckOp):
+            return "it checks something that is not known before"
+        if not isinstance(op, _LOCAL):
+            return "it does something else than computing"
+        buffer = op.operands[1] if isinstance(op, rt.StoreOp) else op.operands[0]
+        if not is_inside(buffer, loop):
+            return "something else reads what it computes"
+    return None
+
+
+def _identity(term: LinearTerm) -> LinearTerm:
+    """What a term is but for its sign."""
+    return replace(term, negative=False)
+
+
+@record
+class _Flags:
+    """Whether flags that loops carry stay 0 where all terms are finite, and far from the largest number."""
+
+    nest: Nest
+    known: set[LinearTerm]
+
+    def are_kept(self, loop: scf.ForOp) -> bool:
+        """Whether all that a loop gives are such flags."""
+        results = zip(loop.iter_args, loop.body.block.args[1:], terminator(loop.body.block).operands, strict=True)
+        return all(known_constant(start) == 0 and self._is_kept(end, argument) for start, argument, end in results)
+
+    def _is_kept(self, value: SSAValue, carried: SSAValue) -> bool:
+        if value is carried or known_constant(value) == 0:
+            return True
+        op = value.owner
+        if isinstance(op, arith.OrIOp):
+            return self._is_kept(op.lhs, carried) and self._is_kept(op.rhs, carried)
+        if isinstance(op, arith.ExtUIOp):
+            negation = op.input.owner
+            return (
+                isinstance(negation, arith.XOrIOp)
+                and known_constant(negation.rhs) == 1
+                and self._holds(negation.lhs)
+            )
+        return isinstance(op, scf.ForOp) and is_inside(value, self.nest.outer) and self.are_kept(op)
+
+    def _holds(self, condition: SSAValue) -> bool:
+        """Whether a condition is true in all rows."""
+        op = condition.owner
+        if isinstance(op, arith.AndIOp):
+            return self._holds(op.lhs) and self._holds(op.rhs)
+        if isinstance(op, arith.CmpiOp):
+            flags = op.lhs.owner
+            if known_constant(op.rhs) != 0 or predicate_of(op) != "eq" or not is_inside(op.lhs, self.nest.outer):
+                return False
+            return isinstance(flags, scf.ForOp) and self.are_kept(flags)
+        if not isinstance(op, arith.CmpfOp):
+            return known_constant(condition) == 1
+        limit, predicate = known_constant(op.rhs), predicate_of(op)
+        beyond = (limit == _INFINITE and predicate in ("olt", "ole")) or (
+            limit == -_INFINITE and predicate in ("ogt", "oge")
+        )
+        return (beyond or (predicate == "ord" and op.lhs is op.rhs)) and self._is_finite(op.lhs)
+
+    def _is_finite(self, value: SSAValue) -> bool:
+        terms = self.nest.terms(value)
+        return terms is not None and all(_identity(term) in self.known for term in terms)

@@ -1,0 +1,223 @@
+/* Designs of normal linear models, reduced once, when data are bound.
+ *
+ * The rows of a design are [own | shared | y]. Each belongs to a group, by a key: its own columns have coefficients of
+ * that group, the shared ones the same for all rows. An orthogonal transformation leaves `own` rows per group, and
+ * `shared` + 1 rows for all; the sum of the squares of y - X b is that of these few rows, whatever b is.
+ *
+ * Rows come one by one, twice. The first time gives the coefficients that fit best; the second time y is what they leave,
+ * computed with twice the digits, so that large numbers in y and X that cancel each other have gone before anything is
+ * summed up. Memory is that of the result, and of a block of rows. */
+#include <math.h>
+#include <string.h>
+
+#include "dense.h"
+
+enum {
+  BLOCK = 64, /* rows that are reflected at a time */
+  LANES = 8,
+  SPARSE_KEYS = 16, /* so many times as many keys as rows are too many */
+  FEW_KEYS = 1 << 12
+};
+
+/* Why a design is not used; passes/loops/linear_rows.py has the words. */
+enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3 };
+
+/* Squares and sums of numbers between have room; coefficients may be as large as the largest again. */
+static const double LARGEST = 1e70, SMALLEST = 1e-70, FULL_RANK = 1e-11;
+
+typedef struct {
+  int64_t turn, own, shared, columns, rows, refused, low, span, capacity, held;
+  double *triangle; /* shared + 1 rows of as many */
+  double *groups;   /* `own` rows of `columns` for each key from `low` on */
+  double *solution, *group_solutions;
+  double *norms; /* of the shared columns, squared */
+  double *block; /* a column of BLOCK for each shared one and y */
+} design;
+
+_Static_assert(sizeof(design) <= 16 * sizeof(int64_t), "as library/kernels.py has it");
+
+static double *zeros(ulam_context *ctx, int64_t count) {
+  double *found = ulam_doubles(ctx, count);
+  memset(found, 0, (size_t)count * sizeof *found);
+  return found;
+}
+
+ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, int64_t shared) {
+  design d = {.own = own, .shared = shared, .columns = own + shared + 1};
+  d.triangle = zeros(ctx, (shared + 1) * (shared + 1));
+  d.solution = zeros(ctx, shared);
+  d.norms = zeros(ctx, shared);
+  d.block = zeros(ctx, (shared + 1) * BLOCK);
+  memcpy(state, &d, sizeof d);
+}
+
+ULAM_CLONES static double along(const double *restrict a, const double *restrict b) {
+  double sums[LANES] = {0};
+  for (int i = 0; i < BLOCK; i += LANES)
+    for (int k = 0; k < LANES; ++k) sums[k] += a[i + k] * b[i + k];
+  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
+ULAM_CLONES static void subtract(double factor, const double *restrict a, double *restrict b) {
+  for (int i = 0; i < BLOCK; ++i) b[i] -= factor * a[i];
+}
+
+/* Householder reflections of [triangle; block], which leave the block zero. */
+static void reflect_block(design *d) {
+  int64_t n = d->shared + 1;
+  for (int64_t j = 0; j < n; ++j) {
+    double *column = d->block + j * BLOCK, *row = d->triangle + j * n;
+    double norm2 = along(column, column);
+    if (!(norm2 > 0)) continue;
+    double norm = sqrt(row[j] * row[j] + norm2), pivot = row[j] > 0 ? row[j] + norm : row[j] - norm;
+    double scale = 2 / (pivot * pivot + norm2);
+    for (int64_t c = j + 1; c < n; ++c) {
+      double *other = d->block + c * BLOCK, factor = (pivot * row[c] + along(column, other)) * scale;
+      row[c] -= factor * pivot;
+      subtract(factor, column, other);
+    }
+    row[j] = row[j] > 0 ? -norm : norm;
+  }
+  memset(d->block, 0, (size_t)(n * BLOCK) * sizeof *d->block);
+  d->held = 0;
+}
+
+/* Makes room for a key; whether that is possible. */
+static int has_group(ulam_context *ctx, design *d, int64_t key) {
+  if (d->span == 0) d->low = key;
+  if (key >= d->low && key - d->low < d->span) return 1;
+  int64_t low = key < d->low ? key : d->low, end = key < d->low + d->span ? d->low + d->span : key + 1;
+  uint64_t span = (uint64_t)end - (uint64_t)low;
+  if (span > (uint64_t)(SPARSE_KEYS * d->rows + FEW_KEYS)) return 0;
+  int64_t size = d->own * d->columns;
+  if (low < d->low || (int64_t)span > d->capacity) {
+    int64_t capacity = low < d->low ? (int64_t)span : 2 * (int64_t)span, shift = d->low - low;
+    double *groups = zeros(ctx, capacity * size), *solutions = zeros(ctx, capacity * d->own);
+    if (d->span) memcpy(groups + shift * size, d->groups, (size_t)(d->span * size) * sizeof *groups);
+    d->groups = groups, d->group_solutions = solutions, d->capacity = capacity;
+  }
+  d->low = low, d->span = (int64_t)span;
+  return 1;
+}
+
+/* a + b exactly is the result and what is added to `rest`. */
+static double add_exactly(double a, double b, double *rest) {
+  double sum = a + b, kept = sum - a;
+  *rest += (a - (sum - kept)) + (b - kept);
+  return sum;
+}
+
+/* y - X b of a row for the solution. */
+static double left_over(const design *d, const double *row, const double *own_solution) {
+  double y = row[d->columns - 1], rest = 0;
+  for (int64_t q = 0; q < d->columns - 1; ++q) {
+    double b = q < d->own ? own_solution[q] : d->solution[q - d->own], product = -row[q] * b;
+    rest += fma(-row[q], b, -product);
+    y = add_exactly(y, product, &rest);
+  }
+  return y + rest;
+}
+
+ULAM_API void ulam_design_row(ulam_context *ctx, const int64_t *old, int64_t *state, double *row, int64_t width,
+                              int64_t key) {
+  design d;
+  memcpy(&d, old, sizeof d);
+  int64_t n = d.columns;
+  d.rows += 1;
+  for (int64_t q = 0; q < n; ++q)
+    if (!(fabs(row[q]) < LARGEST) || (row[q] != 0 && fabs(row[q]) < SMALLEST)) d.refused = NOT_FINITE;
+  if (d.own && !d.refused && !has_group(ctx, &d, key)) d.refused = TOO_MANY_KEYS;
+  if (!d.refused) {
+    int64_t group = key - d.low;
+    for (int64_t q = 0; q < d.shared; ++q) d.norms[q] += row[d.own + q] * row[d.own + q];
+    if (d.turn == 1) row[n - 1] = left_over(&d, row, d.group_solutions + group * d.own);
+    for (int64_t p = 0; p < d.own; ++p) {
+      double *kept = d.groups + (group * d.own + p) * n, x = row[p];
+      if (x == 0) continue;
+      double norm = sqrt(kept[p] * kept[p] + x * x), c = kept[p] / norm, s = x / norm;
+      for (int64_t q = p; q < n; ++q) {
+        double a = kept[q], b = row[q];
+        kept[q] = c * a + s * b;
+        row[q] = c * b - s * a;
+      }
+    }
+    for (int64_t q = d.own; q < n; ++q) d.block[(q - d.own) * BLOCK + d.held] = row[q];
+    if (++d.held == BLOCK) reflect_block(&d);
+  }
+  memset(row, 0, (size_t)width * sizeof *row);
+  memcpy(state, &d, sizeof d);
+}
+
+/* Solves `count` rows of n for the coefficients of as many columns, given those behind. Those of columns that are
+ * combinations of others are 0; `norms`: squares of what columns were, NULL: all that they were is in these rows. */
+static void solve(const double *rows, int64_t count, int64_t n, const double *behind, const double *norms,
+                  double *found) {
+  for (int64_t p = count; p-- > 0;) {
+    const double *row = rows + p * n;
+    double sum = row[n - 1], size = 0;
+    for (int64_t q = p + 1; q < count; ++q) sum -= row[q] * found[q];
+    for (int64_t q = count; q < n - 1; ++q) sum -= row[q] * behind[q - count];
+    if (norms) size = sqrt(norms[p]);
+    for (int64_t q = 0; q <= p; ++q) size = fmax(size, fabs(rows[q * n + p]));
+    double value = sum / row[p];
+    found[p] = fabs(row[p]) > FULL_RANK * size && fabs(value) < LARGEST ? value : 0;
+  }
+}
+
+/* All rows have come once. */
+ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *state) {
+  (void)ctx;
+  design d;
+  memcpy(&d, old, sizeof d);
+  if (d.held) reflect_block(&d);
+  if (d.turn == 0 && !d.refused) {
+    int64_t n = d.shared + 1, size = d.own * d.columns;
+    solve(d.triangle, d.shared, n, NULL, d.norms, d.solution);
+    for (int64_t g = 0; g < d.span && d.own; ++g)
+      solve(d.groups + g * size, d.own, d.columns, d.solution, NULL, d.group_solutions + g * d.own);
+    memset(d.triangle, 0, (size_t)(n * n) * sizeof *d.triangle);
+    if (d.own && d.span) memset(d.groups, 0, (size_t)(d.span * size) * sizeof *d.groups);
+    d.rows = 0;
+  }
+  d.turn += 1;
+  memcpy(state, &d, sizeof d);
+}
+
+/* sizes: 0 if the reduced rows are to be used, else why not; groups then, the first key, sizes of the two tables below;
+ * rows, groups, coefficients, reduced rows, bytes. */
+ULAM_API void ulam_design_sizes(ulam_context *ctx, const int64_t *state, int64_t *sizes) {
+  (void)ctx;
+  design d;
+  memcpy(&d, state, sizeof d);
+  double n = (double)(d.shared + 1), own = (double)d.own, rows = (double)d.rows;
+  double reduced = n * (n + 1) / 2 + (double)d.span * own * (own + n + 1) + 8;
+  int used = !d.refused && 1.25 * reduced < rows * (own + n + 1);
+  sizes[0] = used ? 0 : d.refused ? d.refused : TOO_FEW_ROWS;
+  sizes[1] = used ? d.span : 0;
+  sizes[2] = d.low;
+  sizes[3] = used ? (d.shared + 1) * (d.shared + 1) + d.shared : 0;
+  sizes[4] = used ? d.span * d.own * (d.columns + 1) : 0;
+  sizes[5] = d.rows;
+  sizes[6] = d.span;
+  sizes[7] = d.shared + d.span * d.own;
+  sizes[8] = (sizes[3] + sizes[4]) * (int64_t)sizeof(double);
+}
+
+/* What is left: the shared rows, one behind the other, then the coefficients that they are relative to; of the groups
+ * the same, each number for all groups side by side. */
+ULAM_API void ulam_design_tables(ulam_context *ctx, const int64_t *state, double *shared, int64_t shared_size,
+                                 double *groups, int64_t group_size) {
+  (void)ctx;
+  design d;
+  memcpy(&d, state, sizeof d);
+  int64_t n = d.shared + 1, size = d.own * d.columns;
+  if (shared_size) {
+    memcpy(shared, d.triangle, (size_t)(n * n) * sizeof *shared);
+    memcpy(shared + n * n, d.solution, (size_t)d.shared * sizeof *shared);
+  }
+  if (group_size == 0) return;
+  for (int64_t g = 0; g < d.span; ++g) {
+    for (int64_t q = 0; q < size; ++q) groups[q * d.span + g] = d.groups[g * size + q];
+    for (int64_t p = 0; p < d.own; ++p) groups[(size + p) * d.span + g] = d.group_solutions[g * d.own + p];
+  }
+}
