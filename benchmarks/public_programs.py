@@ -53,7 +53,7 @@ os.dup2(2, 1)  # what programs print
 import stanli
 for line in sys.stdin:
     task = json.loads(line)
-    signal.alarm(120)
+    signal.setitimer(signal.ITIMER_PROF, 120)
     try:
         model = stanli.bridgestan_model(stan_code=task["code"], data=task["data"], include_paths=task["folders"])
         found = []
@@ -74,7 +74,7 @@ for line in sys.stdin:
         answer = {"points": found}
     except Exception as error:
         answer = {"error": str(error)[:300]}
-    signal.alarm(0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
     answers.write(json.dumps(answer) + "\\n")
 """
 
