@@ -50,6 +50,13 @@ def test_closed_form(tolerance: float) -> None:
     np.testing.assert_allclose(gradient, expected, rtol=3 * tolerance, atol=3 * tolerance)
 
 
+def test_default_tolerances() -> None:
+    text = PROGRAM.replace("dae_tol(", "dae(").replace("rel_tol, abs_tol, steps, a, b, way);", "a, b, way);")
+    data = {"T": 2, "ts": [0.5, 2.0], "t0": 0, "rel_tol": 1, "abs_tol": 1, "steps": 1, "way": 0, "n": 2}
+    value = StanModel(text, data, opt_level=0).log_density(U)
+    assert value == pytest.approx(linear(rel_tol=1e-12, abs_tol=1e-12).log_density(U), rel=1e-8)
+
+
 ROBERTSON = """functions {
   vector f(real t, vector y, vector yp, real a, real b, real c) {
     return [yp[1] + a * y[1] - b * y[2] * y[3], yp[2] - a * y[1] + b * y[2] * y[3] + c * square(y[2]), sum(y) - 1]';
