@@ -405,11 +405,48 @@ class ProfileAttr(Fact):
             raise VerifyException(f"the condition of a profile region is the result of {ProfileBeginOp.name}")
 
 
+@plain_attribute
+class SegmentsAttr(Fact):
+    """The addition may be one for several rows: `#ad.segments<slot 12, key 0, first 1>`.
+
+    Three slots of the bound table from `slot` have what binding data chose: which keys are equal in rows that are side
+    by side (0 none, 1 all, 2 + k key k), the runs of such rows, and the first run of each block of rows, as the kernel
+    `segment_rows` makes them. `key` says which of the keys the index of this addition is, `first` which iteration is
+    the first row.
+    """
+
+    name = "ad.segments"
+    ON = (AccumulateOp,)
+    slot: IntAttr
+    key: IntAttr
+    first: IntAttr
+
+    def verify(self) -> None:
+        if self.slot.data < 0 or self.key.data < 0:
+            raise VerifyException("numbers of slots and keys are not negative")
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"slot {self.slot.data}, key {self.key.data}, first {self.first.data}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            parser.parse_keyword("slot")
+            slot = parser.parse_integer(allow_boolean=False)
+            parser.parse_punctuation(",")
+            parser.parse_keyword("key")
+            key = parser.parse_integer(allow_boolean=False)
+            parser.parse_punctuation(",")
+            parser.parse_keyword("first")
+            return IntAttr(slot), IntAttr(key), IntAttr(parser.parse_integer(allow_boolean=False))
+
+
 AD = Dialect(
     "ad",
     [
         GradientOp, HessianVectorOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp,
         PopOp, ProfileBeginOp, ProfileEndOp, ProfileEntriesOp,
     ],
-    [TargetPositionAttr, ProfileAttr],
+    [TargetPositionAttr, ProfileAttr, SegmentsAttr],
 )  # fmt: skip

@@ -221,6 +221,8 @@ _LAYOUTS: dict[str, Kernel] = {
     "group_heads": Kernel("in:i32[n] n:i64 g:i64 out:i32[g] out:f64[g]"),
     # an index from 1: the order of rows, where segments start, figures (in range, sorted, segments in use, longest)
     "order_rows": Kernel("in:i32[n] n:i64 s:i64 out:i32[n] out:i64[s] out:i64[4]"),
+    # keys of k scatters, how many use each: the order of rows, runs of equal ones, the first of each block, figures
+    "segment_rows": Kernel("in:i32[n*k] n:i64 k:i64 in:i32[k] r:i64 b:i64 out:i32[n] out:i32[r] out:i64[b] out:i64[4]"),
     # a column of any length `t`, n of its rows
     "take_reals": Kernel(_TAKE.format("f64")),
     "take_ints": Kernel(_TAKE.format("i32")),

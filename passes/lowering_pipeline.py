@@ -71,6 +71,8 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes.append("count-profile-entries")
     if unit.gradient:
         passes += ["cse", f"fuse-loops{reassociate}"]
+    if layouts and unit.hot and unit.gradient and may_reassociate and not unit.hessian:
+        passes.append('if-changed{passes="sort-rows" then="dce"}')
     if unit.hot and may_reassociate and not unit.hessian:
         passes += ['if-changed{passes="sum-arms" then="cse"}', "strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]

@@ -70,6 +70,7 @@ PASSES: dict[str, str] = {
     "count-profile-entries": "ulam.passes.loops.count_profile_entries:CountProfileEntries",
     "forward-mode": "ulam.passes.autodiff.forward_mode:ForwardModePass",
     "strip-mine": "ulam.passes.loops.strip_mine:StripMine",
+    "sort-rows": "ulam.passes.loops.sort_rows:SortRows",
     "split-scatters": "ulam.passes.loops.split_scatters:SplitScatters",
     "release-arena": "ulam.passes.loops.release_arena:ReleaseArena",
     "stack-buffers": "ulam.passes.loops.stack_buffers:StackBuffers",

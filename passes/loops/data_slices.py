@@ -46,10 +46,11 @@ class DataSlices:
         op = value.owner
         assert isinstance(op, Operation)
         if isinstance(op, rt.LoadOp):
-            return self._is_data_buffer(op.buffer) and self.is_data(op.index)
+            return self.is_data_buffer(op.buffer) and self.is_data(op.index)
         return type(op) in PURE and all(self.is_data(o) for o in op.operands)
 
-    def _is_data_buffer(self, buffer: SSAValue) -> bool:
+    def is_data_buffer(self, buffer: SSAValue) -> bool:
+        """Whether what a buffer holds is data, and it is the same one in all iterations."""
         while isinstance(buffer.owner, rt.ViewOp):
             if not self.is_data(buffer.owner.offset):
                 return False

@@ -229,10 +229,10 @@ class _EvenLoop:
             value = end.operands[k]
             if value is argument:
                 continue
-            additions = list(_additions(argument, value))
-            for op, position in additions:
+            found = list(additions(argument, value))
+            for op, position in found:
                 op.operands[position] = self._or_zero(op.operands[position], op)
-            if not additions:
+            if not found:
                 end.operands[k] = self._select(value, argument, end)
 
     def _or_zero(self, value: SSAValue, before: Operation) -> SSAValue:
@@ -247,7 +247,7 @@ class _EvenLoop:
         return new.results[0]
 
 
-def _additions(argument: SSAValue, end: SSAValue) -> Iterator[tuple[Operation, int]]:
+def additions(argument: SSAValue, end: SSAValue) -> Iterator[tuple[Operation, int]]:
     """The additions of a sum that a loop carries, and which operand is added; none if it is no sum."""
     found: list[tuple[Operation, int]] = []
     value = argument

@@ -5,25 +5,32 @@
 
 Two iterations may add to the same element, so a loop with such additions stays scalar, with all the functions that it
 evaluates. Only loops that evaluate functions worth it, and that read nothing of what they add to.
+
+Rows that `sort-rows` has put in an order (`ad.segments`) are added by runs: one addition for all rows of a run.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i1, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant
+from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
-from ulam.passes.builder import WRAPS
+from ulam.library.records import record
+from ulam.passes.builder import REASSOCIATE, WRAPS
 from ulam.passes.loops.effects import is_speculatable, may_overlap, root
 from ulam.passes.loops.tables import is_costly_function
 
 _BLOCK = 256
 _SHIFT = 8
+_SHORT_SUM = rt.LoopAttr.of_kind("masked_tail")
+"""Of a run: most have a few dozen rows, of which several sums side by side would leave all to a scalar loop."""
 
 
 class SplitScatters(ModulePass):
@@ -40,6 +47,9 @@ def run_on(op: Operation) -> None:
     for loop in [o for o in ops_within(op) if isinstance(o, scf.ForOp)]:
         if not rt.LoopAttr.is_cold(loop) and (scatters := _scatters(loop)):
             _split(loop, scatters)
+    for inner in ops_within(op):
+        if isinstance(inner, ad.AccumulateOp):
+            ad.SegmentsAttr.take(inner)
 
 
 def _scatters(loop: scf.ForOp) -> list[ad.AccumulateOp]:
@@ -52,6 +62,7 @@ def _scatters(loop: scf.ForOp) -> list[ad.AccumulateOp]:
         if isinstance(op, ad.AccumulateOp):
             if _depends_on_load(op.index, loop):
                 scattered.append(op)
+                costly = costly or ad.SegmentsAttr.marks(op)
         elif isinstance(op, rt.MathOp):
             costly = costly or is_costly_function(op)
         elif isinstance(op, rt.LoadOp | ad.TakeOp | ad.KeptOp):
@@ -99,12 +110,13 @@ def _slice(index: SSAValue, loop: scf.ForOp) -> list[Operation] | None:
 def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
     assert loop.parent is not None
     size = constant(_BLOCK, i64)
-    parts = [rt.AllocOp(size.result, rt.BufferType(f64), stack=True) for _ in scatters]
+    of_value = {s.value: rt.AllocOp(size.result, rt.BufferType(f64), stack=True) for s in scatters}
+    parts = [of_value[s.value] for s in scatters]
     zero, one, shift, most = (constant(value, i64) for value in (0, 1, _SHIFT, _BLOCK - 1))
     span = arith.SubiOp.create(operands=(loop.ub, loop.lb), result_types=(i64,), properties=WRAPS)
     raised = arith.AddiOp.create(operands=(span.result, most.result), result_types=(i64,), properties=WRAPS)
     blocks = arith.ShRSIOp.create(operands=(raised.result, shift.result), result_types=(i64,))
-    loop.parent.insert_ops_before([size, *parts, zero, one, shift, most, span, raised, blocks], loop)
+    loop.parent.insert_ops_before([size, *of_value.values(), zero, one, shift, most, span, raised, blocks], loop)
 
     types = [v.type for v in loop.iter_args]
     block = Block(arg_types=[i64, *types])
@@ -114,12 +126,15 @@ def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
     end = arith.MinSIOp.create(operands=(limit.result, loop.ub), result_types=(i64,))
     block.add_ops([scaled, first, limit, end])
 
-    additions = _additions(loop, scatters, parts, first.result, end.result, one.result)
-    for scatter, part in zip(scatters, parts, strict=True):
+    rows = _Block(loop, dict(zip(scatters, parts, strict=True)), first.result, end.result, one.result)
+    additions = rows.write()
+    for part in of_value.values():
+        scatter = next(s for s, own in rows.parts.items() if own is part)
         position = arith.SubiOp.create(
             operands=(loop.body.block.args[0], first.result), result_types=(i64,), properties=WRAPS)  # fmt: skip
         store = rt.StoreOp(scatter.value, part.res, position.result, initial=True)
         loop.body.block.insert_ops_before([position, store], scatter)
+    for scatter in scatters:
         scatter.detach()
         scatter.erase()
 
@@ -131,7 +146,7 @@ def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
         attributes=loop.attributes,
         location=loop.location,
     )
-    block.add_ops([inner, additions, scf.YieldOp.create(operands=inner.results)])
+    block.add_ops([inner, *additions, scf.YieldOp.create(operands=inner.results)])
     outer = scf.ForOp.create(
         operands=(zero.result, blocks.result, one.result, *loop.iter_args),
         result_types=types,
@@ -146,29 +161,145 @@ def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
     loop.erase()
 
 
-def _additions(
-    loop: scf.ForOp,
-    scatters: list[ad.AccumulateOp],
-    parts: list[rt.AllocOp],
-    first: SSAValue,
-    end: SSAValue,
-    one: SSAValue,
-) -> scf.ForOp:
-    """The loop that adds what a block has computed."""
-    body = Block(arg_types=[i64])
-    values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: body.args[0]}
-    position = arith.SubiOp.create(operands=(body.args[0], first), result_types=(i64,), properties=WRAPS)
-    body.add_op(position)
-    copied: set[Operation] = set()
-    for scatter, part in zip(scatters, parts, strict=True):
-        ops = _slice(scatter.index, loop)
-        assert ops is not None
-        for op in ops:
-            if op not in copied:
-                copied.add(op)
-                body.add_op(op.clone(value_mapper=values))
-        value = rt.LoadOp(part.res, position.result)
-        index = values.get(scatter.index, scatter.index)
-        body.add_ops([value, ad.AccumulateOp(scatter.buffer, index, value.res, location=scatter.location)])
-    body.add_op(scf.YieldOp.create())
-    return scf.ForOp.create(operands=(first, end, one), regions=[Region(body)], location=loop.location)
+@record
+class _Runs:
+    """The runs of a block: where those of all blocks begin, the first and the one behind the last of this block."""
+
+    rows: SSAValue
+    lower: SSAValue
+    upper: SSAValue
+    base: SSAValue
+    """The number of the block's first row."""
+    origin: SSAValue
+    """The iteration of the first row of all."""
+
+
+@record
+class _Block:
+    """Writes what adds the values that a block of rows has computed."""
+
+    loop: scf.ForOp
+    parts: dict[ad.AccumulateOp, rt.AllocOp]
+    first: SSAValue
+    end: SSAValue
+    one: SSAValue
+
+    def write(self) -> list[Operation]:
+        """Loops over the rows, for sorted rows over the runs of those that add to the same element."""
+        marked: dict[tuple[int, int], dict[int, list[ad.AccumulateOp]]] = {}
+        plain: list[ad.AccumulateOp] = []
+        for scatter in self.parts:
+            fact = ad.SegmentsAttr.take(scatter)
+            if fact is None or not _begins_blocks(self.loop.lb, fact.first.data):
+                plain.append(scatter)
+            else:
+                of_key = marked.setdefault((fact.slot.data, fact.first.data), {})
+                of_key.setdefault(fact.key.data, []).append(scatter)
+        ops: list[Operation] = [self._by_row(plain)] if plain else []
+        for (slot, origin), of_key in marked.items():
+            ops += self._sorted(slot, origin, of_key)
+        return ops
+
+    def _sorted(self, slot: int, origin: int, of_key: dict[int, list[ad.AccumulateOp]]) -> list[Operation]:
+        """By runs if all keys are equal in them, else by the runs of one key, or by rows."""
+        outcome, runs, starts = (
+            rt.BoundOp(slot + k, type_) for k, type_ in enumerate((i64, rt.BufferType(i32), rt.BufferType(i64)))
+        )
+        shift, start = constant(_SHIFT, i64), constant(origin, i64)
+        base = arith.SubiOp.create(operands=(self.first, start.result), result_types=(i64,), properties=WRAPS)
+        number = arith.ShRSIOp.create(operands=(base.result, shift.result), result_types=(i64,))
+        following = arith.AddiOp.create(operands=(number.result, self.one), result_types=(i64,), properties=WRAPS)
+        lower, upper = rt.LoadOp(starts.res, number.result), rt.LoadOp(starts.res, following.result)
+        ops = [outcome, runs, starts, shift, start, base, number, following, lower, upper]
+        by_runs = partial(self._by_run, _Runs(runs.res, lower.res, upper.res, base.result, start.result))
+        every = [scatter for scatters in of_key.values() for scatter in scatters]
+        others: list[Operation] = []
+        for key, scatters in of_key.items():
+            row_wise = [self._by_row(scatters)]
+            others += row_wise if len(of_key) == 1 else _branch(outcome.res, key + 2, by_runs(scatters), row_wise)
+        return [*ops, *_branch(outcome.res, 1, by_runs(every), others)]
+
+    def _by_row(self, scatters: list[ad.AccumulateOp]) -> scf.ForOp:
+        body = Block(arg_types=[i64])
+        position = arith.SubiOp.create(operands=(body.args[0], self.first), result_types=(i64,), properties=WRAPS)
+        body.add_op(position)
+        values: dict[rt.AllocOp, rt.LoadOp] = {}
+        for scatter in scatters:
+            if (part := self.parts[scatter]) not in values:
+                values[part] = rt.LoadOp(part.res, position.result)
+                body.add_op(values[part])
+        self._add(body, scatters, body.args[0], {part: load.res for part, load in values.items()})
+        body.add_op(scf.YieldOp.create())
+        operands = (self.first, self.end, self.one)
+        return scf.ForOp.create(operands=operands, regions=[Region(body)], location=self.loop.location)
+
+    def _add(
+        self, body: Block, scatters: list[ad.AccumulateOp], row: SSAValue, values: dict[rt.AllocOp, SSAValue]
+    ) -> None:
+        """Adds values at the places that a row's index says."""
+        mapping: dict[SSAValue, SSAValue] = {self.loop.body.block.args[0]: row}
+        copied: set[Operation] = set()
+        for scatter in scatters:
+            for op in _slice(scatter.index, self.loop) or ():
+                if op not in copied:
+                    copied.add(op)
+                    body.add_op(op.clone(value_mapper=mapping))
+            index = mapping.get(scatter.index, scatter.index)
+            body.add_op(
+                ad.AccumulateOp(scatter.buffer, index, values[self.parts[scatter]], location=scatter.location)
+            )
+
+    def _by_run(self, runs: _Runs, scatters: list[ad.AccumulateOp]) -> list[Operation]:
+        """For each run of the block the sums of what its rows computed."""
+        parts = list(dict.fromkeys(self.parts[scatter] for scatter in scatters))
+        body = Block(arg_types=[i64])
+        following = arith.AddiOp.create(operands=(body.args[0], self.one), result_types=(i64,), properties=WRAPS)
+        begin, end = rt.LoadOp(runs.rows, body.args[0]), rt.LoadOp(runs.rows, following.result)
+        ends = [arith.ExtSIOp.create(operands=(load.res,), result_types=(i64,)) for load in (begin, end)]
+        zero = constant(0.0, f64)
+        body.add_ops([following, begin, end, *ends, zero])
+        rows = Block(arg_types=[i64, *(f64 for _ in parts)])
+        position = arith.SubiOp.create(operands=(rows.args[0], runs.base), result_types=(i64,), properties=WRAPS)
+        loads = [rt.LoadOp(part.res, position.result) for part in parts]
+        sums = [
+            arith.AddfOp.create(
+                operands=(total, load.res), result_types=(f64,), properties={"fastmath": REASSOCIATE}
+            )
+            for total, load in zip(rows.args[1:], loads, strict=True)
+        ]
+        rows.add_ops([position, *loads, *sums, scf.YieldOp.create(operands=[op.results[0] for op in sums])])
+        inner = scf.ForOp.create(
+            operands=(ends[0].results[0], ends[1].results[0], self.one, *(zero.result for _ in parts)),
+            result_types=[f64 for _ in parts],
+            regions=[Region(rows)],
+            attributes=_SHORT_SUM.as_attributes(),
+            location=self.loop.location,
+        )
+        row = arith.AddiOp.create(operands=(ends[0].result, runs.origin), result_types=(i64,), properties=WRAPS)
+        body.add_ops([inner, row])
+        self._add(body, scatters, row.result, dict(zip(parts, inner.results, strict=True)))
+        body.add_op(scf.YieldOp.create())
+        operands = (runs.lower, runs.upper, self.one)
+        return [scf.ForOp.create(operands=operands, regions=[Region(body)], location=self.loop.location)]
+
+
+def _branch(value: SSAValue, number: int, then: list[Operation], otherwise: list[Operation]) -> list[Operation]:
+    """A branch on whether a value is a number."""
+    known = constant(number, i64)
+    test = arith.CmpiOp.create(
+        operands=(value, known.result), result_types=(i1,), properties={"predicate": CMPI["eq"]}
+    )
+    regions = [Region(Block([*ops, scf.YieldOp.create()])) for ops in (then, otherwise)]
+    return [known, test, scf.IfOp.create(operands=(test.result,), regions=regions)]
+
+
+def _begins_blocks(lower: SSAValue, first: int) -> bool:
+    """Whether a loop from there begins with a block of rows: with the first, or where one of a loop in blocks does."""
+    if (number := constant_integer(lower)) is not None:
+        return number == first
+    owner = lower.owner
+    if isinstance(owner, Block):
+        loop = owner.parent_op()
+        is_in_blocks = isinstance(loop, scf.ForOp) and constant_integer(loop.step) == _BLOCK
+        return is_in_blocks and lower is owner.args[0] and _begins_blocks(loop.lb, first)
+    return first == 0 and isinstance(owner, arith.MuliOp) and _BLOCK in map(constant_integer, owner.operands)

@@ -35,20 +35,19 @@ def noted_layouts(module: ModuleOp) -> list[dict[str, Any]]:
     """What the `rt.layout` ops of `bind` note, as JSON: the statement's place, the layout, where outcome and figures
     are, the reasons that an outcome above 0 means.
     """
-    functions = (op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "bind")
+    bind = bind_of(module)
     found: list[dict[str, Any]] = []
-    for function in functions:
-        for op in function.body.block.ops:
-            if isinstance(op, rt.LayoutOp):
-                place = place_of(op.location)
-                where = ("", 0, 0) if place is None else (place.filename.data, place.line.data, place.column.data)
-                found.append({
-                    "layout": op.layout.data,
-                    "slot": op.slot.value.data,
-                    "reasons": [reason.data for reason in op.reasons],
-                    "figures": [name.data for name in op.names],
-                    **dict(zip(("file", "line", "column"), where, strict=True)),
-                })  # fmt: skip
+    for op in bind.body.block.ops if bind is not None else ():
+        if isinstance(op, rt.LayoutOp):
+            place = place_of(op.location)
+            where = ("", 0, 0) if place is None else (place.filename.data, place.line.data, place.column.data)
+            found.append({
+                "layout": op.layout.data,
+                "slot": op.slot.value.data,
+                "reasons": [reason.data for reason in op.reasons],
+                "figures": [name.data for name in op.names],
+                **dict(zip(("file", "line", "column"), where, strict=True)),
+            })  # fmt: skip
     return found
 
 
@@ -60,6 +59,12 @@ def named_function(module: ModuleOp, name: str, pass_name: str) -> Operation:
 def evaluate_of(module: ModuleOp, pass_name: str) -> func.FuncOp:
     """The function that is called for every evaluation. Raises WrongFormError if the module is no lowered unit."""
     return _function(module, "evaluate", pass_name)
+
+
+def bind_of(module: ModuleOp) -> func.FuncOp | None:
+    """The function that runs when data are bound; None before `hoist-data`."""
+    functions = (op for op in module.body.block.ops if isinstance(op, func.FuncOp))
+    return next((op for op in functions if op.sym_name.data == "bind"), None)
 
 
 def _function(module: ModuleOp, name: str, pass_name: str) -> func.FuncOp:

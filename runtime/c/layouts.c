@@ -199,3 +199,115 @@ ULAM_API void ulam_take_ints(ulam_context *ctx, const int32_t *x, const int32_t 
   for (int64_t c = 0; c < k; ++c)
     for (int64_t i = 0; i < n; ++i) out[c * n + i] = x[order[i] * row + c * column];
 }
+
+/* ---------------------------------------------------------------- segments of rows that scatter to the same elements */
+
+enum { BLOCK = 256, RUN_COST = 4, LEAST_ROWS = 4, MOST_DIRECT = 1024 };
+static const double SUM_COST = 0.35, WORTH = 0.8;
+
+/* Splits groups of rows further by a key, as `group_rows`: keys of a small range by a table. */
+static int64_t group_by_key(ulam_context *ctx, const int32_t *key, int64_t n, const int32_t *before, int64_t known,
+                            int32_t *groups) {
+  int64_t most = n / LEAST_ROWS, found = 0;
+  if (known < 0) return -1;
+  int32_t least = INT32_MAX, greatest = INT32_MIN;
+  for (int64_t row = 0; row < n; ++row) {
+    least = key[row] < least ? key[row] : least;
+    greatest = key[row] > greatest ? key[row] : greatest;
+  }
+  int64_t range = n ? (int64_t)greatest - least + 1 : 0;
+  if (range > (n + MOST_DIRECT) / (known ? known : 1)) {
+    key_column column = {key, 1, 1, 1, 0, before};
+    group_rows(ctx, &column, n, known, most, groups, &found);
+    return found;
+  }
+  char *mark = ctx->arena_cursor;
+  int32_t *numbers = ulam_alloc(ctx, range * known * 4);
+  memset(numbers, 0, (size_t)(range * known) * 4);
+  for (int64_t row = 0; row < n; ++row) {
+    int32_t *number = &numbers[before[row] * range + key[row] - least];
+    if (*number == 0) *number = (int32_t)++found;
+    groups[row] = *number - 1;
+  }
+  ulam_release(ctx, mark);
+  return found <= most ? found : -1;
+}
+
+/* Rows in the order of their groups, which are numbered as they begin; whether that is the order that they have. */
+static int order_by_groups(ulam_context *ctx, const int32_t *groups, int64_t n, int64_t count, int32_t *order) {
+  char *mark = ctx->arena_cursor;
+  int64_t *next = ulam_alloc(ctx, (count + 1) * 8);
+  int sorted = 1;
+  memset(next, 0, (size_t)(count + 1) * 8);
+  for (int64_t row = 0; row < n; ++row) ++next[groups[row] + 1];
+  for (int64_t g = 0; g < count; ++g) next[g + 1] += next[g];
+  for (int64_t row = 0; row < n; ++row) {
+    int64_t place = next[groups[row]]++;
+    order[place] = (int32_t)row;
+    sorted &= place == row;
+  }
+  ulam_release(ctx, mark);
+  return sorted;
+}
+
+/* Chooses an order of rows of which each adds to elements of buffers: `keys[q * n + row]` says to which, `uses[q]` how many
+ * additions there are by key q. In the order, rows that are equal in all keys (outcome 1) or in key q (outcome 2 + q) are
+ * side by side: then one sum for each of their runs is added. 0: there are too few such rows, and nothing changes.
+ *
+ * Runs end with blocks of 256 rows: those of block i are first[i] to first[i + 1] - 1, and run j has the rows runs[j] to
+ * runs[j + 1] - 1. There is room for r - 1 runs, n / 4 + n / 256 + 1 at most, and b - 1 blocks. `figures`: the outcome,
+ * whether rows had that order already, segments, the longest. The cost model counts in additions to memory. */
+ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t n, int64_t k, const int32_t *uses,
+                                int64_t r, int64_t b, int32_t *order, int32_t *runs, int64_t *first,
+                                int64_t *figures) {
+  char *mark = ctx->arena_cursor;
+  memset(runs, 0, (size_t)r * 4);
+  memset(first, 0, (size_t)b * 8);
+  memset(figures, 0, 4 * 8);
+  int32_t *groups = ulam_alloc(ctx, n * 4), *best = ulam_alloc(ctx, n * 4), *zeros = ulam_alloc(ctx, n * 4);
+  memset(zeros, 0, (size_t)n * 4);
+  double all = 0, blocks = (double)(b - 1);
+  for (int64_t q = 0; q < k; ++q) all += uses[q];
+  double least = WORTH * all * (double)n;
+  int64_t known = n <= INT32_MAX ? 1 : -1, count = 0;
+  const int32_t *before = zeros;
+  for (int64_t q = 0; q < k; ++q) {
+    known = group_by_key(ctx, keys + q * n, n, before, known, groups);
+    if (known < 0) break;
+    int32_t *other = before == zeros ? ulam_alloc(ctx, n * 4) : (int32_t *)before;
+    before = groups;
+    groups = other;
+  }
+  if (known >= 0 && n > 0) {
+    double cost = ((double)known + blocks) * (RUN_COST + all) + SUM_COST * all * (double)n;
+    if (cost < least) {
+      least = cost, count = known, figures[0] = 1;
+      memcpy(best, before, (size_t)n * 4);
+    }
+  }
+  for (int64_t q = 0; k > 1 && q < k; ++q) {
+    int64_t own = group_by_key(ctx, keys + q * n, n, zeros, n <= INT32_MAX ? 1 : -1, groups);
+    double cost = ((double)own + blocks) * (RUN_COST + uses[q]) + (all - uses[q] + SUM_COST * uses[q]) * (double)n;
+    if (own < 0 || n == 0 || cost >= least) continue;
+    least = cost, count = own, figures[0] = 2 + q;
+    memcpy(best, groups, (size_t)n * 4);
+  }
+  if (figures[0] == 0) {
+    for (int64_t row = 0; row < n; ++row) order[row] = (int32_t)row;
+    ulam_release(ctx, mark);
+    return;
+  }
+  figures[1] = order_by_groups(ctx, best, n, count, order);
+  figures[2] = count;
+  int64_t made = 0, since = 0;
+  for (int64_t row = 0; row < n; ++row) {
+    int begins = row == 0 || best[order[row]] != best[order[row - 1]];
+    if (begins) since = row;
+    if (row - since + 1 > figures[3]) figures[3] = row - since + 1;
+    if (begins || row % BLOCK == 0) runs[made++] = (int32_t)row;
+    if (row % BLOCK == 0) first[row / BLOCK] = made - 1;
+  }
+  runs[made] = (int32_t)n;
+  first[b - 1] = made;
+  ulam_release(ctx, mark);
+}

@@ -58,3 +58,33 @@ func.func @nothing_to_gain(%x: !rt.buf<f64>, %adj: !rt.buf<f64>, %n: i64) attrib
   }
   func.return
 }
+
+// Rows in the order of an index: one addition for each run of rows, if `bind` has put them so, else for each row.
+// CHECK-LABEL: func.func @runs
+// CHECK: rt.store %{{.*}}, %[[PART:.*]][%{{.*}}] initial
+// CHECK: %[[OUTCOME:.*]] = rt.bound 4 : i64
+// CHECK: %[[RUNS:.*]] = rt.bound 5 : !rt.buf<i32>
+// CHECK: rt.bound 6 : !rt.buf<i64>
+// CHECK: arith.cmpi eq, %[[OUTCOME]]
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: rt.load %[[RUNS]]
+// CHECK: scf.for
+// CHECK: arith.addf
+// CHECK: ad.accumulate
+// CHECK: } else {
+// CHECK: scf.for
+// CHECK: ad.accumulate
+// CHECK-NOT: ad.segments
+func.func @runs(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  scf.for %i = %zero to %n step %one : i64 {
+    %v = rt.load %x[%i] : f64
+    %e = rt.math exp(%v) : (f64) -> f64
+    %k = rt.load %idx[%i] : i32
+    %k64 = arith.extsi %k : i32 to i64
+    ad.accumulate %adj[%k64], %e {ad.segments = #ad.segments<slot 4, key 0, first 0>}
+  }
+  func.return
+}

@@ -1,0 +1,107 @@
+"""Rows in the order of an index: the same log density and gradient, and what is told of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ulam
+
+DATA = """
+data {
+  int N; int J; int K;
+  array[N] int<lower=1, upper=J> g; array[N] int<lower=1, upper=K> h;
+  array[N] int<lower=0> y; vector[N] x; vector[J] u; matrix[N, 2] Z;
+}
+parameters { vector[J] a; vector[K] b; vector[2] c; matrix[J, K] d; }
+"""
+LIKELIHOODS = {
+    "one": "y ~ poisson_log(a[g] + c[1] * x);",
+    "two": "y ~ poisson_log(a[g] + b[h] + u[g] * c[2]);",
+    "by_pairs": "for (n in 1:N) y[n] ~ poisson_log(d[g[n], h[n]] + Z[n, 2] * b[h[n]]);",
+}
+
+
+def data(rng: np.random.Generator, n: int, j: int, k: int, order: bool) -> dict[str, Any]:
+    g, h = rng.integers(1, j + 1, n), rng.integers(1, k + 1, n)
+    if order:
+        g, h = g[np.lexsort((h, g))], h[np.lexsort((h, g))]
+    return {
+        "N": n, "J": j, "K": k, "g": g, "h": h, "y": rng.integers(0, 5, n), "x": rng.standard_normal(n),
+        "u": rng.standard_normal(j), "Z": rng.standard_normal((n, 2)),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, ulam.StanProgram]:
+    return {name: ulam.StanProgram(f"{DATA}model {{ {text} }}") for name, text in LIKELIHOODS.items()}
+
+
+CASES = [
+    ("one", 600, 20, 3, {"taken"}),
+    ("one", 600, 500, 3, {"too few"}),
+    ("one", 1, 1, 1, {"too few"}),
+    ("one", 0, 1, 1, {"too few"}),
+    ("two", 1300, 6, 5, {"taken"}),
+    ("two", 1300, 300, 4, {"taken"}),
+    ("two", 1300, 4, 300, {"taken"}),
+    ("by_pairs", 1030, 5, 6, {"taken"}),
+    ("by_pairs", 513, 60, 8, {"taken", "too few"}),
+]
+
+
+@pytest.mark.parametrize("order", [False, True])
+@pytest.mark.parametrize(("name", "n", "j", "k", "expected"), CASES)
+def test_density_and_gradient_are_those_of_the_order_as_written(
+    programs: dict[str, ulam.StanProgram], name: str, n: int, j: int, k: int, expected: set[str], order: bool
+) -> None:
+    rng = np.random.default_rng(n + j)
+    values = data(rng, n, j, k, order)
+    model = programs[name](values)
+    written = programs[name](values, layouts=False)
+    for point in (rng.normal(0, 0.5, model.param_unc_num()), np.zeros(model.param_unc_num())):
+        value, gradient = model.log_density_gradient(point)
+        other, slopes = written.log_density_gradient(point)
+        assert value == pytest.approx(other, rel=1e-12, abs=1e-9)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-10, atol=1e-10 * max(n, 1))
+    assert written.layout_choices() == []
+    (choice,) = model.layout_choices()
+    assert any(choice.message.startswith((f"rows by index: {e}", f"rows by index: not taken: {e}")) for e in expected)
+    assert choice.figures["rows"] == n
+    if choice.taken:
+        assert choice.figures["bytes"] <= 2 * 8 * 7 * n + 1000
+        assert not order or name != "one" or choice.figures["sorted"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 800.0, -800.0, -0.0])
+def test_what_is_not_finite_travels_as_before(programs: dict[str, ulam.StanProgram], value: float) -> None:
+    values = data(np.random.default_rng(3), 600, 20, 3, False)
+    found: list[Any] = []
+    for layouts in (True, False):
+        model = programs["one"](values, layouts=layouts)
+        point = np.linspace(-1, 1, model.param_unc_num())
+        point[4] = value
+        try:
+            found.append(model.log_density_gradient(point))
+        except ulam.Rejection as rejection:
+            found.append(str(rejection))
+    if isinstance(found[0], str):
+        assert found[0] == found[1]
+    else:
+        np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
+        np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        "for (n in 1:N) y[n] ~ poisson_log(a[g[n]] * n);",
+        "{ vector[N] e = x * c[1]; e[1] += c[2]; y ~ poisson_log(a[g] + e); }",
+        "for (n in 1:N) y[n] ~ poisson_log(a[c[1] > n ? 1 : J]);",
+    ],
+)
+def test_rows_stay_where_their_number_counts(likelihood: str) -> None:
+    model = ulam.StanModel(f"{DATA}model {{ {likelihood} }}", data(np.random.default_rng(1), 300, 4, 3, False))
+    assert model.layout_choices() == []
