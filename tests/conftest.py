@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,13 @@ os.environ["TERM"] = "xterm-256color"
 os.environ.pop("NO_COLOR", None)
 # Shells ignore SIGINT for what they start in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Where bytecode is not to be beside the sources, every process of the tests would compile all that it imports.
+if sys.dont_write_bytecode and sys.pycache_prefix is None:
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 QUICK = jit.Pipeline(speed=0, vectorize=False)
 

@@ -30,6 +30,8 @@ from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import ProgramError
 from ulam.runtime.model import StanModel
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted([*(ROOT / "examples").glob("*.stan"), *(ROOT / "tests/filecheck/frontend").glob("lower-b*.stan")])
 

@@ -14,6 +14,8 @@ import pytest
 import ulam
 from ulam.runtime.names import by_name
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 # ---------------------------------------------------------------- arithmetic and elementary functions
 
 UNARY: Sequence[str] = "exp log log10 sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()

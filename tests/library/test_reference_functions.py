@@ -89,7 +89,7 @@ def _label(batch: list[Line]) -> str:
     return first if first == last else f"{first}..{last}"
 
 
-OPTIMISED = 3
+OPTIMISED = 8
 """One in so many batches is compiled with LLVM's optimisations, which take most of the time; all of them if asked for
 slow tests."""
 
@@ -166,6 +166,7 @@ def _agree(found: np.ndarray, wanted: np.ndarray, tolerance: float) -> bool:
 # ---------------------------------------------------------------- at and outside the border of the domain
 
 
+@cache
 def _domain_groups() -> list[list[Line]]:
     """Scalar calls, grouped by signature: they share one program, whose arguments are parameters where they can be."""
     groups: dict[tuple[str, str], list[Line]] = defaultdict(list)

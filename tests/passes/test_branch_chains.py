@@ -15,6 +15,8 @@ from ulam.passes.value_form.split_branch_chains import LONGEST
 from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import CompileError
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def _else_ifs(n: int, statement: Callable[[int], str], last: str) -> str:
     return " else ".join(f"if (x < {k}.5) {statement(k)}" for k in range(n)) + f" else {last}"

@@ -12,6 +12,8 @@ from ulam.passes.loops.inline_kernels import InlineKernels
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 HEAD = """data {{ int N; array[N] vector[{n}] y; real e; int which; }}
 parameters {{ vector[{n}] mu; vector<lower=0>[{n}] tau; real r; matrix[{n}, 2] B; }}
 model {{

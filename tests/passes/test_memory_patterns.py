@@ -15,6 +15,8 @@ from ulam.passes.optimize.memory_pattern_optimization import DYNAMIC, STATIC, me
 from ulam.passes.value_form import promote_variables, structure_exits
 from ulam.runtime.compiler import CompileOptions, Compiler
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PASS = "memory-pattern-optimization"
 QUICK_UNITS = ("value_propto", "gradient_propto")
 

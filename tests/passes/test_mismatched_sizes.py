@@ -11,6 +11,8 @@ from mismatched_sizes import Case, differences, of_densities, of_rules
 
 import ulam
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 LEVELS = (0, 1, 2, 3, 4)
 DATA_ONLY = """
 data {{ int L; int N; int n; array[2] int y; vector[2] z; vector[N] b; vector[N] mu; matrix[n, n] S; }}

@@ -12,6 +12,8 @@ from ulam.passes.loops.normal_terms import NormalTerms
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 HEAD = """data { int n; array[n] real x; vector[n] y; real e; int which; }
 parameters { real<lower=0> rho; real<lower=0> s; real m; }
 model { matrix[n, n] K = add_diag(gp_exp_quad_cov(x, s, rho), 0.1); vector[n] mu = m * y + 1;

@@ -10,6 +10,8 @@ import pytest
 import ulam
 from ulam.runtime.compiler import CompileOptions, Compiler
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 HEAD = "data { int n; matrix[n, n] A; } parameters { real<lower=0> s; vector[n] z; } model { "
 SYMMETRIC = "matrix[n, n] S = add_diag(A * s, 1 + s); "
 

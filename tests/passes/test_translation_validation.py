@@ -29,7 +29,7 @@ from ulam.passes.pipelines import LEVELS, PASSES
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.stan"))
-BUDGET = 15.0  # seconds, for random programs
+BUDGET = 10.0  # seconds, for random programs
 PIPELINES: list[str | int] = [*single_passes(), *sorted(LEVELS)]
 
 
