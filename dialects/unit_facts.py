@@ -48,7 +48,7 @@ class SlotsAttr(Fact):
             return (IntAttr(parser.parse_integer(allow_boolean=False)),)
 
 
-LOOP_KINDS = ("cold", "serial", "masked_tail", "interleave", "columns")
+LOOP_KINDS = ("cold", "serial", "masked_tail", "interleave", "columns", "groups")
 
 
 @plain_attribute
@@ -58,6 +58,7 @@ class LoopAttr(Fact):
     `cold` ones run rarely: small code. The others are told by `loop-hints`: iterations of `serial` ones depend on each
     other; `masked_tail`: what is left over after the last full vector is one more, masked; `interleave`: so many sums
     run side by side; `columns`: inner loops whose elements are neighbours in memory, those of the loop around are not.
+    `groups`: one over groups of rows, which is left as it is; what is inside is as good as outermost.
     """
 
     name = "rt.loop"

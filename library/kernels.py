@@ -239,7 +239,16 @@ _DESIGNS: dict[str, Kernel] = {
     "design_tables": Kernel(f"in:i64[{DESIGN_STATE}] out:f64[n] n:i64 out:f64[m] m:i64"),
 }
 
-KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS}
+# Rows of data in groups of one weight (runtime/c/row_groups.c).
+_ROW_GROUPS: dict[str, Kernel] = {
+    "flatten_reals": Kernel(f"in:f64{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:f64[n*k]"),
+    "flatten_ints": Kernel(f"in:i32{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:i32[n*k]"),
+    # first rows of equal ones and how many: rows in groups, where these start, their weights; figures (groups, rows,
+    # whether it is worth it)
+    "weigh_rows": Kernel("in:i32[g] in:f64[g] n:i64 g:i64 m:i64 out:i32[n] out:i64[m+1] out:f64[m] out:i64[3]"),
+}
+
+KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_ROW_GROUPS}
 
 FAST: frozenset[str] = frozenset(_DENSE) | {kernel.pullback for kernel in _DENSE.values() if kernel.pullback}
 """What is called at levels 3 and 4 as `ulam_<name>_fast`: other bits, by fused multiply-adds and other orders."""

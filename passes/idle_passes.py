@@ -30,6 +30,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "share-kernels": _any("rt.kernel"),
     "inline-kernels": _any("rt.kernel"),
     "sort-rows": _any("loop:ad.accumulate"),
+    "unique-rows": _any("loop:rt.load"),
     "sum-arms": _any("loop:scf.if"),
     "share-arms": _any("loop:scf.if"),
     "tabulate-invariants": _any("loop:scf.for loop:scf.if"),

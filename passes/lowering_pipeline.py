@@ -26,6 +26,8 @@ LAYOUTS: tuple[str, ...] = ()
 """Passes that give statements layouts of their data. What they leave for `bind` is moved there by `hoist-data`."""
 LINEAR_LAYOUTS = 'if-changed{passes="linear-layouts" then="fold,cse,hoist-data,dce"}'
 """The one for sums of squares: when the rows of a statement stand in one loop."""
+ROW_LAYOUTS = ('if-changed{passes="unique-rows" then="cse,dce"}',)
+"""The same behind reverse mode: loops over rows have their derivatives then."""
 VALUE_FORM = "structure-exits,split-branch-chains,promote-variables"
 """From the variable form to the value form of a program."""
 
@@ -74,7 +76,9 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     if layouts and unit.hot and unit.gradient and may_reassociate and not unit.hessian:
         passes.append('if-changed{passes="sort-rows" then="dce"}')
     if unit.hot and may_reassociate and not unit.hessian:
-        passes += ['if-changed{passes="sum-arms" then="cse"}', "strip-mine", "logs-to-products", "share-exponentials"]
+        passes.append('if-changed{passes="sum-arms" then="cse"}')
+        passes += ROW_LAYOUTS if layouts else ()
+        passes += ["strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]

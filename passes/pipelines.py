@@ -46,6 +46,7 @@ PASSES: dict[str, str] = {
     "linear-layouts": "ulam.passes.loops.linear_layouts:LinearLayouts",
     "distribute-loops": "ulam.passes.loops.distribute_loops:DistributeLoops",
     "sums-to-target": "ulam.passes.loops.sums_to_target:SumsToTarget",
+    "unique-rows": "ulam.passes.loops.unique_rows:UniqueRows",
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",

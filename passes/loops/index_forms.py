@@ -68,7 +68,7 @@ class IndexForms:
     _forms: dict[SSAValue, Form | None] = field(default_factory=dict[SSAValue, Form | None])
 
     def __post_init__(self) -> None:
-        self.variable = self._number(self.loop.body.block.args[0])
+        self.variable = self.number(self.loop.body.block.args[0])
         lower, upper = self.of(self.loop.lb), self.of(self.loop.ub)
         assert lower is not None and upper is not None
         self.span = plus(upper, lower, -1)
@@ -79,7 +79,8 @@ class IndexForms:
             self._forms[value] = self._find(value, depth)
         return self._forms[value]
 
-    def _number(self, value: SSAValue) -> int:
+    def number(self, value: SSAValue) -> int:
+        """The number of a value among the factors, a new one if it has none."""
         if (number := self._numbers.get(value)) is None:
             number = self._numbers[value] = len(self.factors)
             self.factors.append(value)
@@ -93,14 +94,14 @@ class IndexForms:
         if isinstance(op, Block):
             loop = op.parent_op()
             if loop is self.loop and value.index == 0:  # type: ignore[attr-defined]
-                return {(self._number(value),): 1}
+                return {(self.number(value),): 1}
             if isinstance(loop, scf.ForOp) and value is op.args[0] and is_inside(value, self.loop):
                 return self._of_inner_variable(loop, value)
         elif depth < _DEPTH and value.type == i64:
             found = self._of_sum_or_product(op, depth + 1)
         if found is not None:
             return found
-        return None if is_inside(value, self.loop) else {(self._number(value),): 1}
+        return None if is_inside(value, self.loop) else {(self.number(value),): 1}
 
     def _of_sum_or_product(self, op: Operation, depth: int) -> Form | None:
         if (sign := _SUMS.get(type(op))) is not None:  # type: ignore[arg-type]
@@ -116,7 +117,7 @@ class IndexForms:
         lower, upper, step = self.of(loop.lb), self.of(_limit(loop)), constant_integer(loop.step)
         if lower is None or upper is None or step is None or step <= 0:
             return None
-        number = self._number(value)
+        number = self.number(value)
         if not any(self._is_variable(factor) for form in (lower, upper) for m in form for factor in m):
             self.ranges[number] = lower, plus(upper, {(): 1}, -1)
         return {(number,): 1}
@@ -131,7 +132,7 @@ class IndexForms:
 
         None if it is not known.
         """
-        number = self.variable if variable is None else self._number(variable)
+        number = self.variable if variable is None else self.number(variable)
         of_loop = {m: count for m, count in form.items() if number in m}
         return 0 if not of_loop else of_loop.get((number,)) if len(of_loop) == 1 else None
 

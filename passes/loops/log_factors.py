@@ -13,6 +13,7 @@ a factor that gives the product the same fate: 0, NaN, infinity.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects import arith
@@ -25,6 +26,7 @@ from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.exponentials import LOGARITHMS, SharedExponentials
+from ulam.passes.loops.op_writer import OpWriter
 
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _SMALLEST_NORMAL = 2.0**-1022
@@ -66,10 +68,10 @@ class SplitTerm:
 class FactorWriter(SharedExponentials):
     """Takes the terms of one block apart. Ops are written in front of what they replace."""
 
-    def term(self, value: SSAValue, before: Operation, invariants: Block) -> SplitTerm:
+    def term(self, value: SSAValue, before: Operation, invariants: Sequence[Block]) -> SplitTerm:
         """A value as a rest and factors; without factors if there is nothing to gain.
 
-        `invariants`: values that are defined there may be coefficients.
+        `invariants`: values that are defined in these blocks, the function's first, may be coefficients.
         """
         self.before, self._invariants = before, invariants
         return self._term(value)
@@ -108,7 +110,7 @@ class FactorWriter(SharedExponentials):
     def _product(self, value: SSAValue, op: arith.MulfOp) -> SplitTerm:
         for scale, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             number = known_constant(scale)
-            if number is None and block_of(scale) is not self._invariants:
+            if number is None and block_of(scale) not in self._invariants:
                 continue
             part = self._term(other)
             if not part.factors:
@@ -116,10 +118,28 @@ class FactorWriter(SharedExponentials):
             rest = None if part.rest is None else self._real(arith.MulfOp, scale, part.rest)
             if number is not None:
                 return SplitTerm(rest, part.scaled(float(number)))
-            if all(factor.coefficient[1] is None for factor in part.factors):
-                return SplitTerm(rest, part.scaled(1.0, scale))
-            return SplitTerm(value)
+            weighted = [self._weighted(factor, scale) for factor in part.factors]
+            factors = tuple(factor for factor in weighted if factor is not None)
+            return SplitTerm(rest, factors) if len(factors) == len(weighted) else SplitTerm(value)
         return SplitTerm(value)
+
+    def _weighted(self, factor: Factor, scale: SSAValue) -> Factor | None:
+        """A factor with a coefficient, times another one; None if it has one that is known in the same place.
+
+        Of a weight of rows and of what no loop changes, the product is computed where the weight is.
+        """
+        number, value = factor.coefficient
+        if value is None:
+            return replace(factor, coefficient=(number, scale))
+        if block_of(value) is block_of(scale):
+            return None
+        block = block_of(scale if block_of(value) is self._invariants[0] else value)
+        for use in scale.uses:
+            product = use.operation
+            if isinstance(product, arith.MulfOp) and product.parent is block and value in product.operands:
+                return replace(factor, coefficient=(number, product.result))
+        inner = scale if block_of(scale) is block else value
+        return replace(factor, coefficient=(number, OpWriter.behind(inner).real(arith.MulfOp, scale, value)))
 
     def _sum_of_product(self, value: SSAValue, op: rt.MathOp) -> SplitTerm:
         """x * y + z: the logarithms of z."""

@@ -9,6 +9,7 @@ A factor costs one multiplication, a logarithm two dozen operations and a divisi
 says how), so a product of some hundreds is a real; loops are cut into pieces of so many iterations, between which a
 large product is added to the target and begins again with 1. One product for each coefficient that logarithms have: a
 number or what no loop changes. All loops of a function share it, so that short ones do not pay for a logarithm each.
+Weights of groups of rows (`unique_rows`) are coefficients, too: each group has a product of its own.
 
 The sum has an error of half a unit in the last place of a factor, 1e-16, for each of them, as adding logarithms has,
 but absolute: a `log1p` of a tiny number does not keep its digits. Levels 3 and 4, on functions whose target is only
@@ -18,7 +19,7 @@ added to (no `target()`), behind reverse mode; loops that are never widened prof
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPF, constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import enclosing, terminator
+from ulam.passes.analysis.nesting import block_of, enclosing, terminator
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.log_factors import Coefficient, Factor, FactorWriter, SplitTerm
 from ulam.passes.loops.unit_modules import evaluate_of
@@ -107,7 +108,8 @@ class _Multiplying:
             return
         if (writer := self._writers.get(block)) is None:
             writer = self._writers[block] = FactorWriter(block)
-        term = writer.term(addition.value, addition, self.function.body.block)
+        groups = [op.body.block for op in around if isinstance(op, scf.ForOp) and _is_over_groups(op)]
+        term = writer.term(addition.value, addition, (self.function.body.block, *groups))
         loops = [op for op in around if isinstance(op, scf.ForOp)]
         count = Counter(factor.coefficient for factor in term.factors)
         direct = self.direct.setdefault(loops[0], Counter())
@@ -140,29 +142,8 @@ class _Multiplying:
     def thread(self) -> None:
         """Writes the products, which loops carry and branches yield; their logarithms are added at the end."""
         block = self.function.body.block
-        every = dict.fromkeys(key for keys in self.keys.values() for key in keys)
-        begin = block.first_op
-        assert begin is not None
-        state: State = {}
-        for key in every:
-            new = constant(0, i64) if key.is_exponent else constant(1.0, f64)
-            block.insert_op_before(new, begin)
-            state[key] = new.result
-        state = self._block(block, state)
-        end = terminator(block)
-        for key, value in state.items():
-            if key.is_exponent:
-                number = arith.SIToFPOp.create(operands=(value,), result_types=(f64,))
-                two = constant(_LOG_2, f64)
-                logarithm = arith.MulfOp.create(
-                    operands=(number.results[0], two.result), result_types=(f64,), properties=_STRICT
-                )
-                block.insert_ops_before([number, two, logarithm], end)
-                value = logarithm.results[0]
-            else:
-                logarithm = rt.MathOp("log", (value,))
-                block.insert_op_before(logarithm, end)
-            _add(block, end, key.coefficient, logarithm.results[0])
+        every = dict.fromkeys(key for keys in self.keys.values() for key in keys if _group_of(key) is None)
+        _finish(block, self._block(block, _begin(block, every)))
 
     def _block(self, block: Block, state: State) -> State:
         op = block.first_op
@@ -175,7 +156,7 @@ class _Multiplying:
                     block.insert_op_before(ad.TargetAddOp(term.rest, location=op.location), op)
                 discard(op)
             elif (keys := self.keys.get(op)) is not None:
-                parts = {key: state[key] for key in keys}
+                parts = {key: state[key] for key in keys if _group_of(key) is not op}
                 if isinstance(op, scf.ForOp):
                     state = {**state, **self._for(op, parts)}
                 else:
@@ -200,7 +181,9 @@ class _Multiplying:
         op.operands = (*op.operands, *state.values())
         body = op.body.block
         inner: State = {key: body.insert_arg(value.type, len(body.args)) for key, value in state.items()}
-        inner = self._block(body, inner)
+        own = dict.fromkeys(key for key in self.keys[op] if _group_of(key) is op)
+        inner = self._block(body, {**inner, **_begin(body, own)})
+        _finish(body, {key: inner[key] for key in own})
         if op in self.outer and self.direct.get(op):
             inner = _empty(body, terminator(body), inner)
         _yield(body, [inner[key] for key in state])
@@ -214,6 +197,48 @@ class _Multiplying:
             assert following is not None
             return _empty(op.parent, following, results)
         return _in_pieces(op, piece, list(state))
+
+
+def _is_over_groups(loop: scf.ForOp) -> bool:
+    return rt.LoopAttr.kind_of(loop)[0] == "groups"
+
+
+def _group_of(key: Key) -> Operation | None:
+    """The loop over groups of rows of which each has a product of its own; None if the function has it."""
+    value = key.coefficient[1]
+    block = None if value is None else block_of(value)
+    around = None if block is None else block.parent_op()
+    return around if isinstance(around, scf.ForOp) else None
+
+
+def _begin(block: Block, keys: Iterable[Key]) -> State:
+    """Products without factors, at the beginning of a block."""
+    begin = block.first_op
+    assert begin is not None
+    state: State = {}
+    for key in keys:
+        new = constant(0, i64) if key.is_exponent else constant(1.0, f64)
+        block.insert_op_before(new, begin)
+        state[key] = new.result
+    return state
+
+
+def _finish(block: Block, state: State) -> None:
+    """Adds the logarithms of products to the target, at the end of a block."""
+    end = terminator(block)
+    for key, value in state.items():
+        if key.is_exponent:
+            number = arith.SIToFPOp.create(operands=(value,), result_types=(f64,))
+            two = constant(_LOG_2, f64)
+            logarithm = arith.MulfOp.create(
+                operands=(number.results[0], two.result), result_types=(f64,), properties=_STRICT
+            )
+            block.insert_ops_before([number, two, logarithm], end)
+            value = logarithm.results[0]
+        else:
+            logarithm = rt.MathOp("log", (value,))
+            block.insert_op_before(logarithm, end)
+        _add(block, end, key.coefficient, logarithm.results[0])
 
 
 def _keys(factors: tuple[Factor, ...]) -> Iterator[Key]:

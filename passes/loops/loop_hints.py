@@ -66,9 +66,15 @@ def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
             elif _is_short_sum(loop.body.block):
                 _INTERLEAVE.put(loop)
             elif any(map(is_costly_function, loop.body.block.ops)) and (
-                isinstance(loop.parent_op(), func.FuncOp) or (nests and _is_wide_within_serial(loop))
+                is_outermost(loop) or (nests and _is_wide_within_serial(loop))
             ):
                 _MASKED_TAIL.put(loop)
+
+
+def is_outermost(loop: scf.ForOp) -> bool:
+    """Whether no loop is around, unless that is one over groups of rows."""
+    around = loop.parent_op()
+    return isinstance(around, func.FuncOp) or (around is not None and rt.LoopAttr.kind_of(around)[0] == "groups")
 
 
 def _is_wide_within_serial(loop: scf.ForOp) -> bool:

@@ -274,7 +274,7 @@ class _Product:
 
     def _term(self, writer: FactorWriter, op: arith.AddfOp) -> SplitTerm:
         carried = op.lhs if isinstance(op.lhs.owner, Block) or op.lhs.owner in self.additions else op.rhs
-        return writer.term(op.rhs if carried is op.lhs else op.lhs, op, Block())
+        return writer.term(op.rhs if carried is op.lhs else op.lhs, op, ())
 
     def _results(self, number: float) -> scf.ForOp:
         outer = self.loop.parent

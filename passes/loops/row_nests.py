@@ -147,7 +147,7 @@ class RowNest:
         for loop in self.inner_loops():
             ends = terminator(loop.body.block).operands
             for argument, end in zip(loop.body.block.args[1:], ends, strict=True):
-                is_sum = _is_product(end) or _sums_up(argument, end, {})
+                is_sum = _is_product(end) or sums_up(argument, end, {})
                 if argument in self.of_row and argument.type == f64 and not is_sum:
                     return False
             inside = [self.accesses[op] for op in loop.body.block.ops if op in self.accesses]
@@ -199,7 +199,7 @@ class RowNest:
                 self.same[argument] = self.loop.iter_args[k]
                 continue
             chain: dict[SSAValue, Operation | None] = {}
-            if not _sums_up(argument, yielded, chain) or not _is_private(chain, self.loop, k):
+            if not sums_up(argument, yielded, chain) or not is_alone(chain, self.loop, k):
                 raise NotApplicable("an iteration needs what an earlier one computed")
             self.summed.update(dict.fromkeys(chain, k))
 
@@ -458,7 +458,7 @@ def _is_taken_there(branch: scf.IfOp, result: SSAValue) -> bool:
 # ---------------------------------------------------------------- sums
 
 
-def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None]) -> bool:
+def sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None]) -> bool:
     """Whether `value` is `argument` and what was added; `chain`: the values on the way → the ops they are from."""
     if value is argument:
         chain[value] = None
@@ -468,14 +468,14 @@ def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operatio
         k = op.results.index(value)
         body = op.body.block
         inside, end = body.args[k + 1], terminator(body).operands[k]
-        if not _sums_up(argument, op.iter_args[k], chain) or not _sums_up(inside, end, chain):
+        if not sums_up(argument, op.iter_args[k], chain) or not sums_up(inside, end, chain):
             return False
     elif isinstance(op, scf.IfOp):
         k = op.results.index(value)
         ends = [terminator(region.block) for region in op.regions if region.blocks]
-        if len(ends) < 2 or not all(_sums_up(argument, end.operands[k], chain) for end in ends):
+        if len(ends) < 2 or not all(sums_up(argument, end.operands[k], chain) for end in ends):
             return False
-    elif not _is_addition(op) or not any(_sums_up(argument, operand, chain) for operand in op.operands):  # type: ignore[union-attr]
+    elif not _is_addition(op) or not any(sums_up(argument, operand, chain) for operand in op.operands):  # type: ignore[union-attr]
         return False
     chain[value] = op  # type: ignore[assignment]
     return True
@@ -493,7 +493,7 @@ def _is_addition(op: Operation | Block) -> bool:
     return isinstance(op, arith.OrIOp) and op.result.type == i64
 
 
-def _is_private(chain: dict[SSAValue, Operation | None], loop: scf.ForOp, position: int) -> bool:
+def is_alone(chain: dict[SSAValue, Operation | None], loop: scf.ForOp, position: int) -> bool:
     """Whether nothing but the sum itself reads its values."""
     steps = set(chain.values())
     for value in chain:

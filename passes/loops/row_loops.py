@@ -1,0 +1,329 @@
+"""Loops over rows of data: what each iteration reads of the data, and that all it leaves behind are additions.
+
+    for n: target += f(x[n], theta[g[n]]);  s += h(y[n])
+
+The rows of such a loop may be taken in any order, in groups, or once for all that are equal: additions to the target,
+to sums that the loop carries and to elements of memory may be made in any order, and the number of a row does nothing
+but to find its data. A nest whose outer loop has nothing but the inner one is a loop over rows, too: one for each pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import f64, i32
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import CMPI, constant_integer, known_constant, may_reassociate
+from ulam.dialects.walk import ops_within
+from ulam.library.records import record
+from ulam.library.statuses import LOCATE
+from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, may_overlap, root, viewed
+from ulam.passes.loops.index_forms import Form, IndexForms, plus
+from ulam.passes.loops.row_nests import is_alone, sums_up
+from ulam.passes.loops.tables import is_costly_function
+
+_ACCESSES: dict[type[Operation], int] = {
+    rt.LoadOp: 0,
+    rt.StoreOp: 1,
+    rt.FillOp: 0,
+    ad.AccumulateOp: 0,
+    ad.TakeOp: 0,
+}
+"""Memory op → which operand is the buffer."""
+
+_NOT_REPEATED = (arith.DivfOp, scf.IfOp, rt.AllocOp, ad.TargetAddOp, ad.AccumulateOp)
+_COLUMN_TYPES = (f64, i32)
+_MOST_COLUMNS = 32
+
+
+class NoRows(Exception):
+    """Why a loop is none over rows, for those who read remarks."""
+
+
+@record(frozen=True)
+class RowColumn:
+    """Loads of one element of the data per row: `buffer[strides * variables + offset]`.
+
+    `may_be_missing`: some rows do not load it, and it may then not be there.
+    """
+
+    buffer: SSAValue
+    strides: tuple[Form, ...]
+    offset: Form
+    loads: tuple[rt.LoadOp, ...]
+    may_be_missing: bool
+
+
+@record
+class LoopOverRows:
+    """A loop over rows. Raises NoRows if it is none.
+
+    `inner`: the loop inside, of a nest in which each pair of iterations is a row.
+    """
+
+    loop: scf.ForOp
+    inner: scf.ForOp | None = None
+    columns: list[RowColumn] = field(default_factory=list[RowColumn])
+    additions: list[ad.AccumulateOp] = field(default_factory=list[ad.AccumulateOp])
+    """To memory that is there before and behind the loop."""
+    sums: dict[int, int | None] = field(default_factory=dict[int, int | None])
+    """Number of a value that the loop carries and adds to, or sets bits in → that of the inner loop's, if there is one.
+    """
+    branches: list[scf.IfOp] = field(default_factory=list[scf.IfOp])
+    """Branches on what is data of the row."""
+    numbers: set[SSAValue] = field(default_factory=set[SSAValue])
+    """What is computed from the numbers of rows: where data are."""
+
+    def __post_init__(self) -> None:
+        if any(constant_integer(loop.step) != 1 for loop in self.loops):
+            raise NoRows("it does not count by one")
+        self.inner = _only_loop(self.loop)
+        if self.inner is not None and any(is_inside(bound, self.loop) for bound in self.inner.operands[:3]):
+            self.inner = None
+        if self.inner is not None and constant_integer(self.inner.step) != 1:
+            self.inner = None
+        self._slices = DataSlices()
+        if self.inner is not None:
+            try:
+                self._find()
+                return
+            except NoRows:
+                self.inner = None
+                self.columns, self.additions, self.branches = [], [], []
+                self.sums, self.numbers = {}, set()
+        self._find()
+
+    @property
+    def loops(self) -> tuple[scf.ForOp, ...]:
+        """The loop, and the one inside that counts rows, too."""
+        return (self.loop,) if self.inner is None else (self.loop, self.inner)
+
+    @property
+    def body(self) -> Block:
+        """What is done for a row."""
+        return self.loops[-1].body.block
+
+    def _find(self) -> None:
+        self._forms = IndexForms(self.loop)
+        if not all(self._slices.has_data_control(loop) for loop in self.loops):
+            raise NoRows("the number of its iterations is not data")
+        self._find_sums()
+        self._find_effects()
+        self._find_columns()
+
+    # ------------------------------------------------------------ what is left behind
+
+    def _find_sums(self) -> None:
+        body = self.loop.body.block
+        for k, (argument, end) in enumerate(zip(body.args[1:], terminator(body).operands, strict=True)):
+            if end is argument:
+                continue
+            if self.inner is None:
+                chain: dict[SSAValue, Operation | None] = {}
+                if not sums_up(argument, end, chain) or not is_alone(chain, self.loop, k):
+                    raise NoRows("an iteration needs what an earlier one computed")
+                self.sums[k] = None
+            else:
+                self._find_inner_sum(k, argument, end)
+
+    def _find_inner_sum(self, k: int, argument: SSAValue, end: SSAValue) -> None:
+        """What the inner loop adds is passed on to the outer one."""
+        assert self.inner is not None
+        position = _passed_on(self.inner, argument, end)
+        if position is None:
+            raise NoRows("the loop around does more than to count")
+        inside = self.inner.body.block
+        last = terminator(inside).operands[position]
+        if last is inside.args[1 + position]:
+            return
+        chain: dict[SSAValue, Operation | None] = {}
+        if not sums_up(inside.args[1 + position], last, chain) or not is_alone(chain, self.inner, position):
+            raise NoRows("an iteration needs what an earlier one computed")
+        if position in self.sums.values():
+            raise NoRows("a sum is passed on twice")
+        self.sums[k] = position
+
+    def _find_effects(self) -> None:
+        """Nothing but additions reaches memory that others see, and nothing that is added to is read."""
+        read: set[Root] = set()
+        added: set[Root] = set()
+        for op in ops_within(self.loop.body.block):
+            cls = type(op)
+            if self.inner is not None and op.parent is self.loop.body.block and _is_costly(op):
+                raise NoRows("the loop around does more than to count")
+            if cls in _ACCESSES:
+                source = root(op.operands[_ACCESSES[cls]])
+                if isinstance(source, SSAValue) and is_inside(source, self.loop):
+                    continue
+                if isinstance(op, rt.LoadOp):
+                    read.add(source)
+                elif isinstance(op, ad.AccumulateOp) and source is not UNKNOWN:
+                    added.add(source)
+                    self.additions.append(op)
+                else:
+                    raise NoRows("it writes to memory that others read")
+            elif isinstance(op, rt.CheckOp):
+                if op.status is None or op.status.value.data != LOCATE:
+                    raise NoRows("it has a check that must see the first row that fails")
+            elif (
+                cls not in PURE
+                and cls not in DIVISIONS
+                and not isinstance(op, scf.ForOp | scf.IfOp | scf.YieldOp | ad.TargetAddOp | rt.AllocOp)
+            ):
+                raise NoRows(f"it has {op.name}")
+        if any(may_overlap(source, target) for source in read for target in added):
+            raise NoRows("it reads what it adds to")
+
+    # ------------------------------------------------------------ what is read
+
+    def _find_columns(self) -> None:
+        self.numbers.update(loop.body.block.args[0] for loop in self.loops)
+        found: dict[tuple[object, ...], list[rt.LoadOp]] = {}
+        places: dict[tuple[object, ...], tuple[SSAValue, tuple[Form, ...], Form]] = {}
+        self._visit(self.loop.body.block, found, places)
+        if not found:
+            raise NoRows("its iterations read no data of their own")
+        for key, loads in found.items():
+            missing = all(not self._is_always_loaded(load) for load in loads)
+            if missing and not any(self.has_data_control(load) for load in loads):
+                raise NoRows("whether a row has some data depends on parameters")
+            self.columns.append(RowColumn(*places[key], tuple(loads), missing))
+        if len(self.columns) > _MOST_COLUMNS:
+            raise NoRows("its iterations read too many data")
+
+    def _visit(
+        self,
+        block: Block,
+        found: dict[tuple[object, ...], list[rt.LoadOp]],
+        places: dict[tuple[object, ...], tuple[SSAValue, tuple[Form, ...], Form]],
+    ) -> None:
+        for op in block.ops:
+            numbered = [k for k, operand in enumerate(op.operands) if operand in self.numbers]
+            if isinstance(op, rt.LoadOp) and numbered:
+                place = self._place(op)
+                key = (place[0], *(tuple(sorted(form.items())) for form in (*place[1], place[2])))
+                found.setdefault(key, []).append(op)
+                places[key] = place
+            elif isinstance(op, rt.CheckOp) and 0 not in numbered:
+                continue  # the numbers in its message, which `locate` tells
+            elif op.regions:
+                if op is not self.inner and numbered:
+                    raise NoRows("it uses the number of a row")
+                if isinstance(op, scf.IfOp) and self._slices.is_data(op.cond):
+                    self.branches.append(op)
+                for region in op.regions:
+                    for inside in region.blocks:
+                        self._visit(inside, found, places)
+            elif numbered:
+                if type(op) not in PURE and type(op) not in DIVISIONS:
+                    raise NoRows("it uses the number of a row")
+                self.numbers.update(op.results)
+
+    def _place(self, load: rt.LoadOp) -> tuple[SSAValue, tuple[Form, ...], Form]:
+        """Buffer, strides and offset of what a row loads."""
+        buffer = viewed(load.buffer)
+        if not isinstance(buffer.owner, rt.BoundOp | rt.ConstantsOp):
+            raise NoRows("a row reads a parameter of its own")
+        if load.res.type not in _COLUMN_TYPES:
+            raise NoRows("a row reads data of another kind than reals and ints")
+        form = self._forms.of(load.index)
+        view = load.buffer
+        while form is not None and isinstance(owner := view.owner, rt.ViewOp):
+            offset = self._forms.of(owner.offset)
+            form = None if offset is None else plus(form, offset)
+            view = owner.buffer
+        if form is None:
+            raise NoRows("where the data of a row are is itself data")
+        strides: list[Form] = []
+        for loop in self.loops:
+            number = self._forms.number(loop.body.block.args[0])
+            own = {monomial: count for monomial, count in form.items() if number in monomial}
+            form = {monomial: count for monomial, count in form.items() if number not in monomial}
+            if len(own) > 1:
+                raise NoRows("the data of a row are not at equal distances")
+            strides.append({tuple(_without(monomial, number)): count for monomial, count in own.items()})
+        values = [value for part in (*strides, form) for value in self._forms.values_of(part)]
+        if any(is_inside(value, self.loop) for value in values):
+            raise NoRows("an inner loop reads data of the row")
+        if not all(map(self._slices.is_data, values)):
+            raise NoRows("where the data of a row are is not data")
+        return buffer, tuple(strides), form
+
+    def write(self, form: Form) -> tuple[list[Operation], SSAValue]:
+        """The ops that compute a stride or an offset, in front of the loop, and its value."""
+        return self._forms.write(form)
+
+    def _is_always_loaded(self, load: rt.LoadOp) -> bool:
+        return load.parent is self.body or load.parent is self.loop.body.block
+
+    def has_data_control(self, load: rt.LoadOp) -> bool:
+        parent = load.parent_op()
+        while parent is not None and parent is not self.loop:
+            if not self._slices.has_data_control(parent):
+                return False
+            parent = parent.parent_op()
+        return self._slices.is_data(load.res)
+
+
+def _without(monomial: tuple[int, ...], number: int) -> Iterator[int]:
+    """A monomial divided by one of its factors."""
+    divided = False
+    for factor in monomial:
+        if factor == number and not divided:
+            divided = True
+        else:
+            yield factor
+
+
+def _is_costly(op: Operation) -> bool:
+    """Whether it is better not done once for each row of a nest."""
+    return is_costly_function(op) or isinstance(op, _NOT_REPEATED)
+
+
+def _only_loop(loop: scf.ForOp) -> scf.ForOp | None:
+    """The only op with regions in a loop's body, if it is a loop without loops inside."""
+    inside = [op for op in loop.body.block.ops if op.regions]
+    if len(inside) != 1 or not isinstance(inside[0], scf.ForOp):
+        return None
+    return None if any(isinstance(op, scf.ForOp) for op in ops_within(inside[0].body.block)) else inside[0]
+
+
+def _passed_on(inner: scf.ForOp, argument: SSAValue, end: SSAValue) -> int | None:
+    """The number of the inner loop's result that a loop goes on with, alone or added to what it carries."""
+    if end.owner is inner:
+        position = inner.results.index(end)  # type: ignore[arg-type]
+        return position if inner.iter_args[position] is argument else None
+    op = end.owner
+    if isinstance(op, arith.AddfOp) and may_reassociate(op):
+        for own, other in (op.operands, tuple(reversed(op.operands))):
+            if own is argument and other.owner is inner:
+                position = inner.results.index(other)  # type: ignore[arg-type]
+                return position if known_constant(inner.iter_args[position]) == 0.0 else None
+    if isinstance(op, arith.OrIOp):
+        for own, other in (op.operands, tuple(reversed(op.operands))):
+            if own is argument and (flag := _tested(other)) is not None and flag.owner is inner:
+                position = inner.results.index(flag)  # type: ignore[arg-type]
+                return position if constant_integer(inner.iter_args[position]) == 0 else None
+    return None
+
+
+def _tested(value: SSAValue) -> SSAValue | None:
+    """`flag`, of `!(flag == 0)` as a number."""
+    widened = value.owner
+    if not isinstance(widened, arith.ExtUIOp):
+        return None
+    inverted = widened.input.owner
+    if not isinstance(inverted, arith.XOrIOp):
+        return None
+    for one, other in (inverted.operands, tuple(reversed(inverted.operands))):
+        compared = other.owner
+        if constant_integer(one) in (1, -1) and isinstance(compared, arith.CmpiOp):
+            if compared.properties["predicate"] == CMPI["eq"] and constant_integer(compared.rhs) == 0:
+                return compared.lhs
+    return None

@@ -1,0 +1,360 @@
+"""Rows of data that are equal are computed once, with a weight; which are is found when data are bound.
+
+    for n in 0:N: target += f(x[n], y[n], theta)
+    →   for g in 0:G: for r in first[g]:first[g + 1]: target += weight[g] * f(x'[r], y'[r], theta)
+
+`x'` and `y'` are copies of the columns with one row for all that are equal, those of a weight behind each other. A
+weight is the same for a whole loop: sums are multiplied by it behind that loop, and products of factors stay products.
+Rows of which there are 13 are in the groups with the weights 8, 4 and 1, unless groups of all weights are cheaper.
+
+If too few rows are equal there is one group, with all rows, of weight 1, whose columns are the data as they are: the
+same code. Behind reverse mode, where a loop adds to the target and to adjoints; see `row_loops` for which loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp, f64, i1, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
+from ulam.dialects.walk import ops_within
+from ulam.library.records import record
+from ulam.passes.analysis.nesting import terminator
+from ulam.passes.builder import REASSOCIATE
+from ulam.passes.loops.checks import must_be_precise
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.hoist_data import hoist_data
+from ulam.passes.loops.op_writer import integer
+from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
+from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
+from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.running import TellingPass
+
+_STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
+_FEW = 64
+"""Iterations of a loop of known size that are not worth it."""
+_TOO_FEW = "too few rows are equal"
+_MOST_GROUPS = 64
+"""Of rows of the same weight; the runtime's kernel makes no more."""
+
+
+class UniqueRows(TellingPass):
+    """Lets loops over rows of data in `evaluate` run over those that differ, with weights."""
+
+    name = "unique-rows"
+
+    def changes(self, module: ModuleOp) -> bool:
+        if must_be_precise(module):
+            return False
+        evaluate = evaluate_of(module, self.name)
+        done = [op for op in list(evaluate.body.block.ops) if isinstance(op, scf.ForOp) and _change(op, module)]
+        if done:
+            set_slots(module, hoist_data(evaluate, slots_of(module)))
+        return bool(done)
+
+
+def _change(loop: scf.ForOp, module: ModuleOp) -> bool:
+    """Whether a loop has become one over rows that differ."""
+    if rt.LoopAttr.is_cold(loop) or _is_small(loop):
+        return False
+    try:
+        rows = LoopOverRows(loop)
+    except NoRows as why:
+        remark_on(UniqueRows.name, loop, f"equal rows are not looked for: {why}", done=False)
+        return False
+    _Weighted(rows, module).write()
+    remark_on(UniqueRows.name, loop, "equal rows are looked for when data are bound", done=True)
+    return True
+
+
+def _is_small(loop: scf.ForOp) -> bool:
+    lower, upper = constant_integer(loop.lb), constant_integer(loop.ub)
+    return lower is not None and upper is not None and upper - lower < _FEW
+
+
+@record
+class _Weighted:
+    """Writes a loop over rows as one over groups of rows."""
+
+    rows: LoopOverRows
+    module: ModuleOp
+    before: list[Operation] = field(default_factory=list[Operation])
+    """What stands in front of the loop, and will be done when data are bound."""
+
+    def write(self) -> None:
+        loop = self.rows.loop
+        outer = loop.parent
+        assert outer is not None
+        self._count()
+        flat = [self._flat(column) for column in self.rows.columns]
+        columns = self._layout(flat)
+        self._note()
+        outer.insert_ops_before(self.before, loop)
+        self._write_loops(columns)
+
+    # ------------------------------------------------------------ when data are bound
+
+    def _put(self, op: Operation) -> SSAValue:
+        self.before.append(op)
+        return op.results[0]
+
+    def _number(self, value: int) -> SSAValue:
+        return self._put(constant(value, i64))
+
+    def _integer(self, cls: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._put(integer(cls, a, b))
+
+    def _kernel(self, name: str, *arguments: SSAValue) -> None:
+        self.before.append(rt.KernelOp(name, arguments, location=self.rows.loop.location))
+
+    def _alloc(self, count: SSAValue, element: Attribute, *, zero: bool = False) -> SSAValue:
+        return self._put(rt.AllocOp(count, rt.BufferType(element), zero=zero, location=self.rows.loop.location))
+
+    def _lasting(self, count: SSAValue, element: Attribute, *, zero: bool = False) -> SSAValue:
+        """Memory that stays as long as the data are bound."""
+        size = self._number(8 if element == f64 else 4)
+        self.bytes = self._integer(arith.AddiOp, self.bytes, self._integer(arith.MuliOp, count, size))
+        return self._alloc(count, element, zero=zero)
+
+    def _note(self) -> None:
+        """Lets users see what was chosen."""
+        outcome = self._put(arith.SelectOp.create(operands=(self.is_taken, self.zero, self.one), result_types=(i64,)))
+        figures = {
+            "rows": self.count, "different": self.different, "computed": self.left, "groups": self.groups,
+            "bytes": self.bytes,
+        }  # fmt: skip
+        slot = take_slots(self.module, 1 + len(figures))
+        values, place = tuple(figures.values()), self.rows.loop.location
+        self.before.append(
+            rt.LayoutOp("unique rows", slot, (_TOO_FEW,), tuple(figures), outcome, values, location=place)
+        )
+
+    def _count(self) -> None:
+        """The number of rows, and those of the loops that count them."""
+        self.zero, self.one = self._number(0), self._number(1)
+        self.bytes = self.zero
+        self.trips: list[SSAValue] = []
+        for loop in self.rows.loops:
+            span = self._integer(arith.SubiOp, loop.ub, loop.lb)
+            self.trips.append(self._integer(arith.MaxSIOp, span, self.zero))
+        self.count = self.trips[0]
+        for trip in self.trips[1:]:
+            self.count = self._integer(arith.MuliOp, self.count, trip)
+
+    def _flat(self, column: RowColumn) -> tuple[SSAValue, SSAValue, bool]:
+        """A column as buffer, distance of rows, and whether its memory can stay as it is."""
+        element = column.loads[0].res.type
+        if column.may_be_missing:
+            return self._filled(column), self.one, True
+        ops, offset = self.rows.write(column.offset)
+        self.before += ops
+        strides: list[SSAValue] = []
+        for loop, form in zip(self.rows.loops, column.strides, strict=True):
+            ops, stride = self.rows.write(form)
+            self.before += ops
+            strides.append(stride)
+            offset = self._integer(arith.AddiOp, offset, self._integer(arith.MuliOp, stride, loop.lb))
+        begin = self._put(rt.ViewOp(column.buffer, offset))
+        if self.rows.inner is None:
+            stays = column.strides[0] == {(): 1} and isinstance(column.buffer.owner, rt.BoundOp)
+            return begin, strides[0], stays
+        flat = self._lasting(self.count, element)
+        self._kernel(f"flatten_{_kind(element)}", begin, *self.trips, *strides, flat)
+        return flat, self.one, True
+
+    def _filled(self, column: RowColumn) -> SSAValue:
+        """A table of what rows load where they load it, else zero."""
+        load = next(load for load in column.loads if self.rows.has_data_control(load))
+        table = self._lasting(self.count, load.res.type, zero=True)
+        loops, trips = self.rows.loops, self.trips
+
+        def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
+            block = copy.parent
+            assert block is not None
+            index: SSAValue | None = None
+            for loop, trip in reversed(list(zip(loops, trips, strict=True))):
+                variable = loop.body.block.args[0]
+                position = integer(arith.SubiOp, values.get(variable, variable), loop.lb)
+                block.add_op(position)
+                if index is None:
+                    index = position.results[0]
+                else:
+                    scaled = integer(arith.MuliOp, index, trip)
+                    total = integer(arith.AddiOp, scaled.results[0], position.results[0])
+                    block.add_ops([scaled, total])
+                    index = total.results[0]
+            assert index is not None
+            block.add_op(rt.StoreOp(copy.results[0], table, index))
+
+        self.before.append(DataSlices().copy(self.rows.loop, [load], store))
+        return table
+
+    def _layout(self, flat: list[tuple[SSAValue, SSAValue, bool]]) -> list[SSAValue]:
+        """The columns that the loop reads; besides, the groups."""
+        count = self.count
+        groups, known = self._alloc(count, i32, zero=True), self.one
+        most = self._put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
+        for buffer, stride, _ in flat:
+            split, found = self._alloc(count, i32), self._alloc(self.one, i64)
+            name = f"group_{_kind(_element(buffer))}"
+            self._kernel(name, buffer, count, self.one, stride, self.zero, groups, known, most, split, found)
+            groups, known = split, self._put(rt.LoadOp(found, self.zero))
+        some = self._integer(arith.MaxSIOp, known, self.zero)
+        heads, weights = self._alloc(some, i32), self._alloc(some, f64)
+        self._kernel("group_heads", groups, count, some, heads, weights)
+        order = self._alloc(count, i32)
+        room = self._number(_MOST_GROUPS)
+        self.starts = self._alloc(self._number(_MOST_GROUPS + 1), i64)
+        self.weights = self._alloc(room, f64)
+        figures = self._alloc(self._number(3), i64)
+        self._kernel("weigh_rows", heads, weights, count, some, room, order, self.starts, self.weights, figures)
+        self.groups = self._put(rt.LoadOp(figures, self.zero))
+        left = self._put(rt.LoadOp(figures, self.one))
+        self.different, self.left = some, left
+        self.is_taken = is_taken = self._put(
+            arith.CmpiOp.create(
+                operands=(self._put(rt.LoadOp(figures, self._number(2))), self.zero),
+                result_types=(i1,),
+                properties={"predicate": CMPI["ne"]},
+            )
+        )
+        copied = self._put(arith.SelectOp.create(operands=(is_taken, left, self.zero), result_types=(i64,)))
+        return [self._copied(*column, order, copied, left, is_taken) for column in flat]
+
+    def _copied(
+        self, buffer: SSAValue, stride: SSAValue, stays: bool, order: SSAValue, copied: SSAValue, left: SSAValue,
+        is_taken: SSAValue,
+    ) -> SSAValue:  # fmt: skip
+        element = _element(buffer)
+        number = copied if stays else left
+        out = self._lasting(number, element)
+        last = self._integer(arith.MuliOp, self._integer(arith.SubiOp, self.count, self.one), stride)
+        length = self._integer(arith.AddiOp, last, self.one)
+        self._kernel(f"take_{_kind(element)}", buffer, order, number, self.one, stride, self.zero, length, out)
+        if not stays:
+            return out
+        arms = [Region(Block([scf.YieldOp.create(operands=(value,))])) for value in (out, buffer)]
+        return self._put(scf.IfOp.create(operands=(is_taken,), result_types=(buffer.type,), regions=arms))
+
+    # ------------------------------------------------------------ the loops
+
+    def _write_loops(self, columns: list[SSAValue]) -> None:
+        rows, loop = self.rows, self.rows.loop
+        outer = loop.parent
+        assert outer is not None
+        body = Block(arg_types=[i64, *(loop.iter_args[k].type for k in rows.sums)])
+        none = constant(0.0, f64)
+        following = integer(arith.AddiOp, body.args[0], self.one)
+        first, last = rt.LoadOp(self.starts, body.args[0]), rt.LoadOp(self.starts, following.results[0])
+        weight = rt.LoadOp(self.weights, body.args[0])
+        body.add_ops([following, first, last, weight])
+        starts: list[SSAValue] = [
+            body.args[1 + n] if value.type != f64 else none.result for n, value in enumerate(self._carried())
+        ]
+        inner = self._inner_loop(columns, first.res, last.res, weight.res, starts)
+        body.add_op(inner)
+        ends: list[SSAValue] = []
+        for n, result in enumerate(inner.results):
+            if result.type != f64:
+                ends.append(result)
+                continue
+            weighted = arith.MulfOp.create(operands=(weight.res, result), result_types=(f64,), properties=_STRICT)
+            total = arith.AddfOp.create(
+                operands=(body.args[1 + n], weighted.results[0]),
+                result_types=(f64,),
+                properties={"fastmath": REASSOCIATE},
+            )
+            body.add_ops([weighted, total])
+            ends.append(total.results[0])
+        body.add_op(scf.YieldOp.create(operands=ends))
+        around = scf.ForOp.create(
+            operands=(self.zero, self.groups, self.one, *self._carried()),
+            result_types=[value.type for value in self._carried()],
+            regions=[Region(body)],
+            location=loop.location,
+        )
+        rt.LoopAttr.of_kind("groups").put(around)
+        outer.insert_ops_before([none, around], loop)
+        for n, k in enumerate(rows.sums):
+            replace_uses(loop.results[k], around.results[n])
+        for k, result in enumerate(loop.results):
+            if k not in rows.sums:
+                replace_uses(result, loop.iter_args[k])
+        discard(loop)
+
+    def _carried(self) -> list[SSAValue]:
+        return [self.rows.loop.iter_args[k] for k in self.rows.sums]
+
+    def _inner_loop(
+        self, columns: list[SSAValue], first: SSAValue, last: SSAValue, weight: SSAValue, starts: list[SSAValue]
+    ) -> scf.ForOp:
+        """The body of the loop as a loop over the rows of a group."""
+        rows, loop = self.rows, self.rows.loop
+        source = rows.body
+        for column, taken in zip(rows.columns, columns, strict=True):
+            for load in column.loads:
+                load.operands = (taken, source.args[0])
+        for op in list(ops_within(loop.body.block)):
+            if isinstance(op, ad.TargetAddOp) or op in rows.additions:
+                self._weigh(op, weight)
+        if rows.inner is not None:
+            begin = source.first_op
+            assert begin is not None
+            replace_uses(loop.body.block.args[0], source.args[0])  # of numbers of rows, which nothing needs any more
+            for op in list(loop.body.block.ops):
+                if op is rows.inner:
+                    break
+                op.detach()
+                source.insert_op_before(op, begin)
+        end = terminator(source)
+        positions = [k if inside is None else inside for k, inside in rows.sums.items()]
+        unchanged = [k for k in range(len(end.operands)) if k not in positions]
+        own = rows.loops[-1]
+        for k in unchanged:
+            replace_uses(source.args[1 + k], _origin(own.iter_args[k], loop))
+        kept = [end.operands[k] for k in positions]
+        arguments = [source.args[1 + k] for k in positions]
+        new = [source.insert_arg(argument.type, len(source.args)) for argument in arguments]
+        for argument, replacement in zip(arguments, new, strict=True):
+            replace_uses(argument, replacement)
+        kept = [new[arguments.index(value)] if value in arguments else value for value in kept]  # type: ignore[arg-type]
+        end.operands = kept
+        for argument in list(source.args[1 : len(source.args) - len(new)]):
+            source.erase_arg(argument)
+        return scf.ForOp.create(
+            operands=(first, last, self.one, *starts),
+            result_types=[value.type for value in starts],
+            regions=[own.detach_region(own.body)],
+            attributes=own.attributes,
+            location=own.location,
+        )
+
+    def _weigh(self, op: Operation, weight: SSAValue) -> None:
+        """Multiplies what is added."""
+        position = 0 if isinstance(op, ad.TargetAddOp) else 2
+        product = arith.MulfOp.create(
+            operands=(weight, op.operands[position]), result_types=(f64,), properties=_STRICT, location=op.location
+        )
+        assert op.parent is not None
+        op.parent.insert_op_before(product, op)
+        op.operands[position] = product.results[0]
+
+
+def _origin(value: SSAValue, loop: scf.ForOp) -> SSAValue:
+    """What a value is that the loop passes on unchanged."""
+    body = loop.body.block
+    return loop.iter_args[body.args.index(value) - 1] if value.owner is body else value  # type: ignore[arg-type]
+
+
+def _element(buffer: SSAValue) -> Attribute:
+    assert isinstance(buffer.type, rt.BufferType)
+    return buffer.type.element
+
+
+def _kind(element: Attribute) -> str:
+    return "reals" if element == f64 else "ints"

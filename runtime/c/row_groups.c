@@ -1,0 +1,89 @@
+/* Rows of data in groups of one weight, for loops that take equal rows once. See layouts.c for what is equal. */
+#include <string.h>
+
+#include "dense.h"
+
+/* Element (r, c) of n x k as out[c * n + r]: the rows of a nest of loops one behind the other. */
+ULAM_API void ulam_flatten_reals(ulam_context *ctx, const double *x, int64_t n, int64_t k, int64_t row, int64_t column,
+                                 double *out) {
+  (void)ctx;
+  for (int64_t c = 0; c < k; ++c)
+    for (int64_t r = 0; r < n; ++r) out[c * n + r] = x[r * row + c * column];
+}
+
+ULAM_API void ulam_flatten_ints(ulam_context *ctx, const int32_t *x, int64_t n, int64_t k, int64_t row, int64_t column,
+                                int32_t *out) {
+  (void)ctx;
+  for (int64_t c = 0; c < k; ++c)
+    for (int64_t r = 0; r < n; ++r) out[c * n + r] = x[r * row + c * column];
+}
+
+/* What a group costs besides its rows, in rows. */
+enum { GROUP = 10, BITS = 32 };
+
+typedef struct {
+  int64_t rows, groups, weights[64];
+} plan;
+
+static int64_t cost_of(const plan *p) { return p->rows + GROUP * p->groups; }
+
+/* A group for each number of equal rows; more groups than there is room for if there are so many. */
+static plan plan_of_counts(const double *counts, int64_t g, int64_t room) {
+  plan p = {.rows = g};
+  for (int64_t i = 0; i < g; ++i) {
+    int64_t count = (int64_t)counts[i], k = 0;
+    while (k < p.groups && p.weights[k] != count) ++k;
+    if (k < p.groups) continue;
+    if (p.groups == room) {
+      p.groups = INT32_MAX;
+      return p;
+    }
+    p.weights[p.groups++] = count;
+  }
+  return p;
+}
+
+/* A group for each bit that some number of equal rows has: a row is in as many as its number has bits. */
+static plan plan_of_bits(const double *counts, int64_t g) {
+  plan p = {.rows = 0};
+  uint64_t used = 0;
+  for (int64_t i = 0; i < g; ++i) {
+    uint64_t count = (uint64_t)counts[i];
+    used |= count;
+    for (; count; count &= count - 1) ++p.rows;
+  }
+  for (int bit = 0; bit < BITS; ++bit)
+    if (used >> bit & 1) p.weights[p.groups++] = (int64_t)1 << bit;
+  return p;
+}
+
+/* Of `g` kinds of equal rows, of which the first is row `heads` and there are `counts`: rows in groups. Those of group j
+ * are order[starts[j]] to order[starts[j + 1] - 1] and weigh weights[j]; `room` is 64, for so many groups. `figures`: how
+ * many groups, how many rows are in them, whether that is worth it. If it is not (or g is 0: too many kinds), all `n` rows
+ * are one group of weight 1, in their order. */
+ULAM_API void ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const double *counts, int64_t n, int64_t g,
+                              int64_t room, int32_t *order, int64_t *starts, double *weights, int64_t *figures) {
+  (void)ctx;
+  memset(starts, 0, (size_t)(room + 1) * 8);
+  memset(weights, 0, (size_t)room * 8);
+  plan exact = plan_of_counts(counts, g, room), bits = plan_of_bits(counts, g);
+  int by_counts = cost_of(&exact) <= cost_of(&bits);
+  const plan *p = by_counts ? &exact : &bits;
+  figures[2] = g > 0 && 3 * cost_of(p) <= 2 * n;
+  if (!figures[2]) {
+    for (int64_t row = 0; row < n; ++row) order[row] = (int32_t)row;
+    starts[1] = n, weights[0] = 1, figures[0] = 1, figures[1] = n;
+    return;
+  }
+  int64_t found = 0;
+  for (int64_t j = 0; j < p->groups; ++j) {
+    int64_t weight = p->weights[j];
+    weights[j] = (double)weight;
+    for (int64_t i = 0; i < g; ++i) {
+      int64_t count = (int64_t)counts[i];
+      if (by_counts ? count == weight : (count & weight) != 0) order[found++] = heads[i];
+    }
+    starts[j + 1] = found;
+  }
+  figures[0] = p->groups, figures[1] = found;
+}

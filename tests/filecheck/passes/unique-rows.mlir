@@ -1,0 +1,75 @@
+// RUN: stan-opt --split-input-file --verify-each -p unique-rows,dce %s | filecheck %s
+
+// A loop over rows of two columns: a group for each weight, whose sums are multiplied behind its rows.
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %g = rt.bound 2 : !rt.buf<i32>
+    %sum = scf.for %i = %zero to %n step %one iter_args(%s = %none) -> (f64) : i64 {
+      %a = rt.load %x[%i] : f64
+      %b = rt.load %g[%i] : i32
+      %k = arith.extsi %b : i32 to i64
+      %t = rt.load %theta[%k] : f64
+      %p = arith.mulf %a, %t : f64
+      ad.target_add %p
+      %r = arith.addf %s, %a fastmath<reassoc> : f64
+      scf.yield %r : f64
+    }
+    ad.target_add %sum
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @evaluate
+// CHECK:         [[SUM:%.*]] = scf.for [[G:%.*]] = {{.*}} iter_args([[S:%.*]] = %none) -> (f64) : i64 {
+// CHECK:           [[FIRST:%.*]] = rt.load [[STARTS:%.*]][[[G]]] : i64
+// CHECK-NEXT:      [[LAST:%.*]] = rt.load [[STARTS]][{{.*}}] : i64
+// CHECK-NEXT:      [[W:%.*]] = rt.load {{.*}}[[[G]]] : f64
+// CHECK-NEXT:      [[INNER:%.*]] = scf.for [[R:%.*]] = [[FIRST]] to [[LAST]] {{.*}} -> (f64) : i64 {
+// CHECK:             [[P:%.*]] = arith.mulf %a, %t : f64
+// CHECK-NEXT:        [[WP:%.*]] = arith.mulf [[W]], [[P]]
+// CHECK-NEXT:        ad.target_add [[WP]]
+// CHECK:             scf.yield
+// CHECK-NEXT:      }
+// CHECK-NEXT:      [[WS:%.*]] = arith.mulf [[W]], [[INNER]]
+// CHECK-NEXT:      [[T:%.*]] = arith.addf [[S]], [[WS]] fastmath<reassoc> : f64
+// CHECK-NEXT:      scf.yield [[T]] : f64
+// CHECK-NEXT:    } {rt.loop = #rt.loop<groups>}
+// CHECK:       func.func @bind
+// CHECK:         rt.kernel group_reals
+// CHECK:         rt.kernel group_ints
+// CHECK:         rt.kernel weigh_rows
+// CHECK:         rt.layout "unique rows"
+
+// -----
+
+// A parameter of its own for each row, and a sum that later rows read: nothing.
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    scf.for %i = %zero to %n step %one : i64 {
+      %a = rt.load %x[%i] : f64
+      %t = rt.load %theta[%i] : f64
+      %p = arith.mulf %a, %t : f64
+      ad.target_add %p
+    }
+    %sum = scf.for %j = %zero to %n step %one iter_args(%s = %none) -> (f64) : i64 {
+      %b = rt.load %x[%j] : f64
+      %q = arith.mulf %b, %s : f64
+      ad.target_add %q
+      %r = arith.addf %s, %b fastmath<reassoc> : f64
+      scf.yield %r : f64
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @evaluate
+// CHECK-NOT:   rt.loop
+// CHECK-NOT:   rt.kernel

@@ -1,0 +1,121 @@
+"""Equal rows of data are computed once: the same log density and gradient, where it pays, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ulam
+
+FORMS = """
+data {
+  int<lower=0> N; int<lower=0> J; int<lower=0> T; int<lower=1> K;
+  array[N] int<lower=0, upper=9> y;
+  vector[N] x;
+  array[N] int<lower=1, upper=K> g;
+  array[N] int<lower=0, upper=1> seen;
+  array[N] real late;
+  matrix[J, T] shocks;
+  array[J, T] int<lower=0, upper=1> won;
+}
+parameters { real a; real b; vector[K] u; real<lower=0> s; }
+model {
+  u ~ normal(0, 1);
+  for (n in 1:N) y[n] ~ poisson_log(a + b * x[n] + u[g[n]]);
+  for (n in 1:N) {
+    if (seen[n] == 1) target += normal_lpdf(late[n] | a, s);
+    else target += normal_lccdf(2 | b, s);
+  }
+  for (j in 1:J) for (t in 1:T) won[j, t] ~ bernoulli_logit(a + b * shocks[j, t]);
+}
+"""
+
+
+def data_of(n: int, kinds: int, seed: int = 3) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    seen = rng.integers(0, 2, n)
+    return {
+        "N": n, "J": n, "T": 3, "K": 4, "y": rng.integers(0, kinds, n), "g": rng.integers(1, 5, n), "seen": seen,
+        "x": rng.integers(0, kinds, n).astype(float), "late": rng.integers(0, kinds, n).astype(float),
+        "shocks": rng.integers(0, kinds, (n, 3)).astype(float), "won": rng.integers(0, 2, (n, 3)),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rows") / "forms.stan"
+    path.write_text(FORMS)
+    return path
+
+
+def assert_same(program: Path, data: dict[str, Any], points: np.ndarray, **options: Any) -> ulam.StanModel:
+    """Level 3 agrees with level 0; the model of level 3."""
+    model, plain = ulam.StanModel(program, data=data, **options), ulam.StanModel(program, data=data, opt_level=0)
+    for point in points:
+        (value, gradient), (expected, slopes) = model.log_density_gradient(point), plain.log_density_gradient(point)
+        assert value == pytest.approx(expected, rel=1e-11, nan_ok=True)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-9, atol=1e-10 * (1 + data["N"]))
+        assert model.log_density(point) == pytest.approx(expected, rel=1e-11, nan_ok=True)
+    return model
+
+
+POINTS = np.random.default_rng(0).normal(size=(3, 7)) * 0.4
+
+
+def test_equal_rows_are_computed_once(program: Path) -> None:
+    model = assert_same(program, data_of(2000, 3), POINTS)
+    choices = model.layout_choices()
+    assert len(choices) == 3
+    assert all(choice.taken and choice.layout == "unique rows" for choice in choices)
+    assert [choice.figures["rows"] for choice in choices] == [2000, 2000, 6000]
+    assert [choice.figures["different"] for choice in choices] == [36, 4, 6]
+
+
+def test_rows_that_differ_stay_as_they_are(program: Path) -> None:
+    data = data_of(500, 3)
+    rng = np.random.default_rng(1)
+    data |= {"x": rng.normal(size=500), "late": rng.normal(size=500), "shocks": rng.normal(size=(500, 3))}
+    data["seen"] = np.ones(500, int)  # the others are all equal, whatever `late` is
+    model = assert_same(program, data, POINTS)
+    assert [choice.taken for choice in model.layout_choices()] == [False, False, False]
+    assert "few" in model.layout_choices()[0].reason
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_few_rows(program: Path, n: int) -> None:
+    assert_same(program, data_of(n, 2), POINTS)
+
+
+def test_values_that_are_no_numbers_travel_as_before(program: Path) -> None:
+    points = np.array([[1e308, 1e308, 0, 0, 0, 0, 0.0], [800, 0, 0, 0, 0, 0, 0.0], [0, 0, 0, 0, 0, 0, -800.0]])
+    data = data_of(2000, 3)
+    model, plain = ulam.StanModel(program, data=data), ulam.StanModel(program, data=data, opt_level=0)
+    for point in points:
+        results: list[object] = []
+        for each in (model, plain):
+            try:
+                results.append(each.log_density(point))
+            except ulam.Rejection as error:
+                results.append(str(error))
+        first, second = results
+        assert first == second or (first != first and second != second) or first == pytest.approx(second, rel=1e-11)
+
+
+def test_the_error_of_a_row_is_that_of_the_first_in_the_users_order(tmp_path: Path) -> None:
+    path = tmp_path / "errors.stan"
+    path.write_text(
+        "data { int N; array[N] int y; vector[N] x; } parameters { real a; }\n"
+        "model { for (n in 1:N) y[n] ~ poisson(x[n] + a); }\n"
+    )
+    data = {"N": 400, "y": [2] * 400, "x": [5.0, 1.0, 5.0, 2.0] * 100}
+    errors = []
+    for level in (0, 3):
+        model = ulam.StanModel(path, data=data, opt_level=level)
+        with pytest.raises(ulam.Rejection) as error:
+            model.log_density_gradient([-1.5])
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
+    assert "-0.5" in errors[1]
