@@ -1,0 +1,179 @@
+"""Layouts of the data: whether they are found, what they gain, what they must not touch, and what binding them costs.
+
+    python benchmarks/layouts.py [NAME ...] [--rounds 7]
+    python benchmarks/layouts.py [NAME ...] --bind [--most 10000000]
+
+The programs are in `benchmarks/layouts`, of other forms than public ones. The head of each says what is expected of
+which layouts, and how its data are made:
+
+    // expect: rows by index                  (a layout that is taken; `none`: none may be)
+    // data: N = 20000; J = 300; g = index(N, J); y = counts(N, 3); x = normal(N)
+
+Statements are Python: `index(n, k)` are random ints from 1 to k, `bits(n)`, `counts(n, mean)`, `normal(n, ...)`; `rng`
+and `np` are there, too. Times are CPU time of a gradient with and without layouts, by turns in one process, the best of
+the rounds; values and gradients of both are compared at random points. With `--bind`, the first variable of the data
+goes from 10^5 to 10^7 by tens, each in a process of its own: CPU time per row of binding the gradient's unit, less that
+without layouts, in ns and in gradients without layouts (less 1 ms), and the memory that layouts keep, in bytes per row.
+The exit status is 1 if what is expected is not so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ulam
+
+FOLDER = Path(__file__).parent / "layouts"
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program with the data that its head describes."""
+
+    path: Path
+    expected: str
+    recipe: str
+
+    @staticmethod
+    def read(path: Path) -> Case:
+        """The case of a file."""
+        head = dict(re.findall(r"^// (expect|data): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
+        return Case(path, head["expect"], head["data"])
+
+    def data(self, rows: int | None = None) -> dict[str, Any]:
+        """The data; `rows`: another value of the first variable."""
+        rng = np.random.default_rng(20)
+        names: dict[str, Any] = {
+            "rng": rng,
+            "np": np,
+            "index": lambda n, k: rng.integers(1, k + 1, n),
+            "bits": lambda n: rng.integers(0, 2, n),
+            "counts": lambda n, mean: rng.poisson(mean, n),
+            "normal": lambda *shape: rng.standard_normal(shape),
+        }
+        found: dict[str, Any] = {}
+        for statement in self.recipe.split(";"):
+            name, _, text = statement.partition("=")
+            value = rows if rows is not None and not found else eval(text, names)
+            found[name.strip()] = names[name.strip()] = value
+        return found
+
+    def model(self, data: dict[str, Any], *, layouts: bool) -> ulam.StanModel:
+        """The model with or without layouts."""
+        return ulam.StanModel(self.path, data, layouts=layouts)
+
+
+def _difference(pair: list[ulam.StanModel], rng: np.random.Generator) -> float:
+    """The largest difference of log densities and gradients, in that of the largest of these."""
+    worst = 0.0
+    for _ in range(3):
+        point = rng.normal(0, 0.3, pair[0].param_unc_num())
+        (value, gradient), (other, slopes) = (model.log_density_gradient(point) for model in pair)
+        size = max(1.0, abs(other), float(np.abs(slopes).max(initial=0)))
+        worst = max(worst, abs(value - other) / size, float(np.abs(gradient - slopes).max(initial=0)) / size)
+    return worst
+
+
+def gains(cases: list[Case], rounds: int) -> bool:
+    """Prints a row for each case; whether all is as expected."""
+    fine = True
+    print("| program | expected | rows | with, us | without, us | gain | difference | layouts |")
+    print("|---|---|--:|--:|--:|--:|--:|---|")
+    for case in cases:
+        data = case.data()
+        pair = [case.model(data, layouts=layouts) for layouts in (True, False)]
+        rng = np.random.default_rng(1)
+        point = rng.normal(0, 0.3, pair[0].param_unc_num())
+        best = [np.inf, np.inf]
+        count = max(1, int(0.02 / max(pair[1].time_gradients(point, 2) / 2, 1e-8)))
+        for _ in range(rounds):
+            for k, model in enumerate(pair):
+                best[k] = min(best[k], model.time_gradients(point, count) / count)
+        difference = _difference(pair, rng)
+        choices = pair[0].layout_choices()
+        taken = {choice.layout for choice in choices if choice.taken}
+        as_expected = (not taken if case.expected == NONE else case.expected in taken) and difference < 1e-10
+        fine = fine and as_expected
+        said = "; ".join(choice.message for choice in choices) or "none"
+        rows = next(iter(data.values()))
+        print(
+            f"| {case.path.stem} | {case.expected}{'' if as_expected else ' (NOT SO)'} | {rows} | {best[0] * 1e6:.1f} |"
+            f" {best[1] * 1e6:.1f} | {best[1] / best[0]:.2f} | {difference:.0e} | {said} |",
+            flush=True,
+        )
+    return fine
+
+
+def _bind(case: Case, rows: int) -> dict[str, Any]:
+    """What binding takes in this process, per row."""
+    data = case.data(rows)
+    small = case.data(1000)
+    seconds: list[float] = []
+    model = None
+    for layouts in (True, False):
+        case.model(small, layouts=layouts).layout_choices()  # compiles
+        best = np.inf
+        for _ in range(2):
+            model = case.model(data, layouts=layouts)
+            start = time.process_time()
+            choices = model.layout_choices()
+            best = min(best, time.process_time() - start)
+            if layouts:
+                kept = sum(choice.figures.get("bytes", 0) for choice in choices)
+        seconds.append(float(best))
+    assert model is not None
+    point = np.random.default_rng(1).normal(0, 0.3, model.param_unc_num())
+    gradient = min(model.time_gradients(point, 1) for _ in range(3))
+    size = sum(np.asarray(value).size * (4 if np.asarray(value).dtype.kind == "i" else 8) for value in data.values())
+    bound = seconds[0] - seconds[1]
+    return {
+        "ns": bound / rows * 1e9, "gradients": max(0.0, bound - 1e-3) / gradient, "bytes": kept / rows,
+        "of data": kept / size,
+    }  # fmt: skip
+
+
+def bindings(cases: list[Case], most: int) -> None:
+    """Prints a row for each case and number of rows."""
+    print("| program | rows | ns per row | gradients | bytes per row | of the data |\n|---|--:|--:|--:|--:|--:|")
+    for case in cases:
+        rows = 100_000
+        while rows <= most:
+            command = [sys.executable, __file__, case.path.stem, "--bind-one", str(rows)]
+            answer = json.loads(subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout)
+            figures = " | ".join(f"{answer[name]:.2f}" for name in ("ns", "gradients", "bytes", "of data"))
+            print(f"| {case.path.stem} | {rows} | {figures} |", flush=True)
+            rows *= 10
+
+
+def main() -> int:
+    """Runs what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--bind", action="store_true")
+    parser.add_argument("--most", type=int, default=10_000_000)
+    parser.add_argument("--bind-one", type=int, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    cases = [Case.read(path) for path in sorted(FOLDER.glob("*.stan")) if not asked.names or path.stem in asked.names]
+    if asked.bind_one:
+        print(json.dumps(_bind(cases[0], asked.bind_one)))
+        return 0
+    if asked.bind:
+        bindings([case for case in cases if case.expected != NONE], asked.most)
+        return 0
+    return 0 if gains(cases, asked.rounds) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+// expect: rows by index
+// data: N = 9000; J = 120; stand = np.sort(index(N, J)); mass = rng.gamma(2.0, 1.0, N)
+data {
+  int N;
+  int J;
+  array[N] int<lower=1, upper=J> stand;
+  vector<lower=0>[N] mass;
+}
+parameters {
+  vector<lower=0>[J] shape;
+  vector[J] log_scale;
+}
+model {
+  shape ~ gamma(2, 1);
+  log_scale ~ normal(0, 1);
+  for (i in 1 : N) {
+    mass[i] ~ weibull(shape[stand[i]], exp(log_scale[stand[i]]));
+  }
+}
