@@ -21,7 +21,18 @@ from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
 from ulam.emit.errors import EmissionError
 from ulam.emit.stan_text_expressions import EXPRESSIONS, ExpressionPrinter, NotAnExpression
-from ulam.emit.stan_text_syntax import ADDITIVE, OR, Text, sized_text, sizes_of, tuple_of_fields, type_text
+from ulam.emit.stan_text_syntax import (
+    ADDITIVE,
+    COMPLEX_PARTS,
+    OR,
+    Text,
+    field_text,
+    size_count,
+    sized_text,
+    sizes_of,
+    tuple_of_fields,
+    type_text,
+)
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DECLARATIONS = (stan.DeclareOp, stan.ParameterOp)
@@ -97,7 +108,7 @@ class BodyPrinter(ExpressionPrinter):
         data_only = cast("DenseArrayBase[IntegerType]", function.data_only).get_values()
         formals: list[str] = []
         for number, (name, type_) in enumerate(zip(function.argument_names, types.inputs, strict=True)):
-            unique = self.new_name(name.data)
+            unique = self.new_name(self.written(name.data))
             formals.append(f"{'data ' if data_only[number] else ''}{type_text(type_)} {unique}")
             if arguments:
                 self.names[arguments[number]] = unique
@@ -116,7 +127,13 @@ class BodyPrinter(ExpressionPrinter):
         self.hidden = {op for name, op in self._checks.items() if name in declared}
         self.hidden.update(field for fields in self._tuples.values() for field in fields)
         self.puts_out = block.kind.data != "model"
-        self.block(block.body.block)
+        if block.kind.data not in ("data", "parameters"):
+            self.block(block.body.block)
+            return self.lines
+        self._declares_first = True  # nothing else may stand there, also no variables for values that are used twice
+        for op in ops:
+            if isinstance(op, (stan.GlobalOp, *_DECLARATIONS)) and (op not in self.hidden or op in self._tuples):
+                self.operation(op)
         return self.lines
 
     def declarations_first(self, block: stan.BlockOp) -> list[str]:
@@ -198,8 +215,9 @@ class BodyPrinter(ExpressionPrinter):
 
     def global_variable(self, op: stan.GlobalOp) -> None:
         name = op.var_name.data
-        is_part = name.endswith((".real", ".imag"))  # of a complex variable; the fields of tuples have numbers
-        self.names[op.results[0]] = self.written(name) if is_part else name
+        path = name.split(".")
+        is_part = len(path) == 2 and path[1] in COMPLEX_PARTS  # of a complex variable; fields have numbers
+        self.names[op.results[0]] = self.written(name) if is_part else field_text(name)
 
     def _declare_tuple(self, fields: Sequence[stan.DeclareOp | stan.ParameterOp]) -> None:
         """One variable for the fields of a tuple."""
@@ -210,8 +228,9 @@ class BodyPrinter(ExpressionPrinter):
             bounds = {k: v for k in _BOUNDS if (v := getattr(op, k)) is not None or (v := getattr(check, k, None))}
             written = {k: self.inline(v).within(ADDITIVE) for k, v in bounds.items()}
             type_ = cast("stan.VarType", op.results[0].type).element
-            texts[op.var_name.data] = sized_text(type_, op.constraint.data, sizes, written)
-            self.names[op.results[0]] = op.var_name.data
+            field = field_text(op.var_name.data)
+            texts[field] = sized_text(type_, op.constraint.data, sizes, written)
+            self.names[op.results[0]] = field
         name = fields[0].var_name.data.partition(".")[0]
         self.new_name(name, is_global=True)
         self.line(f"{tuple_of_fields(name, texts)} {name};")
@@ -243,7 +262,7 @@ class BodyPrinter(ExpressionPrinter):
             return
         if in_block and self.puts_out and not _is_global(op):
             self.strays |= self.depth == 1
-        if sizes or not stan.dimensions(type_) or (definition := self._first_value_of(op)) is None:
+        if sizes or not size_count(type_) or (definition := self._first_value_of(op)) is None:
             self.declaration(op, text(sizes))
         else:
             self._sized_by_value[definition] = text

@@ -103,6 +103,18 @@ def tuple_of_fields(name: str, texts: Mapping[str, str]) -> str:
     return _tuple_text([tuple_of_fields(f"{name}.{number}", texts) for number in numbers])
 
 
+COMPLEX_PARTS = ("real", "imag")
+"""What ends the names of the two variables that a complex one has become."""
+
+
+def field_text(name: str) -> str:
+    """A field of a tuple as the program is printed: a complex one is a tuple of two."""
+    return ".".join(
+        str(COMPLEX_PARTS.index(part) + 1) if part in COMPLEX_PARTS and n else part
+        for n, part in enumerate(name.split("."))
+    )
+
+
 def real_text(value: float) -> str:
     if math.isnan(value):
         return "not_a_number()"
@@ -172,8 +184,13 @@ def sized_text(type_: Attribute, constraint: str, sizes: Sequence[str], bounds: 
 
 def sizes_of(type_: Attribute, value: Text) -> list[str]:
     """The sizes to declare a variable of a value with; none if to ask for them would draw or print once more."""
+    if value.effects & ORDERED:
+        return []
+    if isinstance(type_, stan.TupleType):
+        fields = enumerate(type_.elements, 1)
+        return [s for n, element in fields for s in sizes_of(element, Text(f"{value.within(POSTFIX)}.{n}"))]
     rank = stan.dimensions(type_)
-    if rank == 0 or value.effects & ORDERED or isinstance(stan.scalar_of(type_), stan.TupleType):
+    if rank == 0 or isinstance(stan.scalar_of(type_), stan.TupleType):
         return []
     if isinstance(type_, stan.ArrayType) and rank > 1:
         return [f"dims({value.text})[{n}]" for n in range(1, rank + 1)]

@@ -79,11 +79,14 @@ def has_complex(type_: Attribute) -> bool:
     return type_ in _PART_OF
 
 
-def split_complex(module: ModuleOp) -> None:
-    """Replaces complex values and variables of a program, in place."""
+def split_complex(module: ModuleOp, *, shown: bool = False) -> None:
+    """Replaces complex values and variables of a program, in place.
+
+    `shown`: for readers. What an op of complex numbers gives is also there as one value (`stan.ComplexPairAttr`).
+    """
     program = next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
     if any(has_complex(value.type) for op in ops_within(program) for value in _values(op)):
-        Splitting(program).run()
+        Splitting(program, shown).run()
 
 
 def _values(op: Operation) -> Iterable[SSAValue]:
@@ -96,11 +99,13 @@ def _values(op: Operation) -> Iterable[SSAValue]:
 class Splitting:
     """One program being rewritten, op by op in program order: operands come before their users."""
 
-    def __init__(self, program: stan.ProgramOp) -> None:
+    def __init__(self, program: stan.ProgramOp, shown: bool = False) -> None:
         self.program = program
+        self.shown = shown
         self.functions = {op.sym_name.data: op for op in program.body.block.ops if isinstance(op, stan.FuncOp)}
         self.inputs = {name: tuple(f.function_type.inputs) for name, f in self.functions.items()}
         self.pairs: dict[SSAValue, Pair] = {}
+        self.wholes: dict[SSAValue, SSAValue] = {}  # of those that are shown
         self.replaced: dict[SSAValue, SSAValue] = {}
         self.vectorized: dict[tuple[str, tuple[Attribute, ...]], stan.FuncOp] = {}
         self.at: Operation | None = None  # what is written goes before it
@@ -178,13 +183,18 @@ class Splitting:
     def whole(self, pair: Pair) -> SSAValue:
         """The pair as a tuple: what functions return, and fields of tuples."""
         type_ = stan.TupleType(ArrayAttr([part.type for part in pair]))
-        return self.value(stan.TupleOp(pair, type_))
+        made = stan.TupleOp(pair, type_)
+        if self.shown:
+            stan.ComplexPairAttr().put(made)
+        return self.value(made)
 
     def taken_apart(self, value: SSAValue) -> Pair:
         return self.value(stan.FieldOp(value, 1)), self.value(stan.FieldOp(value, 2))
 
     def in_one(self, value: SSAValue) -> SSAValue:
         """A value as one of a type without complex numbers."""
+        if value in self.wholes:
+            return self.wholes[value]
         return self.whole(self.pairs[value]) if value in self.pairs else value
 
     def result(self, value: SSAValue, made: SSAValue) -> None:
@@ -217,9 +227,11 @@ class Splitting:
                 else:
                     self.replaced[argument] = made[0]
                 obsolete.append(argument)
-            names += [name] if len(types) == 1 else [string(f"{name.data}_{part}") for part in PARTS]
+            names += [name] if len(types) == 1 else [string(f"{name.data}.{part}") for part in PARTS]
             marks += [int(mark)] * len(types)
             inputs += types
+        if self.shown:
+            self.show(block, [argument for argument in obsolete if argument in self.pairs])
         self.block(block)
         for argument in obsolete:
             block.erase_arg(argument)
@@ -258,7 +270,19 @@ class Splitting:
         if handler is None:
             raise NotSupportedError(f"complex numbers are not supported yet in '{op.name}'", op.location)
         handler(self, op)
+        if self.shown and isinstance(op, _SHOWN) and op.results[0] in self.pairs:
+            self.wholes[op.results[0]] = self.whole(self.pairs[op.results[0]])
         return True
+
+    def show(self, block: Block, values: Iterable[SSAValue]) -> None:
+        """Makes complex numbers that come into a block one value each."""
+        first = block.first_op
+        assert first is not None
+        outer = self.at, self.end, self.location
+        self.at, self.end, self.location = first, None, first.location
+        for value in values:
+            self.wholes[value] = self.whole(self.pairs[value])
+        self.at, self.end, self.location = outer
 
     # ------------------------------------------------------------ variables
 
@@ -276,6 +300,9 @@ class Splitting:
             if declares_parts and isinstance(op, stan.DeclareOp):
                 one.properties["source_name"] = op.properties.get("source_name", op.var_name)
         self.variable(op.res, made)
+        if self.shown and declares_parts and isinstance(op, stan.ParameterOp):
+            real, imag = (self.value(stan.ReadOp(part)) for part in self.pairs[op.res])
+            self.whole((real, imag))
 
     def names(self, name: str, types: Sequence[Attribute]) -> list[str]:
         return [name] if len(types) == 1 else [f"{name}.{part}" for part in PARTS]
@@ -480,7 +507,7 @@ class Splitting:
                 self.pairs[op.res] = made
             else:
                 self.replaced[op.res] = made
-        elif symbol is None:
+        elif symbol is None and op.callback is None:
             raise NotSupportedError(f"'{name}' of complex numbers is not supported yet", op.location)
         else:
             self.call_function(op, symbol)
@@ -502,9 +529,14 @@ class Splitting:
         call = stan.CallOp(op.callee, arguments, result.type, [0] * len(arguments))
         self.replaced[result] = self.value(call)
 
-    def call_function(self, op: stan.CallOp, symbol: str) -> None:
-        """A function with a body: of the program, or of the library, perhaps of each element of containers."""
-        if op.user is None and op.callback is None and op.res is not None and self.is_over_elements(op, symbol):
+    def call_function(self, op: stan.CallOp, symbol: str | None) -> None:
+        """A function with a body: of the program, or of the library, perhaps of each element of containers.
+
+        Without a symbol: one that calls a function of the program, and has no definition (`reduce_sum`).
+        """
+        of_library = op.user is None and op.callback is None and op.res is not None
+        if of_library and symbol is not None and self.is_over_elements(op, symbol):
+            assert op.res is not None
             symbol = self.over_elements(symbol, [a.type for a in op.arguments], op.res.type)
         arguments: list[SSAValue] = []
         flags: list[int] = []
@@ -616,6 +648,12 @@ def _sizes_in_reals(type_: Attribute, sizes: Any) -> Iterable[SSAValue]:
     if is_complex(type_):
         yield from own
 
+
+_SHOWN = (
+    stan.IndexOp, stan.FieldOp, stan.ArrayOp, stan.RowVectorOp, stan.CallOp,
+    *stan.BINARY_OPERATORS.values(), *stan.UNARY_OPERATORS.values(),
+)  # fmt: skip
+"""The ops whose results are shown to readers as one value."""
 
 _HANDLERS: dict[type[Operation], Callable[[Splitting, Any], None]] = {
     stan.DeclareOp: Splitting.declaration,

@@ -95,6 +95,8 @@ class Compiler:
     options: CompileOptions = field(default_factory=CompileOptions)
     inspect: Callable[[syntax.Program], None] | None = None
     """Called with the typed tree before anything is made of it; may raise."""
+    shows_complex: bool = False
+    """For traces: complex numbers are there as one value, too."""
     _known: KnownData | None = None
     _units: dict[str, UnitObject] = field(default_factory=dict)
     _source: Source | None = None
@@ -121,7 +123,7 @@ class Compiler:
             checkpoint()
             module = lower_program(program, source)
             with self._with_source():
-                split_complex(module)
+                split_complex(module, shown=self.shows_complex)
             with specializing_on(self._known), self._with_source():
                 run_pipeline(module, self.options.passes, checkpoint)
             return module

@@ -234,6 +234,16 @@ def unconstrained_positions(variables: Sequence[GlobalVariable]) -> dict[str, np
     return {name: np.concatenate(found) if found else np.empty(0, np.intp) for name, found in parts.items()}
 
 
+def part_positions(variables: Sequence[GlobalVariable]) -> list[npt.NDArray[np.intp]]:
+    """The same of each variable of compiled code: of a complex one both parts, whose values lie side by side."""
+    import numpy as np
+
+    every = np.arange(sum(math.prod(variable.unconstrained_dims) for variable in variables))
+    places = unconstrained_positions(variables)
+    counted = [(every[places[variable.name]], len(variable.parts())) for variable in variables]
+    return [place[n::count] for place, count in counted for n in range(count)]
+
+
 def output_positions(variables: Sequence[GlobalVariable]) -> dict[str, npt.NDArray[np.intp]]:
     """Where the elements of each variable are in a vector in BridgeStan's order, in the variable's own shape."""
     import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.native import BoundData
+from ulam.tracing.instrument.fields import Formal
 from ulam.tracing.instrument.graph import ValueType
 
 _KINDS = {"b": "bool", "i": "int", "u": "int", "f": "real", "c": "complex number", "U": "string"}
@@ -24,6 +26,41 @@ def count_of(number: int) -> str:
 def argument_name(function: str, name: str) -> str:
     """How messages name an argument."""
     return f"'{function}': argument '{name}'"
+
+
+def argument_values(function: str, formal: Formal, value: Any) -> tuple[list[Any], int]:
+    """An argument, as the values that the function takes, and how many ints had to become real.
+
+    A tuple is one of Python, an array of tuples a list of them.
+    """
+    if not formal.parts:
+        made, promoted = argument_value(function, formal.name, formal.type, value)
+        return [made], promoted
+    parts = _complex_parts(function, formal, value) if formal.is_complex else _fields(function, formal, value)
+    found = [argument_values(function, part, own) for part, own in zip(formal.parts, parts, strict=True)]
+    return [one for made, _ in found for one in made], sum(promoted for _, promoted in found)
+
+
+def _complex_parts(function: str, formal: Formal, value: Any) -> tuple[Any, Any]:
+    array, type_ = np.asarray(value), formal.type
+    if array.dtype.kind not in "biufc" or array.ndim != type_.rank:
+        expected = re.sub(r"\w+$", lambda m: "complex" if m[0] == "real" else f"complex_{m[0]}", str(type_))
+        raise ArgumentError(f"{argument_name(function, formal.name)} is {expected}, but {_described(array)} was given")
+    return np.real(array), np.imag(array)
+
+
+def _fields(function: str, formal: Formal, value: Any) -> Sequence[Any]:
+    parts = formal.parts
+    if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
+        value = tuple(map(list, zip(*value, strict=True)))  # of an array of tuples a tuple of arrays
+    is_pair = len(parts) == 2 and not parts[0].parts and parts[0].type == parts[1].type
+    if is_pair and not isinstance(value, tuple):
+        return _complex_parts(function, Formal(formal.name, parts[0].type), value)
+    if not isinstance(value, tuple) or len(value) != len(parts):
+        given = f"a tuple of {len(value)}" if isinstance(value, tuple) else f"a value of type {type(value).__name__}"
+        what = argument_name(function, formal.name)
+        raise ArgumentError(f"{what} is a tuple of {len(parts)}, but {given} was given")
+    return value
 
 
 def argument_value(function: str, name: str, type_: ValueType, value: Any) -> tuple[Any, int]:

@@ -16,10 +16,11 @@ from ulam.runtime.interrupts import checkpoint, held
 from ulam.runtime.native import BoundData, ContextPool
 from ulam.runtime.program import compile_errors, load_object
 from ulam.runtime.terminal import show_printed
-from ulam.tracing.argument_values import argument_value, count_of, store_arguments
+from ulam.tracing.argument_values import argument_values, count_of, store_arguments
 from ulam.tracing.contexts import TraceContext, is_builtin, takes_function
 from ulam.tracing.gradients.op_library import OpLibrary
 from ulam.tracing.hooks import Choices, Hooks, HookSite, add_metadata
+from ulam.tracing.instrument.fields import Formal
 from ulam.tracing.instrument.graph import ROOT, ValueType
 from ulam.tracing.nodes import ItemNode
 from ulam.tracing.program_text import SourceText
@@ -97,26 +98,26 @@ class TracedProgram:
     def _module(self) -> Any:
         from ulam.runtime.compiler import CompileOptions, Compiler
 
-        return Compiler(self.text, self.filename, CompileOptions(0, self._include_paths)).module
+        return Compiler(self.text, self.filename, CompileOptions(0, self._include_paths), shows_complex=True).module
 
-    def _signatures(self) -> dict[str, list[tuple[str, list[tuple[str, ValueType]]]]]:
+    def _signatures(self) -> dict[str, list[tuple[str, list[Formal]]]]:
         """Name in the source → symbol and parameters of each function of that name."""
         from ulam.runtime.compiler import compiling
-        from ulam.tracing.instrument.control_flow import value_type
+        from ulam.tracing.instrument.fields import formals_of
         from ulam.tracing.instrument.unit import find_function
 
         with compiling():
-            found: dict[str, list[tuple[str, list[tuple[str, ValueType]]]]] = {}
+            found: dict[str, list[tuple[str, list[Formal]]]] = {}
             for function in find_function(self._module(), ""):
                 names = [name.data for name in function.argument_names]
-                types = [value_type(type_) for type_ in function.function_type.inputs]
-                entry = (function.sym_name.data, list(zip(names, types, strict=True)))
+                fields = list(zip(names, function.function_type.inputs, strict=True))
+                entry = (function.sym_name.data, formals_of(fields))
                 found.setdefault(function.stan_name.data, []).append(entry)
             return found
 
     # ------------------------------------------------------------ arguments
 
-    def overloads(self, name: str) -> list[tuple[str, list[tuple[str, ValueType]]]]:
+    def overloads(self, name: str) -> list[tuple[str, list[Formal]]]:
         """Symbol and parameters of each function of a name. Raises ArgumentError if there is none."""
         found = self.signatures.get(name)
         if found is None:
@@ -136,13 +137,14 @@ class TracedProgram:
                 if len(parameters) != len(arguments):
                     raise ArgumentError(f"'{name}' takes {count_of(len(parameters))}, not {len(arguments)}")
                 pairs = zip(parameters, arguments, strict=True)
-                bound = [argument_value(name, parameter, type_, value) for (parameter, type_), value in pairs]
+                bound = [argument_values(name, formal, value) for formal, value in pairs]
             except ArgumentError as problem:
                 problems.append(str(problem))
                 continue
             cost = sum(promoted for _, promoted in bound)
             if best is None or cost < best[0]:
-                best = (cost, symbol, [value for value, _ in bound], [type_ for _, type_ in parameters])
+                types = [leaf.type for formal in parameters for leaf in formal.leaves()]
+                best = (cost, symbol, [value for values, _ in bound for value in values], types)
         if best is None:
             raise ArgumentError("\n".join(problems))
         return best[1:]
@@ -230,19 +232,14 @@ class TracedProgram:
         from ulam.emit import jit
         from ulam.emit.llvm_module import emit_module
         from ulam.emit.llvm_text import EmitOptions
-        from ulam.tracing.instrument.density import model_function
-        from ulam.tracing.instrument.unit import find_function, instrumented_text, trace_unit
+        from ulam.tracing.instrument.unit import instrumented_text, trace_unit
 
         module = self._module()
-        functions = {function.sym_name.data: function for function in find_function(module, "")}
-
         choices = Choices(context)
         plan = choices.plan()
+        function = self._root(module, symbol)
         if isinstance(symbol, ModelRoot):
-            function = model_function(module, symbol.name, jacobian=symbol.jacobian)
             plan = replace(plan, propto=symbol.propto, jacobian=symbol.jacobian)
-        else:
-            function = functions[symbol]
         unit = trace_unit(module, function, plan, entry)
         text = emit_module(unit.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
         checkpoint()
@@ -258,17 +255,27 @@ class TracedProgram:
             choices.hooks, unit.hooked,
         )  # fmt: skip
 
+    @staticmethod
+    def _root(module: Any, symbol: str | ModelRoot) -> Any:
+        """The function that is run, made if it is not one of the program."""
+        from ulam.tracing.instrument.density import model_function
+        from ulam.tracing.instrument.fields import called_with_fields, takes_tuples
+        from ulam.tracing.instrument.unit import find_function
+
+        if isinstance(symbol, ModelRoot):
+            return model_function(module, symbol.name, jacobian=symbol.jacobian)
+        function = next(f for f in find_function(module, "") if f.sym_name.data == symbol)
+        return called_with_fields(module, function) if takes_tuples(function) else function
+
     def _in_value_form(self, symbol: str | ModelRoot) -> ProgramParts:
         """The program, ready to be lowered."""
         from xdsl.context import Context
 
         from ulam.passes.lowering_pipeline import to_value_form
         from ulam.passes.strip_profiles import StripProfiles
-        from ulam.tracing.instrument.density import model_function
 
         module = self._module()
-        if isinstance(symbol, ModelRoot):
-            model_function(module, symbol.name, jacobian=symbol.jacobian)
+        self._root(module, symbol)
         StripProfiles().apply(Context(), module)
         return to_value_form(module)
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ulam.runtime.arguments import FloatArray, vector
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.interrupts import scoped, stoppable
-from ulam.runtime.names import COMPLEX_PARTS, unconstrained_positions
+from ulam.runtime.names import COMPLEX_PARTS, part_positions
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
@@ -245,12 +245,9 @@ class TrackedModel:
         variables = self.parameter_variables()
         whole = self._unconstrained(theta)
         given: dict[str, Any] = {}
-        for variable, place in zip(variables, unconstrained_positions(variables).values(), strict=True):
-            values = whole[place]
-            parts = variable.parts()
-            for n, part in enumerate(parts):  # of a complex number both, which lie side by side
-                own = values[n :: len(parts)]
-                given[part.name.replace(":", ".")] = own if part.dims else float(own[0])
+        parts = [part for variable in variables for part in variable.parts()]
+        for part, place in zip(parts, part_positions(variables), strict=True):
+            given[part.name.replace(":", ".")] = whole[place] if part.dims else float(whole[place][0])
         return given
 
     def _unconstrained(self, theta: Point) -> FloatArray:

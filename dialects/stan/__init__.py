@@ -31,7 +31,7 @@ from ulam.dialects.stan.expressions import (
     RowVectorOp,
     TupleOp,
 )
-from ulam.dialects.stan.facts import CallNumberAttr, PeeledAttr, ProfiledBlocksAttr, UntracedAttr
+from ulam.dialects.stan.facts import CallNumberAttr, ComplexPairAttr, PeeledAttr, ProfiledBlocksAttr, UntracedAttr
 from ulam.dialects.stan.program import BlockOp, FuncOp, ProgramOp
 from ulam.dialects.stan.statements import JacobianAddOp, PrintOp, TargetAddOp, TargetOp
 from ulam.dialects.stan.terminators import BreakOp, ConditionOp, ContinueOp, ReturnOp, YieldOp
@@ -91,7 +91,8 @@ STAN = Dialect(
     ],
     [
         IntType, RealType, ComplexType, VectorType, RowVectorType, MatrixType, ComplexVectorType, ComplexRowVectorType,
-        ComplexMatrixType, StringType, ArrayType, TupleType, VarType, PeeledAttr, ProfiledBlocksAttr, UntracedAttr,
+        ComplexMatrixType, StringType, ArrayType, TupleType, VarType, ComplexPairAttr, PeeledAttr, ProfiledBlocksAttr,
+        UntracedAttr,
         CallNumberAttr,
     ],
 )  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.facts import Fact
 from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.stan.control_flow import ForOp, WhileOp
-from ulam.dialects.stan.expressions import CallOp
+from ulam.dialects.stan.expressions import CallOp, TupleOp
 from ulam.dialects.stan.program import BLOCK_KINDS, FuncOp, ProgramOp
 
 
@@ -49,3 +50,15 @@ class CallNumberAttr(Fact):
     name = "stan.call_number"
     ON = (CallOp,)
     number: IntAttr
+
+
+@plain_attribute
+class ComplexPairAttr(Fact):
+    """The fields are the real and the imaginary part of complex numbers."""
+
+    name = "stan.complex_pair"
+    ON = (TupleOp,)
+
+    def verify_on(self, op: Operation) -> None:
+        if len({operand.type for operand in op.operands}) != 1 or len(op.operands) != 2:
+            raise VerifyException("a complex number has two parts of the same type")

@@ -239,6 +239,28 @@ def test_a_division_of_promoted_ints_stays_a_division_of_reals() -> None:
     """) == "target += 1.0 * i / j;"  # fmt: skip
 
 
+TUPLES = """
+functions { complex f(complex z, tuple(real, array[] complex) t) { return z * t.2[1] + t.1; } }
+data { int N; array[N] complex z; array[N] tuple(int, complex) d; }
+parameters { complex a; array[N] tuple(real<lower=0>, complex) p; }
+model {
+  complex b = f(a, (p[1].1, {a, d[1].2}));
+  for (q in p) target += -norm(q.2 - b * z[1]) * q.1;
+}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_complex_and_tuple_variables_are_printed_by_their_parts(level: int) -> None:
+    given = {"N": 2, "z": [1 + 2j, 3j], "d": [(1, 2 + 1j), (2, 3)]}
+    parts = {"N": 2, "z_real": [1, 0], "z_imag": [2, 3], "d": ([1, 2], ([2.0, 3.0], [1.0, 0.0]))}
+    printed = print_module(Compiler(TUPLES, "model.stan", CompileOptions(opt_level=level)).module)
+    tuple_by_tuple = np.array([0.3, -0.2, 0.5, 0.7, 0.1, 0.4, 0.6, 0.2])
+    field_by_field = tuple_by_tuple[[0, 1, 2, 5, 3, 6, 4, 7]]
+    expected = StanModel(TUPLES, given, opt_level=0).log_density(tuple_by_tuple)
+    assert StanModel(printed, parts, opt_level=0).log_density(field_by_field) == pytest.approx(expected, rel=1e-14)
+
+
 # ---------------------------------------------------------------- random programs, both forms
 
 

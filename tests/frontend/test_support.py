@@ -103,6 +103,8 @@ SUPPORTED = [
     IN_MODEL.format("vector[2] w; real b; real c; ((b, w[1]), c) = ((a, a), a); target += b;"),
     IN_MODEL.format("tuple(real, real) t = a > 0 ? (a, a) : (a, 2 * a); target += t.1; print(t);"),
     IN_MODEL.format("target += sum(m ^ 2) + sum(m ^ 2.5) + sum(m .^ 2);"),
+    "functions { real f(array[] real y, int i, int j, complex z, tuple(int, complex_vector) t) { return abs(z); } } "
+    + IN_MODEL.format("target += reduce_sum(f, {1.0}, 1, a + 1i, (1, [a, 2i]'));"),
     IN_MODEL.format("a ~ normal(0, 1) T[0, ]; v ~ normal(0, 1) T[, 3]; 2 ~ poisson(a) T[0, 5];"),
     "functions { real f_lpdf(real x, real m) { return 0; } real f_lcdf(real x, real m) { return 0; } "
     "real f_lccdf(real x, real m) { return 0; } } " + IN_MODEL.format("a ~ f(3) T[0, ]; a ~ f(3) T[1, 2];"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import ulam
-from ulam.trace import format_levels
+from ulam.runtime.errors import ArgumentError
+from ulam.trace import NestedCallNode, format_levels
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -33,3 +36,63 @@ def test_tuples_show_their_fields() -> None:
     assert "[Arg:§1:%2] (0.0, ([1, 2], [[1.0, 2.0], [3.0, 4.0]]))" in text
     tuples = [line for line in lines if "tuple" in line or "field" in line]
     assert tuples and not any(line.endswith("?") for line in tuples)
+
+
+COMPLEX = """
+functions {
+  complex_vector f(complex z, array[] tuple(int, complex) t) {
+    complex_vector[2] v = [exp(z), t[1].2]';
+    v[1] *= z;
+    return v;
+  }
+}
+data { tuple(complex, real) d; }
+parameters { complex a; complex_vector[2] v; array[2] tuple(complex, simplex[2]) q; }
+model {
+  complex_vector[2] b = f(a * d.1, {(1, q[1].1), (2, a)});
+  target += -sum(abs(b).^2) - norm(q[2].1 * q[1].2[1]) - norm(v[1] / a) - abs(v[2]);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def complex_model() -> ulam.StanModel:
+    return ulam.StanModel(COMPLEX, {"d": (1 + 1j, 2.0)}, opt_level=0)
+
+
+def test_complex_numbers_show_both_parts_as_one(complex_model: ulam.StanModel) -> None:
+    text = format_levels(complex_model.track_density(np.linspace(0.1, 0.9, 12)))
+    assert "= 0.1 + 0.17272727272727273i" in text  # a
+    assert "([1, 2], [" in text and not any(line.endswith("?") for line in text.splitlines())
+
+
+def test_complex_and_tuple_arguments(complex_model: ulam.StanModel) -> None:
+    node = complex_model.track("f", 1 + 2j, [(1, 2 + 1j), (2, 3)])
+    assert str(node).endswith("= [-6.074657727766451 + 0.2093179044911917i, 2.0 + 1.0i]")
+    assert isinstance(node, NestedCallNode)
+    update = node.trace.update({node[2]: 2.0})
+    assert str(update.trace.root) == str(complex_model.track("f", 2 + 2j, [(1, 2 + 1j), (2, 3)]))
+    for wrong, said in [
+        ([1.0, 2.0], "'z' is complex, but an array of reals with the sizes [2] was given"),
+        ("x", "'z' is complex, but"),
+    ]:
+        with pytest.raises(ArgumentError, match=re.escape(said)):
+            complex_model.track("f", wrong, [(1, 2j)])
+    with pytest.raises(ArgumentError, match="'t' is a tuple of 2, but a tuple of 3 was given"):
+        complex_model.track("f", 1, (1, 2, 3))
+
+
+def test_adjoints_go_through_complex_numbers_and_tuples(complex_model: ulam.StanModel) -> None:
+    assert complex_model.check_gradient(np.linspace(0.1, 0.9, 12))
+
+
+def test_a_trace_with_tuples_can_be_written_as_stan() -> None:
+    model = ulam.StanModel(
+        "functions { real f(complex z, tuple(complex, array[] complex) t) { return norm(z * t.1 + t.2[1]); } }\n"
+        "parameters { complex a; tuple(real<lower=0>, complex) p; }\n"
+        "model { target += -f(a, (p.2, {a, 1i})) - p.1; }",
+        opt_level=0,
+    )
+    node = model.track_density(np.linspace(0.1, 0.9, 5))
+    written = ulam.StanModel(node.to_stan(name="g"), opt_level=0)
+    assert written.track("g", *[operand.value for operand in node.operands]).value == node.value

@@ -104,7 +104,7 @@ def sources(at: Followed) -> list[tuple[Ref | Const, Element]]:
 def _field(node: ItemNode) -> Ref | Const | None:
     """The part of a tuple that `t.1` gives, if the tuple was put together in the same call."""
     whole, number = node.operands
-    if isinstance(whole, Ref) and isinstance(whole.node, ItemNode) and whole.node.function == "tuple":
+    if isinstance(whole, Ref) and isinstance(whole.node, ItemNode) and whole.node.function in ("tuple", "complex"):
         return whole.node.operands[int(number.value) - 1]
     return None
 
@@ -322,7 +322,7 @@ def _is_given(operand: Ref) -> bool:
 
 
 _SIGNS = ("-", "+")
-_HANDS_ON = frozenset(("'", "field", "tuple"))
+_HANDS_ON = frozenset(("'", "field", "tuple", "complex"))
 
 
 def is_passed_over(node: Node) -> bool:

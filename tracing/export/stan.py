@@ -21,6 +21,7 @@ from ulam.runtime.errors import ArgumentError
 from ulam.tracing.export.graph import Spans, check_whole, top_of, written
 from ulam.tracing.export.stan_expressions import (
     Expression,
+    FieldsOf,
     NamedValue,
     call_text,
     literal,
@@ -116,12 +117,15 @@ class _Writer:
 
     def text(self, name: str) -> str:
         graph = self.call.trace.tape.tables.graphs[self.call.item.child]
-        self.taken = {p.name for p in graph.parameters} | {name}
+        self.taken = {p.name for p in graph.parameters if "." not in p.name} | {name}
         formals: list[str] = []
         for parameter, node in zip(graph.parameters, self.call.call_arguments, strict=True):
-            variable = NamedValue(parameter.name, parameter.type, sizes_of(node.value))
+            formal = parameter.name
+            if "." in formal:  # a field of a tuple, or a part of a complex number
+                formal = self.fresh(formal.replace(".", "_"), parameter.type, ()).name
+            variable = NamedValue(formal, parameter.type, sizes_of(node.value))
             self.formals.append(variable)
-            formals.append(f"{'data ' if parameter.data else ''}{unsized_text(parameter.type, node)} {parameter.name}")
+            formals.append(f"{'data ' if parameter.data else ''}{unsized_text(parameter.type, node)} {formal}")
         result = "void" if graph.result.base == "void" else unsized_text(graph.result, self.call)
         returned = self.walk()
         body = list(self.lines())
@@ -223,6 +227,10 @@ class _Writer:
             self.write(None, [f'reject("{node.trace.error.message.replace(chr(34), "")}")'], node)
         elif isinstance(node, SpecialCallNode):
             self.special(node)
+        elif node.function in ("tuple", "complex"):
+            self.values[node.frame.place, node.at] = FieldsOf(self.operands(node))
+        elif node.function == "field" and isinstance(whole := self.operand(node.operands[0]), FieldsOf):
+            self.values[node.frame.place, node.at] = whole.fields[int(node.operands[1].value) - 1]
         elif node.function == "target" and not node.operands:
             self.values[node.frame.place, node.at] = self.target
         elif node.item.draws or kind_of(node.function) is FunctionKind.RNG:

@@ -35,6 +35,17 @@ class NamedValue:
 Expression = list[str | NamedValue]
 
 
+class FieldsOf(Expression):
+    """A tuple: of its fields, which are no variable."""
+
+    def __init__(self, fields: list[Expression]) -> None:
+        joined: Expression = ["("]
+        for number, field in enumerate(fields):
+            joined += [", ", *field] if number else field
+        super().__init__([*joined, ")"])
+        self.fields = fields
+
+
 def sizes_of(value: Any) -> tuple[int, ...]:
     """Of a container; none for a scalar."""
     if isinstance(value, Digest):

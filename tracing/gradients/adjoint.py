@@ -12,13 +12,15 @@ Source: A. Griewank, A. Walther, "Evaluating Derivatives", section 3.2.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ulam.library.functions import kind_of
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.names import part_positions
 from ulam.tracing.gradients.moves import move_back, place_of_element
 from ulam.tracing.gradients.op_library import NoDerivative
 from ulam.tracing.instrument.graph import SKIPPED, Graph, Item, Operand, ValueType
@@ -136,8 +138,7 @@ class Adjoints:
         found = [self.of(self.trace.node(root, number + 2)) for number in range(len(parameters))]
         if not is_density(self.trace):
             return {parameter.name: value for parameter, value in zip(parameters, found, strict=True)}
-        unconstrained = [np.reshape(v, -1) for p, v in zip(parameters, found, strict=True) if not p.data]
-        return np.concatenate([np.zeros(0), *unconstrained])
+        return as_point(self.trace, [v for p, v in zip(parameters, found, strict=True) if not p.data])
 
     # ------------------------------------------------------------ the walk
 
@@ -176,6 +177,15 @@ class Adjoints:
             call, frame = frame.call, frame.parent
             spot = frame.spot(call)
             spot = Spot(spot.step, spot.in_header, spot.offset - 1)
+
+
+def as_point(trace: Trace, values: Sequence[Any]) -> npt.NDArray[np.float64]:
+    """What a log density's parameters have, one after the other, in the order of the unconstrained vector."""
+    point = np.concatenate([np.zeros(0), *(np.reshape(value, -1) for value in values)])
+    if trace.density is not None:
+        places = part_positions(trace.density.model.parameter_variables())
+        point[np.concatenate([np.zeros(0, np.intp), *places])] = point.copy()
+    return point
 
 
 def is_density(trace: Trace) -> bool:
@@ -321,7 +331,7 @@ class _Sweep:
             self._index(item, position, step, in_header)
         elif item.kind == "target" and not item.text:
             self._addition(item, position, step, in_header)
-        elif item.kind == "call" and item.name in ("tuple", "field"):
+        elif item.kind == "call" and item.name in ("tuple", "complex", "field"):
             self._tuple(item, position, step, in_header)
         elif item.derived == "declare":
             self.adjoints.take(position, item.type)
@@ -365,10 +375,24 @@ class _Sweep:
 
     def _pull_back(self, item: Item, position: int, step: int, in_header: bool) -> None:
         """By the op's pullback."""
-        cotangent = self._cotangent(item, position)
+        if item.type.base == "other":
+            self._pull_back_fields(item, position, step, in_header)
+            return
+        self._pull(item, position, step, in_header, self._cotangent(item, position))
+
+    def _pull_back_fields(self, item: Item, position: int, step: int, in_header: bool) -> None:
+        """Of a function of the library that gives a tuple: field by field."""
+        value = self.adjoints.take(position, item.type)
+        assert isinstance(value, dict)
+        for (number, *_), part in value.items():
+            self._pull(item, position, step, in_header, part, number)
+
+    def _pull(
+        self, item: Item, position: int, step: int, in_header: bool, cotangent: Any, number: int = 0
+    ) -> None:  # fmt: skip
         operands = [self.values.value(operand, step, in_header) for operand in item.operands]
         try:
-            adjoints = self.all.library.pullback(item, operands, cotangent, self.all.target)
+            adjoints = self.all.library.pullback(item, operands, cotangent, self.all.target, number=number)
         except NoDerivative as problem:
             raise NoDerivative(f"{self.all.trace.node(self.frame, position)}: {problem}") from None
         for number, (operand, adjoint) in enumerate(zip(item.operands, adjoints, strict=True)):

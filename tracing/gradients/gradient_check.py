@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.runtime.errors import ArgumentError, ProgramError
-from ulam.tracing.gradients.adjoint import find_adjoints, has_adjoint
+from ulam.tracing.gradients.adjoint import as_point, find_adjoints, has_adjoint
 from ulam.tracing.gradients.moves import is_move
 from ulam.tracing.gradients.op_library import NoDerivative
 from ulam.tracing.nodes import ItemNode, NestedCallNode, Node
@@ -132,7 +132,7 @@ Value = Callable[[Gradient], float]
 def _of_density(trace: Trace, density: Density, rtol: float) -> tuple[GradientCheck, Value]:
     tape = np.asarray(find_adjoints(trace))
     parameters = trace.root.frame.graph.parameters
-    theta = _joined(o.value for o, p in zip(trace.root.operands, parameters, strict=True) if not p.data)
+    theta = as_point(trace, [o.value for o, p in zip(trace.root.operands, parameters, strict=True) if not p.data])
     options = {"propto": density.propto, "jacobian": density.jacobian}
     written = density.model.as_written
     models = {"level 0": written, f"level {density.model.options.opt_level}": density.model}

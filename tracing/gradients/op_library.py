@@ -102,6 +102,10 @@ class _ScalarPullback:
         return found
 
 
+_Key = tuple[int, int]
+"""An item, by identity, and a field of the tuple that it gives, or 0."""
+
+
 class OpLibrary:
     """Values and pullbacks of the ops of a traced program. Any number of threads may use it, one at a time does.
 
@@ -123,7 +127,7 @@ class OpLibrary:
         self._propto, self._jacobian = propto, jacobian
         self._lock = threading.RLock()
         self._functions: OpFunctions | None = None
-        self._names: dict[int, str | None] = {}  # of an item, by identity
+        self._names: dict[_Key, str | None] = {}
         self._variables = {
             id(item): variable.owner.told_name
             for symbol, graph in graphs.items()
@@ -134,7 +138,7 @@ class OpLibrary:
         }
         self._program: ProgramParts | None = None
         self._loaded: dict[str, _Loaded] = {}
-        self._scalars: dict[int, _ScalarPullback] = {}
+        self._scalars: dict[_Key, _ScalarPullback] = {}
         self._context: Context | None = None
         self._memory = library()
 
@@ -171,15 +175,17 @@ class OpLibrary:
         target: float = 0.0,
         *,
         whole: bool = False,
+        number: int = 0,
     ) -> list[Any]:
         """For each operand what it gets: a float or an array of its shape; None where there is no derivative.
 
         Ints, literals, and arguments that Stan calls data have none. `target`: the adjoint of the target, for calls
-        that add to it; `whole` as for `value`. Raises NoDerivative for ops that the compiler cannot differentiate, and
-        ProgramError where the op throws.
+        that add to it; `whole` as for `value`; `number`: of the tuple that a call of the library gives, the field that
+        the cotangent is of. Raises NoDerivative for ops that the compiler cannot differentiate, and ProgramError where
+        the op throws.
         """
         item = _item(node)
-        if not whole and (scalar := self._scalars.get(id(item))) is not None:
+        if not whole and (scalar := self._scalars.get((id(item), number))) is not None:
             with self._lock:
                 status = scalar.run(self._space(), operands, cotangent, target)
                 if status:
@@ -193,13 +199,14 @@ class OpLibrary:
         with self._lock:
             from ulam.tracing.instrument.op_functions import pullback_name
 
-            function = self._function(item, whole)
+            function = self._function(item, whole, number)
             if not function.differentiable or (item.type.is_int and not target):
                 return [None] * len(operands)
             loaded = self._load("pullbacks", function)
             if function.is_scalar and not whole:
-                self._scalars[id(item)] = _ScalarPullback(function, loaded.entry(pullback_name(function.name)))
-                return self.pullback(item, operands, cotangent, target)
+                entry = loaded.entry(pullback_name(function.name))
+                self._scalars[id(item), number] = _ScalarPullback(function, entry)
+                return self.pullback(item, operands, cotangent, target, number=number)
             first = _callbacks(item)
             return [None] * first + self._run_pullback(loaded, function, item, operands[first:], cotangent, target)
 
@@ -224,14 +231,17 @@ class OpLibrary:
                         op = ops.get(item.index)
                         # where the depth is counted, some of its calls are not entered
                         is_nested = item.child and not (counted or self._graphs[item.child].opaque)
-                        self._names[id(item)] = None if op is None or is_nested else self._functions.add(op)
+                        self._names[id(item), 0] = None
+                        if op is not None and not is_nested:
+                            for number in range(1 + _fields(op)):
+                                self._names[id(item), number] = self._functions.add(op, number)
         return self._functions
 
-    def _function(self, item: Item, whole: bool) -> OpFunction:
+    def _function(self, item: Item, whole: bool, number: int = 0) -> OpFunction:
         functions = self._all()
-        if id(item) not in self._names:
+        if (id(item), 0) not in self._names:
             raise ArgumentError("the node is of another trace")
-        name = self._names[id(item)]
+        name = self._names.get((id(item), number))
         if name is None and whole:
             name = self._whole(item)
         if name is None:
@@ -382,6 +392,12 @@ def _compiled(make: Callable[[], _T]) -> _T:
 
 def _item(node: ItemNode | Item) -> Item:
     return node.item if isinstance(node, ItemNode) else node
+
+
+def _fields(op: Any) -> int:
+    """How many fields the tuple has that an op gives."""
+    elements = getattr(op.results[0].type, "elements", ()) if op.results else ()
+    return len(elements)
 
 
 def _callbacks(item: Item) -> int:

@@ -84,6 +84,8 @@ def name_of(op: Operation, names: Mapping[str, str]) -> tuple[str, str, bool]:
         return "special", "check", False
     if isinstance(op, stan.FieldOp):
         return "call", "field", False
+    if stan.ComplexPairAttr.marks(op):
+        return "call", "complex", False
     operator = getattr(op, "SYMBOL", "")
     name = operator or _PLAIN_NAMES.get(type(op), op.name.removeprefix("stan."))
     kind = "special" if isinstance(op, _SPECIAL) else "call"

@@ -131,13 +131,19 @@ class OpFunctions:
         self._by_text: dict[str, str] = {}
         self.by_name: dict[str, OpFunction] = {}
 
-    def add(self, op: Operation) -> str | None:
-        """Name of the function for an op of a traced function; None if it has none."""
+    def add(self, op: Operation, number: int = 0) -> str | None:
+        """Name of the function for an op of a traced function; None if it has none.
+
+        `number`: for that field of the tuple that it gives, from 1.
+        """
         if isinstance(op, _NOT_ALONE) or op.regions:
             return None
-        if not all(value_type(v.type).base != "other" for v in (*op.operands, *op.results)):
+        types = [*(o.type for o in op.operands), *(r.type for r in (() if number else op.results))]
+        if not all(value_type(type_).base != "other" for type_ in types):
             return None
-        function, places = _as_function(op)
+        function, places = _as_function(op, number)
+        if any(value_type(type_).base == "other" for type_ in function.function_type.outputs):
+            return None
         text = str(function)
         name = self._by_text.get(text)
         if name is None:
@@ -181,8 +187,8 @@ def _source(value: SSAValue) -> tuple[SSAValue, list[Operation]]:
     return value, [owner, *chain] if isinstance(owner, stan.ConstantOp) else chain
 
 
-def _as_function(op: Operation) -> tuple[stan.FuncOp, list[int]]:
-    """The op as the only one of a function; which of its operands are arguments."""
+def _as_function(op: Operation, number: int = 0) -> tuple[stan.FuncOp, list[int]]:
+    """The op as the only one of a function, with a field of its result; which of its operands are arguments."""
     block = Block()
     operands: list[SSAValue] = []
     places: list[int] = []
@@ -198,9 +204,16 @@ def _as_function(op: Operation) -> tuple[stan.FuncOp, list[int]]:
             made.append(clone.results[0])
         operands.append(made[-1])
     clone = applied_to(op, operands)
-    block.add_ops((clone, stan.ReturnOp(*clone.results, location=op.location)))
+    block.add_op(clone)
+    results = clone.results
+    if number:
+        taken = stan.FieldOp(results[0], number, location=op.location)
+        block.add_op(taken)
+        results = taken.results
+    block.add_op(stan.ReturnOp(*results, location=op.location))
     inputs = [a.type for a in block.args]
-    function = stan.FuncOp("op", ["x"] * len(inputs), inputs, clone.result_types, Region(block), location=op.location)
+    outputs = [r.type for r in results]
+    function = stan.FuncOp("op", ["x"] * len(inputs), inputs, outputs, Region(block), location=op.location)
     return function, places
 
 
@@ -211,7 +224,8 @@ def _describe(name: str, function: stan.FuncOp, op: Operation, places: Sequence[
         type_ = value_type(_source(op.operands[position])[0].type)
         arguments.append(OpArgument(position, type_, slot))
         slot += type_.slots
-    result = value_type(op.results[0].type) if op.results else None
+    outputs = function.function_type.outputs.data
+    result = value_type(outputs[0]) if outputs else None
     draws = bool(effects_of(op) & Effect.DRAWS)
     return OpFunction(name, function, op, arguments, result, slot, len(op.operands), draws, adds_target)
 

@@ -109,7 +109,7 @@ def value_text(value: Any, type_: ValueType) -> str:
         return value
     if isinstance(value, Digest):
         shown = [scalar_text(int(v) if type_.is_int else v) for v in (*value.first, value.last)]
-        return f"[{', '.join(shown[:3])}, …, {shown[3]}] (n={value.count})"
+        return _shortened(shown, value.count)
     if isinstance(value, np.ndarray):
         return _array_text(value)
     return scalar_text(value, truth=type_.base == "bool")
@@ -119,7 +119,38 @@ def _array_text(value: npt.NDArray[Any]) -> str:
     if value.size <= SHOWN:
         return _nested(value.tolist())
     flat = [scalar_text(v) for v in (*value.flat[:3].tolist(), value.flat[-1].item())]
-    return f"[{', '.join(flat[:3])}, …, {flat[3]}] (n={value.size})"
+    return _shortened(flat, value.size)
+
+
+def complex_text(real: Any, imag: Any) -> str:
+    """Complex numbers, by their parts, which may be containers."""
+    if isinstance(real, Digest):
+        numbers = [*zip(real.first, imag.first, strict=True), (real.last, imag.last)]
+        return _shortened([_complex_number(*n) for n in numbers], real.count)
+    if not isinstance(real, np.ndarray):
+        return _complex_number(real, imag)
+    if real.size > SHOWN:
+        numbers = [(real.flat[n], imag.flat[n]) for n in (0, 1, 2, -1)]
+        return _shortened([_complex_number(*n) for n in numbers], real.size)
+    return _nested_pairs(real.tolist(), imag.tolist())
+
+
+def _complex_number(real: float, imag: float) -> str:
+    """`1.0 + 2.0i`: as an expression of Stan, if it is finite."""
+    sign = "-" if np.signbit(imag) else "+"
+    size = scalar_text(abs(float(imag)))
+    return f"{scalar_text(float(real))} {sign} {size}{'' if np.isfinite(imag) else ' '}i"
+
+
+def _nested_pairs(real: Any, imag: Any) -> str:
+    if isinstance(real, list):
+        return f"[{', '.join(_nested_pairs(r, i) for r, i in zip(real, imag, strict=True))}]"
+    return _complex_number(real, imag)
+
+
+def _shortened(shown: Sequence[str], count: int) -> str:
+    """The first three elements of a container and the last."""
+    return f"[{', '.join(shown[:3])}, …, {shown[3]}] (n={count})"
 
 
 def _nested(value: Any) -> str:

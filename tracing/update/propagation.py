@@ -543,7 +543,7 @@ class Propagation:
             assert run is not None
         found = self._splice(caller, spot, child, run)
         self.rerun = [(caller, key_of(spot))]
-        if run.error is None and found.graph.result.base != "void":
+        if run.error is None and found.graph.result.base not in ("void", "other"):  # a tuple is read from its fields
             self.version.tape.changes.of(caller).values[key_of(spot)] = self.new.result(found)
         self.__dict__.pop("_terms", None)
         self.version.tape.terms = None  # all is as recorded
