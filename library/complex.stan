@@ -295,7 +295,7 @@ complex_row_vector complex_mdivide_right(complex_row_vector b, complex_matrix A)
   return to_complex(found[1:n], found[(n + 1):(2 * n)]);
 }
 
-/* Fourier transforms: Stockham's algorithm, with a stage for each prime factor. */
+/* Fourier transforms: Stockham's algorithm, with a stage for each prime factor; Bluestein's where one of these is large. */
 
 /* exp(-2 pi i k / n) for k from 0 on, exact at multiples of a right angle. */
 complex_vector roots_of_one(int n) {
@@ -314,6 +314,23 @@ complex_vector roots_of_one(int n) {
 }
 
 complex_vector complex_fft(complex_vector z) {
+  complex_vector[num_elements(z)] result;
+  if (largest_prime_factor(num_elements(z)) > 100) result = fft_by_convolution(z);
+  else result = fft_by_factors(z);
+  return result;
+}
+
+int largest_prime_factor(int n) {
+  int rest = n;
+  int p = 2;
+  while (p <= rest %/% p) {
+    if (rest % p == 0) rest = rest %/% p;
+    else p += 1;
+  }
+  return rest;
+}
+
+complex_vector fft_by_factors(complex_vector z) {
   int n = num_elements(z);
   complex_vector[n] x = z;
   complex_vector[n] roots = roots_of_one(n);
@@ -336,6 +353,60 @@ complex_vector complex_fft(complex_vector z) {
     x = y;
     rest = m;
     stride *= p;
+  }
+  return x;
+}
+
+/* Bluestein: 2 j k is j^2 + k^2 - (j - k)^2, so a transform is a convolution with exp(pi i k^2 / n), which is made with
+ * three transforms of the length of a power of 2. */
+complex_vector fft_by_convolution(complex_vector z) {
+  int n = num_elements(z);
+  int m = 1;
+  while (m < 2 * n) m *= 2;
+  complex_vector[2 * n] roots = roots_of_one(2 * n);
+  complex_vector[n] chirp;
+  complex_vector[m] other = rep_vector(0, m);
+  int k_squared = 0;
+  for (k in 0:(n - 1)) {
+    chirp[k + 1] = roots[k_squared + 1];
+    other[k + 1] = conj(chirp[k + 1]);
+    if (k > 0) other[m - k + 1] = other[k + 1];
+    k_squared = (k_squared + 2 * k + 1) % (2 * n);
+  }
+  complex_vector[m] roots_m = roots_of_one(m);
+  complex_vector[m] x = rep_vector(0, m);
+  x[1:n] = z .* chirp;
+  complex_vector[m] of_z;
+  for (pass in 1:3) {
+    x = fft_of_power_of_2(x, roots_m);
+    if (pass == 1) {
+      of_z = x;
+      x = other;
+    } else if (pass == 2) {
+      x = conj(of_z .* x);
+    }
+  }
+  return conj(x[1:n]) .* chirp / m;
+}
+
+complex_vector fft_of_power_of_2(complex_vector z, complex_vector roots) {
+  int n = num_elements(z);
+  complex_vector[n] x = z;
+  int stride = 1;
+  int half = n %/% 2;
+  while (half > 0) {
+    complex_vector[n] y;
+    for (k in 0:(half - 1)) {
+      for (q in 1:stride) {
+        complex a = x[q + stride * k];
+        complex b = x[q + stride * (k + half)];
+        y[q + stride * 2 * k] = a + b;
+        y[q + stride * (2 * k + 1)] = roots[1 + k * stride] * (a - b);
+      }
+    }
+    x = y;
+    half = half %/% 2;
+    stride *= 2;
   }
   return x;
 }

@@ -37,10 +37,95 @@ real hypergeometric_pFq(array[] real a, array[] real b, real z) {
   if (!is_polynomial && z != 0) {
     require_no_more(p, q + 1);
     if (p == q + 1) require_at_most(abs(z), 1.0);
+    if (p == q + 1 && p > 2 && z == 1) return hypergeometric_at_1(a, b, z);
+    if (p == q + 1 && p > 2 && z == -1) return hypergeometric_at_minus_1(a, b, z);
   }
   if (p == 2 && q == 1) return hypergeometric_2F1(a[1], a[2], b[1], z);
   if (p == 1 && q == 1 && z < 0) return exp(z) * hypergeometric_sum({b[1] - a[1]}, b, -z);
   return hypergeometric_sum(a, b, z);
+}
+
+/* At 1 the terms fall as a power of their number, 1 + excess: sums of more and more terms are extrapolated. The slope in z
+ * is the function whose parameters are all greater by 1, or infinite. */
+real hypergeometric_at_1(array[] real a, array[] real b, real z) {
+  real excess = sum(b) - sum(a);
+  require_greater(excess, 0.0);
+  real result = hypergeometric_extrapolated(a, b);
+  real slope = prod(a) / prod(b);
+  if (excess > 1) return result + slope * hypergeometric_extrapolated(all_greater_by_1(a), all_greater_by_1(b)) * (z - value_of(z));
+  return result + (slope < 0 ? 1 : -1) * sqrt(1 - z);
+}
+
+/* With terms of alternating sign weights take the place of a limit (Cohen, Rodriguez Villegas, Zagier: Convergence
+ * acceleration of alternating series, 2000). */
+real hypergeometric_at_minus_1(array[] real a, array[] real b, real z) {
+  require_greater(sum(b) - sum(a), -1.0);
+  real slope = prod(a) / prod(b) * hypergeometric_alternating(all_greater_by_1(a), all_greater_by_1(b));
+  return hypergeometric_alternating(a, b) + slope * (z - value_of(z));
+}
+
+array[] real all_greater_by_1(array[] real x) { return to_array_1d(to_vector(x) + 1); }
+
+/* From where on terms go as their asymptotic series. */
+int hypergeometric_first_terms(array[] real a, array[] real b) {
+  real largest = 10;
+  for (i in 1:size(a)) largest = fmax(largest, abs(a[i]));
+  for (i in 1:size(b)) largest = fmax(largest, abs(b[i]));
+  int n = 0;
+  while (n < 2 * largest) n += 1;
+  return n;
+}
+
+real hypergeometric_extrapolated(array[] real a, array[] real b) {
+  int doublings = 8;
+  int first = hypergeometric_first_terms(a, b);
+  real excess = sum(b) - sum(a);
+  vector[doublings + 1] sums;
+  real total = 0;
+  real term = 1;
+  int k = 0;
+  int end = first;
+  for (j in 1:(doublings + 1)) {
+    while (k < end) {
+      total += term;
+      term /= k + 1;
+      for (i in 1:size(a)) term *= a[i] + k;
+      for (i in 1:size(b)) term /= b[i] + k;
+      k += 1;
+    }
+    sums[j] = total;
+    end *= 2;
+  }
+  for (j in 1:doublings) {
+    real factor = expm1((excess + j - 1) * log2());
+    for (i in 1:(doublings + 1 - j)) sums[i] = sums[i + 1] + (sums[i + 1] - sums[i]) / factor;
+  }
+  return sums[1];
+}
+
+real hypergeometric_alternating(array[] real a, array[] real b) {
+  int n = 24;
+  int first = hypergeometric_first_terms(a, b);
+  real total = 0;
+  real term = 1;
+  real all_weights = (3 + sqrt(8)) ^ n;
+  all_weights = 0.5 * (all_weights + 1 / all_weights);
+  real weight = -1;
+  real rest = -all_weights;
+  for (k in 0:(first + n - 1)) {
+    if (k < first) {
+      total += term;
+    } else {
+      int j = k - first;
+      rest = weight - rest;
+      total += abs(rest) / all_weights * term;
+      weight *= (j + n) * (j - n) / ((j + 0.5) * (j + 1));
+    }
+    term /= -(k + 1);
+    for (i in 1:size(a)) term *= a[i] + k;
+    for (i in 1:size(b)) term /= b[i] + k;
+  }
+  return total;
 }
 
 real hypergeometric_sum(array[] real a, array[] real b, real z) {

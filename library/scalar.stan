@@ -38,10 +38,32 @@ real std_normal_qf(real p) {
 real binary_log_loss(int y, real y_hat) { return y == 1 ? -log(y_hat) : -log1m(y_hat); }
 
 /* The product of x, x - 1, ...: as it is while it has few factors; with more it has long run over, or is 0. */
+int falling_factorial(int x, int n) {
+  require_nonnegative(n);
+  int result = 1;
+  int i = 0;
+  while (i < n && result != 0) {
+    result *= x - i;
+    i += 1;
+  }
+  return result;
+}
+
 real falling_factorial(real x, int n) {
   if (n < 0 || n > 400) return tgamma(x + 1) / tgamma(x - n + 1);
   real result = 1;
   for (i in 1:n) result *= x - (i - 1);
+  return result;
+}
+
+int rising_factorial(int x, int n) {
+  require_nonnegative(n);
+  int result = 1;
+  int i = 0;
+  while (i < n && result != 0) {
+    result *= x + i;
+    i += 1;
+  }
   return result;
 }
 
@@ -52,9 +74,15 @@ real rising_factorial(real x, int n) {
   return result;
 }
 
-real log_falling_factorial(real x, real n) { return lgamma_step(x - n + 1, n); }
+real log_falling_factorial(real x, real n) {
+  if (x <= 0) require_positive(x);
+  return lgamma_step(x - n + 1, n);
+}
 
-real log_rising_factorial(real x, real n) { return lgamma_step(x, n); }
+real log_rising_factorial(real x, real n) {
+  if (x <= 0) require_positive(x);
+  return lgamma_step(x, n);
+}
 
 real beta(real a, real b) { return exp(lbeta(a, b)); }
 

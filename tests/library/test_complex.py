@@ -231,6 +231,28 @@ generated quantities {
 """
 
 
+OF_A_LENGTH = """
+data { int n; }
+parameters { complex_vector[n] z; }
+model { complex_vector[n] f = fft(z); for (i in 1:n) target += get_real(f[i]) * i + get_imag(f[i]); }
+generated quantities { complex_vector[n] f = fft(z); complex_vector[n] g = inv_fft(f); }
+"""
+
+
+def test_transforms_of_lengths_with_large_prime_factors(quick_code: None) -> None:
+    """They are convolutions; their gradient is the transform of the weights."""
+    for n in (101, 2 * 1009, 10007):
+        model = ulam.StanModel(OF_A_LENGTH, json.dumps({"n": n}), opt_level=0)
+        theta = np.random.default_rng(n).normal(size=2 * n)
+        found, expected = _outputs(model, theta), np.fft.fft(theta[::2] + 1j * theta[1::2])
+        assert np.linalg.norm(found["f"] - expected) <= 1e-13 * np.linalg.norm(expected)
+        np.testing.assert_allclose(found["g"], found["z"], atol=1e-12)
+        gradient = model.log_density_gradient(theta)[1]
+        slopes = np.fft.fft(np.arange(1, n + 1) - 1j)  # of the sum of (i - 1j) f[i], whose real part is the target
+        wanted = np.stack([slopes.real, -slopes.imag], axis=1).ravel()
+        assert np.linalg.norm(gradient - wanted) <= 1e-13 * np.linalg.norm(wanted)
+
+
 def test_transforms_and_decompositions(quick_code: None) -> None:
     for n, k in ((12, 3), (7, 4), (1, 1), (0, 0)):
         model = ulam.StanModel(DECOMPOSITIONS, json.dumps({"n": n, "k": k}), opt_level=1)

@@ -1,0 +1,59 @@
+"""A share of what `benchmarks/signature_sweep.py` does for all overloads of the library."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from signature_checks import IN_A_PROGRAM, can_be_tried, problems
+
+from ulam.frontend.functions import signatures
+from ulam.frontend.functions.signatures import Signature
+
+pytestmark = pytest.mark.usefixtures("quick_code")
+
+
+def _sample(count: int, seed: int) -> list[Signature]:
+    found = map(signatures.overloads, signatures.stan_names())
+    every = [s for o in found if o is not None and not o.higher_order() for s in o.all()]
+    return Random(seed).sample([s for s in every if can_be_tried(s)], count)
+
+
+def _of_ints(name: str) -> list[Signature]:
+    """An overload with as many results as arguments, all ints: what is defined for reals is no definition for them."""
+    found = signatures.overloads(name)
+    assert found is not None
+    return [s for s in found.all() if str(s.arguments[0]) == str(s.arguments[1]) == str(s.result) == "array[] int"]
+
+
+def test_what_is_left_out_is_little() -> None:
+    found = map(signatures.overloads, signatures.stan_names())
+    every = [s for o in found if o is not None and not o.higher_order() for s in o.all()]
+    assert len(every) > 24_000 and sum(map(can_be_tried, every)) > 0.99 * len(every)
+
+
+def test_values_gradients_and_draws() -> None:
+    of_ints = [*_of_ints("falling_factorial"), *_of_ints("rising_factorial")]
+    assert problems([*_sample(IN_A_PROGRAM - len(of_ints), 1), *of_ints]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_values_gradients_and_draws_of_more(seed: int) -> None:
+    assert problems(_sample(4 * IN_A_PROGRAM, seed)) == []
+
+
+def test_a_wrong_overload_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in which the first argument counts more than once, if it is a vector."""
+    import signature_checks
+
+    text = signature_checks._call
+    monkeypatch.setattr(
+        signature_checks,
+        "_call",
+        lambda name, passed: text(name, [f"(1.5 * {passed[0]})" if "v_" in passed[0] else passed[0], *passed[1:]]),
+    )
+    overloads = signatures.overloads("normal_lpdf")
+    assert overloads is not None
+    of_vectors = [s for s in overloads.all() if str(s.arguments[0]) == "vector"][:2]
+    assert len(problems(of_vectors)) == 2
