@@ -87,7 +87,8 @@ def elementwise(
     def linear(k: SSAValue) -> SSAValue:
         return function(*(_linear(v, k) if isinstance(v, Container) else v for v in operands))
 
-    flat = all(c.linear is not None or len(c.dims) == 1 for c in containers)
+    orders = {c.is_matrix_shaped for c in containers if len(c.dims) > 1}  # matrices by column, arrays of ints by row
+    flat = len(orders) < 2 and all(c.linear is not None or len(c.dims) == 1 for c in containers)
     return Container(
         type_,
         shape.dims,
