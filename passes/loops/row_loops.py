@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import f64, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import CMPI, constant_integer, known_constant, may_reassociate
+from ulam.dialects.scalar_ops import CMPI, constant_integer, known_constant, may_reassociate, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.library.statuses import LOCATE
@@ -48,7 +48,7 @@ class NoRows(Exception):
 
 @record(frozen=True)
 class RowColumn:
-    """Loads of one element of the data per row: `buffer[strides * variables + offset]`.
+    """Loads of one element of the data per row: `buffer[strides * variables + offset]`; of several by an inner loop.
 
     `may_be_missing`: some rows do not load it, and it may then not be there.
     """
@@ -58,6 +58,28 @@ class RowColumn:
     offset: Form
     loads: tuple[rt.LoadOp, ...]
     may_be_missing: bool
+    across: Form | None = None
+    """The distance of the elements that an inner loop reads, one for each iteration."""
+    inner: scf.ForOp | None = None
+    """The first such loop; others have as many iterations."""
+
+
+@record(frozen=True)
+class _Place:
+    """Where loads find the data of a row."""
+
+    buffer: SSAValue
+    strides: tuple[Form, ...]
+    offset: Form
+    across: Form | None
+    inner: scf.ForOp | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for loads of the same elements."""
+        forms = (*self.strides, self.offset, self.across or {})
+        bounds = None if self.inner is None else (_same(self.inner.lb), _same(not_clamped(self.inner.ub)))
+        return self.buffer, bounds, *(tuple(sorted(form.items())) for form in forms)
 
 
 @record
@@ -185,15 +207,18 @@ class LoopOverRows:
     def _find_columns(self) -> None:
         self.numbers.update(loop.body.block.args[0] for loop in self.loops)
         found: dict[tuple[object, ...], list[rt.LoadOp]] = {}
-        places: dict[tuple[object, ...], tuple[SSAValue, tuple[Form, ...], Form]] = {}
+        places: dict[tuple[object, ...], _Place] = {}
         self._visit(self.loop.body.block, found, places)
         if not found:
             raise NoRows("its iterations read no data of their own")
         for key, loads in found.items():
+            place = places[key]
             missing = all(not self._is_always_loaded(load) for load in loads)
-            if missing and not any(self.has_data_control(load) for load in loads):
-                raise NoRows("whether a row has some data depends on parameters")
-            self.columns.append(RowColumn(*places[key], tuple(loads), missing))
+            if missing and (place.inner is not None or not any(self.has_data_control(load) for load in loads)):
+                raise NoRows("whether a row has some data depends on parameters, or is told by an inner loop")
+            self.columns.append(
+                RowColumn(place.buffer, place.strides, place.offset, tuple(loads), missing, place.across, place.inner)
+            )
         if len(self.columns) > _MOST_COLUMNS:
             raise NoRows("its iterations read too many data")
 
@@ -201,15 +226,14 @@ class LoopOverRows:
         self,
         block: Block,
         found: dict[tuple[object, ...], list[rt.LoadOp]],
-        places: dict[tuple[object, ...], tuple[SSAValue, tuple[Form, ...], Form]],
+        places: dict[tuple[object, ...], _Place],
     ) -> None:
         for op in block.ops:
             numbered = [k for k, operand in enumerate(op.operands) if operand in self.numbers]
             if isinstance(op, rt.LoadOp) and numbered:
                 place = self._place(op)
-                key = (place[0], *(tuple(sorted(form.items())) for form in (*place[1], place[2])))
-                found.setdefault(key, []).append(op)
-                places[key] = place
+                found.setdefault(place.key, []).append(op)
+                places.setdefault(place.key, place)
             elif isinstance(op, rt.CheckOp) and 0 not in numbered:
                 continue  # the numbers in its message, which `locate` tells
             elif op.regions:
@@ -225,7 +249,7 @@ class LoopOverRows:
                     raise NoRows("it uses the number of a row")
                 self.numbers.update(op.results)
 
-    def _place(self, load: rt.LoadOp) -> tuple[SSAValue, tuple[Form, ...], Form]:
+    def _place(self, load: rt.LoadOp) -> _Place:
         """Buffer, strides and offset of what a row loads."""
         buffer = viewed(load.buffer)
         if not isinstance(buffer.owner, rt.BoundOp | rt.ConstantsOp):
@@ -242,25 +266,44 @@ class LoopOverRows:
             raise NoRows("where the data of a row are is itself data")
         strides: list[Form] = []
         for loop in self.loops:
-            number = self._forms.number(loop.body.block.args[0])
-            own = {monomial: count for monomial, count in form.items() if number in monomial}
-            form = {monomial: count for monomial, count in form.items() if number not in monomial}
-            if len(own) > 1:
-                raise NoRows("the data of a row are not at equal distances")
-            strides.append({tuple(_without(monomial, number)): count for monomial, count in own.items()})
-        values = [value for part in (*strides, form) for value in self._forms.values_of(part)]
+            stride, form = self._split(form, loop)
+            strides.append(stride)
+        across: Form | None = None
+        inner = load.parent_op() if self.inner is None else None
+        inner = inner if isinstance(inner, scf.ForOp) and inner is not self.loop else None
+        if inner is not None:
+            across, form = self._split(form, inner)
+            if constant_integer(inner.step) != 1 or not self._slices.has_data_control(inner):
+                raise NoRows("an inner loop that reads data of the row has bounds that are not data")
+            if inner.parent is not self.body or any(is_inside(bound, self.loop) for bound in (inner.lb, inner.ub)):
+                raise NoRows("an inner loop that reads data of the row depends on the row")
+        values = [value for part in (*strides, form, across or {}) for value in self._forms.values_of(part)]
         if any(is_inside(value, self.loop) for value in values):
             raise NoRows("an inner loop reads data of the row")
         if not all(map(self._slices.is_data, values)):
             raise NoRows("where the data of a row are is not data")
-        return buffer, tuple(strides), form
+        if any(count < 0 for part in (*strides, across or {}) for count in part.values()):
+            raise NoRows("it reads data backwards")
+        return _Place(buffer, tuple(strides), form, across or None, inner if across else None)
+
+    def _split(self, form: Form, loop: scf.ForOp) -> tuple[Form, Form]:
+        """What the variable of a loop is multiplied by in a form, and the rest."""
+        number = self._forms.number(loop.body.block.args[0])
+        own = {monomial: count for monomial, count in form.items() if number in monomial}
+        rest = {monomial: count for monomial, count in form.items() if number not in monomial}
+        if len(own) > 1:
+            raise NoRows("the data of a row are not at equal distances")
+        return {tuple(_without(monomial, number)): count for monomial, count in own.items()}, rest
 
     def write(self, form: Form) -> tuple[list[Operation], SSAValue]:
         """The ops that compute a stride or an offset, in front of the loop, and its value."""
         return self._forms.write(form)
 
     def _is_always_loaded(self, load: rt.LoadOp) -> bool:
-        return load.parent is self.body or load.parent is self.loop.body.block
+        around = load.parent_op()
+        if isinstance(around, scf.ForOp) and around not in self.loops:  # of as many elements as it has iterations
+            return around.parent is self.body
+        return around in self.loops
 
     def has_data_control(self, load: rt.LoadOp) -> bool:
         parent = load.parent_op()
@@ -269,6 +312,12 @@ class LoopOverRows:
                 return False
             parent = parent.parent_op()
         return self._slices.is_data(load.res)
+
+
+def _same(value: SSAValue) -> object:
+    """Equal for equal constants, too."""
+    number = constant_integer(value)
+    return value if number is None else number
 
 
 def _without(monomial: tuple[int, ...], number: int) -> Iterator[int]:

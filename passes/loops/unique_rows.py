@@ -28,11 +28,13 @@ from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
+from ulam.passes.loops.index_forms import Form
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
+from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.rewriting import copies, discard, replace_uses
 from ulam.passes.running import TellingPass
 
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
@@ -60,10 +62,11 @@ class UniqueRows(TellingPass):
 
 def _change(loop: scf.ForOp, module: ModuleOp) -> bool:
     """Whether a loop has become one over rows that differ."""
-    if rt.LoopAttr.is_cold(loop) or _is_small(loop):
+    if rt.LoopAttr.is_cold(loop):
         return False
     try:
         rows = LoopOverRows(loop)
+        _find_worth(rows)
     except NoRows as why:
         remark_on(UniqueRows.name, loop, f"equal rows are not looked for: {why}", done=False)
         return False
@@ -72,14 +75,36 @@ def _change(loop: scf.ForOp, module: ModuleOp) -> bool:
     return True
 
 
-def _is_small(loop: scf.ForOp) -> bool:
-    lower, upper = constant_integer(loop.lb), constant_integer(loop.ub)
-    return lower is not None and upper is not None and upper - lower < _FEW
+def _find_worth(rows: LoopOverRows) -> None:
+    """Raises NoRows where nothing is gained, whatever the data are."""
+    trips = 1
+    for loop in rows.loops:
+        lower, upper = constant_integer(loop.lb), constant_integer(loop.ub)
+        trips *= _FEW if lower is None or upper is None else upper - lower
+    if trips < _FEW:
+        raise NoRows("there are few")
+    ops = ops_within(rows.loop.body.block)
+    if rows.additions and not any(is_costly_function(op) or isinstance(op, arith.DivfOp) for op in ops):
+        raise NoRows("they cost little but for additions to elements")
+
+
+@record(frozen=True)
+class _Strided:
+    """A column in memory: `width` elements of each row. `stays`: it can be read where it is."""
+
+    buffer: SSAValue
+    stride: SSAValue
+    width: SSAValue
+    across: SSAValue
+    stays: bool
 
 
 @record
 class _Weighted:
-    """Writes a loop over rows as one over groups of rows."""
+    """Writes a loop over rows as one over groups of rows.
+
+    Where inner loops read data of the row, the loop as it was is kept for data without enough equal rows.
+    """
 
     rows: LoopOverRows
     module: ModuleOp
@@ -91,9 +116,12 @@ class _Weighted:
         outer = loop.parent
         assert outer is not None
         self._count()
+        is_kept = any(column.inner is not None for column in self.rows.columns)
         flat = [self._flat(column) for column in self.rows.columns]
-        columns = self._layout(flat)
+        columns = self._layout(flat, is_kept)
         self._note()
+        if is_kept:
+            self._keep()
         outer.insert_ops_before(self.before, loop)
         self._write_loops(columns)
 
@@ -102,6 +130,20 @@ class _Weighted:
     def _put(self, op: Operation) -> SSAValue:
         self.before.append(op)
         return op.results[0]
+
+    def _keep(self) -> None:
+        """Lets a copy of the loop do all if there are not enough equal rows, and else nothing."""
+        loop = self.rows.loop
+        assert loop.parent is not None
+        self.groups = self._put(
+            arith.SelectOp.create(operands=(self.is_taken, self.groups, self.zero), result_types=(i64,))
+        )
+        end = self._put(arith.SelectOp.create(operands=(self.is_taken, loop.lb, loop.ub), result_types=(i64,)))
+        (copy,) = copies([loop], {})
+        loop.parent.insert_op_after(copy, loop)
+        for result, copied in zip(loop.results, copy.results, strict=True):
+            replace_uses(result, copied)
+        copy.operands = [loop.lb, end, loop.step, *loop.results]
 
     def _number(self, value: int) -> SSAValue:
         return self._put(constant(value, i64))
@@ -146,26 +188,35 @@ class _Weighted:
         for trip in self.trips[1:]:
             self.count = self._integer(arith.MuliOp, self.count, trip)
 
-    def _flat(self, column: RowColumn) -> tuple[SSAValue, SSAValue, bool]:
-        """A column as buffer, distance of rows, and whether its memory can stay as it is."""
+    def _flat(self, column: RowColumn) -> _Strided:
+        """Where a column is, in the order of the rows."""
         element = column.loads[0].res.type
         if column.may_be_missing:
-            return self._filled(column), self.one, True
-        ops, offset = self.rows.write(column.offset)
-        self.before += ops
+            return _Strided(self._filled(column), self.one, self.one, self.zero, stays=True)
+        offset = self._form(column.offset)
         strides: list[SSAValue] = []
         for loop, form in zip(self.rows.loops, column.strides, strict=True):
-            ops, stride = self.rows.write(form)
-            self.before += ops
-            strides.append(stride)
+            strides.append(stride := self._form(form))
             offset = self._integer(arith.AddiOp, offset, self._integer(arith.MuliOp, stride, loop.lb))
+        if column.inner is not None and column.across is not None:
+            across, inner = self._form(column.across), column.inner
+            offset = self._integer(arith.AddiOp, offset, self._integer(arith.MuliOp, across, inner.lb))
+            span = self._integer(arith.SubiOp, inner.ub, inner.lb)
+            width = self._integer(arith.MaxSIOp, span, self.zero)
+            begin = self._put(rt.ViewOp(column.buffer, offset))
+            return _Strided(begin, strides[0], width, across, stays=False)
         begin = self._put(rt.ViewOp(column.buffer, offset))
         if self.rows.inner is None:
             stays = column.strides[0] == {(): 1} and isinstance(column.buffer.owner, rt.BoundOp)
-            return begin, strides[0], stays
+            return _Strided(begin, strides[0], self.one, self.zero, stays)
         flat = self._lasting(self.count, element)
         self._kernel(f"flatten_{_kind(element)}", begin, *self.trips, *strides, flat)
-        return flat, self.one, True
+        return _Strided(flat, self.one, self.one, self.zero, stays=True)
+
+    def _form(self, form: Form) -> SSAValue:
+        ops, value = self.rows.write(form)
+        self.before += ops
+        return value
 
     def _filled(self, column: RowColumn) -> SSAValue:
         """A table of what rows load where they load it, else zero."""
@@ -194,15 +245,16 @@ class _Weighted:
         self.before.append(DataSlices().copy(self.rows.loop, [load], store))
         return table
 
-    def _layout(self, flat: list[tuple[SSAValue, SSAValue, bool]]) -> list[SSAValue]:
-        """The columns that the loop reads; besides, the groups."""
+    def _layout(self, flat: list[_Strided], is_kept: bool) -> list[SSAValue]:
+        """The columns that the loop reads; besides, the groups. `is_kept`: the loop as it was is there, too."""
         count = self.count
         groups, known = self._alloc(count, i32, zero=True), self.one
         most = self._put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
-        for buffer, stride, _ in flat:
+        for column in flat:
             split, found = self._alloc(count, i32), self._alloc(self.one, i64)
-            name = f"group_{_kind(_element(buffer))}"
-            self._kernel(name, buffer, count, self.one, stride, self.zero, groups, known, most, split, found)
+            name = f"group_{_kind(_element(column.buffer))}"
+            place = (column.buffer, count, column.width, column.stride, column.across)
+            self._kernel(name, *place, groups, known, most, split, found)
             groups, known = split, self._put(rt.LoadOp(found, self.zero))
         some = self._integer(arith.MaxSIOp, known, self.zero)
         heads, weights = self._alloc(some, i32), self._alloc(some, f64)
@@ -224,22 +276,25 @@ class _Weighted:
             )
         )
         copied = self._put(arith.SelectOp.create(operands=(is_taken, left, self.zero), result_types=(i64,)))
-        return [self._copied(*column, order, copied, left, is_taken) for column in flat]
+        self.kept = copied if is_kept else left
+        return [self._copied(column, order, copied if is_kept or column.stays else left, is_kept) for column in flat]
 
-    def _copied(
-        self, buffer: SSAValue, stride: SSAValue, stays: bool, order: SSAValue, copied: SSAValue, left: SSAValue,
-        is_taken: SSAValue,
-    ) -> SSAValue:  # fmt: skip
-        element = _element(buffer)
-        number = copied if stays else left
-        out = self._lasting(number, element)
-        last = self._integer(arith.MuliOp, self._integer(arith.SubiOp, self.count, self.one), stride)
-        length = self._integer(arith.AddiOp, last, self.one)
-        self._kernel(f"take_{_kind(element)}", buffer, order, number, self.one, stride, self.zero, length, out)
-        if not stays:
+    def _copied(self, column: _Strided, order: SSAValue, number: SSAValue, is_kept: bool) -> SSAValue:
+        """A column in the order of the groups; where it stays as it is, it is not copied."""
+        buffer, element = column.buffer, _element(column.buffer)
+        size = number if column.width is self.one else self._integer(arith.MuliOp, number, column.width)
+        out = self._lasting(size, element)
+        length = self.one
+        for many, by in ((self.count, column.stride), (column.width, column.across)):
+            if many is not self.one:
+                last = self._integer(arith.MuliOp, self._integer(arith.SubiOp, many, self.one), by)
+                length = self._integer(arith.AddiOp, length, last)
+        place = (column.width, column.stride, column.across, length)
+        self._kernel(f"take_{_kind(element)}", buffer, order, number, *place, out)
+        if not column.stays or is_kept:
             return out
         arms = [Region(Block([scf.YieldOp.create(operands=(value,))])) for value in (out, buffer)]
-        return self._put(scf.IfOp.create(operands=(is_taken,), result_types=(buffer.type,), regions=arms))
+        return self._put(scf.IfOp.create(operands=(self.is_taken,), result_types=(buffer.type,), regions=arms))
 
     # ------------------------------------------------------------ the loops
 
@@ -298,7 +353,7 @@ class _Weighted:
         source = rows.body
         for column, taken in zip(rows.columns, columns, strict=True):
             for load in column.loads:
-                load.operands = (taken, source.args[0])
+                load.operands = (taken, self._index(column, load, source.args[0]))
         for op in list(ops_within(loop.body.block)):
             if isinstance(op, ad.TargetAddOp) or op in rows.additions:
                 self._weigh(op, weight)
@@ -333,6 +388,18 @@ class _Weighted:
             attributes=own.attributes,
             location=own.location,
         )
+
+    def _index(self, column: RowColumn, load: rt.LoadOp, row: SSAValue) -> SSAValue:
+        """Where a row's element is among the copied ones."""
+        around = load.parent_op()
+        if column.inner is None:
+            return row
+        assert isinstance(around, scf.ForOp) and load.parent is not None
+        position = integer(arith.SubiOp, around.body.block.args[0], around.lb)
+        begin = integer(arith.MuliOp, position.results[0], self.kept)
+        index = integer(arith.AddiOp, begin.results[0], row)
+        load.parent.insert_ops_before([position, begin, index], load)
+        return index.results[0]
 
     def _weigh(self, op: Operation, weight: SSAValue) -> None:
         """Multiplies what is added."""
