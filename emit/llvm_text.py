@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import func
@@ -354,15 +354,32 @@ class FunctionEmitter:
         return HOT if self.bound_is_constant else SMALL  # what binds data runs once
 
     def _computes_little(self) -> bool:
-        """Whether the function runs once, and only checks and copies in loops: LLVM's passes do not pay."""
+        """Whether the function runs once, and what its loops do is not worth the time of LLVM's passes."""
         name = self.function.sym_name.data
-        if name not in RUN_ONCE:
+        if name not in _WORTH_PASSES:
             return name in CHECKS_ONLY
-        return not any(map(_ARITHMETIC, self.lines)) or not any(" = phi " in line for line in self.lines)
+        return not any(map(_WORTH_PASSES[name], _in_loops(self.lines)))
 
 
+def _in_loops(lines: Sequence[str]) -> Iterator[str]:
+    """The lines inside of loops, the last first."""
+    heads: list[str] = []
+    for line in reversed(lines):
+        if (end := _LOOP_END(line)) is not None:
+            heads.append(end[1])
+        elif heads and line == f"{heads[-1]}:":
+            heads.pop()
+        elif heads:
+            yield line
+
+
+_LOOP_END = re.compile(r"\s*br label %([\w.]+), !llvm\.loop ").match
 CHECKS_ONLY = frozenset({"data_dims"})
 """Entries of which each part runs once, and computes next to nothing."""
-RUN_ONCE = frozenset({"prepare", "bind"})
-"""Entries that run once for the data."""
-_ARITHMETIC = re.compile(r" (?:f(?:add|sub|mul|div|rem)|call double) ").search
+_WORTH_PASSES = {
+    "prepare": re.compile(r" (?:f(?:add|sub|mul|div|rem)|call double) ").search,
+    "bind": re.compile(r" call double @ulam\.").search,
+}
+"""Entries that run once for the data, and what in a loop of theirs is worth LLVM's passes. `prepare` computes whatever
+a program says; `bind` goes through the data a few times, which takes less time than to read them, but where functions
+are written in place."""
