@@ -1,7 +1,8 @@
 """Finds the source text of library functions by name.
 
-The files are scanned once, with one regular expression; only the functions that a program needs are ever parsed. For
-that, a definition begins in the first column of a line and ends with a `}` in the first column, or on its first line.
+The files are scanned once for the heads of functions; only the functions that a program needs are ever taken out and
+parsed. For that, a definition begins in the first column of a line and ends with a `}` in the first column, or on its
+first line, and nothing else begins like one.
 """
 
 from __future__ import annotations
@@ -13,15 +14,11 @@ from pathlib import Path
 from ulam.library.records import record
 
 _FOLDER = Path(__file__).parent
-_DEFINITION = re.compile(
-    r"^(?:array\[,*\] )?(?:int|real|(?:complex_)?(?:vector|row_vector|matrix)|complex|void|tuple\([^)\n]*\)) (\w+)"
-    r"\([^{;]*\{(?:[^\n]*\}|.*?^\})$",
-    re.MULTILINE | re.DOTALL,
+_HEAD = re.compile(
+    r"\n(?=[a-z])(?:array\[,*\] )?(?:int|real|(?:complex_)?(?:vector|row_vector|matrix)|complex|void|tuple\([^)\n]*\)) (\w+)\("
 )
-
-_DECLARATION = re.compile(
-    r"^(?:array\[,*\] )?(?:int|real|vector|row_vector|matrix|void) (\w+)\([^{};]*\);$", re.MULTILINE
-)
+_DEFINITION = re.compile(r"[^{;]*\{(?:[^\n]*\}|.*?^\})$", re.MULTILINE | re.DOTALL)
+_DECLARATION = re.compile(r"[^{};]*\);$", re.MULTILINE)
 """A function that the compiler provides inside of a library function: see the head of ode.stan."""
 
 KEPT_WITH = "kept_with"
@@ -42,14 +39,12 @@ class LibraryDefinition:
 
 
 @lru_cache(maxsize=1)
-def _definitions_by_name() -> dict[str, list[LibraryDefinition]]:
-    found: dict[str, list[LibraryDefinition]] = {}
+def _places_by_name() -> dict[str, list[tuple[str, int]]]:
+    """Name → the files that define it, and where in them."""
+    found: dict[str, list[tuple[str, int]]] = {}
     for path in sorted(_FOLDER.glob("*.stan")):
-        text = path.read_text(encoding="utf-8")
-        for pattern in (_DEFINITION, _DECLARATION):
-            for match in pattern.finditer(text):
-                definition = LibraryDefinition(match[1], path.name, match.start(), match[0])
-                found.setdefault(definition.name, []).append(definition)
+        for match in _HEAD.finditer("\n" + file_text(path.name)):
+            found.setdefault(match[1], []).append((path.name, match.start()))
     return found
 
 
@@ -60,8 +55,7 @@ EXTENSIONS = "extensions.stan"
 @cache
 def extensions() -> frozenset[str]:
     """Their names. Other functions of the library that Stan does not have are for the library itself."""
-    text = file_text(EXTENSIONS)
-    return frozenset(match[1] for pattern in (_DEFINITION, _DECLARATION) for match in pattern.finditer(text))
+    return frozenset(match[1] for match in _HEAD.finditer("\n" + file_text(EXTENSIONS)))
 
 
 @cache
@@ -70,11 +64,18 @@ def file_text(file: str) -> str:
     return (_FOLDER / file).read_text(encoding="utf-8")
 
 
-def definitions(name: str) -> list[LibraryDefinition]:
+@cache
+def definitions(name: str) -> tuple[LibraryDefinition, ...]:
     """All definitions of the function `name` (as called in Stan: `normal_lpdf`, never `normal_lupdf`)."""
-    return _definitions_by_name().get(name, [])
+    found: list[LibraryDefinition] = []
+    for file, offset in _places_by_name().get(name, ()):
+        text = file_text(file)
+        match = _DEFINITION.match(text, offset) or _DECLARATION.match(text, offset)
+        assert match is not None, f"{file}: {name} does not end"
+        found.append(LibraryDefinition(name, file, offset, match[0]))
+    return tuple(found)
 
 
 def names() -> list[str]:
     """The names of all functions defined in the library, sorted."""
-    return sorted(_definitions_by_name())
+    return sorted(_places_by_name())

@@ -66,7 +66,7 @@ def test_no_definition_is_given_twice() -> None:
 
 
 def test_an_unknown_name_has_no_definition() -> None:
-    assert catalog.definitions("no_such_function") == []
+    assert catalog.definitions("no_such_function") == ()
 
 
 def test_every_density_has_a_comment_and_is_short() -> None:
