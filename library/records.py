@@ -7,7 +7,7 @@
 
 `dataclasses.dataclass` writes the text of four to seven functions for each class and compiles them, a third of a
 millisecond; a compiler has hundreds of such classes. A record is made of shared functions; only its `__init__` is
-written, when the first instance is made. Fields, defaults, `field`, `__post_init__`, inheritance, comparison, hashes,
+written, when some instances have been made: half of a compiler's classes never have more. Fields, defaults, `field`, `__post_init__`, inheritance, comparison, hashes,
 `repr`, patterns, pickling and `dataclasses.fields`, `replace`, `asdict` are as there; `order`, `InitVar` and
 `field(hash=...)` are not there. The base of a record may be a dataclass without fields, as the one of xDSL's passes is.
 """
@@ -144,15 +144,55 @@ class _Fields:
 # ---------------------------------------------------------------- methods
 
 
+_FEW = 8
+"""Instances that are made without an `__init__` of the class's own: writing it takes as long as twenty do."""
+
+
 def _first_init(cls: Any, found: dict[str, Field[Any]], frozen: bool) -> Any:
-    """`__init__` until there is an instance: writes the one that is there from then on."""
+    """`__init__` for the first instances; then it writes the one that is there from then on."""
+    made_so_far = 0
 
     def __init__(self: Any, /, *arguments: Any, **named: Any) -> None:
+        nonlocal made_so_far
+        made_so_far += 1
+        if made_so_far <= _FEW and _fill(self, found, frozen, arguments, named):
+            return
         made = _init(cls, found, frozen)
         cls.__init__ = made
         made(self, *arguments, **named)
 
     return __init__
+
+
+def _fill(
+    instance: Any, found: dict[str, Field[Any]], frozen: bool, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> bool:
+    """What the `__init__` of a record does; False, and nothing is done, where the arguments do not fit."""
+    values: dict[str, Any] = {}
+    factories: list[str] = []
+    position = used = 0
+    for name, each in found.items():
+        if each.init and each.kw_only is not True and position < len(arguments):
+            values[name] = arguments[position]
+            position += 1
+        elif each.init and name in named:
+            values[name] = named[name]
+            used += 1
+        elif each.default_factory is not MISSING:
+            values[name] = each.default_factory
+            factories.append(name)
+        elif each.init:
+            if each.default is MISSING:
+                return False
+            values[name] = each.default
+    if position < len(arguments) or used < len(named):
+        return False
+    put = object.__setattr__ if frozen else setattr
+    for name, value in values.items():
+        put(instance, name, value() if name in factories else value)
+    if hasattr(instance, "__post_init__"):
+        instance.__post_init__()
+    return True
 
 
 def _init(cls: type, found: dict[str, Field[Any]], frozen: bool) -> Any:

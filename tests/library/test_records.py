@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ulam.library.records import record
+from ulam.library.records import _FEW, record  # pyright: ignore[reportPrivateUsage]
 
 Make = Callable[..., Any]
 
@@ -79,7 +79,7 @@ def _classes(make: Make) -> dict[str, Any]:
     return {cls.__name__: cls for cls in (Plain, Frozen, Slots, Identity, Computed, Base, Derived, Own)}
 
 
-RECORDS, DATACLASSES = _classes(record), _classes(dataclass)
+DATACLASSES = _classes(dataclass)
 ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "Plain": [((1,), {}), ((1, [2]), {}), ((), {"c": "x", "a": 1}), ((), {}), ((1, [], "c", 4), {}), ((1,), {"a": 2})],
     "Frozen": [((1,), {}), ((1, 5), {}), ((2,), {"hidden": 3})],
@@ -103,6 +103,8 @@ def _facts(cls: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Itera
     """All that is asked of an instance."""
     first = _outcome(lambda: cls(*arguments[0], **arguments[1]))
     second = _outcome(lambda: cls(*arguments[0], **arguments[1]))
+    for _ in range(_FEW):
+        assert type(_outcome(lambda: cls(*arguments[0], **arguments[1]))) is type(second)
     yield first if isinstance(first, type) else type(first).__name__
     if isinstance(first, type):
         return
@@ -123,10 +125,14 @@ def _facts(cls: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Itera
     yield type(copied) is cls, getattr(copied, "a", None) == getattr(second, "a", None)
 
 
+@pytest.mark.parametrize("made_before", [0, _FEW])
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_what_a_dataclass_does(name: str) -> None:
+def test_what_a_dataclass_does(name: str, made_before: int) -> None:
     for arguments in ARGUMENTS[name]:
-        found, expected = (list(_facts(classes[name], arguments)) for classes in (RECORDS, DATACLASSES))
+        records = _classes(record)
+        for _ in range(made_before):
+            _outcome(lambda cls=records[name], given=arguments: cls(*given[0], **given[1]))
+        found, expected = (list(_facts(classes[name], arguments)) for classes in (records, DATACLASSES))
         if len(expected) > 1:
             assert found[-2].count("=") == expected[-2].count("=")  # the signature, but for what defaults are called
             del found[-2], expected[-2]
@@ -172,11 +178,13 @@ def test_a_first_instance_in_many_threads() -> None:
         assert made == [Fresh(1, [])] * 8
 
 
-def test_nothing_is_compiled_for_a_class_without_instances() -> None:
+def test_nothing_is_compiled_for_a_class_with_few_instances() -> None:
     @record
     class Unused:
         a: int
 
-    assert Unused.__init__.__code__.co_filename.endswith("records.py")
+    for _ in range(_FEW):
+        Unused(1)
+        assert Unused.__init__.__code__.co_filename.endswith("records.py")
     Unused(1)
     assert Unused.__init__.__code__.co_filename == "<string>"
