@@ -15,7 +15,8 @@ from ulam.library.records import record
 
 _FOLDER = Path(__file__).parent
 _HEAD = re.compile(
-    r"\n(?=[a-z])(?:array\[,*\] )?(?:int|real|(?:complex_)?(?:vector|row_vector|matrix)|complex|void|tuple\([^)\n]*\)) (\w+)\("
+    r"\n(?=[a-z])(?:array\[,*\] )?"
+    r"(?:int|real|(?:complex_)?(?:vector|row_vector|matrix)|complex|void|tuple\([^)\n]*\)) (\w+)\("
 )
 _DEFINITION = re.compile(r"[^{;]*\{(?:[^\n]*\}|.*?^\})$", re.MULTILINE | re.DOTALL)
 _DECLARATION = re.compile(r"[^{};]*\);$", re.MULTILINE)

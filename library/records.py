@@ -7,9 +7,10 @@
 
 `dataclasses.dataclass` writes the text of four to seven functions for each class and compiles them, a third of a
 millisecond; a compiler has hundreds of such classes. A record is made of shared functions; only its `__init__` is
-written, when some instances have been made: half of a compiler's classes never have more. Fields, defaults, `field`, `__post_init__`, inheritance, comparison, hashes,
-`repr`, patterns, pickling and `dataclasses.fields`, `replace`, `asdict` are as there; `order`, `InitVar` and
-`field(hash=...)` are not there. The base of a record may be a dataclass without fields, as the one of xDSL's passes is.
+written, when some instances have been made: half of a compiler's classes never have more. Fields, defaults, `field`,
+`__post_init__`, inheritance, comparison, hashes, `repr`, patterns, pickling and `dataclasses.fields`, `replace`,
+`asdict` are as there; `order`, `InitVar` and `field(hash=...)` are not there. The base of a record may be a dataclass
+without fields, as the one of xDSL's passes is.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _LOGARITHMS = "log1p_exp log_inv_logit log1m_inv_logit log_sum_exp log1p_exp_min
 UNIT_WORKS_ON: dict[str, Groups] = {
     "share-kernels": _any("rt.kernel"),
     "inline-kernels": _any("rt.kernel"),
-    "sort-rows": _any("loop:ad.accumulate"),
+    "sort-rows": (*_any("loop:ad.accumulate"), *_any("loop:rt.math")),
     "unique-rows": _any("loop:rt.load"),
     "sum-arms": _any("loop:scf.if"),
     "share-arms": _any("loop:scf.if"),

@@ -12,7 +12,7 @@ memory or that may leave the loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64
@@ -35,7 +35,7 @@ _MOST = 4
 _FIXED = Effect.LEAVE | Effect.ORDERED | Effect.ALLOCATE
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DistributeLoops(TellingPass):
     """Divides loops whose iterations wait for each other, of all functions or of the one that is named."""
 

@@ -10,7 +10,6 @@ domains tells only that there is an error; so units that print or draw keep thei
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, i64
@@ -20,6 +19,7 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
+from ulam.library.records import record
 from ulam.library.statuses import LOCATE
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.op_writer import OpWriter
@@ -37,7 +37,7 @@ Matrix = list[list[SSAValue]]
 """By rows."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class InlineKernels(TellingPass):
     """Writes small kernels of `evaluate` out."""
 

@@ -15,7 +15,7 @@ Idea: sufficient statistics of a normal linear model, by QR and not by cross pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
@@ -37,7 +37,7 @@ from ulam.passes.running import TellingPass
 _INFINITE = float("inf")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LinearLayouts(TellingPass):
     """Reduces the rows of normal linear models when data are bound."""
 

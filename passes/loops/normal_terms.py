@@ -13,8 +13,6 @@ of their own, and prevent it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i64
 from xdsl.ir import Operation, SSAValue
@@ -34,7 +32,7 @@ from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NormalTerms(TellingPass):
     """Computes factors with the densities that alone use them, in all functions or in the one that is named."""
 
