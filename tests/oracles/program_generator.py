@@ -21,11 +21,11 @@ from dataclasses import dataclass, field, replace
 DATA = {
     "N": 3, "K": 2, "x": [0.3, -0.7, 0.6], "y": [1, 0, 1], "idx": [2, 3, 1], "c": 0.4,
     "A": [[0.5, -0.2, 0.1], [0.3, 0.8, -0.6], [-0.1, 0.4, 0.7]],
-    "M": 60, "bit": [0, 1, 1] * 20, "dose": [0.5, -0.25, 0.0, 1.5] * 15, "grp": [1, 2, 2, 3, 1] * 12, "far": [5, 1, 60] * 20,
+    "items": 60, "bit": [0, 1, 1] * 20, "dose": [0.5, -0.25, 0.0, 1.5] * 15, "grp": [1, 2, 2, 3, 1] * 12, "far": [5, 1, 60] * 20,
     "own": [0.01 * k * k for k in range(60)], "won": [[k % 2, int(k % 3 == 0), 1] for k in range(60)],
 }  # fmt: skip
 _DATA_BLOCK = "data {\n  int N;\n  int K;\n  vector[N] x;\n  array[N] int y;\n  array[N] int idx;\n  real c;\n  matrix[N, N] A;\n"
-_DATA_BLOCK += "  int M;\n  array[M] int bit;\n  vector[M] dose;\n  array[M] int grp;\n  array[M] int far;\n  vector[M] own;\n  array[M, 3] int won;\n}\n"
+_DATA_BLOCK += "  int items;\n  array[items] int bit;\n  vector[items] dose;\n  array[items] int grp;\n  array[items] int far;\n  vector[items] own;\n  array[items, 3] int won;\n}\n"
 
 
 # ---------------------------------------------------------------- expressions
@@ -157,11 +157,11 @@ _TARGETS = (
     "y ~ bernoulli_logit(<vector>);", "y ~ bernoulli_logit(A * <vector> + <real>);", "y ~ bernoulli_logit(<real> + A * <vector>);", "x ~ normal(A * <vector> + <real>, <positive>);",
     "y ~ poisson_log(A * <vector> + <real>);", "y ~ bernoulli(inv_logit(<vector>));", "y ~ poisson(exp(sin(<vector>)));", "for (<new> in 1:N) y[<new>] ~ bernoulli_logit(<real> + x[<new>] * <real>);",
     # rows of data: equal ones, all different ones, branches and indices that are data
-    "for (<new> in 1:M) target += -0.1 * square((<vector>)[grp[<new>]] - dose[<new>]);", "bit ~ bernoulli_logit(<real> + <real> * dose);",
-    "for (<new> in 1:M) { if (bit[<new>] == 1) target += log1p_exp(<real> * dose[<new>]); else target += -square(own[<new>] - <real>) * 0.1; }",
-    "for (<new> in 1:M) bit[<new>] ~ bernoulli_logit(<real> + (<vector>)[grp[<new>]] * dose[<new>]);", "for (<new> in 1:M) target += 0.1 * sin(own[far[<new>]] * <real> + bit[<new>]);",
-    "for (<new> in 1:M) { real mu = 0; for (<newer> in 1:3) mu += won[<new>, <newer>] ? log(<unit>) : <real>; target += 0.1 * log_sum_exp(mu, <real>); }",
-    "for (<new> in 1:M) for (<newer> in 1:3) won[<new>, <newer>] ~ bernoulli_logit(<real> + 0.5 * dose[<new>]);", "for (<new> in 2:M) target += 0.1 * tanh(<real> * dose[<new> - 1] - dose[<new>]);",
+    "for (<new> in 1:items) target += -0.1 * square((<vector>)[grp[<new>]] - dose[<new>]);", "bit ~ bernoulli_logit(<real> + <real> * dose);",
+    "for (<new> in 1:items) { if (bit[<new>] == 1) target += log1p_exp(<real> * dose[<new>]); else target += -square(own[<new>] - <real>) * 0.1; }",
+    "for (<new> in 1:items) bit[<new>] ~ bernoulli_logit(<real> + (<vector>)[grp[<new>]] * dose[<new>]);", "for (<new> in 1:items) target += 0.1 * sin(own[far[<new>]] * <real> + bit[<new>]);",
+    "for (<new> in 1:items) { real mu = 0; for (<newer> in 1:3) mu += won[<new>, <newer>] ? log(<unit>) : <real>; target += 0.1 * log_sum_exp(mu, <real>); }",
+    "for (<new> in 1:items) for (<newer> in 1:3) won[<new>, <newer>] ~ bernoulli_logit(<real> + 0.5 * dose[<new>]);", "for (<new> in 2:items) target += 0.1 * tanh(<real> * dose[<new> - 1] - dose[<new>]);",
     "for (<new> in 1:N) x[<new>] ~ normal(<real> + <real> * x[<new>], <positive>);", "for (<new> in 1:N) target += normal_lpdf(x[<new>] | (<vector?>)[idx[<new>]], <positive>);",
     "for (<new> in 1:N) target += normal_lupdf((<vector>)[<new>] | <real>, <positive>);", "for (<new> in 1:3) { real mu = <real> * x[<new>]; mu += sin(<real>); x[<new>] ~ normal(mu, <positive>); }",
     "target += student_t_lpdf(x | 4, <vector>, <positive>);", "x ~ cauchy(<vector>, <positive>);", "<positive> ~ gamma(2, <positive>);", "<unit> ~ beta(2, <positive>);",
