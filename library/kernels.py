@@ -229,10 +229,12 @@ _LAYOUTS: dict[str, Kernel] = {
 }
 
 # Designs of normal linear models, when data are bound (passes/loops/linear_rows.py). Calls read and write their state.
-DESIGN_STATE = 16
+DESIGN_STATE = 20
 DESIGN_SIZES = 9
 _DESIGNS: dict[str, Kernel] = {
-    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64"),
+    "design_key": Kernel("in:i64[n] kept:i64[n] n:i64 value:i64"),
+    "design_count": Kernel("in:i64[2] kept:i64[2]"),
+    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 in:i64[2]"),
     "design_row": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}] kept:f64[n] n:i64 value:i64"),
     "design_turn": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}]"),
     "design_sizes": Kernel(f"in:i64[{DESIGN_STATE}] out:i64[{DESIGN_SIZES}]"),

@@ -19,7 +19,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, root, viewed, written_buffers, written_roots_within
 
@@ -61,6 +61,8 @@ class Nest:
     outer: scf.ForOp
     rows: tuple[SSAValue, ...]
     slices: DataSlices
+    fills: dict[scf.ForOp, None] = field(default_factory=dict[scf.ForOp, None])
+    """Loops ahead of the nest whose only purpose may be to fill buffers that it reads."""
     _facts: dict[SSAValue, _Facts | None] = field(default_factory=dict[SSAValue, "_Facts | None"])
     _written: set[object] | None = None
 
@@ -235,14 +237,17 @@ class Nest:
     def _loaded(self, op: rt.LoadOp, facts: _Facts | None) -> Terms | None:
         """An element of a vector of parameters that a key chooses, or of a buffer that the nest itself has filled."""
         if facts is not None:
+            if op.index in self.rows and (found := self._filled(op)) is not None:
+                return found
             return [LinearTerm(leaf=(op.res,), key=next(iter(facts.keys)))] if len(facts.keys) == 1 else None
         return self._filled(op)
 
     def _filled(self, load: rt.LoadOp) -> Terms | None:
         """What loops before have added up, or stored, in the element that a row reads: one per row, by its variable."""
         alloc = load.buffer.owner
-        if not isinstance(alloc, rt.AllocOp) or not is_inside(alloc.res, self.outer) or alloc.variable is not None:
+        if not isinstance(alloc, rt.AllocOp):
             return None
+        ahead = not is_inside(alloc.res, self.outer)
         writers = [use.operation for use in alloc.res.uses if alloc.res in written_buffers(use.operation)]
         if len(writers) != 1 or not _only_loaded_and_written(alloc):
             return None
@@ -251,12 +256,14 @@ class Nest:
         if not (added and alloc.zero is not None) and not isinstance(writer, rt.StoreOp):
             return None
         around = _loops_around(writer, alloc.parent)
-        reader = _loops_around(load, alloc.parent)
+        reader = _loops_around(load, self.outer.parent if ahead else alloc.parent)
         if not around or not reader or (not added and len(around) != 1):
             return None
-        if not _is_behind(reader[0], around[0]):
-            return None
         filler, row = around[-1], reader[0]
+        if ahead and (len(around) > 1 or row is not self.outer or not _fills_alone(filler, row)):
+            return None
+        if not ahead and not _is_behind(row, around[0]):
+            return None
         index = writer.operands[1] if added else writer.operands[2]
         same = is_same_integer(filler.lb, row.lb) and is_same_integer(filler.ub, row.ub)
         if not same or constant_integer(filler.step) != 1 or constant_integer(row.step) != 1:
@@ -267,10 +274,13 @@ class Nest:
         if not all(self._has_fixed_bounds(loop) for loop in around[:-1]):
             return None
         value = writer.operands[2] if added else writer.operands[0]
-        inside = Nest(self.outer, (*self.rows, moved[0]), self.slices)
+        outer, rows = (filler, moved[:1]) if ahead else (self.outer, (*self.rows, moved[0]))
+        inside = Nest(outer, rows, self.slices)
         terms = inside.terms(value)
-        if terms is None or any(term.key is not None for term in terms):
+        if terms is None or (around[:-1] and any(term.key is not None for term in terms)):
             return None
+        if ahead:
+            self.fills |= {**inside.fills, filler: None}
         for loop in reversed(around[:-1]):
             terms = [replace(term, loops=(loop, *term.loops)) for term in terms]
         return [replace(term, moved=(*term.moved, moved)) for term in terms]
@@ -287,6 +297,35 @@ def _loops_around(op: Operation, block: Block | None) -> list[scf.ForOp]:
         found.append(parent)
         current = parent
     return found[::-1]
+
+
+def _fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
+    """Whether all that a loop does is to store in memory that only another one reads, behind it, in its block or in a
+    branch there; and nothing between them writes to what it reads.
+    """
+    ancestor = None if filler.parent is None else ancestor_in(reader, filler.parent)
+    if filler.results or ancestor is None or not _is_behind(ancestor, filler):
+        return False
+    read: set[object] = set()
+    for op in ops_within(filler):
+        if isinstance(op, rt.LoadOp):
+            read.add(root(op.buffer))
+        elif isinstance(op, rt.StoreOp):
+            alloc = op.buffer.owner
+            users = [use.operation for use in op.buffer.uses if use.operation is not op]
+            if not isinstance(alloc, rt.AllocOp) or alloc.parent is not filler.parent:
+                return False
+            if not all(isinstance(user, rt.LoadOp) and reader.is_ancestor(user) for user in users):
+                return False
+        elif type(op) not in PURE and not isinstance(op, (scf.ForOp, scf.YieldOp)):
+            return False
+    between = filler.next_op
+    while between is not None and between is not ancestor:
+        written = written_roots_within(between)
+        if UNKNOWN in written or UNKNOWN in read or not written.isdisjoint(read):
+            return False
+        between = between.next_op
+    return True
 
 
 def _is_behind(op: Operation, other: Operation) -> bool:

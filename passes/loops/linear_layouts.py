@@ -29,7 +29,8 @@ from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import LinearTerm, Nest, target_additions
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
-from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums, write_layout
+from ulam.passes.loops.linear_evaluation import write_layout
+from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
@@ -110,7 +111,7 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     known = {_identity(term) for square in squares for term in square.terms}
     if not _Flags(nest, known).are_kept(loop):
         return "its rows check more than whether they are finite"
-    return SquareSums(loop, around, squares, constants)
+    return SquareSums(loop, around, squares, constants, list(nest.fills))
 
 
 def _around(op: Operation, outer: scf.ForOp) -> list[scf.ForOp]:

@@ -16,17 +16,19 @@ enum {
   BLOCK = 64, /* rows that are reflected at a time */
   LANES = 8,
   SPARSE_KEYS = 16, /* so many times as many keys as rows are too many */
-  FEW_KEYS = 1 << 12
+  FEW_KEYS = 1 << 12,
+  MOST_CHOSEN = 1 << 12 /* shared coefficients that a key chooses */
 };
 
-/* Why a design is not used; passes/loops/linear_rows.py has the words. */
-enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3 };
+/* Why a design is not used; passes/loops/linear_binding.py has the words. */
+enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
 
 /* Squares and sums of numbers between have room; coefficients may be as large as the largest again. */
-static const double LARGEST = 1e70, SMALLEST = 1e-70, FULL_RANK = 1e-11;
+static const double LESS_WORK = 1.25, LARGEST = 1e70, SMALLEST = 1e-70, FULL_RANK = 1e-11;
 
 typedef struct {
-  int64_t turn, own, shared, columns, rows, refused, low, span, capacity, held;
+  int64_t turns; /* how often rows are to come: read by compiled code */
+  int64_t turn, own, shared, columns, entries, rows, refused, low, span, capacity, held;
   double *triangle; /* shared + 1 rows of as many */
   double *groups;   /* `own` rows of `columns` for each key from `low` on */
   double *solution, *group_solutions;
@@ -34,7 +36,7 @@ typedef struct {
   double *block; /* a column of BLOCK for each shared one and y */
 } design;
 
-_Static_assert(sizeof(design) <= 16 * sizeof(int64_t), "as library/kernels.py has it");
+_Static_assert(sizeof(design) <= 20 * sizeof(int64_t), "as library/kernels.py has it");
 
 static double *zeros(ulam_context *ctx, int64_t count) {
   double *found = ulam_doubles(ctx, count);
@@ -42,8 +44,48 @@ static double *zeros(ulam_context *ctx, int64_t count) {
   return found;
 }
 
-ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, int64_t shared) {
-  design d = {.own = own, .shared = shared, .columns = own + shared + 1};
+/* Before any row: known[0] is the number of rows, known[1] whether a key has too many values; then the least value of
+ * each key, and how many there are from it on. The last of n is that of this key. */
+ULAM_API void ulam_design_key(ulam_context *ctx, const int64_t *old, int64_t *known, int64_t n, int64_t key) {
+  (void)ctx, (void)old;
+  int64_t *low = known + n - 2, *span = known + n - 1;
+  if (known[0] == 0) *low = key, *span = 1;
+  int64_t first = key < *low ? key : *low;
+  uint64_t most = (uint64_t)(key < *low + *span ? *low + *span : key + 1) - (uint64_t)first;
+  if (most > MOST_CHOSEN) {
+    known[1] = 1;
+    return;
+  }
+  *low = first, *span = (int64_t)most;
+}
+
+ULAM_API void ulam_design_count(ulam_context *ctx, const int64_t *old, int64_t *known) {
+  (void)ctx, (void)old;
+  known[0] += 1;
+}
+
+/* Numbers that `groups` groups leave, and the shared rows. */
+static double reduced_size(double groups, double own, double shared) {
+  double n = shared + 1;
+  return n * (n + 1) / 2 + groups * own * (own + n + 1) + 8;
+}
+
+/* `entries`: how many of a row's are not 0, at most. */
+ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, int64_t shared, int64_t entries,
+                                const int64_t *known) {
+  design d = {.turns = 2, .own = own, .shared = shared, .columns = own + shared + 1, .entries = entries};
+  double n = (double)shared + 1, size = (double)known[0] * (double)entries;
+  if (known[1])
+    d.refused = TOO_MANY_KEYS;
+  else if (LESS_WORK * reduced_size(0, 0, (double)shared) > size)
+    d.refused = TOO_FEW_ROWS;
+  else if (n * n > 4 * (30 + n) * (double)entries)
+    d.refused = TOO_SLOW;
+  if (d.refused) {
+    d.turns = 0, d.rows = known[0];
+    memcpy(state, &d, sizeof d);
+    return;
+  }
   d.triangle = zeros(ctx, (shared + 1) * (shared + 1));
   d.solution = zeros(ctx, shared);
   d.norms = zeros(ctx, shared);
@@ -189,9 +231,8 @@ ULAM_API void ulam_design_sizes(ulam_context *ctx, const int64_t *state, int64_t
   (void)ctx;
   design d;
   memcpy(&d, state, sizeof d);
-  double n = (double)(d.shared + 1), own = (double)d.own, rows = (double)d.rows;
-  double reduced = n * (n + 1) / 2 + (double)d.span * own * (own + n + 1) + 8;
-  int used = !d.refused && 1.25 * reduced < rows * (own + n + 1);
+  double reduced = reduced_size((double)d.span, (double)d.own, (double)d.shared);
+  int used = !d.refused && LESS_WORK * reduced < (double)d.rows * (double)d.entries;
   sizes[0] = used ? 0 : d.refused ? d.refused : TOO_FEW_ROWS;
   sizes[1] = used ? d.span : 0;
   sizes[2] = d.low;

@@ -26,11 +26,12 @@ FORMS = {
     "loops": (
         "model { for (i in 3 : n) { real mu = a; for (k in 1 : 2) mu += c[k] * y[i - k]; y[i] ~ normal(mu, s); } "
         "{ vector[n] mu; for (i in 1 : n) { mu[i] = a * s + X[i] * c; mu[i] += x[i] * b / 3; } y ~ normal(mu, t); } "
-        "target += -0.5 * dot_self(y - b * x); }",
-        3,
+        "target += -0.5 * dot_self(y - b * x); { vector[n] mu = a - b * x; for (i in 1 : n) "
+        "target += normal_lpdf(y[i] | mu[i], s); } }",
+        4,
     ),
     "groups": (
-        "model { for (i in 1 : n) y[i] ~ normal(u[g[i]] + x[i] * v[g[i]] + b * x[i], s); "
+        "model { for (i in 2 : n) y[i] ~ normal(u[g[i]] + x[i] * u[g[i]] + b * x[i] + v[g[i - 1]], s); "
         "y ~ normal((a + b * w[g]) .* x + X * c, t); }",
         2,
     ),
@@ -39,7 +40,6 @@ KEPT = {
     "a parameter in the design": "model { y ~ normal(a + b * (x * c[1]) .* (x * c[2]) + exp(a * x), s); }",
     "a standard deviation per row": "model { y ~ normal(a + b * x, exp(t * x)); }",
     "an index that changes": "model { for (i in 1 : n) y[i] ~ normal(u[1 + (a > x[i] ? 1 : 0)], s); }",
-    "two indices": "model { for (i in 2 : n) y[i] ~ normal(u[g[i]] + v[g[i - 1]], s); }",
     "a function of the mean": "model { y ~ normal(exp(a + b * x), s); }",
 }
 

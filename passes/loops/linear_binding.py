@@ -1,0 +1,242 @@
+"""Writes the reduction of the rows of a normal linear model, for `bind`."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ulam.dialects import rt
+from ulam.dialects.scalar_ops import CMPI
+from ulam.library.kernels import DESIGN_SIZES, DESIGN_STATE
+from ulam.library.records import record
+from ulam.passes.analysis.nesting import block_of
+from ulam.passes.loops.affine_rows import LinearTerm
+from ulam.passes.loops.linear_rows import (
+    Copier,
+    Environment,
+    Loops,
+    Places,
+    Reduced,
+    Square,
+    SquareSums,
+    new_loop,
+    number,
+)
+from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.unit_modules import take_slots
+
+_REASONS = (
+    "data that are not finite, or differ too much in size",
+    "an index has too many values that no row has",
+    "reduced rows would not be less work",
+    "reducing the rows would take too long",
+)  # in the order of linear_design.c
+_FIGURES = ("rows", "groups", "coefficients", "bytes")
+_REALS, _INTEGERS = rt.BufferType(f64), rt.BufferType(i64)
+
+
+@record
+class Binding:
+    """Writes what reduces the rows of a square, of data alone: `hoist-data` moves it."""
+
+    statement: SquareSums
+    square: Square
+    top: Block
+    write_to: OpWriter
+
+    def write(self) -> Reduced:
+        """What evaluations then find."""
+        write, columns = self.write_to, self.square.columns
+        copier = Copier(lambda value: block_of(value) is self.top)
+        known = self._known(copier)
+        places, entries = self._places(copier, known)
+        own = number(write, len(columns.own))
+        width = write.put(integer(arith.AddiOp, places.count, number(write, len(columns.own) + 1)))
+        state = write.put(rt.AllocOp(number(write, DESIGN_STATE), _INTEGERS))
+        write.before(rt.KernelOp("design_begin", (state, own, places.count, entries, known)))
+        row = write.put(rt.AllocOp(width, _REALS, zero=True))
+        turns = write.put(rt.LoadOp(state, number(write, 0)))
+        _, turn = new_loop(write, number(write, 0), turns)
+        inside, env = self._inside(copier, turn)
+        self._write_row(copier, env, inside, _Row(state, row, width, places))
+        turn.before(rt.KernelOp("design_turn", (state, state)))
+        sizes = write.put(rt.AllocOp(number(write, DESIGN_SIZES), _INTEGERS))
+        write.before(rt.KernelOp("design_sizes", (state, sizes)))
+        outcome, groups, low, shared_size, own_size, *figures = (
+            write.put(rt.LoadOp(sizes, number(write, n))) for n in range(DESIGN_SIZES)
+        )
+        slot = take_slots(_module_of(self.statement.loop), 1 + len(_FIGURES))
+        location = self.statement.loop.location
+        write.before(rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=location))
+        shared = write.put(rt.AllocOp(shared_size, _REALS))
+        own_rows = write.put(rt.AllocOp(own_size, _REALS))
+        write.before(rt.KernelOp("design_tables", (state, shared, shared_size, own_rows, own_size)))
+        is_used = write.put(
+            arith.CmpiOp.create(
+                operands=(outcome, number(write, 0)), result_types=(i1,), properties={"predicate": CMPI["eq"]}
+            )
+        )
+        return Reduced(is_used, figures[0], groups, low, shared, own_rows, places)
+
+    def _known(self, copier: Copier) -> SSAValue:
+        """How many rows there are, and the range of each key whose coefficients are shared ones."""
+        write, keys = self.write_to, self.square.columns.chosen
+        known = write.put(rt.AllocOp(number(write, 2 + 2 * len(keys)), _INTEGERS, zero=True))
+        inside, env = self._inside(copier, write)
+        for n, key in enumerate(keys):
+            which = number(inside, 4 + 2 * n)
+            inside.before(rt.KernelOp("design_key", (known, known, which, copier.value(key, env, inside))))
+        inside.before(rt.KernelOp("design_count", (known, known)))
+        return known
+
+    def _places(self, copier: Copier, known: SSAValue) -> tuple[Places, SSAValue]:
+        """Where shared coefficients are; how many entries a row has."""
+        write, columns = self.write_to, self.square.columns
+        count = number(write, len(columns.shared))
+        places = Places(count, {}, {}, {})
+        for loops, leaves in columns.looped.items():
+            places.starts[loops] = count
+            places.trips[loops] = [_trips(loop, copier, write) for loop in loops]
+            size = number(write, len(leaves))
+            for trip in places.trips[loops]:
+                size = write.put(integer(arith.MuliOp, size, trip))
+            count = write.put(integer(arith.AddiOp, count, size))
+        few = len(columns.own) + sum(map(len, columns.chosen.values())) + 1
+        entries = write.put(integer(arith.AddiOp, count, number(write, few)))
+        for n, (key, leaves) in enumerate(columns.chosen.items()):
+            low, span = (write.put(rt.LoadOp(known, number(write, 2 + 2 * n + k))) for k in range(2))
+            places.starts[key], places.ranges[key] = count, (low, span)
+            size = write.put(integer(arith.MuliOp, span, number(write, len(leaves))))
+            count = write.put(integer(arith.AddiOp, count, size))
+        places.count = count
+        return places, entries
+
+    def _inside(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
+        """The loops and branches around a row; a writer inside, and what is known there."""
+        env: Environment = {}
+        for branch, arm in self._branches():
+            arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
+            condition = copier.value(branch.cond, env, write)
+            write.before(scf.IfOp.create(operands=[condition], regions=[Region(block) for block in arms]))
+            end = arms[arm].last_op
+            assert end is not None
+            write, env = OpWriter(end), dict(env)
+        for loop in self.statement.around:
+            env, write = copier.loop(loop, env, write)
+        for term in self.square.terms:
+            env |= {variable: env[stands_for] for variable, stands_for in reversed(term.moved)}
+        return write, env
+
+    def _branches(self) -> list[tuple[scf.IfOp, int]]:
+        """Branches around the nest, the outermost first, and in which arm it stands."""
+        found: list[tuple[scf.IfOp, int]] = []
+        current: Operation = self.statement.loop
+        while current.parent is not self.top:
+            parent = current.parent_op()
+            assert isinstance(parent, scf.IfOp) and current.parent is not None
+            found.append((parent, [region.block for region in parent.regions].index(current.parent)))
+            current = parent
+        return found[::-1]
+
+    def _write_row(self, copier: Copier, env: Environment, write: OpWriter, row: _Row) -> None:
+        columns = self.square.columns
+        own = len(columns.own)
+        y = write.put(integer(arith.SubiOp, row.width, number(write, 1)))
+        sums: dict[int, SSAValue] = {}
+        by_loops: dict[Loops, list[LinearTerm]] = {}
+        chosen: dict[tuple[SSAValue, int], list[LinearTerm]] = {}
+        for term in self.square.terms:
+            if term.loops:
+                by_loops.setdefault(term.loops, []).append(term)
+                continue
+            if term.key is not None and term.key in columns.chosen:
+                chosen.setdefault((term.key, columns.chosen[term.key][term.leaf]), []).append(term)
+                continue
+            column = -1 if not term.leaf else columns.own[term.leaf] if term.key else own + columns.shared[term.leaf]
+            _add(sums, column, _coefficient(term, copier, env, write), write, negative=term.negative != bool(term.leaf))
+        for column, value in sums.items():
+            index = y if column < 0 else number(write, column)
+            write.before(rt.StoreOp(value, row.buffer, index))
+        for loops, terms in by_loops.items():
+            self._write_loops(copier, env, write, row, loops, terms)
+        for (chooser, leaf), terms in chosen.items():
+            low, _ = row.places.ranges[chooser]
+            at = write.put(integer(arith.SubiOp, copier.value(chooser, env, write), low))
+            first = row.places.of_key(chooser, at, len(columns.chosen[chooser]), write)
+            index = write.put(integer(arith.AddiOp, first, number(write, own + leaf)))
+            entry: dict[int, SSAValue] = {}
+            for term in terms:
+                _add(entry, 0, _coefficient(term, copier, env, write), write, negative=not term.negative)
+            write.before(rt.StoreOp(entry[0], row.buffer, index))
+        key = number(write, 0) if columns.key is None else copier.value(columns.key, env, write)
+        write.before(rt.KernelOp("design_row", (row.state, row.state, row.buffer, row.width, key)))
+
+    def _write_loops(
+        self, copier: Copier, env: Environment, write: OpWriter, row: _Row, loops: Loops, terms: list[LinearTerm]
+    ) -> None:
+        """The columns of coefficients of loops inside of a row."""
+        columns = self.square.columns
+        leaves = columns.looped.get(loops, {})
+        inner, inside = dict(env), write
+        for loop in loops:
+            inner, inside = copier.loop(loop, inner, inside)
+        sums: dict[int, SSAValue] = {}
+        for term in terms:
+            column = leaves[term.leaf] if term.leaf else -1
+            coefficient = _coefficient(term, copier, inner, inside)
+            _add(sums, column, coefficient, inside, negative=term.negative != bool(term.leaf))
+        y = inside.put(integer(arith.SubiOp, row.width, number(inside, 1)))
+        first = number(inside, len(columns.own))
+        if leaves:
+            at = row.places.of_loops(loops, len(leaves), copier, inner, inside)
+            first = inside.put(integer(arith.AddiOp, first, at))
+        for column, value in sums.items():
+            if column < 0:
+                before = inside.put(rt.LoadOp(row.buffer, y))
+                value = inside.real(arith.AddfOp, before, value)
+                inside.before(rt.StoreOp(value, row.buffer, y))
+            else:
+                index = inside.put(integer(arith.AddiOp, first, number(inside, column)))
+                inside.before(rt.StoreOp(value, row.buffer, index))
+
+
+@record
+class _Row:
+    """Where a row of the design is put together."""
+
+    state: SSAValue
+    buffer: SSAValue
+    width: SSAValue
+    places: Places
+
+
+def _module_of(op: Operation) -> ModuleOp:
+    """The module that an op stands in."""
+    current: Operation | None = op
+    while current is not None and not isinstance(current, ModuleOp):
+        current = current.parent_op()
+    assert current is not None
+    return current
+
+
+def _add(sums: dict[int, SSAValue], column: int, value: SSAValue, write: OpWriter, *, negative: bool) -> None:
+    if column in sums:
+        sums[column] = write.real(arith.SubfOp if negative else arith.AddfOp, sums[column], value)
+    else:
+        sums[column] = write.put(arith.NegfOp.create(operands=[value], result_types=[f64])) if negative else value
+
+
+def _coefficient(term: LinearTerm, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+    """The data of a term."""
+    found = copier.product(term.data, env, write)
+    found = write.number(1.0) if found is None else found
+    for divisor in term.divisors:
+        found = write.real(arith.DivfOp, found, copier.value(divisor, env, write))
+    return found
+
+
+def _trips(loop: scf.ForOp, copier: Copier, write: OpWriter) -> SSAValue:
+    """How often a loop runs."""
+    lower, upper = copier.value(loop.lb, {}, write), copier.value(loop.ub, {}, write)
+    return write.put(integer(arith.MaxSIOp, write.put(integer(arith.SubiOp, upper, lower)), number(write, 0)))
