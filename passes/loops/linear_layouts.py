@@ -40,9 +40,11 @@ _INFINITE = float("inf")
 
 @record(frozen=True)
 class LinearLayouts(TellingPass):
-    """Reduces the rows of normal linear models when data are bound."""
+    """Reduces the rows of normal linear models when data are bound; `early`: tells what was done alone."""
 
     name = "linear-layouts"
+
+    early: bool = False
 
     def changes(self, module: ModuleOp) -> bool:
         function = evaluate_of(module, self.name)
@@ -53,7 +55,8 @@ class LinearLayouts(TellingPass):
             if found is None:
                 continue
             done = isinstance(found, SquareSums)
-            remark_on(self.name, loop, found.summary() if isinstance(found, SquareSums) else found, done=done)
+            if done or not self.early:
+                remark_on(self.name, loop, found.summary() if isinstance(found, SquareSums) else found, done=done)
             if isinstance(found, SquareSums):
                 write_layout(found, function.body.block)
                 changed = True
