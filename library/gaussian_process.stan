@@ -429,7 +429,10 @@ matrix gp_periodic_cov(array[] vector x, array[] vector y, real sigma, real rho,
   require_positive_finite(period);
   matrix[size(x), size(y)] K;
   for (j in 1:size(y)) {
-    for (i in 1:size(x)) K[i, j] = gp_periodic_covariance(distance(x[i], y[j]), sigma, rho, period);
+    for (i in 1:size(x)) {
+      real squared = squared_distance(x[i], y[j]);
+      K[i, j] = squared == 0 ? square(sigma) : gp_periodic_covariance(sqrt(squared), sigma, rho, period);
+    }
   }
   return K;
 }
