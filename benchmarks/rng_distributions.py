@@ -1,6 +1,6 @@
 """Random numbers against their distributions: a million draws of each, extreme parameters included, from a fixed seed.
 
-    python benchmarks/rng_distributions.py [--only PREFIX] [--draws N] [--seed S]
+    python benchmarks/rng_distributions.py [--only PREFIX] [--kind discrete] [--draws N] [--seed S]
 
 Draws of continuous distributions become uniform numbers by the distribution function of the library, which tails.py
 compares with extended precision: Kolmogorov and Smirnov's statistic, and how many are in either tail of 1e-5. Draws of
@@ -199,12 +199,13 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="draws that begin so")
+    parser.add_argument("--kind", choices=("discrete", "continuous"), help="only these")
     parser.add_argument("--draws", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     failures = 0
     for case in CASES:
-        if not case.draw.startswith(options.only):
+        if not case.draw.startswith(options.only) or options.kind == ("continuous" if case.is_discrete else "discrete"):
             continue
         found = p_values(case, options.draws, options.seed)
         bad = not min(found.values()) >= SMALLEST_P

@@ -1,6 +1,6 @@
 """Log densities and distribution functions of all univariate distributions in their tails, against extended precision.
 
-    python benchmarks/tails.py [--only PREFIX] [--points N] [--seed S] [--write]      (needs mpmath)
+    python benchmarks/tails.py [--only PREFIX] [--points N] [--seed S] [--state FILE] [--write]  (needs mpmath)
 
 At 40 points each (tail_points.py), with the definitions of scalar_functions.py, scalar_distributions.py and
 scalar_densities.py in 50 digits and more: a value v, and each partial derivative alike, may be off by
@@ -11,6 +11,7 @@ the table in docs/accuracy.md.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -82,6 +83,39 @@ def failures(row: Row, point: Point, found: Any, truth: Any) -> Iterator[tuple[s
             yield "value" if k == 0 else f"partial {k}", measure, f"{found[k]!r}, exact {mp.nstr(t, 12)}"
 
 
+Swept = tuple[int, list[str]]
+"""The number of points of a function, and lines of the table for those that are excepted."""
+
+
+def sweep(row: Row, options: argparse.Namespace) -> Swept:
+    """One function at all its points, with what is wrong printed."""
+    pairs = list(chosen(row, options.points, options.seed))
+    points = [p for p, _ in pairs]
+    bad = []
+    for (point, truth), found in zip(pairs, evaluate(program([row]), 1, row, points, options.level), strict=True):
+        shown = ", ".join(f"{v:.6g}" for v in point)
+        if isinstance(found, str):
+            bad.append((shown, [("value", float("inf"), found)]))
+        elif problems := list(failures(row, point, found, truth)):
+            bad.append((shown, problems))
+    print(f"{row.name}: {len(bad)} of {len(points)}", flush=True)
+    excepted = []
+    for shown, problems in bad:
+        for part, measure, text in problems:
+            print(f"    ({shown}) {part}: {measure:.1e}; {text}", flush=True)
+        worst = max(problems, key=lambda p: p[1])
+        excepted.append(f"| {row.name} | {shown} | {worst[0]} | {worst[1]:.1e} |")
+    return len(points), excepted
+
+
+def read(state: Path | None) -> dict[str, Swept]:
+    """What earlier runs with the same options have found, by function."""
+    if state is None or not state.exists():
+        return {}
+    rows = map(json.loads, state.read_text().splitlines())
+    return {name: (points, excepted) for name, points, excepted in rows}
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -89,30 +123,23 @@ def main() -> int:
     parser.add_argument("--points", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--level", type=int, default=1)
+    parser.add_argument("--state", type=Path, help="file with what is done; read and written")
     parser.add_argument("--write", action="store_true", help="the table of the documentation")
     options = parser.parse_args()
     mp.mp.dps = DIGITS
     rows = [r for r in ROWS if named(r.name).kind.is_probability and named(r.name).stem in RECIPES]
     rows = [r for r in rows if r.name.startswith(tuple(options.only.split(",")))]
     rows = [replace(r, digits=DIGITS_ENOUGH.get(named(r.name).stem, r.digits)) for r in rows]
-    total, excepted = 0, []
+    known = read(options.state)
     for row in rows:
-        pairs = list(chosen(row, options.points, options.seed))
-        points = [p for p, _ in pairs]
-        total += len(points)
-        bad = []
-        for (point, truth), found in zip(pairs, evaluate(program([row]), 1, row, points, options.level), strict=True):
-            shown = ", ".join(f"{v:.6g}" for v in point)
-            if isinstance(found, str):
-                bad.append((shown, [("value", float("inf"), found)]))
-            elif problems := list(failures(row, point, found, truth)):
-                bad.append((shown, problems))
-        print(f"{row.name}: {len(bad)} of {len(points)}", flush=True)
-        for shown, problems in bad:
-            for part, measure, text in problems:
-                print(f"    ({shown}) {part}: {measure:.1e}; {text}", flush=True)
-            worst = max(problems, key=lambda p: p[1])
-            excepted.append(f"| {row.name} | {shown} | {worst[0]} | {worst[1]:.1e} |")
+        if row.name in known:
+            continue
+        known[row.name] = swept = sweep(row, options)
+        if options.state:
+            with options.state.open("a") as file:
+                file.write(json.dumps([row.name, *swept]) + "\n")
+    total = sum(known[row.name][0] for row in rows)
+    excepted = [text for row in rows for text in known[row.name][1]]
     summary = f"{len(rows)} functions, {total} points; {len(excepted)} excepted ({100 * len(excepted) / total:.1f}%)"
     print(summary)
     if options.write:

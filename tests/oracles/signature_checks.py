@@ -397,8 +397,9 @@ def _problems_alone(plans: Sequence[Plan], values: Sequence[Sequence[tuple[Value
                 finite, said = math.isfinite(program.drawn(theta, program.model.new_rng(7))), []
             else:
                 value, gradient = program.value_and_gradient(theta)
-                finite = math.isfinite(value) and bool(np.all(np.isfinite(gradient)))
-                said = difference_problems(program, place, theta, row) if finite else []
+                is_constant = not plans[n].signature.arguments
+                finite = is_constant or (math.isfinite(value) and bool(np.all(np.isfinite(gradient))))
+                said = difference_problems(program, place, theta, row) if finite and not is_constant else []
             if finite:
                 left.remove(n)
                 found += [f"{plans[n].signature}: {problem}" for problem in said]

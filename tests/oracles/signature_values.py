@@ -75,6 +75,9 @@ TEMPLATES: dict[str, list[tuple[Any, ...]]] = {
     "inv_wishart_cholesky": [(5, [[2.0, 0.0], [0.3, 1.5]])],
     "wishart": [(5, [[2.0, 0.3], [0.3, 1.5]])],
     "wishart_cholesky": [(5, [[2.0, 0.0], [0.3, 1.5]])],
+    "multi_normal_cholesky": [([0.4, 0.6], [0.1, 0.3], [[2.0, 0.0], [0.3, 1.5]])],
+    "multi_student_t_cholesky": [([0.4, 0.6], 3.5, [0.1, 0.3], [[2.0, 0.0], [0.3, 1.5]])],
+    "bernoulli_logit_glm": [([0.4, 0.6], [0.3], [0.2, -0.4])],
     "cov_matrix": [([[2.0, 0.3], [0.3, 1.5]],), ([0.3, -0.2, 0.5], 2)],
 }
 """Arguments by stem; where these are scalars, whole numbers in the second row."""
