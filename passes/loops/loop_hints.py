@@ -72,8 +72,10 @@ def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
 
 
 def is_outermost(loop: scf.ForOp) -> bool:
-    """Whether no loop is around, unless that is one over groups of rows."""
+    """Whether no loop is around, unless that is one over groups of rows, which may choose among loops."""
     around = loop.parent_op()
+    if isinstance(around, scf.IfOp) and isinstance(chooser := around.parent_op(), scf.ForOp):
+        around = chooser
     return isinstance(around, func.FuncOp) or (around is not None and rt.LoopAttr.kind_of(around)[0] == "groups")
 
 

@@ -7,6 +7,9 @@
 weight is the same for a whole loop: sums are multiplied by it behind that loop, and products of factors stay products.
 Rows of which there are 13 are in the groups with the weights 8, 4 and 1, unless groups of all weights are cheaper.
 
+Where a branch on data has costly arms, groups are of rows that take the same arm: the branch is around the loop of a
+group, whose iterations have nothing to choose.
+
 If too few rows are equal there is one group, with all rows, of weight 1, whose columns are the data as they are: the
 same code. Behind reverse mode, where a loop adds to the target and to adjoints; see `row_loops` for which loops.
 """
@@ -23,7 +26,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_slices import DataSlices
@@ -40,6 +43,10 @@ from ulam.passes.running import TellingPass
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _FEW = 64
 """Iterations of a loop of known size that are not worth it."""
+_FIGURES = 5
+"""That the kernel gives: groups, rows in them, whether equal ones are computed once, whether rows are in another order,
+rows that take the second arm."""
+_ONE_ARM = "all rows take the same arm"
 _TOO_FEW = "too few rows are equal"
 _MOST_GROUPS = 64
 """Of rows of the same weight; the runtime's kernel makes no more."""
@@ -88,6 +95,30 @@ def _find_worth(rows: LoopOverRows) -> None:
         raise NoRows("they cost little but for additions to elements")
 
 
+def _branch_of(rows: LoopOverRows) -> scf.IfOp | None:
+    """The first branch on data of a row that has something costly in its arms."""
+    for branch in rows.branches:
+        if branch.parent is rows.body and branch.cond.owner is not rows.body and is_inside(branch.cond, rows.loop):
+            if any(isinstance(op, arith.DivfOp) or is_costly_function(op) for op in ops_within(branch)):
+                return branch
+    return None
+
+
+def _take_arm(branch: scf.IfOp, arm: Region) -> None:
+    """Puts an arm in the place of its branch."""
+    block = branch.parent
+    assert block is not None
+    if arm.blocks:
+        end = terminator(arm.block)
+        for result, value in zip(branch.results, end.operands, strict=True):
+            replace_uses(result, value)
+        discard(end)
+        for op in list(arm.block.ops):
+            op.detach()
+            block.insert_op_before(op, branch)
+    discard(branch)
+
+
 @record(frozen=True)
 class _Strided:
     """A column in memory: `width` elements of each row. `stays`: it can be read where it is."""
@@ -117,6 +148,7 @@ class _Weighted:
         assert outer is not None
         self._count()
         is_kept = any(column.inner is not None for column in self.rows.columns)
+        self.branch = None if is_kept else _branch_of(self.rows)
         flat = [self._flat(column) for column in self.rows.columns]
         columns = self._layout(flat, is_kept)
         self._note()
@@ -166,15 +198,22 @@ class _Weighted:
     def _note(self) -> None:
         """Lets users see what was chosen."""
         outcome = self._put(arith.SelectOp.create(operands=(self.is_taken, self.zero, self.one), result_types=(i64,)))
+        if self.branch is not None:
+            one_arm = self._put(
+                arith.SelectOp.create(operands=(self.is_moved, self.zero, self.one), result_types=(i64,))
+            )
+            parts = {"rows": self.count, "else": self.others}
+            self._note_choice("parts of rows", _ONE_ARM, parts, one_arm)
         figures = {
             "rows": self.count, "different": self.different, "computed": self.left, "groups": self.groups,
             "bytes": self.bytes,
         }  # fmt: skip
+        self._note_choice("unique rows", _TOO_FEW, figures, outcome)
+
+    def _note_choice(self, layout: str, reason: str, figures: dict[str, SSAValue], outcome: SSAValue) -> None:
         slot = take_slots(self.module, 1 + len(figures))
         values, place = tuple(figures.values()), self.rows.loop.location
-        self.before.append(
-            rt.LayoutOp("unique rows", slot, (_TOO_FEW,), tuple(figures), outcome, values, location=place)
-        )
+        self.before.append(rt.LayoutOp(layout, slot, (reason,), tuple(figures), outcome, values, location=place))
 
     def _count(self) -> None:
         """The number of rows, and those of the loops that count them."""
@@ -222,6 +261,11 @@ class _Weighted:
         """A table of what rows load where they load it, else zero."""
         load = next(load for load in column.loads if self.rows.has_data_control(load))
         table = self._lasting(self.count, load.res.type, zero=True)
+        self._fill(load, table)
+        return table
+
+    def _fill(self, op: Operation, table: SSAValue) -> None:
+        """Writes what rows compute of their data into a table."""
         loops, trips = self.rows.loops, self.trips
 
         def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
@@ -240,15 +284,25 @@ class _Weighted:
                     block.add_ops([scaled, total])
                     index = total.results[0]
             assert index is not None
-            block.add_op(rt.StoreOp(copy.results[0], table, index))
+            value = copy.results[0]
+            if value.type == i1:
+                wide = arith.ExtUIOp.create(operands=(value,), result_types=(i32,))
+                block.add_op(wide)
+                value = wide.results[0]
+            block.add_op(rt.StoreOp(value, table, index))
 
-        self.before.append(DataSlices().copy(self.rows.loop, [load], store))
-        return table
+        self.before.append(DataSlices().copy(self.rows.loop, [op], store))
 
     def _layout(self, flat: list[_Strided], is_kept: bool) -> list[SSAValue]:
         """The columns that the loop reads; besides, the groups. `is_kept`: the loop as it was is there, too."""
         count = self.count
         groups, known = self._alloc(count, i32, zero=True), self.one
+        arms = groups
+        if self.branch is not None:
+            arms = self._alloc(count, i32, zero=True)
+            condition = self.branch.cond.owner
+            assert isinstance(condition, Operation)
+            self._fill(condition, arms)
         most = self._put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
         for column in flat:
             split, found = self._alloc(count, i32), self._alloc(self.one, i64)
@@ -263,21 +317,25 @@ class _Weighted:
         room = self._number(_MOST_GROUPS)
         self.starts = self._alloc(self._number(_MOST_GROUPS + 1), i64)
         self.weights = self._alloc(room, f64)
-        figures = self._alloc(self._number(3), i64)
-        self._kernel("weigh_rows", heads, weights, count, some, room, order, self.starts, self.weights, figures)
+        self.arms, figures = self._alloc(room, i64), self._alloc(self._number(_FIGURES), i64)
+        self._kernel(
+            "weigh_rows", heads, weights, arms, count, some, room, order, self.starts, self.weights, self.arms, figures
+        )
         self.groups = self._put(rt.LoadOp(figures, self.zero))
         left = self._put(rt.LoadOp(figures, self.one))
         self.different, self.left = some, left
-        self.is_taken = is_taken = self._put(
-            arith.CmpiOp.create(
-                operands=(self._put(rt.LoadOp(figures, self._number(2))), self.zero),
-                result_types=(i1,),
-                properties={"predicate": CMPI["ne"]},
-            )
-        )
-        copied = self._put(arith.SelectOp.create(operands=(is_taken, left, self.zero), result_types=(i64,)))
+        self.is_taken, self.is_moved = self._flag(figures, 2), self._flag(figures, 3)
+        self.others = self._put(rt.LoadOp(figures, self._number(4)))
+        moved = self.is_taken if is_kept else self.is_moved
+        copied = self._put(arith.SelectOp.create(operands=(moved, left, self.zero), result_types=(i64,)))
         self.kept = copied if is_kept else left
         return [self._copied(column, order, copied if is_kept or column.stays else left, is_kept) for column in flat]
+
+    def _flag(self, figures: SSAValue, position: int) -> SSAValue:
+        figure = self._put(rt.LoadOp(figures, self._number(position)))
+        return self._put(
+            arith.CmpiOp.create(operands=(figure, self.zero), result_types=(i1,), properties={"predicate": CMPI["ne"]})
+        )
 
     def _copied(self, column: _Strided, order: SSAValue, number: SSAValue, is_kept: bool) -> SSAValue:
         """A column in the order of the groups; where it stays as it is, it is not copied."""
@@ -294,7 +352,7 @@ class _Weighted:
         if not column.stays or is_kept:
             return out
         arms = [Region(Block([scf.YieldOp.create(operands=(value,))])) for value in (out, buffer)]
-        return self._put(scf.IfOp.create(operands=(self.is_taken,), result_types=(buffer.type,), regions=arms))
+        return self._put(scf.IfOp.create(operands=(self.is_moved,), result_types=(buffer.type,), regions=arms))
 
     # ------------------------------------------------------------ the loops
 
@@ -312,9 +370,10 @@ class _Weighted:
             body.args[1 + n] if value.type != f64 else none.result for n, value in enumerate(self._carried())
         ]
         inner = self._inner_loop(columns, first.res, last.res, weight.res, starts)
-        body.add_op(inner)
+        chosen = inner if self.branch is None else self._chosen(inner, self.branch, body)
+        body.add_op(chosen)
         ends: list[SSAValue] = []
-        for n, result in enumerate(inner.results):
+        for n, result in enumerate(chosen.results):
             if result.type != f64:
                 ends.append(result)
                 continue
@@ -341,6 +400,24 @@ class _Weighted:
             if k not in rows.sums:
                 replace_uses(result, loop.iter_args[k])
         discard(loop)
+
+    def _chosen(self, loop: scf.ForOp, branch: scf.IfOp, body: Block) -> scf.IfOp:
+        """A loop for each arm of a branch, which all rows of a group take."""
+        position = list(ops_within(loop.body.block)).index(branch)
+        (other,) = copies([loop], {})
+        second = list(ops_within(other.regions[0].block))[position]
+        assert isinstance(second, scf.IfOp)
+        _take_arm(branch, branch.true_region)
+        _take_arm(second, second.false_region)
+        arm = rt.LoadOp(self.arms, body.args[0])
+        is_first = arith.CmpiOp.create(
+            operands=(arm.res, self.zero), result_types=(i1,), properties={"predicate": CMPI["ne"]}
+        )
+        body.add_ops([arm, is_first])
+        regions = [Region(Block([each, scf.YieldOp.create(operands=each.results)])) for each in (loop, other)]
+        return scf.IfOp.create(
+            operands=(is_first.result,), result_types=[result.type for result in loop.results], regions=regions
+        )
 
     def _carried(self) -> list[SSAValue]:
         return [self.rows.loop.iter_args[k] for k in self.rows.sums]

@@ -57,33 +57,43 @@ static plan plan_of_bits(const double *counts, int64_t g) {
   return p;
 }
 
+static int is_in(int64_t count, int64_t weight, int by_counts) {
+  return by_counts ? count == weight : (count & weight) != 0;
+}
+
 /* Of `g` kinds of equal rows, of which the first is row `heads` and there are `counts`: rows in groups. Those of group j
- * are order[starts[j]] to order[starts[j + 1] - 1] and weigh weights[j]; `room` is 64, for so many groups. `figures`: how
- * many groups, how many rows are in them, whether that is worth it. If it is not (or g is 0: too many kinds), all `n` rows
- * are one group of weight 1, in their order. */
-ULAM_API void ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const double *counts, int64_t n, int64_t g,
-                              int64_t room, int32_t *order, int64_t *starts, double *weights, int64_t *figures) {
+ * are order[starts[j]] to order[starts[j + 1] - 1], weigh weights[j] and have taken[j] in `arms`, which has 0 or 1 for each
+ * row; `room` is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal rows are
+ * there once, whether the order is another one, how many rows have 0 in `arms`. If there are too few equal rows (or g is
+ * 0: too many kinds), groups have weight 1 and all `n` rows, in their order. */
+ULAM_API void ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const double *counts, const int32_t *arms,
+                              int64_t n, int64_t g, int64_t room, int32_t *order, int64_t *starts, double *weights,
+                              int64_t *taken, int64_t *figures) {
   (void)ctx;
   memset(starts, 0, (size_t)(room + 1) * 8);
   memset(weights, 0, (size_t)room * 8);
-  plan exact = plan_of_counts(counts, g, room), bits = plan_of_bits(counts, g);
+  memset(taken, 0, (size_t)room * 8);
+  int64_t others = 0, found = 0, groups = 0;
+  for (int64_t row = 0; row < n; ++row) others += arms[row] == 0;
+  int first = others == 0, last = others < n; /* the arms that there are */
+  plan exact = plan_of_counts(counts, g, room / 2), bits = plan_of_bits(counts, g);
   int by_counts = cost_of(&exact) <= cost_of(&bits);
   const plan *p = by_counts ? &exact : &bits;
-  figures[2] = g > 0 && 3 * cost_of(p) <= 2 * n;
-  if (!figures[2]) {
-    for (int64_t row = 0; row < n; ++row) order[row] = (int32_t)row;
-    starts[1] = n, weights[0] = 1, figures[0] = 1, figures[1] = n;
-    return;
-  }
-  int64_t found = 0;
-  for (int64_t j = 0; j < p->groups; ++j) {
-    int64_t weight = p->weights[j];
-    weights[j] = (double)weight;
-    for (int64_t i = 0; i < g; ++i) {
-      int64_t count = (int64_t)counts[i];
-      if (by_counts ? count == weight : (count & weight) != 0) order[found++] = heads[i];
+  int is_worth = g > 0 && 3 * (cost_of(p) + (last - first) * GROUP * p->groups) <= 2 * n;
+  for (int arm = first; arm <= last; ++arm) {
+    for (int64_t j = 0; j < (is_worth ? p->groups : 1); ++j) {
+      int64_t begin = found, weight = is_worth ? p->weights[j] : 1;
+      if (is_worth) {
+        for (int64_t i = 0; i < g; ++i)
+          if (arms[heads[i]] == arm && is_in((int64_t)counts[i], weight, by_counts)) order[found++] = heads[i];
+      } else {
+        for (int64_t row = 0; row < n; ++row)
+          if (arms[row] == arm) order[found++] = (int32_t)row;
+      }
+      if (found == begin) continue;
+      weights[groups] = (double)weight, taken[groups] = arm, starts[++groups] = found;
     }
-    starts[j + 1] = found;
   }
-  figures[0] = p->groups, figures[1] = found;
+  figures[0] = groups, figures[1] = found, figures[2] = is_worth, figures[3] = is_worth || first < last;
+  figures[4] = others;
 }

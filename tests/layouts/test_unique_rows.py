@@ -76,6 +76,16 @@ def test_equal_rows_are_computed_once(program: Path) -> None:
     assert all(choice.taken for choice in choices)
     assert [choice.figures["rows"] for choice in choices] == [2000, 2000, 6000]
     assert [choice.figures["different"] for choice in choices] == [36, 4, 6]
+    (parts,) = [choice for choice in model.layout_choices() if choice.layout == "parts of rows"]
+    assert parts.taken and parts.figures == {"rows": 2000, "else": 2000 - data_of(2000, 3)["seen"].sum()}
+
+
+def test_rows_are_parted_by_a_branch_on_data(program: Path) -> None:
+    data = data_of(500, 3)
+    data["late"] = np.random.default_rng(1).normal(size=500)
+    data["seen"] = np.arange(500) % 50 == 3
+    model = assert_same(program, data, POINTS)
+    assert [choice.taken for choice in model.layout_choices() if choice.layout == "parts of rows"] == [True]
 
 
 def test_rows_that_differ_stay_as_they_are(program: Path) -> None:

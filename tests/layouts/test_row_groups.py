@@ -1,0 +1,50 @@
+"""Rows in groups of one weight and one arm: the kernel, against counting."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from kernel_calls import run
+
+ROOM = 64
+
+
+def grouped(kinds: list[int], arms: list[int]) -> tuple[Counter[tuple[int, int]], list[int], list[int]]:
+    """How often each row counts, with its arm; the rows in their order; figures. `kinds`: equal for equal rows."""
+    n = len(kinds)
+    heads, counts = np.unique(kinds, return_index=True, return_counts=True)[1:] if n else (np.zeros(0), np.zeros(0))
+    inputs = [heads.astype(np.int32), counts.astype(float), np.array(arms, np.int32)]
+    sizes = {"n": n, "g": len(heads), "m": ROOM}
+    *_, order, starts, weights, taken, figures = run("weigh_rows", inputs, sizes)
+    found: Counter[tuple[int, int]] = Counter()
+    for j in range(figures[0]):
+        for row in order[starts[j] : starts[j + 1]]:
+            assert arms[row] == taken[j]
+            found[kinds[row], arms[row]] += int(weights[j])
+    assert starts[figures[0]] == figures[1]
+    return found, [int(row) for row in order[: figures[1]]], [int(figure) for figure in figures]
+
+
+@pytest.mark.parametrize(("n", "kinds", "is_worth"), [(0, 1, 0), (1, 1, 0), (40, 2, 1), (900, 60, 1), (900, 10**6, 0)])
+@pytest.mark.parametrize("arms", [0, 1, 2])
+def test_each_row_counts_as_often_as_it_is_there(n: int, kinds: int, is_worth: int, arms: int) -> None:
+    rng = np.random.default_rng(n + kinds)
+    rows = [int(kind) for kind in np.sort(rng.integers(0, kinds, n) ** 2 // kinds)]
+    taken = [kind % 2 if arms == 2 else arms for kind in rows]
+    found, order, figures = grouped(rows, taken)
+    assert found == Counter(zip(rows, taken, strict=True))
+    assert figures[2] == is_worth or (n == 40 and arms == 2)
+    assert figures[3] == (figures[2] or len(set(taken)) == 2)
+    assert figures[4] == taken.count(0)
+    if not figures[2]:
+        assert order == sorted(range(n), key=lambda row: taken[row]), "rows stay in their order"
+
+
+def test_rows_with_many_numbers_of_copies_are_in_groups_by_bits() -> None:
+    kinds = [kind for kind in range(1, 60) for _ in range(kind)]
+    found, order, figures = grouped(kinds, [0] * len(kinds))
+    assert found == Counter((kind, 0) for kind in kinds)
+    assert figures[:3] == [6, sum(kind.bit_count() for kind in range(1, 60)), 1]
+    assert len(order) == figures[1]
