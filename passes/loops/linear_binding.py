@@ -10,7 +10,7 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI
 from ulam.library.kernels import DESIGN_SIZES, DESIGN_STATE
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import block_of
+from ulam.passes.analysis.nesting import block_of, terminator
 from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.linear_rows import (
     Copier,
@@ -57,10 +57,11 @@ class Binding:
         write.before(rt.KernelOp("design_begin", (state, own, places.count, entries, known)))
         row = write.put(rt.AllocOp(width, _REALS, zero=True))
         turns = write.put(rt.LoadOp(state, number(write, 0)))
-        _, turn = new_loop(write, number(write, 0), turns)
-        inside, env = self._inside(copier, turn)
+        n, turn = new_loop(write, number(write, 0), turns)
+        again = _arm(turn, _compare("slt", n, turn.put(rt.LoadOp(state, number(turn, 0))), turn))
+        inside, env = self._inside(copier, again)
         self._write_row(copier, env, inside, _Row(state, row, width, places))
-        turn.before(rt.KernelOp("design_turn", (state, state)))
+        again.before(rt.KernelOp("design_turn", (state, state)))
         sizes = write.put(rt.AllocOp(number(write, DESIGN_SIZES), _INTEGERS))
         write.before(rt.KernelOp("design_sizes", (state, sizes)))
         outcome, groups, low, shared_size, own_size, *figures = (
@@ -72,11 +73,7 @@ class Binding:
         shared = write.put(rt.AllocOp(shared_size, _REALS))
         own_rows = write.put(rt.AllocOp(own_size, _REALS))
         write.before(rt.KernelOp("design_tables", (state, shared, shared_size, own_rows, own_size)))
-        is_used = write.put(
-            arith.CmpiOp.create(
-                operands=(outcome, number(write, 0)), result_types=(i1,), properties={"predicate": CMPI["eq"]}
-            )
-        )
+        is_used = _compare("eq", outcome, number(write, 0), write)
         return Reduced(is_used, figures[0], groups, low, shared, own_rows, places)
 
     def _known(self, copier: Copier) -> SSAValue:
@@ -116,12 +113,7 @@ class Binding:
         """The loops and branches around a row; a writer inside, and what is known there."""
         env: Environment = {}
         for branch, arm in self._branches():
-            arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
-            condition = copier.value(branch.cond, env, write)
-            write.before(scf.IfOp.create(operands=[condition], regions=[Region(block) for block in arms]))
-            end = arms[arm].last_op
-            assert end is not None
-            write, env = OpWriter(end), dict(env)
+            write, env = _arm(write, copier.value(branch.cond, env, write), arm), dict(env)
         for loop in self.statement.around:
             env, write = copier.loop(loop, env, write)
         for term in self.square.terms:
@@ -218,6 +210,19 @@ def _module_of(op: Operation) -> ModuleOp:
         current = current.parent_op()
     assert current is not None
     return current
+
+
+def _arm(write: OpWriter, condition: SSAValue, which: int = 0) -> OpWriter:
+    """Writes a branch; a writer in one of its arms."""
+    arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
+    write.before(scf.IfOp.create(operands=[condition], regions=[Region(block) for block in arms]))
+    return OpWriter(terminator(arms[which]))
+
+
+def _compare(predicate: str, a: SSAValue, b: SSAValue, write: OpWriter) -> SSAValue:
+    return write.put(
+        arith.CmpiOp.create(operands=(a, b), result_types=(i1,), properties={"predicate": CMPI[predicate]})
+    )
 
 
 def _add(sums: dict[int, SSAValue], column: int, value: SSAValue, write: OpWriter, *, negative: bool) -> None:

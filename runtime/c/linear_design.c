@@ -4,9 +4,8 @@
  * that group, the shared ones the same for all rows. An orthogonal transformation leaves `own` rows per group, and
  * `shared` + 1 rows for all; the sum of the squares of y - X b is that of these few rows, whatever b is.
  *
- * Rows come one by one, twice. The first time gives the coefficients that fit best; the second time y is what they leave,
- * computed with twice the digits, so that large numbers in y and X that cancel each other have gone before anything is
- * summed up. Memory is that of the result, and of a block of rows. */
+ * Rows come one by one. Where large numbers in y and X cancel each other they come twice: the first time gives the
+ * coefficients that fit best; the second time y is what they leave, computed with twice the digits. Memory is that of the result, and of a block of rows. */
 #include <math.h>
 #include <string.h>
 
@@ -24,16 +23,17 @@ enum {
 enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
 
 /* Squares and sums of numbers between have room; coefficients may be as large as the largest again. */
-static const double LESS_WORK = 1.25, LARGEST = 1e70, SMALLEST = 1e-70, FULL_RANK = 1e-11;
+static const double LESS_WORK = 1.25, MUCH = 100, LARGEST = 1e70, SMALLEST = 1e-70, FULL_RANK = 1e-11;
 
-typedef struct {
-  int64_t turns; /* how often rows are to come: read by compiled code */
+typedef struct __attribute__((may_alias)) {
+  int64_t turns; /* how often rows come: read by compiled code, whenever they are to come again */
   int64_t turn, own, shared, columns, entries, rows, refused, low, span, capacity, held;
   double *triangle; /* shared + 1 rows of as many */
   double *groups;   /* `own` rows of `columns` for each key from `low` on */
   double *solution, *group_solutions;
-  double *norms; /* of the shared columns, squared */
-  double *block; /* a column of BLOCK for each shared one and y */
+  double *norms; /* of all columns, squared */
+  double *block; /* a column of BLOCK for each column */
+  int64_t *keys; /* of the rows of the block */
 } design;
 
 _Static_assert(sizeof(design) <= 20 * sizeof(int64_t), "as library/kernels.py has it");
@@ -88,8 +88,9 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
   }
   d.triangle = zeros(ctx, (shared + 1) * (shared + 1));
   d.solution = zeros(ctx, shared);
-  d.norms = zeros(ctx, shared);
-  d.block = zeros(ctx, (shared + 1) * BLOCK);
+  d.norms = zeros(ctx, d.columns);
+  d.block = zeros(ctx, d.columns * BLOCK);
+  d.keys = ulam_alloc(ctx, BLOCK * (int64_t)sizeof *d.keys);
   memcpy(state, &d, sizeof d);
 }
 
@@ -104,24 +105,23 @@ ULAM_CLONES static void subtract(double factor, const double *restrict a, double
   for (int i = 0; i < BLOCK; ++i) b[i] -= factor * a[i];
 }
 
-/* Householder reflections of [triangle; block], which leave the block zero. */
+/* Householder reflections of [triangle; shared columns of the block]. */
 static void reflect_block(design *d) {
   int64_t n = d->shared + 1;
+  double *block = d->block + d->own * BLOCK;
   for (int64_t j = 0; j < n; ++j) {
-    double *column = d->block + j * BLOCK, *row = d->triangle + j * n;
+    double *column = block + j * BLOCK, *row = d->triangle + j * n;
     double norm2 = along(column, column);
     if (!(norm2 > 0)) continue;
     double norm = sqrt(row[j] * row[j] + norm2), pivot = row[j] > 0 ? row[j] + norm : row[j] - norm;
     double scale = 2 / (pivot * pivot + norm2);
     for (int64_t c = j + 1; c < n; ++c) {
-      double *other = d->block + c * BLOCK, factor = (pivot * row[c] + along(column, other)) * scale;
+      double *other = block + c * BLOCK, factor = (pivot * row[c] + along(column, other)) * scale;
       row[c] -= factor * pivot;
       subtract(factor, column, other);
     }
     row[j] = row[j] > 0 ? -norm : norm;
   }
-  memset(d->block, 0, (size_t)(n * BLOCK) * sizeof *d->block);
-  d->held = 0;
 }
 
 /* Makes room for a key; whether that is possible. */
@@ -142,52 +142,84 @@ static int has_group(ulam_context *ctx, design *d, int64_t key) {
   return 1;
 }
 
-/* a + b exactly is the result and what is added to `rest`. */
-static double add_exactly(double a, double b, double *rest) {
-  double sum = a + b, kept = sum - a;
-  *rest += (a - (sum - kept)) + (b - kept);
-  return sum;
+/* y -= x b in all rows of a block, with what is rounded away added to `rest`. */
+ULAM_CLONES static void take_away(const double *restrict x, const double *restrict b, double *restrict y,
+                                  double *restrict rest) {
+  for (int i = 0; i < BLOCK; ++i) {
+    double product = -x[i] * b[i], low = __builtin_fma(-x[i], b[i], -product);
+    double sum = y[i] + product, kept = sum - y[i];
+    rest[i] += ((y[i] - (sum - kept)) + (product - kept)) + low;
+    y[i] = sum;
+  }
 }
 
-/* y - X b of a row for the solution. */
-static double left_over(const design *d, const double *row, const double *own_solution) {
-  double y = row[d->columns - 1], rest = 0;
+/* What the solution leaves of y in a block. */
+static void leave_rest(design *d) {
+  double *y = d->block + (d->columns - 1) * BLOCK, rest[BLOCK] = {0}, b[BLOCK];
   for (int64_t q = 0; q < d->columns - 1; ++q) {
-    double b = q < d->own ? own_solution[q] : d->solution[q - d->own], product = -row[q] * b;
-    rest += fma(-row[q], b, -product);
-    y = add_exactly(y, product, &rest);
+    for (int64_t i = 0; i < BLOCK; ++i)
+      if (q >= d->own)
+        b[i] = d->solution[q - d->own];
+      else
+        b[i] = i < d->held ? d->group_solutions[(d->keys[i] - d->low) * d->own + q] : 0;
+    take_away(d->block + q * BLOCK, b, y, rest);
   }
-  return y + rest;
+  for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
+}
+
+/* Whether all numbers of a column have a size that squares have room for. */
+ULAM_CLONES static int is_moderate(const double *column) {
+  int64_t wrong = 0;
+  for (int i = 0; i < BLOCK; ++i) {
+    double size = fabs(column[i]);
+    wrong |= !(size < LARGEST) | ((size > 0) & (size < SMALLEST));
+  }
+  return wrong == 0;
+}
+
+/* Givens rotations of row i of the block into those of its group, for the group's own columns. */
+static void rotate(design *d, int64_t i) {
+  int64_t n = d->columns;
+  double *row = d->block + i;
+  for (int64_t p = 0; p < d->own; ++p) {
+    double *kept = d->groups + ((d->keys[i] - d->low) * d->own + p) * n, x = row[p * BLOCK];
+    if (x == 0) continue;
+    double norm = sqrt(kept[p] * kept[p] + x * x), c = kept[p] / norm, s = x / norm;
+    for (int64_t q = p; q < n; ++q) {
+      double a = kept[q], b = row[q * BLOCK];
+      kept[q] = c * a + s * b;
+      row[q * BLOCK] = c * b - s * a;
+    }
+  }
+}
+
+/* Reduces the rows of the block. */
+static void reduce_block(ulam_context *ctx, design *d) {
+  for (int64_t q = 0; q < d->columns && !d->refused; ++q)
+    if (!is_moderate(d->block + q * BLOCK)) d->refused = NOT_FINITE;
+  for (int64_t i = 0; i < d->held && d->own && !d->refused; ++i)
+    if (!has_group(ctx, d, d->keys[i])) d->refused = TOO_MANY_KEYS;
+  if (!d->refused) {
+    for (int64_t q = 0; q < d->columns; ++q) d->norms[q] += along(d->block + q * BLOCK, d->block + q * BLOCK);
+    if (d->turn == 1) leave_rest(d);
+    for (int64_t i = 0; i < d->held && d->own; ++i) rotate(d, i);
+    reflect_block(d);
+  }
+  memset(d->block, 0, (size_t)(d->columns * BLOCK) * sizeof *d->block);
+  d->held = 0;
 }
 
 ULAM_API void ulam_design_row(ulam_context *ctx, const int64_t *old, int64_t *state, double *row, int64_t width,
                               int64_t key) {
-  design d;
-  memcpy(&d, old, sizeof d);
-  int64_t n = d.columns;
-  d.rows += 1;
-  for (int64_t q = 0; q < n; ++q)
-    if (!(fabs(row[q]) < LARGEST) || (row[q] != 0 && fabs(row[q]) < SMALLEST)) d.refused = NOT_FINITE;
-  if (d.own && !d.refused && !has_group(ctx, &d, key)) d.refused = TOO_MANY_KEYS;
-  if (!d.refused) {
-    int64_t group = key - d.low;
-    for (int64_t q = 0; q < d.shared; ++q) d.norms[q] += row[d.own + q] * row[d.own + q];
-    if (d.turn == 1) row[n - 1] = left_over(&d, row, d.group_solutions + group * d.own);
-    for (int64_t p = 0; p < d.own; ++p) {
-      double *kept = d.groups + (group * d.own + p) * n, x = row[p];
-      if (x == 0) continue;
-      double norm = sqrt(kept[p] * kept[p] + x * x), c = kept[p] / norm, s = x / norm;
-      for (int64_t q = p; q < n; ++q) {
-        double a = kept[q], b = row[q];
-        kept[q] = c * a + s * b;
-        row[q] = c * b - s * a;
-      }
-    }
-    for (int64_t q = d.own; q < n; ++q) d.block[(q - d.own) * BLOCK + d.held] = row[q];
-    if (++d.held == BLOCK) reflect_block(&d);
+  (void)old;
+  design *d = (design *)state;
+  d->rows += 1;
+  for (int64_t q = 0; q < width; ++q) {
+    d->block[q * BLOCK + d->held] = row[q];
+    row[q] = 0;
   }
-  memset(row, 0, (size_t)width * sizeof *row);
-  memcpy(state, &d, sizeof d);
+  d->keys[d->held] = key;
+  if (++d->held == BLOCK) reduce_block(ctx, d);
 }
 
 /* Solves `count` rows of n for the coefficients of as many columns, given those behind. Those of columns that are
@@ -206,23 +238,43 @@ static void solve(const double *rows, int64_t count, int64_t n, const double *be
   }
 }
 
-/* All rows have come once. */
-ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *state) {
-  (void)ctx;
-  design d;
-  memcpy(&d, old, sizeof d);
-  if (d.held) reflect_block(&d);
-  if (d.turn == 0 && !d.refused) {
-    int64_t n = d.shared + 1, size = d.own * d.columns;
-    solve(d.triangle, d.shared, n, NULL, d.norms, d.solution);
-    for (int64_t g = 0; g < d.span && d.own; ++g)
-      solve(d.groups + g * size, d.own, d.columns, d.solution, NULL, d.group_solutions + g * d.own);
-    memset(d.triangle, 0, (size_t)(n * n) * sizeof *d.triangle);
-    if (d.own && d.span) memset(d.groups, 0, (size_t)(d.span * size) * sizeof *d.groups);
-    d.rows = 0;
+/* Whether y, and what the coefficients that fit best make of a column, is much more than what they leave. */
+static int cancels(const design *d) {
+  int64_t n = d->shared + 1;
+  double left = d->triangle[n * n - 1] * d->triangle[n * n - 1] * MUCH * MUCH;
+  if (!(d->norms[d->columns - 1] < left)) return 1;
+  for (int64_t k = 0; k < d->shared; ++k)
+    if (!(d->norms[d->own + k] * d->solution[k] * d->solution[k] < left)) return 1;
+  for (int64_t p = 0; p < d->own; ++p) {
+    double most = 0;
+    for (int64_t g = 0; g < d->span; ++g) most = fmax(most, fabs(d->group_solutions[g * d->own + p]));
+    if (!(d->norms[p] * most * most < left)) return 1;
   }
-  d.turn += 1;
-  memcpy(state, &d, sizeof d);
+  return 0;
+}
+
+/* All rows have come. If nothing cancels, once is enough. */
+ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *state) {
+  (void)old;
+  design *d = (design *)state;
+  if (d->held) reduce_block(ctx, d);
+  if (d->turn == 0 && !d->refused) {
+    int64_t n = d->shared + 1, size = d->own * d->columns;
+    solve(d->triangle, d->shared, n, NULL, d->norms + d->own, d->solution);
+    for (int64_t g = 0; g < d->span && d->own; ++g)
+      solve(d->groups + g * size, d->own, d->columns, d->solution, NULL, d->group_solutions + g * d->own);
+    if (cancels(d)) {
+      memset(d->triangle, 0, (size_t)(n * n) * sizeof *d->triangle);
+      if (d->own && d->span) memset(d->groups, 0, (size_t)(d->span * size) * sizeof *d->groups);
+      d->rows = 0;
+    } else {
+      d->turns = 1;
+      memset(d->solution, 0, (size_t)d->shared * sizeof *d->solution);
+      if (d->own && d->span) memset(d->group_solutions, 0, (size_t)(d->span * d->own) * sizeof *d->solution);
+    }
+  }
+  if (d->refused) d->turns = 0;
+  d->turn += 1;
 }
 
 /* sizes: 0 if the reduced rows are to be used, else why not; groups then, the first key, sizes of the two tables below;
