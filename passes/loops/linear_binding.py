@@ -31,6 +31,7 @@ _REASONS = (
     "an index has too many values that no row has",
     "reduced rows would not be less work",
     "reducing the rows would take too long",
+    "large numbers cancel each other, in each row more exactly",
 )  # in the order of linear_design.c
 _FIGURES = ("rows", "groups", "coefficients", "bytes")
 _REALS, _INTEGERS = rt.BufferType(f64), rt.BufferType(i64)

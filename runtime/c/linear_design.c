@@ -4,8 +4,9 @@
  * that group, the shared ones the same for all rows. An orthogonal transformation leaves `own` rows per group, and
  * `shared` + 1 rows for all; the sum of the squares of y - X b is that of these few rows, whatever b is.
  *
- * Rows come one by one. Where large numbers in y and X cancel each other they come twice: the first time gives the
- * coefficients that fit best; the second time y is what they leave, computed with twice the digits. Memory is that of the result, and of a block of rows. */
+ * Rows come one by one. Where numbers in y and X cancel each other they come twice: the first time gives the
+ * coefficients that fit best; the second time y is what they leave, computed with twice the digits. Where large ones do,
+ * the rows are left as they are: what each rounds away averages out, what the sum of all does, does not. Memory is that of the result, and of a block of rows. */
 #include <math.h>
 #include <string.h>
 
@@ -20,10 +21,11 @@ enum {
 };
 
 /* Why a design is not used; passes/loops/linear_binding.py has the words. */
-enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
+enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4, CANCELS = 5 };
 
 /* Squares and sums of numbers between have room; coefficients may be as large as the largest again. */
-static const double LESS_WORK = 1.25, MUCH = 100, LARGEST = 1e70, SMALLEST = 1e-70, FULL_RANK = 1e-11;
+static const double LESS_WORK = 1.25, LARGEST = 1e70, SMALLEST = 1e-70, FULL_RANK = 1e-11,
+                    DEPENDENT = 1e-13, MUCH = 100, TOO_MUCH = 1e5;
 
 typedef struct __attribute__((may_alias)) {
   int64_t turns; /* how often rows come: read by compiled code, whenever they are to come again */
@@ -238,19 +240,32 @@ static void solve(const double *rows, int64_t count, int64_t n, const double *be
   }
 }
 
-/* Whether y, and what the coefficients that fit best make of a column, is much more than what they leave. */
-static int cancels(const design *d) {
+static double larger(double most, double size) { return size > most || isnan(size) ? size : most; }
+
+/* How much larger than what is left over y is, and what coefficients make of a column: those that fit best, and others
+ * that fit nearly as well. Columns that are combinations of others, but for rounding, do not count. */
+static double cancelling(const design *d) {
   int64_t n = d->shared + 1;
-  double left = d->triangle[n * n - 1] * d->triangle[n * n - 1] * MUCH * MUCH;
-  if (!(d->norms[d->columns - 1] < left)) return 1;
-  for (int64_t k = 0; k < d->shared; ++k)
-    if (!(d->norms[d->own + k] * d->solution[k] * d->solution[k] < left)) return 1;
-  for (int64_t p = 0; p < d->own; ++p) {
-    double most = 0;
-    for (int64_t g = 0; g < d->span; ++g) most = fmax(most, fabs(d->group_solutions[g * d->own + p]));
-    if (!(d->norms[p] * most * most < left)) return 1;
+  double left = fabs(d->triangle[n * n - 1]), y = sqrt(d->norms[d->columns - 1]), most = y > 0 ? y / left : 0;
+  for (int64_t k = 0; k < d->shared; ++k) {
+    double size = sqrt(d->norms[d->own + k]), part = fabs(d->triangle[k * n + k]);
+    if (size * fabs(d->solution[k]) > 0) most = larger(most, size * fabs(d->solution[k]) / left);
+    if (part > DEPENDENT * size) most = larger(most, size / part);
   }
-  return 0;
+  for (int64_t p = 0; p < d->own; ++p) {
+    double solution = 0;
+    for (int64_t g = 0; g < d->span; ++g) {
+      double norm2 = 0, part = fabs(d->groups[(g * d->own + p) * d->columns + p]);
+      for (int64_t q = 0; q <= p; ++q) {
+        double entry = d->groups[(g * d->own + q) * d->columns + p];
+        norm2 += entry * entry;
+      }
+      if (part > DEPENDENT * sqrt(norm2)) most = larger(most, sqrt(norm2) / part);
+      solution = fmax(solution, fabs(d->group_solutions[g * d->own + p]));
+    }
+    if (solution > 0) most = larger(most, sqrt(d->norms[p]) * solution / left);
+  }
+  return most;
 }
 
 /* All rows have come. If nothing cancels, once is enough. */
@@ -263,7 +278,10 @@ ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *s
     solve(d->triangle, d->shared, n, NULL, d->norms + d->own, d->solution);
     for (int64_t g = 0; g < d->span && d->own; ++g)
       solve(d->groups + g * size, d->own, d->columns, d->solution, NULL, d->group_solutions + g * d->own);
-    if (cancels(d)) {
+    double much = cancelling(d);
+    if (!(much < TOO_MUCH)) {
+      d->refused = CANCELS;
+    } else if (much > MUCH) {
       memset(d->triangle, 0, (size_t)(n * n) * sizeof *d->triangle);
       if (d->own && d->span) memset(d->groups, 0, (size_t)(d->span * size) * sizeof *d->groups);
       d->rows = 0;

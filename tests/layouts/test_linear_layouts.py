@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -135,3 +136,38 @@ def test_data_that_are_not_finite_travel(column: str) -> None:
         else:
             np.testing.assert_allclose(second[0], first[0], rtol=1e-12)
             np.testing.assert_allclose(second[1], first[1], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("offset", "spread"), [(1e8, 1.0), (0.0, 1e-8), (30.0, 0.1)])
+def test_large_numbers_that_cancel(offset: float, spread: float) -> None:
+    """Against rational arithmetic: no less exact than a loop over the rows, near the mode and away from it."""
+    program = """
+    data { int n; vector[n] x; vector[n] z; vector[n] y; }
+    parameters { real a; real b; real c; }
+    model { y ~ normal(a + b * x + c * z, 2); }
+    """
+    generator = np.random.default_rng(5)
+    n = 300
+    x = offset + generator.normal(size=n)
+    z = x + spread * generator.normal(size=n)
+    y = 3 * x - 2 * z + offset + generator.normal(size=n)
+    data = {"n": n, "x": x, "z": z, "y": y}
+    plain, reduced = (ulam.StanModel(program, data, opt_level=level) for level in (0, 3))
+    for point in ([offset, 3.0, -2.0], [offset * (1 - 1e-9), 3.0 + 1e-9, -2.0], [0.0, 0.5, 0.5]):
+        errors: list[np.ndarray] = []
+        exact = exact_normal(x, z, y, point)
+        for model in (plain, reduced):
+            value, gradient = model.log_density_gradient(point)
+            found = zip((value, *gradient), exact, strict=True)
+            errors.append(np.array([abs(float(Fraction(number) - right)) for number, right in found]))
+        scale = np.array([1, n, *(np.abs(column).sum() for column in (x, z))])
+        assert (errors[1] <= 4 * errors[0] + 1e-13 * scale).all(), (errors, scale)
+
+
+def exact_normal(x: np.ndarray, z: np.ndarray, y: np.ndarray, point: list[float]) -> list[Fraction]:
+    """The log density without constants for a standard deviation of 2, and its gradient."""
+    a, b, c = map(Fraction, point)
+    rows = [(Fraction(1), Fraction(u), Fraction(v), Fraction(w)) for u, v, w in zip(x, z, y, strict=True)]
+    rests = [w - (a + b * u + c * v) for _, u, v, w in rows]
+    gradient = [sum((row[k] * rest for row, rest in zip(rows, rests, strict=True)), Fraction(0)) / 4 for k in range(3)]
+    return [-sum((rest * rest for rest in rests), Fraction(0)) / 8, *gradient]
