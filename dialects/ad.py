@@ -354,6 +354,24 @@ class ProfileEntriesOp(PlainOperation):
         Operation.__init__(self, operands=(kept, others), location=location)
 
 
+@irdl_op_definition
+class ProfileStepOp(PlainOperation):
+    """Counts a step of a solver, or one that it rejects (`failed`), for the innermost profile region.
+
+    ```mlir
+    ad.profile_step failed
+    ```
+    """
+
+    name = "ad.profile_step"
+    failed = opt_prop_def(UnitAttr)
+    traits = traits_def(LowEffects(Effect.ORDERED))
+    assembly_format = "(`failed` $failed^)? attr-dict"
+
+    def __init__(self, *, failed: bool, location: LocationAttr | None = None) -> None:
+        Operation.__init__(self, properties={"failed": UnitAttr()} if failed else {}, location=location)
+
+
 @plain_attribute
 class TargetPositionAttr(Fact):
     """Where a function has its target: `#ad.target_position<result 1, argument 2>`, or one of them.
@@ -446,7 +464,7 @@ AD = Dialect(
     "ad",
     [
         GradientOp, HessianVectorOp, IndependentOp, TargetAddOp, TargetOp, AccumulateOp, TakeOp, KeepOp, KeptOp, PushOp,
-        PopOp, ProfileBeginOp, ProfileEndOp, ProfileEntriesOp,
+        PopOp, ProfileBeginOp, ProfileEndOp, ProfileEntriesOp, ProfileStepOp,
     ],
     [TargetPositionAttr, ProfileAttr, SegmentsAttr],
 )  # fmt: skip

@@ -286,6 +286,11 @@ def _profile_entries(e: FunctionEmitter, op: Operation) -> None:
     e.line(f"call void @ulam_profile_entries(ptr %context, i64 {kept}, i64 {others})")
 
 
+def _profile_step(e: FunctionEmitter, op: Operation) -> None:
+    e.module.declare("ulam_profile_step", "declare void @ulam_profile_step(ptr, i32) #0")
+    e.line(f"call void @ulam_profile_step(ptr %context, i32 {int('failed' in op.properties)})")
+
+
 def control_table() -> dict[type[Operation], Emit]:
     """Op class → emitter, for control flow, calls and errors."""
     return {
@@ -298,5 +303,6 @@ def control_table() -> dict[type[Operation], Emit]:
         ad.ProfileBeginOp: _profile_begin,
         ad.ProfileEndOp: _profile_end,
         ad.ProfileEntriesOp: _profile_entries,
+        ad.ProfileStepOp: _profile_step,
         rt.KernelOp: _kernel,
     }

@@ -10,6 +10,8 @@
 
 matrix callback_jacobian(vector y);
 vector callback_parameters();
+void solver_step();
+void solver_failed_step();
 vector callback_arguments();
 
 vector solve_newton(vector y_guess) {
@@ -84,9 +86,12 @@ vector algebra_root(vector y_guess, real step_tol, real f_tol, real max_num_step
     }
     goes_on = length > smallest * sqrt(dot_self(y)) ? 1 : 0;
     if (norm_next < norm_of_f) {
+      solver_step();
       y = next;
       f = f_next;
       norm_of_f = norm_next;
+    } else {
+      solver_failed_step();
     }
     n_polishing += norm_of_f <= f_tol ? 1 : 0;
     goes_on = norm_of_f > 0 && n_polishing < 8 ? goes_on : 0;

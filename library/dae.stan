@@ -12,6 +12,8 @@
 
 matrix callback_jacobian(real t, vector y, vector yp);
 vector callback_parameters();
+void solver_step();
+void solver_failed_step();
 vector callback_arguments();
 int is_differentiated(vector x);
 
@@ -169,11 +171,13 @@ matrix dae_radau_states(vector y0, vector yp0, real t0, array[] real ts, real re
     }
     if (!(error < 1)) {
       n_rejected += 1;
+      solver_failed_step();
       require_no_more(n_rejected, 500);
       h = step * (error < 10000 ? fmax(0.2, 0.9 * error ^ (-0.25)) : 0.25);
       h_last = 0;
     } else {
       n_steps += 1;
+      solver_step();
       require_time_reached(n_steps, max_num_steps, t_end);
       real h_next = step * fmin(n_rejected > 0 ? 1 : 8, 0.9 * fmax(1e-4, error) ^ (-0.25));
       h = is_last == 1 && n_rejected == 0 ? fmax(h, h_next) : h_next;

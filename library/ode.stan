@@ -18,6 +18,8 @@
 vector callback(real t, vector y);
 matrix callback_jacobian(real t, vector y);
 vector callback_parameters();
+void solver_step();
+void solver_failed_step();
 vector callback_arguments();
 int is_differentiated(real x);
 int is_differentiated(vector x);
@@ -198,6 +200,7 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
     }
     if (!(error <= 1)) {
       n_rejected += 1;
+      solver_failed_step();
       require_no_more(n_rejected, 500);
       h *= fmax(0.9 * error ^ (-1.0 / 3), 0.2);
       real t_next = t + h;
@@ -205,6 +208,7 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
     } else {
       n_rejected = 0;
       n_steps += 1;
+      solver_step();
       require_time_reached(n_steps, max_num_steps, value_of(ts[next]));
       real t_new = t + h;
       while (next <= n_ts && value_of(ts[next < n_ts ? next : n_ts]) - t_new <= machine_precision()) {
@@ -300,6 +304,7 @@ matrix ode_cash_karp_states(vector y0, real t0, array[] real ts, real rel_tol, r
       }
       if (!(error <= 1)) {
         n_rejected += 1;
+        solver_failed_step();
         require_no_more(n_rejected, 500);
         h = step * fmax(0.9 * error ^ (-1.0 / 3), 0.2);
         real t_next = t + h;
@@ -307,6 +312,7 @@ matrix ode_cash_karp_states(vector y0, real t0, array[] real ts, real rel_tol, r
       } else {
         n_rejected = 0;
         n_steps += 1;
+        solver_step();
         require_time_reached(n_steps, max_num_steps, t_end);
         t += step;
         for (i in 1:m) {
@@ -504,11 +510,13 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
     }
     if (!(error < 1)) {
       n_rejected += 1;
+      solver_failed_step();
       require_no_more(n_rejected, 500);
       h = step * (error < 10000 ? fmax(0.2, 0.9 * error ^ (-0.25)) : 0.25);
       h_last = 0;
     } else {
       n_steps += 1;
+      solver_step();
       require_time_reached(n_steps, max_num_steps, t_end);
       real h_next = step * fmin(n_rejected > 0 ? 1 : 8, 0.9 * fmax(1e-4, error) ^ (-0.25));
       h = is_last == 1 && n_rejected == 0 ? fmax(h, h_next) : h_next;

@@ -10,6 +10,7 @@
 real callback(real x, real xc);
 vector callback_gradient(real x, real xc);
 vector callback_parameters();
+void solver_step();
 int is_differentiated(real x);
 
 real integrate_1d(real lower_limit, real upper_limit) {
@@ -113,6 +114,7 @@ vector double_exponential(real a, real b, int has_distance, real rel_tol, real a
   int level = 1;
   real h = 0.5;
   while (n_open > 0) {
+    solver_step();
     for (side in 1:2) {
       real t = level == 1 && side == 1 ? 0 : h;
       real t_last = 0;
@@ -241,6 +243,7 @@ vector gauss_kronrod(real a, real b, real rel_tol, real abs_tol, int max_depth, 
   depth[1] = 0;
   while (open <= n) {
     for (part in 1:(n_panels == 1 ? 1 : 2)) {
+      solver_step();
       int panel = part == 1 ? halved : n_panels;
       real center = 0.5 * left[panel] + 0.5 * right[panel];
       real half = 0.5 * right[panel] - 0.5 * left[panel];

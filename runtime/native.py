@@ -82,7 +82,7 @@ class ProfileRecord(ctypes.Structure):
         (name, ctypes.c_int64)
         for name in (
             "thread", "phase", "parent", "region", "passes", "gradient_passes", "forward_ticks", "reverse_ticks",
-            "wall_ticks", "outlier_passes", "outlier_ticks", "kept", "others",
+            "wall_ticks", "outlier_passes", "outlier_ticks", "kept", "others", "steps", "failed_steps",
         )
     ]  # fmt: skip
 

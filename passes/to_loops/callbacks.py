@@ -17,6 +17,8 @@ them):
                                the same of the first, the second derivative of f along v
     callback_parameters()      the reals of a and b of which a gradient will be taken, one after the other
     callback_arguments()       all reals of a and b
+    solver_step(), solver_failed_step()
+                               count a step, and one that is taken back, in profiles
     is_differentiated(x)       whether a gradient with respect to x will be taken: known when compiling
 
 "Will be taken" is Stan's static rule, in functions of which a gradient is made: 0 in generated quantities, or where the
@@ -114,6 +116,22 @@ def callback(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     closure = _closure(low, op)
     assert op.res is not None
     return _apply(low, closure, arguments, closure.arguments, op.res.type)
+
+
+@intrinsic("solver_step")
+def solver_step(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> None:
+    _count_step(low, failed=False)
+
+
+@intrinsic("solver_failed_step")
+def solver_failed_step(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> None:
+    _count_step(low, failed=True)
+
+
+def _count_step(low: Lowering, *, failed: bool) -> None:
+    """Of a solver: for profiles alone, in programs that have some."""
+    if low.profiles:
+        low.builder.insert(ad.ProfileStepOp(failed=failed))
 
 
 @intrinsic("is_differentiated")

@@ -66,6 +66,7 @@ typedef struct node {
   int64_t passes, gradient_passes;
   int64_t pending; /* passes of a forward sweep, until the evaluation has succeeded */
   int64_t kept, others;
+  int64_t steps, failed_steps;
   ulam_sweep_times forward, reverse;
 } node;
 
@@ -323,6 +324,16 @@ void ulam_profile_entries(ulam_context *ctx, int64_t kept, int64_t others) {
   n->others += others;
 }
 
+void ulam_profile_step(ulam_context *ctx, int32_t failed) {
+  ulam_profile *profile = ctx->services->profile;
+  if (profile == NULL || profile->depth == 0) return;
+  node *n = profile->frames[profile->depth - 1].node;
+  if (failed)
+    n->failed_steps += 1;
+  else
+    n->steps += 1;
+}
+
 /* Ticks of a node's sweeps without outliers: its own, and those of what is nested, which it contains. Never less than
  * what is nested in it. The root has both sweeps in its forward time. */
 static void usual_ticks(const node *n, int64_t *outliers, int64_t *forward, int64_t *reverse) {
@@ -368,6 +379,8 @@ static int64_t write_rows(const tree *t, const node *n, int64_t parent_row, ulam
         .outlier_ticks = n->forward.ticks - forward + n->reverse.ticks - reverse,
         .kept = n->kept,
         .others = n->others,
+        .steps = n->steps,
+        .failed_steps = n->failed_steps,
     };
   }
   for (const node *child = n->child; child; child = child->sibling)

@@ -14,6 +14,7 @@ enum { ULAM_PROFILE_GRADIENT = 1, ULAM_PROFILE_REVERSE = 2 }; /* `kind` below, a
 ULAM_API int32_t ulam_profile_begin(ulam_context *ctx, int32_t region, int32_t named, int32_t kind);
 ULAM_API void ulam_profile_end(ulam_context *ctx, int32_t region, int32_t named, int32_t kind);
 ULAM_API void ulam_profile_entries(ulam_context *ctx, int64_t kept, int64_t others);
+ULAM_API void ulam_profile_step(ulam_context *ctx, int32_t failed); /* of a solver */
 
 /* A profile for a context, which owns it. `events`: how many of the last passes are kept one by one. */
 ULAM_API int32_t ulam_profile_attach(ulam_context *ctx, int64_t events);
@@ -31,6 +32,7 @@ typedef struct {
   int64_t wall_ticks; /* of both sweeps, on the clock */
   int64_t outlier_passes, outlier_ticks;
   int64_t kept, others;
+  int64_t steps, failed_steps;
 } ulam_profile_row;
 
 /* One pass through a region. */

@@ -224,6 +224,8 @@ def _measured(row: Recorded, seconds_per_tick: float) -> ProfileRow:
         outlier_time=seconds_per_tick * row.outlier_ticks,
         kept_values=row.kept,
         other_values=row.others,
+        solver_steps=row.steps,
+        failed_steps=row.failed_steps,
         passes=row.passes,
         gradient_passes=row.gradient_passes,
     )
@@ -244,6 +246,8 @@ def _include_nested(node: ProfileNode) -> None:
         _include_nested(child)
         node.kept_values += child.kept_values
         node.other_values += child.other_values
+        node.solver_steps += child.solver_steps
+        node.failed_steps += child.failed_steps
 
 
 def _correct(node: ProfileNode, overhead: Overhead) -> tuple[float, float]:

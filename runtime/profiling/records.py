@@ -30,6 +30,7 @@ class ProfileRow:
     These are the processor's time, and passes that took far longer than others count in them as usual ones do
     (c/profile_times.h): `outlier_passes`, `outlier_time` is what was taken off. `wall_time` is all of it on the clock.
     `kept_values` were put on the var stack for the reverse sweep; `other_values` is what containers there hold besides.
+    `solver_steps` are those of solvers and refinements of integrals, `failed_steps` those that were taken back.
     """
 
     name: str
@@ -45,6 +46,8 @@ class ProfileRow:
     wall_time: float = 0.0
     outlier_passes: int = 0
     outlier_time: float = 0.0
+    solver_steps: int = 0
+    failed_steps: int = 0
 
     @property
     def total_time(self) -> float:

@@ -90,7 +90,8 @@ def region_table(
     """Header, rows and the columns on the left: one row for each name and thread, and with `by_phase` each phase.
 
     `%` is of all evaluations of the thread (and phase). A pass is one way through the region; its time is the mean.
-    `kept` is the number of values that a pass with a gradient keeps.
+    `kept` is the number of values that a pass with a gradient keeps; `steps` those of solvers in a pass, `failed` those
+    that were taken back.
     """
     rows = profiler.rows(by_phase=by_phase, overhead=overhead)
     raw = profiler.rows(by_phase=by_phase)
@@ -118,9 +119,12 @@ def region_table(
                 "others": str(row.passes),
                 "per pass": time_text(row.total_time / passes) if passes else "",
                 "kept": f"{row.kept_values / row.gradient_passes:.6g}" if row.gradient_passes else "",
+                "steps": _per_pass(row.solver_steps, passes),
+                "failed": _per_pass(row.failed_steps, passes),
                 "program": _line_of(profiler, row.name),
             }
         )
+    has_steps = any(row.solver_steps or row.failed_steps for row in rows)
     has_lines = any(line["program"] for line in table)
     unneeded = {
         "place": has_lines,
@@ -128,9 +132,15 @@ def region_table(
         "phase": not by_phase,
         "raw": overhead is None,
         "others": not any(row.passes for row in rows),
+        "steps": not has_steps,
+        "failed": not has_steps,
         "program": not has_lines,
     }
     return _columns(table, [name for name, unused in unneeded.items() if unused])
+
+
+def _per_pass(count: int, passes: int) -> str:
+    return f"{count / passes:.6g}" if passes else ""
 
 
 def _columns(table: Sequence[dict[str, str]], without: Sequence[str]) -> tuple[Row, list[Row], list[int]]:
@@ -252,6 +262,8 @@ def _row_record(row: ProfileRow) -> dict[str, Any]:
         "outlier_time": row.outlier_time,
         "kept_values": row.kept_values,
         "other_values": row.other_values,
+        "solver_steps": row.solver_steps,
+        "failed_steps": row.failed_steps,
         "passes": row.passes,
         "gradient_passes": row.gradient_passes,
     }

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 DATA = {
@@ -291,7 +291,25 @@ class _Context:
 
 
 class ProgramGenerator:
-    """Writes one program."""
+    """Writes one program. Its tables are attributes: `structured_programs` has larger ones."""
+
+    data_block = _DATA_BLOCK
+    own_data = _OWN_DATA
+    forms: Mapping[str, Sequence[str]] = _FORMS
+    leaves: Mapping[str, Sequence[str]] = _LEAVES
+    elements: Mapping[str, Sequence[tuple[str, str]]] = _ELEMENTS
+    sized: Mapping[str, str] = _SIZED
+    unsized: Mapping[str, str] = _UNSIZED
+    assigned: Mapping[str, Sequence[str]] = _ASSIGNED
+    statements: Sequence[str] = _STATEMENTS
+    prints: Sequence[str] = _PRINTS
+    targets: Sequence[str] = _TARGETS
+    real_types: Sequence[str] = _REAL_TYPES
+    output_types: Sequence[str] = _OUTPUT_TYPES
+    given_parameters: Sequence[tuple[str, str, str]] = _PARAMETERS
+    results: Sequence[str] = ("real", "real", "vector", "int", "void")
+    argument_types: Sequence[str] = ("real", "int", "vector", "ints", "matrix")
+    looped: Sequence[tuple[str, str]] = (("vector", "real"), ("ints", "int"), ("matrix", "real"), ("vectors", "vector"))
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -311,7 +329,7 @@ class ProgramGenerator:
         functions += [self.function(number) for number in range(self.random.randint(1, 3))]
         blocks = [
             "functions {\n" + "".join(functions) + "}\n",
-            _DATA_BLOCK,
+            self.data_block,
             self.block("transformed data", _Context(draws=True), 1, 3),
             self.parameters(),
             self.block("transformed parameters", _Context(), 1, 3),
@@ -321,7 +339,7 @@ class ProgramGenerator:
         return "".join(blocks)
 
     def parameters(self) -> str:
-        chosen = [*_PARAMETERS[:4], *(entry for entry in _PARAMETERS[4:] if self.random.random() < 0.4)]
+        chosen = [*self.given_parameters[:4], *(entry for entry in self.given_parameters[4:] if self.random.random() < 0.4)]
         self.scopes[0].readable += [(type_, name) for type_, _, name in chosen]
         return "parameters {\n" + "".join(f"  {sized} {name};\n" for _, sized, name in chosen) + "}\n"
 
@@ -332,7 +350,7 @@ class ProgramGenerator:
         prefix = "".join(word[0] for word in name.split())
         lines: list[str] = []
         for number in range(self.random.randint(least, most)):
-            types = _OUTPUT_TYPES if name != "transformed parameters" else _REAL_TYPES
+            types = self.output_types if name != "transformed parameters" else self.real_types
             lines.append(self.declaration(self.random.choice(types), f"{prefix}{number}"))
             if self.random.random() < 0.5:
                 lines.append(self.statement())
@@ -352,14 +370,12 @@ class ProgramGenerator:
 
     def function(self, number: int) -> str:
         """A function that may call those before it."""
-        result = self.random.choice(("real", "real", "vector", "int", "void"))
+        result = self.random.choice(self.results)
         kind = "lp" if result == "void" else self.random.choice(("", "", "", "rng", "lp"))
         if kind == "lp" and result not in ("real", "void"):
             kind = ""
         name = f"fn{number}" + (f"_{kind}" if kind else "")
-        types = [
-            self.random.choice(("real", "int", "vector", "ints", "matrix")) for _ in range(self.random.randint(1, 3))
-        ]
+        types = [self.random.choice(self.argument_types) for _ in range(self.random.randint(1, 3))]
         arguments = [(type_, f"arg{position}") for position, type_ in enumerate(types)]
         outer, self.scopes = self.scopes, [_Scope(readable=arguments)]
         self.context = _Context(target=kind == "lp", draws=kind == "rng", result=result, depth=2)
@@ -367,9 +383,9 @@ class ProgramGenerator:
         body = self.body(self.random.randint(1, 3), leave=True)
         self.scopes = outer
         self.functions.append(_Function(name, result, tuple(types), kind))
-        used = "".join(f"    {line}\n" for word, line in _OWN_DATA if re.search(rf"\b{word}\b", body))
-        declared = ", ".join(f"{_UNSIZED[type_]} {argument}" for type_, argument in arguments)
-        return f"  {'void' if result == 'void' else _UNSIZED[result]} {name}({declared}) {{\n{used}{body}  }}\n"
+        used = "".join(f"    {line}\n" for word, line in self.own_data if re.search(rf"\b{word}\b", body))
+        declared = ", ".join(f"{self.unsized[type_]} {argument}" for type_, argument in arguments)
+        return f"  {'void' if result == 'void' else self.unsized[result]} {name}({declared}) {{\n{used}{body}  }}\n"
 
     def return_statement(self) -> str:
         result = self.context.result
@@ -406,7 +422,7 @@ class ProgramGenerator:
         if mark.startswith(":"):
             return self.random.choice(self.assignable(mark[1:]))
         if mark.startswith("="):
-            return self.fill(self.random.choice(_ASSIGNED[mark[1:]]), depth)
+            return self.fill(self.random.choice(self.assigned[mark[1:]]), depth)
         if mark.endswith("?"):
             return self.random.choice(self.readable(mark[:-1]) or [self.leaf(mark[:-1])])
         if mark.startswith("call:"):
@@ -423,7 +439,7 @@ class ProgramGenerator:
             return self.random.choice(seen)
         if depth <= 0 or self.random.random() < 0.25:
             return self.leaf(type_)
-        forms = _FORMS[type_]
+        forms = self.forms[type_]
         if self.context.draws and self.random.random() < 0.15:
             forms = _DRAWS.get(type_, forms)
         for _ in range(10):
@@ -441,13 +457,13 @@ class ProgramGenerator:
         if type_ == "index" and self.loop_indices and self.random.random() < 0.6:
             return self.random.choice(self.loop_indices)
         names = self.readable(type_)
-        elements = [name + part for kind, part in _ELEMENTS.get(type_, ()) for name in self.readable(kind)]
+        elements = [name + part for kind, part in self.elements.get(type_, ()) for name in self.readable(kind)]
         chance = self.random.random()
         if names and chance < 0.6:
             return self.random.choice(names)
         if elements and chance < 0.8:
             return self.fill(self.random.choice(elements), 0)
-        return self.fill(self.random.choice(_LEAVES[type_]), 0)
+        return self.fill(self.random.choice(self.leaves[type_]), 0)
 
     def readable(self, type_: str) -> list[str]:
         return [name for scope in self.scopes for kind, name in scope.readable if kind == type_]
@@ -488,7 +504,7 @@ class ProgramGenerator:
     def declaration(self, type_: str, name: str) -> str:
         """A variable with a value, or with one assigned in the next statement."""
         value = self.fill(f"<={type_}>", 3)
-        declared = self.fill(_SIZED[type_].format(name), 0)
+        declared = self.fill(self.sized[type_].format(name), 0)
         for kinds in (self.scopes[-1].readable, self.scopes[-1].assignable):
             kinds.append((type_, name))
         if self.random.random() < 0.2:
@@ -503,14 +519,14 @@ class ProgramGenerator:
         for _ in range(20):
             chance = self.random.random()
             if chance < 0.2 and is_local:
-                return self.declaration(self.random.choice(list(_SIZED)), self.new_name())
-            table = _STATEMENTS
+                return self.declaration(self.random.choice(list(self.sized)), self.new_name())
+            table = self.statements
             if chance < 0.28:
-                table = _PRINTS
+                table = self.prints
             elif chance < 0.33:
                 table = _HAZARDS
             elif chance < 0.7 and self.context.target:
-                table = _LP_STATEMENTS if self.context.result else _TARGETS
+                table = _LP_STATEMENTS if self.context.result else self.targets
             try:
                 return self.line(self.fill(self.random.choice(table), 3))
             except _NothingFits:
@@ -524,9 +540,7 @@ class ProgramGenerator:
         if kind == "for":
             return self.for_loop(count)
         if kind == "foreach":
-            type_, element = self.random.choice(
-                (("vector", "real"), ("ints", "int"), ("matrix", "real"), ("vectors", "vector"))
-            )
+            type_, element = self.random.choice(self.looped)
             name = self.new_name()
             head = self.fill(f"for ({name} in <{type_}>)", 1)
             return self.line(head + " {") + self.loop(count, (element, name)) + self.line("}")

@@ -11,13 +11,15 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from program_generator import DATA, generate
+import program_generator
+import structured_programs
 from program_reducer import reduce_program
 from translation_validation import ALL_UNITS, Subject, single_passes
 
@@ -39,6 +41,7 @@ class Outcome:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--programs", type=int, default=100, help="how many programs")
+    parser.add_argument("--structured", action="store_true", help="with complex numbers and tuples")
     parser.add_argument("--seed-base", type=int, default=0, help="the first program's seed")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--passes", default="", help="pipelines to try, separated by `;`, or names of passes by `,`")
@@ -51,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     start = time.monotonic()
     total: Counter[str] = Counter()
     with ProcessPoolExecutor(arguments.jobs, initializer=gc.disable) as pool:
-        runs = [pool.submit(partial(check, seed, pipelines, arguments.reduce)) for seed in seeds]
+        runs = [pool.submit(partial(check, seed, pipelines, arguments.reduce, arguments.structured)) for seed in seeds]
         for run in as_completed(runs):
             outcome = run.result()
             total += outcome.counts
@@ -75,13 +78,14 @@ def pipelines_of(passes: str, levels: str) -> list[str | int]:
     return [*(name.strip() for name in chosen if name.strip())] + numbers if passes else [*single_passes(), *numbers]
 
 
-def check(seed: int, pipelines: Sequence[str | int], reduce_seconds: float) -> Outcome:
+def check(seed: int, pipelines: Sequence[str | int], reduce_seconds: float, structured: bool = False) -> Outcome:
     """Compares the program of a seed under each pipeline."""
     gc.collect()  # cycles of the program before; a sweep does without the automatic ones, a tenth of its time
     outcome = Outcome(seed)
-    text = generate(seed)
+    programs = structured_programs if structured else program_generator
+    text = programs.generate(seed)
     outcome.counts["programs"] += 1
-    subject = Subject(text, DATA, seed=seed)
+    subject = Subject(text, programs.DATA, seed=seed)
     at_level_0 = subject.expected()
     failed = [event.error for event in at_level_0 if "CompileError" in event.error]
     if failed:
@@ -99,7 +103,7 @@ def check(seed: int, pipelines: Sequence[str | int], reduce_seconds: float) -> O
             outcome.counts["differences"] += 1
             outcome.counts[f"differences of {pipeline}"] += 1
             small = reduce_program(
-                text, partial(_fails, seed, pipeline, kind_of(result.differences[0])), reduce_seconds
+                text, partial(_fails, seed, programs.DATA, pipeline, kind_of(result.differences[0])), reduce_seconds
             )
             outcome.differences.append((str(pipeline), result.differences[0], small))
     return outcome
@@ -120,9 +124,9 @@ def kind_of(difference: str) -> str:
     return re.sub(r"[\W\d].*", "", difference)
 
 
-def _fails(seed: int, pipeline: str | int, kind: str, text: str) -> bool:
+def _fails(seed: int, data: Mapping[str, Any], pipeline: str | int, kind: str, text: str) -> bool:
     try:
-        subject = Subject(text, DATA, seed=seed)
+        subject = Subject(text, data, seed=seed)
         units = units_for(seed, pipeline)
         if any("CompileError" in event.error for event in subject.expected(units)):
             return False

@@ -357,3 +357,48 @@ def test_nothing_is_left_of_regions_that_are_off(level: int) -> None:
     never = Compiler(plain, options=CompileOptions(level))
     for unit in ("setup", "gradient_propto", "constrain"):
         assert off.llvm_text(unit) == never.llvm_text(unit)
+
+
+# ---------------------------------------------------------------- steps of solvers
+
+SOLVERS = """
+functions {
+  vector decay(real t, vector y, real k) { return -k * y; }
+  vector residual(real t, vector y, vector yp, real k) { return yp + k * y; }
+  vector root(vector y, real k, int wrong) { return wrong ? y * not_a_number() : y .* y - k; }
+  real integrand(real x, real xc, array[] real k, array[] real x_r, array[] int x_i) { return exp(-x * k[1]); }
+}
+data { int wrong; }
+transformed data { array[0] real x_r; array[0] int x_i; }
+parameters { real<lower=0> k; }
+model {
+  profile("all") {
+    profile("loose") { target += ode_rk45_tol(decay, [1.0]', 0, {1.0}, 1e-3, 1e-3, 1000, k)[1][1]; }
+    profile("tight") { target += ode_rk45_tol(decay, [1.0]', 0, {1.0}, 1e-10, 1e-10, 1000, k)[1][1]; }
+    profile("dae") { target += dae(residual, [1.0]', [-k]', 0, {1.0}, k)[1][1]; }
+    profile("integral") { target += integrate_1d(integrand, 0, 1, {k}, x_r, x_i); }
+  }
+  profile("root") { target += solve_newton(root, [1.0]', k, wrong)[1]; }
+  profile("none") { target += -k; }
+}
+"""
+
+
+def test_steps_of_solvers_are_counted() -> None:
+    model, profiler = profiled(SOLVERS, {"wrong": 0}, opt_level=0)
+    for _ in range(3):
+        model.log_density_gradient(np.array([0.3]))
+    found = rows(profiler)
+    assert found["tight"].solver_steps > 2 * found["loose"].solver_steps > 0 == found["loose"].solver_steps % 3
+    inner = ("loose", "tight", "dae", "integral")
+    assert all(found[name].solver_steps for name in (*inner, "root"))
+    assert found["all"].solver_steps == sum(found[name].solver_steps for name in inner)
+    assert found["none"].solver_steps == found["none"].failed_steps == 0
+
+
+def test_solvers_give_up_quickly_where_a_function_is_nan() -> None:
+    model, profiler = profiled(SOLVERS, {"wrong": 1}, opt_level=0)
+    with pytest.raises(Rejection):
+        model.log_density_gradient(np.array([0.3]))
+    taken = rows(profiler)["root"]
+    assert taken.solver_steps == 0 < taken.failed_steps < 60
