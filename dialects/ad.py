@@ -430,7 +430,7 @@ class SegmentsAttr(Fact):
     Three slots of the bound table from `slot` have what binding data chose: which keys are equal in rows that are side
     by side (0 none, 1 all, 2 + k key k), the runs of such rows, and the first run of each block of rows, as the kernel
     `segment_rows` makes them. `key` says which of the keys the index of this addition is, `first` which iteration is
-    the first row.
+    the first row. Passes that give the rows another order or number let `bind` set the first slot to 0.
     """
 
     name = "ad.segments"

@@ -24,9 +24,10 @@ from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
-_COSTLY = (rt.KernelOp, rt.LayoutOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
+_COSTLY = (rt.KernelOp, rt.LayoutOp, rt.SetBoundOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
 _MOVABLE_RT = (
-    rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, rt.LayoutOp, *_WRITES
+    rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, rt.LayoutOp, rt.SetBoundOp,
+    *_WRITES,
 )  # fmt: skip
 
 

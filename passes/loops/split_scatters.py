@@ -213,11 +213,13 @@ class _Block:
         ops = [outcome, runs, starts, shift, start, base, number, following, lower, upper]
         by_runs = partial(self._by_run, _Runs(runs.res, lower.res, upper.res, base.result, start.result))
         every = [scatter for scatters in of_key.values() for scatter in scatters]
-        others: list[Operation] = []
-        for key, scatters in of_key.items():
-            row_wise = [self._by_row(scatters)]
-            others += row_wise if len(of_key) == 1 else _branch(outcome.res, key + 2, by_runs(scatters), row_wise)
-        return [*ops, *_branch(outcome.res, 1, by_runs(every), others)]
+        row_wise: list[Operation] = [self._by_row(every)]
+        if len(of_key) > 1:
+            mixed: list[Operation] = []
+            for key, scatters in of_key.items():
+                mixed += _branch(outcome.res, key + 2, by_runs(scatters), [self._by_row(scatters)])
+            row_wise = _branch(outcome.res, 0, row_wise, mixed)
+        return [*ops, *_branch(outcome.res, 1, by_runs(every), row_wise)]
 
     def _by_row(self, scatters: list[ad.AccumulateOp]) -> scf.ForOp:
         body = Block(arg_types=[i64])
@@ -294,7 +296,10 @@ def _branch(value: SSAValue, number: int, then: list[Operation], otherwise: list
 
 
 def _begins_blocks(lower: SSAValue, first: int) -> bool:
-    """Whether a loop from there begins with a block of rows: with the first, or where one of a loop in blocks does."""
+    """Whether a loop from there begins with a block of rows: with the first, or where one of a loop in blocks does.
+
+    Of groups of rows, with bounds from memory, only one that has all rows in their order leaves it to runs to add.
+    """
     if (number := constant_integer(lower)) is not None:
         return number == first
     owner = lower.owner
@@ -302,4 +307,6 @@ def _begins_blocks(lower: SSAValue, first: int) -> bool:
         loop = owner.parent_op()
         is_in_blocks = isinstance(loop, scf.ForOp) and constant_integer(loop.step) == _BLOCK
         return is_in_blocks and lower is owner.args[0] and _begins_blocks(loop.lb, first)
+    if isinstance(owner, rt.LoadOp):
+        return first == 0 and isinstance(owner.buffer.owner, rt.BoundOp)
     return first == 0 and isinstance(owner, arith.MuliOp) and _BLOCK in map(constant_integer, owner.operands)

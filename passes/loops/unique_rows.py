@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i1, i32, i64
+from xdsl.dialects.builtin import IntAttr, ModuleOp, f64, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
@@ -154,6 +154,7 @@ class _Weighted:
         self._note()
         if is_kept:
             self._keep()
+        self._keep_segments()
         outer.insert_ops_before(self.before, loop)
         self._write_loops(columns)
 
@@ -214,6 +215,20 @@ class _Weighted:
         slot = take_slots(self.module, 1 + len(figures))
         values, place = tuple(figures.values()), self.rows.loop.location
         self.before.append(rt.LayoutOp(layout, slot, (reason,), tuple(figures), outcome, values, location=place))
+
+    def _keep_segments(self) -> None:
+        """Rows in the order of an index (`sort-rows`) are so no more where equal ones have been put together."""
+        slots: dict[int, None] = {}
+        for op in ops_within(self.rows.loop.body.block):
+            if isinstance(op, ad.AccumulateOp) and (fact := ad.SegmentsAttr.take(op)) is not None:
+                ad.SegmentsAttr(fact.slot, fact.key, IntAttr(0)).put(op)
+                slots[fact.slot.data] = None
+        for slot in slots:
+            outcome = self._put(rt.BoundOp(slot, i64))
+            left = self._put(
+                arith.SelectOp.create(operands=(self.is_taken, self.zero, outcome), result_types=(i64,))
+            )
+            self.before.append(rt.SetBoundOp(slot, left))
 
     def _count(self) -> None:
         """The number of rows, and those of the loops that count them."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.runtime.layout_choices import LayoutChoice
 
 DATA = """
 data {
@@ -32,6 +33,10 @@ def data(rng: np.random.Generator, n: int, j: int, k: int, order: bool) -> dict[
         "N": n, "J": j, "K": k, "g": g, "h": h, "y": rng.integers(0, 5, n), "x": rng.standard_normal(n),
         "u": rng.standard_normal(j), "Z": rng.standard_normal((n, 2)),
     }  # fmt: skip
+
+
+def choice_of(model: ulam.StanModel) -> LayoutChoice | None:
+    return next((choice for choice in model.layout_choices() if choice.layout == "rows by index"), None)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +72,8 @@ def test_density_and_gradient_are_those_of_the_order_as_written(
         assert value == pytest.approx(other, rel=1e-12, abs=1e-9)
         np.testing.assert_allclose(gradient, slopes, rtol=1e-10, atol=1e-10 * max(n, 1))
     assert written.layout_choices() == []
-    (choice,) = model.layout_choices()
+    choice = choice_of(model)
+    assert choice is not None
     assert any(choice.message.startswith((f"rows by index: {e}", f"rows by index: not taken: {e}")) for e in expected)
     assert choice.figures["rows"] == n
     if choice.taken:
@@ -104,4 +110,17 @@ def test_what_is_not_finite_travels_as_before(programs: dict[str, ulam.StanProgr
 )
 def test_rows_stay_where_their_number_counts(likelihood: str) -> None:
     model = ulam.StanModel(f"{DATA}model {{ {likelihood} }}", data(np.random.default_rng(1), 300, 4, 3, False))
-    assert model.layout_choices() == []
+    assert choice_of(model) is None
+
+
+@pytest.mark.parametrize("name", ["one", "by_pairs"])
+def test_rows_that_are_equal_are_put_together_as_well(programs: dict[str, ulam.StanProgram], name: str) -> None:
+    values = data(np.random.default_rng(9), 900, 5, 4, False)
+    values["x"], values["Z"] = np.sign(values["x"]), np.sign(values["Z"])
+    model, written = (programs[name](values, layouts=layouts) for layouts in (True, False))
+    assert {c.layout for c in model.layout_choices() if c.taken} == {"rows by index", "unique rows"}
+    point = np.linspace(-0.5, 0.5, model.param_unc_num())
+    value, gradient = model.log_density_gradient(point)
+    other, slopes = written.log_density_gradient(point)
+    assert value == pytest.approx(other, rel=1e-12)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-10, atol=1e-8)
