@@ -31,7 +31,7 @@ from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
-from ulam.passes.loops.index_forms import Form
+from ulam.passes.loops.index_forms import Form, known
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
 from ulam.passes.loops.tables import is_costly_function
@@ -251,10 +251,10 @@ class _Weighted:
         strides: list[SSAValue] = []
         for loop, form in zip(self.rows.loops, column.strides, strict=True):
             strides.append(stride := self._form(form))
-            offset = self._integer(arith.AddiOp, offset, self._integer(arith.MuliOp, stride, loop.lb))
+            offset = self._plus(offset, stride, loop.lb)
         if column.inner is not None and column.across is not None:
             across, inner = self._form(column.across), column.inner
-            offset = self._integer(arith.AddiOp, offset, self._integer(arith.MuliOp, across, inner.lb))
+            offset = self._plus(offset, across, inner.lb)
             span = self._integer(arith.SubiOp, inner.ub, inner.lb)
             width = self._integer(arith.MaxSIOp, span, self.zero)
             begin = self._put(rt.ViewOp(column.buffer, offset))
@@ -267,7 +267,14 @@ class _Weighted:
         self._kernel(f"flatten_{_kind(element)}", begin, *self.trips, *strides, flat)
         return _Strided(flat, self.one, self.one, self.zero, stays=True)
 
+    def _plus(self, offset: SSAValue, stride: SSAValue, number: SSAValue) -> SSAValue:
+        if constant_integer(number) == 0:
+            return offset
+        return self._integer(arith.AddiOp, offset, self._integer(arith.MuliOp, stride, number))
+
     def _form(self, form: Form) -> SSAValue:
+        if (number := known(form)) is not None and number in (0, 1):
+            return self.one if number else self.zero
         ops, value = self.rows.write(form)
         self.before += ops
         return value
