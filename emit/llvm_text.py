@@ -354,11 +354,9 @@ class FunctionEmitter:
         return HOT if self.bound_is_constant else SMALL  # what binds data runs once
 
     def _computes_little(self) -> bool:
-        """Whether the function runs once, and what its loops do is not worth the time of LLVM's passes."""
+        """Whether the function runs once, and what it does is not worth the time of LLVM's passes."""
         name = self.function.sym_name.data
-        if name not in _WORTH_PASSES:
-            return name in CHECKS_ONLY
-        return not any(map(_WORTH_PASSES[name], _in_loops(self.lines)))
+        return name in ONCE_THROUGH_DATA or (name == PREPARE and not any(map(_ARITHMETIC, _in_loops(self.lines))))
 
 
 def _in_loops(lines: Sequence[str]) -> Iterator[str]:
@@ -374,12 +372,8 @@ def _in_loops(lines: Sequence[str]) -> Iterator[str]:
 
 
 _LOOP_END = re.compile(r"\s*br label %([\w.]+), !llvm\.loop ").match
-CHECKS_ONLY = frozenset({"data_dims"})
-"""Entries of which each part runs once, and computes next to nothing."""
-_WORTH_PASSES = {
-    "prepare": re.compile(r" (?:f(?:add|sub|mul|div|rem)|call double) ").search,
-    "bind": re.compile(r" call double @ulam\.").search,
-}
-"""Entries that run once for the data, and what in a loop of theirs is worth LLVM's passes. `prepare` computes whatever
-a program says; `bind` goes through the data a few times, which takes less time than to read them, but where functions
-are written in place."""
+ONCE_THROUGH_DATA = frozenset({"data_dims", "bind"})
+"""Entries that go through the data a few times, which takes less time than to read them; what is costly is called."""
+PREPARE = "prepare"
+"""Computes once whatever a program says."""
+_ARITHMETIC = re.compile(r" (?:f(?:add|sub|mul|div|rem)|call double) ").search

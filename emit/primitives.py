@@ -33,7 +33,8 @@ class PrimitiveForm:
     target: str
     arity: int = 1
     libm: str | None = None
-    """For `own` functions: the C function to call instead on loop-carried chains at levels 3 and 4."""
+    """For `own` functions: the C function to call instead at levels 3 and 4, on loop-carried chains and outside of
+    loops: there own functions would be part of what LLVM compiles for the sake of one call."""
 
 
 # `{r}` is the result, `{t0}`, `{t1}` are temporaries, `{0}`, `{1}`, ... the arguments
@@ -189,7 +190,7 @@ def _call(e: FunctionEmitter, primitive: PrimitiveForm, arguments: list[str]) ->
     """The text of a call; declares or asks for the definition of what is called."""
     target, attributes = primitive.target, ""
     if primitive.kind == "own":
-        if e.serial and primitive.libm is not None:
+        if primitive.libm is not None and (e.serial or (e.contract and not e.inline_math)):
             target, attributes = primitive.libm, " nobuiltin #1"
         else:
             e.module.math_functions.add(target)
