@@ -178,6 +178,7 @@ class UnitInC:
     sites: list[dict[str, Any]]
     n_slots: int = 5
     draws: bool = False
+    layouts: tuple[Any, ...] = ()
 
 
 class ProgramInC:
