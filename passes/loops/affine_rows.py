@@ -237,7 +237,7 @@ class Nest:
     def _loaded(self, op: rt.LoadOp, facts: _Facts | None) -> Terms | None:
         """An element of a vector of parameters that a key chooses, or of a buffer that the nest itself has filled."""
         if facts is not None:
-            if op.index in self.rows and (found := self._filled(op)) is not None:
+            if (found := self._filled(op)) is not None:
                 return found
             return [LinearTerm(leaf=(op.res,), key=next(iter(facts.keys)))] if len(facts.keys) == 1 else None
         return self._filled(op)
@@ -249,6 +249,8 @@ class Nest:
             return None
         ahead = not is_inside(alloc.res, self.outer)
         writers = [use.operation for use in alloc.res.uses if alloc.res in written_buffers(use.operation)]
+        if ahead:  # what is read has been stored since
+            writers = [op for op in writers if not isinstance(op, rt.FillOp)]
         if len(writers) != 1 or not _only_loaded_and_written(alloc):
             return None
         (writer,) = writers
@@ -265,8 +267,7 @@ class Nest:
         if not ahead and not _is_behind(row, around[0]):
             return None
         index = writer.operands[1] if added else writer.operands[2]
-        same = is_same_integer(filler.lb, row.lb) and is_same_integer(filler.ub, row.ub)
-        if not same or constant_integer(filler.step) != 1 or constant_integer(row.step) != 1:
+        if not _covers(filler, row) or constant_integer(filler.step) != 1 or constant_integer(row.step) != 1:
             return None
         moved = (filler.body.block.args[0], row.body.block.args[0])
         if moved[1] not in self.rows or not _same_index(index, load.index, moved):
@@ -299,6 +300,13 @@ def _loops_around(op: Operation, block: Block | None) -> list[scf.ForOp]:
     return found[::-1]
 
 
+def _covers(filler: scf.ForOp, row: scf.ForOp) -> bool:
+    """Whether one loop runs for all that another one does."""
+    first, second = constant_integer(filler.lb), constant_integer(row.lb)
+    begins = is_same_integer(filler.lb, row.lb) or (first is not None and second is not None and first <= second)
+    return begins and is_same_integer(filler.ub, row.ub)
+
+
 def _fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
     """Whether all that a loop does is to store in memory that only another one reads, behind it, in its block or in a
     branch there; and nothing between them writes to what it reads.
@@ -315,7 +323,8 @@ def _fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
             users = [use.operation for use in op.buffer.uses if use.operation is not op]
             if not isinstance(alloc, rt.AllocOp) or alloc.parent is not filler.parent:
                 return False
-            if not all(isinstance(user, rt.LoadOp) and reader.is_ancestor(user) for user in users):
+            loads = [user for user in users if not (isinstance(user, rt.FillOp) and _is_behind(filler, user))]
+            if not all(isinstance(user, rt.LoadOp) and reader.is_ancestor(user) for user in loads):
                 return False
         elif type(op) not in PURE and not isinstance(op, (scf.ForOp, scf.YieldOp)):
             return False
@@ -337,7 +346,7 @@ def _is_behind(op: Operation, other: Operation) -> bool:
 
 
 def _only_loaded_and_written(alloc: rt.AllocOp) -> bool:
-    return all(isinstance(use.operation, (rt.LoadOp, rt.StoreOp, ad.AccumulateOp)) for use in alloc.res.uses)
+    return all(isinstance(use.operation, (rt.LoadOp, rt.StoreOp, rt.FillOp, ad.AccumulateOp)) for use in alloc.res.uses)
 
 
 def _same_index(one: SSAValue, other: SSAValue, moved: tuple[SSAValue, SSAValue]) -> bool:

@@ -61,8 +61,9 @@ def write_layout(statement: SquareSums, top: Block) -> None:
     loop.detach()
     otherwise.add_ops([loop, scf.YieldOp.create(operands=list(loop.results))])
     for fill in statement.fills:
-        filled = {op.buffer.owner: None for op in ops_within(fill) if isinstance(op, rt.StoreOp)}
-        for op in (*filled, fill):
+        buffers = {op.buffer: None for op in ops_within(fill) if isinstance(op, rt.StoreOp)}
+        starts = [use.operation for buffer in buffers for use in buffer.uses if isinstance(use.operation, rt.FillOp)]
+        for op in (*(buffer.owner for buffer in buffers), *starts, fill):
             assert isinstance(op, Operation)
             op.detach()
             otherwise.insert_op_before(op, loop)
@@ -238,6 +239,7 @@ class _Evaluation:
         own = len(columns.own)
         width = write.put(integer(arith.AddiOp, reduced.places.count, number(write, own + 1)))
         best = write.put(integer(arith.MuliOp, width, number(write, own)))
+        rests = None if coefficients is None else self._rests(coefficients, width)
         j, inside = new_loop(write, number(write, 0), reduced.groups)
         env = _of_group(columns, reduced, j, inside)
         mine: list[SSAValue] = []
@@ -257,15 +259,28 @@ class _Evaluation:
                 for k, value in enumerate(values):
                     row = _minus(row, self._of_group(_plus(first, k, inside), j, inside), value, inside)
             else:
-                assert coefficients is not None
-                k, innermost = new_loop(inside, number(inside, 0), reduced.places.count, [row])
-                at = innermost.put(integer(arith.AddiOp, first, k))
-                value = innermost.put(rt.LoadOp(coefficients, k))
-                row = carry(
-                    innermost,
-                    _minus(innermost.anchor.operands[0], self._of_group(at, j, innermost), value, innermost),
-                )
+                assert rests is not None
+                at = inside.put(integer(arith.MuliOp, number(inside, p), reduced.groups))
+                at = inside.put(integer(arith.AddiOp, at, j))
+                row = inside.real(arith.SubfOp, row, inside.put(rt.LoadOp(rests, at)), reassociate=True)
             self._add(row, inside)
+
+    def _rests(self, coefficients: SSAValue, width: SSAValue) -> SSAValue:
+        """What shared coefficients make of the rows of groups: those of a number in all groups side by side."""
+        write, reduced, own = self.write_to, self.reduced, len(self.square.columns.own)
+        size = write.put(integer(arith.MuliOp, reduced.groups, number(write, own)))
+        rests = write.put(rt.AllocOp(size, _REALS, zero=True))
+        k, outer = new_loop(write, number(write, 0), reduced.places.count)
+        value = outer.put(rt.LoadOp(coefficients, k))
+        for p in range(own):
+            first = outer.put(integer(arith.MuliOp, width, number(outer, p)))
+            first = outer.put(integer(arith.AddiOp, _plus(first, own, outer), k))
+            j, inside = new_loop(outer, number(outer, 0), reduced.groups)
+            to = inside.put(integer(arith.MuliOp, number(inside, p), reduced.groups))
+            to = inside.put(integer(arith.AddiOp, to, j))
+            product = inside.real(arith.MulfOp, self._of_group(first, j, inside), value)
+            inside.before(ad.AccumulateOp(rests, to, product))
+        return rests
 
     def _of_group(self, index: SSAValue, j: SSAValue, write: OpWriter) -> SSAValue:
         """A number of the j-th group."""

@@ -1,0 +1,63 @@
+// RUN: stan-opt -p linear-layouts,verify-dominance --split-input-file %s | filecheck %s
+
+// Rows are handed over, by data alone; a branch has the reduced rows, or the loop.
+// CHECK-LABEL: @evaluate
+// CHECK:      rt.kernel design_begin
+// CHECK:      rt.kernel design_row
+// CHECK:      rt.kernel design_turn
+// CHECK:      rt.layout "reduced rows" slot 3 outcome {{.*}} figures ["rows", "groups", "coefficients", "bytes"]
+// CHECK:      rt.kernel design_tables
+// CHECK:      [[OK:%.*]] = arith.andi
+// CHECK-NEXT: scf.if [[OK]] {
+// CHECK-NOT:  scf.for
+// CHECK:      ad.target_add
+// CHECK:      ad.target_add
+// CHECK-NOT:  ad.target_add
+// CHECK:      } else {
+// CHECK-NEXT: scf.for
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %b = rt.load %theta[%i0] : f64
+    %s = rt.load %theta[%i1] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %v = rt.load %y[%i] : f64
+      %u = rt.load %x[%i] : f64
+      %m = arith.mulf %b, %u : f64
+      %r = arith.subf %v, %m : f64
+      %z = arith.mulf %r, %s : f64
+      %q = rt.math square(%z) : (f64) -> f64
+      ad.target_add %q
+    }
+    %zero = arith.constant 0.0 : f64
+    func.return %zero : f64
+  }
+}
+
+// -----
+
+// What is squared is not linear: nothing happens.
+// CHECK-LABEL: @evaluate
+// CHECK-NOT: rt.kernel
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %b = rt.load %theta[%i0] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %u = rt.load %x[%i] : f64
+      %m = arith.mulf %b, %u : f64
+      %e = rt.math exp(%m) : (f64) -> f64
+      %q = rt.math square(%e) : (f64) -> f64
+      ad.target_add %q
+    }
+    %zero = arith.constant 0.0 : f64
+    func.return %zero : f64
+  }
+}
