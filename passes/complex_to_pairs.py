@@ -12,72 +12,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, ModuleOp, i8
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.attributes import string
 from ulam.dialects.walk import ops_within
 from ulam.library.complex_functions import EACH_PART, OF_PARTS, OF_SIZES, OPERATORS
-from ulam.passes.complex_calls import result_of_parts
+from ulam.passes.complex_calls import result_of_parts, written_over_elements
+from ulam.passes.complex_types import PARTS, has_complex, in_reals, is_complex, part_of, sizes_in_reals
 from ulam.passes.errors import NotSupportedError
 
 Pair = tuple[SSAValue, SSAValue]
-
-_PART_OF = {
-    stan.COMPLEX: stan.REAL,
-    stan.COMPLEX_VECTOR: stan.VECTOR,
-    stan.COMPLEX_ROW_VECTOR: stan.ROW_VECTOR,
-    stan.COMPLEX_MATRIX: stan.MATRIX,
-}
-
-PARTS = ("real", "imag")
-"""What follows `z.` in the names of the two variables that `z` becomes."""
-
-
-def part_number(name: str) -> int | None:
-    """Which part of a complex variable one of this name is; None if it is none."""
-    _, dot, part = name.rpartition(".")
-    return PARTS.index(part) if dot and part in PARTS else None
-
-
-def whole_name(name: str) -> str:
-    """The name of the complex variable that one of this name is a part of."""
-    return name.rpartition(".")[0]
-
-
-def is_complex(type_: Attribute) -> bool:
-    """Whether values of a type are complex numbers, or containers of them; tuples are not."""
-    return (type_.element if isinstance(type_, stan.ArrayType) else type_) in _PART_OF
-
-
-def part_of(type_: Attribute) -> Attribute:
-    """The type of the real part, and of the imaginary one."""
-    if isinstance(type_, stan.ArrayType):
-        return stan.ArrayType(type_.rank, _PART_OF[type_.element])
-    return _PART_OF[type_]
-
-
-def in_reals(type_: Attribute) -> Attribute:
-    """A type with all that is complex in it replaced: by a tuple of the parts."""
-    if is_complex(type_):
-        return stan.TupleType(ArrayAttr([part_of(type_)] * 2))
-    if isinstance(type_, stan.TupleType):
-        return stan.TupleType(ArrayAttr([in_reals(element) for element in type_.elements]))
-    if isinstance(type_, stan.ArrayType):
-        return stan.ArrayType(type_.rank, in_reals(type_.element))
-    if isinstance(type_, stan.VarType):
-        return stan.var_of(in_reals(type_.element))
-    return type_
-
-
-def has_complex(type_: Attribute) -> bool:
-    """Whether there are complex numbers in values of a type."""
-    if isinstance(type_, stan.TupleType):
-        return any(map(has_complex, type_.elements))
-    if isinstance(type_, stan.ArrayType | stan.VarType):
-        return has_complex(type_.element)
-    return type_ in _PART_OF
-
 
 def split_complex(module: ModuleOp, *, shown: bool = False) -> None:
     """Replaces complex values and variables of a program, in place.
@@ -291,7 +236,7 @@ class Splitting:
         sizes = [*op.sizes]
         declares_parts = is_complex(type_)
         types = [part_of(type_)] * 2 if declares_parts else [in_reals(type_)]
-        sizes = sizes if declares_parts else list(_sizes_in_reals(type_, iter(sizes)))
+        sizes = sizes if declares_parts else list(sizes_in_reals(type_, iter(sizes)))
         made = [type(op)(name, t, sizes) for name, t in zip(self.names(op.var_name.data, types), types, strict=True)]
         for one in made:
             for name in ("local", "data_only", "field_ranks"):
@@ -349,7 +294,7 @@ class Splitting:
 
     def uninitialized(self, op: stan.UninitializedOp) -> None:
         if not is_complex(op.res.type):
-            sizes = list(_sizes_in_reals(op.res.type, iter(op.sizes)))
+            sizes = list(sizes_in_reals(op.res.type, iter(op.sizes)))
             self.replaced[op.res] = self.value(stan.UninitializedOp(in_reals(op.res.type), sizes, op.var_name))
             return
         type_ = part_of(op.res.type)
@@ -391,8 +336,8 @@ class Splitting:
                 fields.append(self.value(stan.PromoteOp(field, wanted)))
         return self.value(stan.TupleOp(fields, in_reals(type_)))
 
-    def operator(self, op: Operation) -> None:
-        symbol = op.SYMBOL  # type: ignore[attr-defined]
+    def operator(self, op: Any) -> None:
+        symbol = op.SYMBOL
         self.pairs_of_operator(symbol, op.operands[0], op.operands[1], op.results[0])
 
     def pairs_of_operator(self, symbol: str, left: SSAValue, right: SSAValue, result: SSAValue) -> None:
@@ -416,11 +361,11 @@ class Splitting:
         both = self.binary("*", same[0], same[1])
         return both if symbol == "==" else self.value(stan.UNARY_OPERATORS["!"](both, stan.INT))
 
-    def unary(self, op: Operation) -> None:
+    def unary(self, op: Any) -> None:
         value, result = op.operands[0], op.results[0]
         type_ = part_of(result.type)
         real, imag = self.pairs[value]
-        operator = stan.UNARY_OPERATORS[op.SYMBOL]  # type: ignore[attr-defined]
+        operator = stan.UNARY_OPERATORS[op.SYMBOL]
         self.pairs[result] = self.value(operator(real, type_)), self.value(operator(imag, type_))
 
     # ------------------------------------------------------------ containers and tuples
@@ -578,75 +523,8 @@ class Splitting:
         key = symbol, tuple(types)
         found = self.vectorized.get(key)
         if found is None:
-            found = self.vectorized[key] = self.written_over_elements(symbol, types, result)
+            found = self.vectorized[key] = written_over_elements(self, symbol, types, result)
         return found.sym_name.data
-
-    def written_over_elements(self, symbol: str, types: Sequence[Attribute], result: Attribute) -> stan.FuncOp:
-        """`result f(types...)`, written with complex values, then taken apart as all functions are."""
-        block = Block(arg_types=types)
-        outer = self.at, self.end
-        self.at, self.end = None, block
-        first, *others = [a for a in block.args if stan.dimensions(a.type)]
-        sizes = self.call("dims", [first], stan.array_of(stan.INT, 1))
-        shape = stan.dimensions(first.type)
-        inner = first.type.element if isinstance(first.type, stan.ArrayType) else first.type
-        positions = list(range(1, shape + 1))
-        if inner == stan.COMPLEX_ROW_VECTOR or inner == stan.ROW_VECTOR:
-            positions[-1] += 1  # behind the one row
-        for other in others:
-            first = self.call("sized_as", [first, other], first.type)
-        dims = [self.value(stan.IndexOp(sizes, ("single",), (self.int(p),), stan.INT)) for p in positions]
-        variable = self.value(stan.DeclareOp("result", result, dims))
-
-        def nest(level: int, indices: list[SSAValue]) -> None:
-            if level == shape:
-                element = [
-                    self.value(stan.IndexOp(a, ("single",) * shape, indices, stan.scalar_of(a.type)))
-                    if stan.dimensions(a.type)
-                    else a
-                    for a in block.args
-                ]
-                call = stan.CallOp(
-                    self.functions[symbol].stan_name, element, stan.scalar_of(result), [1] * len(element),
-                    definition=symbol,
-                )  # fmt: skip
-                self.insert(stan.AssignOp(variable, self.value(call), ("single",) * shape, indices))
-                return
-            body = Block(arg_types=[stan.INT])
-            one = self.int(1)
-            here, self.end = self.end, body
-            nest(level + 1, [*indices, body.args[0]])
-            self.insert(stan.YieldOp())
-            self.end = here
-            self.insert(stan.ForOp(f"i{level}", one, dims[level], Region(body)))
-
-        nest(0, [])
-        self.insert(stan.ReturnOp(self.value(stan.ReadOp(variable))))
-        self.at, self.end = outer
-        name = symbol
-        while name in self.functions:
-            name += ".1"
-        base = self.functions[symbol]
-        function = stan.FuncOp(
-            name, [f"x{n}" for n in range(len(types))], types, [result], Region(block),
-            stan_name=base.stan_name, library=True, location=base.location,
-        )  # fmt: skip
-        self.functions[name], self.inputs[name] = function, tuple(types)
-        self.program.body.block.insert_op_before(function, base)
-        self.function(function)
-        return function
-
-
-def _sizes_in_reals(type_: Attribute, sizes: Any) -> Iterable[SSAValue]:
-    """The sizes of a declared tuple, for the type that it becomes: those of a complex field count twice."""
-    if isinstance(type_, stan.TupleType):
-        for element in type_.elements:
-            yield from _sizes_in_reals(element, sizes)
-        return
-    own = [size for _, size in zip(range(stan.dimensions(type_)), sizes, strict=False)]
-    yield from own
-    if is_complex(type_):
-        yield from own
 
 
 _SHOWN = (

@@ -18,7 +18,7 @@ from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.records import record
 from ulam.library.statuses import REJECTION
 from ulam.passes.builder import BUFFER_REAL, Builder
-from ulam.passes.complex_to_pairs import part_number
+from ulam.passes.complex_types import part_number
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.inlining import as_formal, inline
 from ulam.passes.to_loops.lowering import Holder, Lowering, handles

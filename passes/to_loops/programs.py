@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.complex_to_pairs import part_number, whole_name
+from ulam.passes.complex_types import part_number, whole_name
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import draws
 from ulam.passes.loops.unit_modules import noted_layouts

@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from ulam.dialects import stan
 from ulam.library.records import record
 from ulam.passes.builder import BUFFER_REAL, Builder
-from ulam.passes.complex_to_pairs import part_number
+from ulam.passes.complex_types import part_number
 from ulam.passes.to_loops.lowering import Lowering
 from ulam.passes.to_loops.values import total
 

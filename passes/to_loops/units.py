@@ -25,7 +25,7 @@ from ulam.dialects.integers import INT_MAX
 from ulam.dialects.walk import ops_within
 from ulam.library.statuses import FATAL
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, MOST_SIZE, Builder
-from ulam.passes.complex_to_pairs import whole_name
+from ulam.passes.complex_types import whole_name
 from ulam.passes.loops.thread_target import target_as_value
 from ulam.passes.to_loops import callbacks, indexing, operators, printing, statements  # noqa: F401  (register handlers)
 from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (registers handlers)

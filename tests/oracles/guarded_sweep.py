@@ -13,6 +13,7 @@ from pathlib import Path
 
 import guard_pages
 import numpy as np
+import structured_programs
 from guarded_runs import Case, Outcome, RunOptions, run_case
 from indexing_programs import indexing_program
 from runtime_builds import ROOT
@@ -26,6 +27,14 @@ def random_cases(first: int, count: int) -> Iterator[tuple[Case, RunOptions]]:
         program = indexing_program(seed)
         options = RunOptions(whole_lines=seed % 4 == 3, second=seed % 8 == 0, seed=seed)
         yield Case(f"seed {seed}", program.text, program.data), options
+
+
+def structured_cases(first: int, count: int) -> Iterator[tuple[Case, RunOptions]]:
+    """Random programs with complex numbers and tuples."""
+    data = json.dumps(structured_programs.DATA)
+    for seed in range(first, first + count):
+        text = structured_programs.generate(seed)
+        yield Case(f"structured seed {seed}", text, (data,)), RunOptions(whole_lines=seed % 4 == 3, seed=seed)
 
 
 def program_cases() -> Iterator[tuple[Case, RunOptions]]:
@@ -46,6 +55,7 @@ def posterior_cases(folder: Path) -> Iterator[tuple[Case, RunOptions]]:
 def cases(arguments: argparse.Namespace) -> Iterator[tuple[Case, RunOptions]]:
     """What the options ask for."""
     yield from random_cases(arguments.seed_base, arguments.programs)
+    yield from structured_cases(arguments.seed_base, arguments.structured)
     if arguments.test_programs:
         yield from program_cases()
     if arguments.posteriordb is not None:
@@ -55,6 +65,7 @@ def cases(arguments: argparse.Namespace) -> Iterator[tuple[Case, RunOptions]]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=0, help="so many random programs")
+    parser.add_argument("--structured", type=int, default=0, help="so many with complex numbers and tuples")
     parser.add_argument("--seed-base", type=int, default=0, help="the seed of the first")
     parser.add_argument("--test-programs", action="store_true", help="the programs of tests and examples")
     parser.add_argument("--posteriordb", type=Path, help="a checkout of posteriordb")
