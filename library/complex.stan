@@ -676,7 +676,9 @@ complex_vector complex_eigenvalues_sym(complex_matrix A) { return eigendecompose
 
 complex_matrix complex_eigenvectors_sym(complex_matrix A) { return eigendecompose_sym(A).1; }
 
-/* The eigenvalues of [0, A; A*, 0] are the singular values and their negatives, its eigenvectors [u; v] / sqrt(2). */
+/* The eigenvalues of [0, A; A*, 0] are the singular values and their negatives, its eigenvectors [u; v] / sqrt(2). Their
+ * phases hang on rounding, since an eigenvalue and its negative are found together: the largest element of u is made
+ * positive. */
 tuple(complex_matrix, vector, complex_matrix) complex_svd(complex_matrix A) {
   int m = rows(A);
   int n = cols(A);
@@ -692,8 +694,11 @@ tuple(complex_matrix, vector, complex_matrix) complex_svd(complex_matrix A) {
   for (j in 1:k) {
     int from = m + n + 1 - j;
     s[j] = get_real(found.2[from]);
-    U[, j] = sqrt2() * found.1[1:m, from];
-    V[, j] = sqrt2() * found.1[(m + 1):(m + n), from];
+    complex_vector[m + n] both = sqrt2() * found.1[, from];
+    int largest = sort_indices_desc(abs(both[1:m]))[1];
+    if (abs(both[largest]) > 0) both *= conj(both[largest]) / abs(both[largest]);
+    U[, j] = both[1:m];
+    V[, j] = both[(m + 1):(m + n)];
   }
   return (U, s, V);
 }

@@ -226,7 +226,7 @@ generated quantities {
   complex_matrix[k, k] h = inv_fft2(fft2(A));
   tuple(complex_matrix[k, k], complex_matrix[k, k]) s = complex_schur_decompose(A);
   tuple(complex_matrix[k, k], complex_vector[k]) e = eigendecompose(B);
-  vector[k] d = singular_values(A);
+  tuple(complex_matrix[k, k], vector[k], complex_matrix[k, k]) d = svd(A);
 }
 """
 
@@ -271,4 +271,8 @@ def test_transforms_and_decompositions(quick_code: None) -> None:
         np.testing.assert_allclose(unitary.conj().T @ unitary, np.eye(k), atol=1e-13)
         assert not np.tril(triangular, -1).any()
         np.testing.assert_allclose(found["B"] @ found["e:1"], found["e:1"] * found["e:2"], atol=1e-12)
-        np.testing.assert_allclose(found["d"], np.linalg.svd(found["A"])[1], atol=1e-13)
+        np.testing.assert_allclose(found["d:2"], np.linalg.svd(found["A"])[1], atol=1e-13)
+        left, right = found["d:1"], found["d:3"]
+        np.testing.assert_allclose(left * found["d:2"] @ right.conj().T, found["A"], atol=1e-13)
+        largest = left[np.argmax(np.abs(left), axis=0), np.arange(k)] if k else left.ravel()
+        np.testing.assert_allclose(largest, np.abs(largest), atol=1e-14)  # which no rounding decides

@@ -45,6 +45,8 @@ SCALARS = (INT, REAL, COMPLEX)
 SIZES = (2, 3, 1, 1, 1, 1, 1, 1, 1, 1)
 """Of the dimensions of containers, the first first."""
 
+WIENER: list[tuple[Any, ...]] = [(0.9, 1.3, 0.2, 0.4, 0.6), (0.9, 1.3, 0.2, 0.4, 0.6, 0.3, 0.1, 0.1)]
+_TWICE: list[tuple[Any, ...]] = [tuple([x, 1.1 * x] for x in row) for row in WIENER]
 TEMPLATES: dict[str, list[tuple[Any, ...]]] = {
     "beta_neg_binomial": [(2, 3.5, 2.2, 1.3), (1, 2, 3, 2)],
     "yule_simon": [(2, 1.7), (3, 2)],
@@ -55,7 +57,8 @@ TEMPLATES: dict[str, list[tuple[Any, ...]]] = {
     "offset_multiplier": [(0.7, -0.4, 1.8), (1, 2, 3)],
     "hypergeometric_1F0": [(0.7, 0.4), (2, 0.4)],
     "hypergeometric_2F1": [(0.7, 0.4, 1.3, 0.3), (2, 1, 3, 0.3)],
-    "wiener_full": [(0.9, 1.3, 0.2, 0.4, 0.6, 0.3, 0.1, 0.1), (3, 1, 1, 0.4, 1, 0.3, 0.1, 0.1)],
+    "wiener_lcdf_unnorm": [*WIENER, *_TWICE],
+    "wiener_lccdf_unnorm": [*WIENER, *_TWICE],
     "loglogistic": [(0.9, 1.3, 2.2), (2, 1, 3)],
     "choose": [(5, 2)],
     "ldexp": [(1.3, 2), (3, 2)],
@@ -78,6 +81,12 @@ TEMPLATES: dict[str, list[tuple[Any, ...]]] = {
     "multi_normal_cholesky": [([0.4, 0.6], [0.1, 0.3], [[2.0, 0.0], [0.3, 1.5]])],
     "multi_student_t_cholesky": [([0.4, 0.6], 3.5, [0.1, 0.3], [[2.0, 0.0], [0.3, 1.5]])],
     "bernoulli_logit_glm": [([0.4, 0.6], [0.3], [0.2, -0.4])],
+    "to_matrix": [
+        ([1, 2], 2, 1),
+        ([1, 2], 2, 1, 0),
+        ([[1, 2], [3, 4]], 4, 1),
+        ([[1, 2], [3, 4]], 4, 1, 0),
+    ],
     "cov_matrix": [([[2.0, 0.3], [0.3, 1.5]],), ([0.3, -0.2, 0.5], 2)],
 }
 """Arguments by stem; where these are scalars, whole numbers in the second row."""
@@ -239,7 +248,8 @@ def templates(name: str, base: tuple[StanType, ...]) -> list[tuple[Values, ...]]
     for row in TEMPLATES.get(stem, ()):
         values = tuple(np.array(v, dtype=float) for v in row[len(row) - len(base) :])
         if [v.ndim for v in values] == list(map(rank_of, base)):
-            found.append(values)
+            is_complex = [scalar_in(t) == COMPLEX for t in base]
+            found.append(tuple(np.stack([v, 0.5 * v], -1) if c else v for v, c in zip(values, is_complex, strict=True)))
     return [row for row in found if all(np.all(np.isfinite(v)) for v in row)] + [tuple(map(plain_value, base))]
 
 
