@@ -76,7 +76,7 @@ ULAM_API void ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const dou
   int64_t others = 0, found = 0, groups = 0;
   for (int64_t row = 0; row < n; ++row) others += arms[row] == 0;
   int first = others == 0, last = others < n; /* the arms that there are */
-  plan exact = plan_of_counts(counts, g, room / 2), bits = plan_of_bits(counts, g);
+  plan exact = plan_of_counts(counts, g, first < last ? room / 2 : room), bits = plan_of_bits(counts, g);
   int by_counts = cost_of(&exact) <= cost_of(&bits);
   const plan *p = by_counts ? &exact : &bits;
   int is_worth = g > 0 && 3 * (cost_of(p) + (last - first) * GROUP * p->groups) <= 2 * n;

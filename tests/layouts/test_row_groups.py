@@ -48,3 +48,11 @@ def test_rows_with_many_numbers_of_copies_are_in_groups_by_bits() -> None:
     assert found == Counter((kind, 0) for kind in kinds)
     assert figures[:3] == [6, sum(kind.bit_count() for kind in range(1, 60)), 1]
     assert len(order) == figures[1]
+
+
+def test_rows_of_one_arm_have_all_groups_that_there_is_room_for() -> None:
+    kinds = [kind for kind in range(101, 141) for _ in range(kind)]
+    kinds += [1000 * kind + copy for kind in range(101, 141) for copy in range(9) for _ in range(kind)]
+    _, order, figures = grouped(kinds, [0] * len(kinds))
+    assert figures[:3] == [40, 400, 1]
+    assert len(order) == 400
