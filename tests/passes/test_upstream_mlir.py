@@ -70,8 +70,10 @@ def test_units_after_passes_of_mlir(program: Path, opt_level: int, monkeypatch: 
     changed: list[str] = []
     finish = lowering_pipeline.finish_unit
 
-    def finish_elsewhere(unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None) -> None:
-        finish(unit, opt_level, between)
+    def finish_elsewhere(
+        unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None, *, layouts: bool = True
+    ) -> None:
+        finish(unit, opt_level, between, layouts=layouts)
         before = generic_text(unit.module)
         unit.module = through_mlir_opt(unit.module)
         if generic_text(unit.module) != before:

@@ -2,7 +2,7 @@
 // RUN: stan-opt -O 3 --unit gradient_propto -t llvm %s | filecheck %s --check-prefix=LLVM
 // Complex numbers are pairs of reals before any pass sees them: two variables, two arguments, a tuple as a result.
 
-// CHECK:      stan.func @turned(z_real %{{.*}}: !stan.real, z_imag %{{.*}}: !stan.real) -> (!stan.tuple<[!stan.real, !stan.real]>)
+// CHECK:      stan.func @turned(z.real %{{.*}}: !stan.real, z.imag %{{.*}}: !stan.real) -> (!stan.tuple<[!stan.real, !stan.real]>)
 // CHECK-NOT:  stan.complex
 // CHECK:      stan.parameter v.real[%{{.*}}] : !stan.var<!stan.vector>
 // CHECK:      stan.parameter v.imag[%{{.*}}] : !stan.var<!stan.vector>

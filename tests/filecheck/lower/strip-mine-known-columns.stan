@@ -1,4 +1,4 @@
-// RUN: stan-opt -O3 --unit value_propto %s | filecheck %s
+// RUN: stan-opt -O3 --no-layouts --unit value_propto %s | filecheck %s
 
 // Rows of seven columns, a number that is known: their elements come from a table that has the rows side by side.
 data { int<lower=0> J; array[J, 7] real x; }
