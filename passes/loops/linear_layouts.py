@@ -29,7 +29,6 @@ from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import LinearTerm, Nest, target_additions
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
-from ulam.passes.loops.linear_evaluation import write_layout
 from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
@@ -58,6 +57,8 @@ class LinearLayouts(TellingPass):
             if done or not self.early:
                 remark_on(self.name, loop, found.summary() if isinstance(found, SquareSums) else found, done=done)
             if isinstance(found, SquareSums):
+                from ulam.passes.loops.linear_evaluation import write_layout  # seldom needed
+
                 write_layout(found, function.body.block)
                 changed = True
         return changed
