@@ -1,7 +1,7 @@
 """Passes of units that have nothing to work on, told by the names of what is there: they are not even imported.
 
 Importing a pass takes longer than running it on a small program. The names are those of ops, `loop:` before those of
-ops inside of loops, and the functions of `rt.math`.
+ops inside of loops, the functions of `rt.math`, and `costly` where one of these is a call.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ulam.library.costs import FunctionCost
+from ulam.library.functions import function
 from ulam.passes.pipelines import pipeline_parts
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _LOGARITHMS = "log1p_exp log_inv_logit log1m_inv_logit log_sum_exp log1p_exp_min
 UNIT_WORKS_ON: dict[str, Groups] = {
     "share-kernels": _any("rt.kernel"),
     "inline-kernels": _any("rt.kernel"),
-    "sort-rows": (*_any("loop:ad.accumulate"), *_any("loop:rt.math")),
+    "sort-rows": (*_any("loop:ad.accumulate"), *_any("loop:costly")),
     "unique-rows": _any("loop:rt.load"),
     "sum-arms": _any("loop:scf.if"),
     "share-arms": _any("loop:scf.if"),
@@ -93,7 +95,10 @@ def _add_block(block: Block, prefix: str, found: set[str]) -> None:
         name = op.name
         found.add(prefix + name)
         if name == "rt.math":
-            found.add(op.properties["function"].data)  # type: ignore[attr-defined]
+            called: str = op.properties["function"].data  # type: ignore[attr-defined]
+            found.add(called)
+            if function(called).cost is FunctionCost.CALL:
+                found.add(f"{prefix}costly")
         if op.regions:
             _add_names(op, "loop:" if name in _LOOPS else prefix, found)
         op = op.next_op
