@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 _CONTEXT = Context()
 REASSOCIATING_LEVEL = 3
 """From this level on sums may be re-associated."""
-LAYOUTS: tuple[str, ...] = ()
-"""Passes that give statements layouts of their data. What they leave for `bind` is moved there by `hoist-data`."""
 LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,hoist-data,dce"}}'
-"""The one for sums of squares, twice: while statements have loops of their own, and when rows stand in one loop."""
+"""Gives sums of squares layouts of their data, twice: while statements have loops of their own, and when rows stand in
+one loop. What it leaves for `bind` is moved there by `hoist-data`.
+"""
 ROW_LAYOUTS = ('if-changed{passes="unique-rows" then="cse,dce"}',)
 """The same behind reverse mode: loops over rows have their derivatives then."""
 VALUE_FORM = "structure-exits,split-branch-chains,promote-variables"
@@ -36,7 +36,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     """The passes that follow `convert-stan-to-loops{unit=...}`, in order.
 
     What they tell each other stands in the module: an attribute of it is the number of slots of the bound table so far,
-    `ad.gradient` asks for reverse mode. `layouts`: levels 3 and 4 choose layouts of the data (`LAYOUTS`).
+    `ad.gradient` asks for reverse mode. `layouts`: levels 3 and 4 choose layouts of the data.
     """
     may_reassociate = opt_level >= REASSOCIATING_LEVEL
     reassociate = "{reassociate=true}" if may_reassociate else ""
@@ -55,7 +55,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             passes.append("powers-to-exponentials{function=evaluate}")
             passes.append('if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}')
             passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
-            passes += (LINEAR_LAYOUTS.format("{early=true}"), *LAYOUTS) if layouts else ()
+            passes += [LINEAR_LAYOUTS.format("{early=true}")] if layouts else []
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:
             passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')
@@ -67,7 +67,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             passes.append(f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}')
             # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
             passes += ["logs-of-transforms", "dce"]
-            passes += [LINEAR_LAYOUTS.format("")] if layouts else ()
+            passes += [LINEAR_LAYOUTS.format("")] if layouts else []
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")
@@ -87,9 +87,9 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     return ",".join((*passes, "release-arena", "stack-buffers", f"loop-hints{hints}"))
 
 
-def lowering_passes(unit: UnitKind, opt_level: int, layouts: bool = True) -> tuple[ModulePass, ...]:
+def lowering_passes(unit: UnitKind, opt_level: int) -> tuple[ModulePass, ...]:
     """The same as passes."""
-    return nested_passes(lowering_pipeline(unit, opt_level, layouts))
+    return nested_passes(lowering_pipeline(unit, opt_level))
 
 
 def to_value_form(module: ModuleOp) -> ProgramParts:

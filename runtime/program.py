@@ -36,12 +36,12 @@ from ulam.runtime.errors import (
     UlamError,
 )
 from ulam.runtime.interrupts import checkpoint, held, stoppable
-from ulam.runtime.layout_choices import LayoutChoice, read_choices
 from ulam.runtime.memory import check_memory
 from ulam.runtime.names import Dims, GlobalVariable, as_numbers, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
 
 if TYPE_CHECKING:
+    from ulam.runtime.layout_choices import LayoutChoice
     from ulam.runtime.profiling.profiler import Profiler
 
 LINE_TABLE = b".debug_line"
@@ -384,6 +384,8 @@ class BoundProgram:
                 if status:
                     unit.failure = Failure.of(status, context)
                 elif compiled.layouts:
+                    from ulam.runtime.layout_choices import read_choices
+
                     unit.layouts = list(read_choices(compiled.layouts, data))
         return unit
 

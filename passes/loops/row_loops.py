@@ -14,7 +14,7 @@ from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i32
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant_integer, known_constant, may_reassociate, not_clamped
@@ -347,21 +347,23 @@ def _only_loop(loop: scf.ForOp) -> scf.ForOp | None:
 
 def _passed_on(inner: scf.ForOp, argument: SSAValue, end: SSAValue) -> int | None:
     """The number of the inner loop's result that a loop goes on with, alone or added to what it carries."""
-    if end.owner is inner:
-        position = inner.results.index(end)  # type: ignore[arg-type]
+    if (position := _result_of(inner, end)) is not None:
         return position if inner.iter_args[position] is argument else None
     op = end.owner
     if isinstance(op, arith.AddfOp) and may_reassociate(op):
         for own, other in (op.operands, tuple(reversed(op.operands))):
-            if own is argument and other.owner is inner:
-                position = inner.results.index(other)  # type: ignore[arg-type]
+            if own is argument and (position := _result_of(inner, other)) is not None:
                 return position if known_constant(inner.iter_args[position]) == 0.0 else None
     if isinstance(op, arith.OrIOp):
         for own, other in (op.operands, tuple(reversed(op.operands))):
-            if own is argument and (flag := _tested(other)) is not None and flag.owner is inner:
-                position = inner.results.index(flag)  # type: ignore[arg-type]
+            if own is argument and (position := _result_of(inner, _tested(other))) is not None:
                 return position if constant_integer(inner.iter_args[position]) == 0 else None
     return None
+
+
+def _result_of(loop: scf.ForOp, value: SSAValue | None) -> int | None:
+    """Which result of a loop a value is."""
+    return value.index if isinstance(value, OpResult) and value.owner is loop else None
 
 
 def _tested(value: SSAValue) -> SSAValue | None:

@@ -20,7 +20,7 @@ from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntAttr, ModuleOp, f64, i1, i32, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
@@ -473,11 +473,12 @@ class _Weighted:
             replace_uses(source.args[1 + k], _origin(own.iter_args[k], loop))
         kept = [end.operands[k] for k in positions]
         arguments = [source.args[1 + k] for k in positions]
-        new = [source.insert_arg(argument.type, len(source.args)) for argument in arguments]
-        for argument, replacement in zip(arguments, new, strict=True):
+        new: dict[SSAValue, SSAValue] = {
+            argument: source.insert_arg(argument.type, len(source.args)) for argument in arguments
+        }
+        for argument, replacement in new.items():
             replace_uses(argument, replacement)
-        kept = [new[arguments.index(value)] if value in arguments else value for value in kept]  # type: ignore[arg-type]
-        end.operands = kept
+        end.operands = [new.get(value, value) for value in kept]
         for argument in list(source.args[1 : len(source.args) - len(new)]):
             source.erase_arg(argument)
         return scf.ForOp.create(
@@ -513,8 +514,9 @@ class _Weighted:
 
 def _origin(value: SSAValue, loop: scf.ForOp) -> SSAValue:
     """What a value is that the loop passes on unchanged."""
-    body = loop.body.block
-    return loop.iter_args[body.args.index(value) - 1] if value.owner is body else value  # type: ignore[arg-type]
+    if isinstance(value, BlockArgument) and value.owner is loop.body.block:
+        return loop.iter_args[value.index - 1]
+    return value
 
 
 def _element(buffer: SSAValue) -> Attribute:

@@ -6,16 +6,13 @@ Those of scalars are in test_reference_functions.py.
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any
 
-import numpy as np
 import pytest
-from reference_programs import Batch, Line, chunks, flat, lines
+from reference_programs import Batch, Line, chunks, flat, lines, outcome
 
 import ulam
-from ulam.runtime.errors import ProgramError
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -65,19 +62,9 @@ def test_border_of_the_domain(batch: list[Line]) -> None:
     model = ulam.StanModel(program.text, data=json.dumps(program.data), opt_level=0)
     problems = []
     for number, line in enumerate(batch):
-        found = _outcome(model, program.point(number))
+        found = outcome(model, program.point(number))
         if found != line["outcome"] and (line["function"], line.get("category", "")) not in OURS:
             at = [re.sub(r"\s", "", str(a["value"])) for a in line["args"].values()]
             call = f"{line['function']} {line['signature']} at {at}"
             problems.append(f"{call}: {found}, expected {line['outcome']} {line.get('message', '')}")
     assert not problems, "\n".join(problems)
-
-
-def _outcome(model: ulam.StanModel, point: list[float]) -> str:
-    try:
-        value = model.log_density(np.array(point), propto=False)
-    except ProgramError:
-        return "throws"
-    if math.isnan(value):
-        return "nan"
-    return "finite" if math.isfinite(value) else "inf" if value > 0 else "-inf"

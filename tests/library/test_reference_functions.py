@@ -19,11 +19,11 @@ from reference_programs import (
     expected_gradient,
     expected_value,
     lines,
+    outcome,
     tolerances,
 )
 
 import ulam
-from ulam.runtime.errors import ProgramError
 
 
 def _listed(file: str) -> set[str]:
@@ -213,18 +213,8 @@ def test_border_of_the_domain(groups: list[list[Line]]) -> None:
     problems = []
     for g, group in enumerate(groups):
         for k, line in enumerate(group):
-            found = _outcome(model, [float(g), float(k + 1)])
+            found = outcome(model, [float(g), float(k + 1)])
             crashes = line["outcome"] == "not_terminating_or_crash" and found == "throws"  # of the reference
             if found != line["outcome"] and not crashes and line["function"] not in DOMAIN_DIFFERENCES:
                 problems.append(f"{_describe(line)}: {found}, expected {line['outcome']}")
     assert not problems, "\n".join(problems)
-
-
-def _outcome(model: ulam.StanModel, point: list[float]) -> str:
-    try:
-        value = model.log_density(np.array(point), propto=False)
-    except ProgramError:
-        return "throws"
-    if math.isnan(value):
-        return "nan"
-    return "finite" if math.isfinite(value) else "inf" if value > 0 else "-inf"

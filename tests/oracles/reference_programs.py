@@ -12,6 +12,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+import ulam
+from ulam.runtime.errors import ProgramError
+
 REFERENCE = Path(__file__).parent.parent / "reference"
 
 Line = dict[str, Any]
@@ -175,3 +180,14 @@ def tolerances(line: Line) -> tuple[float, float]:
     if SLOW_CONVERGING.search(name):
         return CUMULATIVE
     return SPECIAL
+
+
+def outcome(model: ulam.StanModel, point: list[float]) -> str:
+    """Of a log density, in the words of `domain_errors.jsonl`."""
+    try:
+        value = model.log_density(np.array(point), propto=False)
+    except ProgramError:
+        return "throws"
+    if math.isnan(value):
+        return "nan"
+    return "finite" if math.isfinite(value) else "inf" if value > 0 else "-inf"
