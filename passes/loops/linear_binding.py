@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
-from ulam.dialects.scalar_ops import CMPI
 from ulam.library.kernels import DESIGN_SIZES, DESIGN_STATE
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, terminator
@@ -21,7 +20,6 @@ from ulam.passes.loops.linear_rows import (
     Square,
     SquareSums,
     new_loop,
-    number,
 )
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.unit_modules import take_slots
@@ -52,21 +50,21 @@ class Binding:
         copier = Copier(lambda value: block_of(value) is self.top)
         known = self._known(copier)
         places, entries = self._places(copier, known)
-        own = number(write, len(columns.own))
-        width = write.put(integer(arith.AddiOp, places.count, number(write, len(columns.own) + 1)))
-        state = write.put(rt.AllocOp(number(write, DESIGN_STATE), _INTEGERS))
+        own = write.whole(len(columns.own))
+        width = write.put(integer(arith.AddiOp, places.count, write.whole(len(columns.own) + 1)))
+        state = write.put(rt.AllocOp(write.whole(DESIGN_STATE), _INTEGERS))
         write.before(rt.KernelOp("design_begin", (state, own, places.count, entries, known)))
         row = write.put(rt.AllocOp(width, _REALS, zero=True))
-        turns = write.put(rt.LoadOp(state, number(write, 0)))
-        n, turn = new_loop(write, number(write, 0), turns)
-        again = _arm(turn, _compare("slt", n, turn.put(rt.LoadOp(state, number(turn, 0))), turn))
+        turns = write.put(rt.LoadOp(state, write.whole(0)))
+        n, turn = new_loop(write, write.whole(0), turns)
+        again = _arm(turn, turn.compare_integers("slt", n, turn.put(rt.LoadOp(state, turn.whole(0)))))
         inside, env = self._inside(copier, again)
         self._write_row(copier, env, inside, _Row(state, row, width, places))
         again.before(rt.KernelOp("design_turn", (state, state)))
-        sizes = write.put(rt.AllocOp(number(write, DESIGN_SIZES), _INTEGERS))
+        sizes = write.put(rt.AllocOp(write.whole(DESIGN_SIZES), _INTEGERS))
         write.before(rt.KernelOp("design_sizes", (state, sizes)))
         outcome, groups, low, shared_size, own_size, *figures = (
-            write.put(rt.LoadOp(sizes, number(write, n))) for n in range(DESIGN_SIZES)
+            write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(DESIGN_SIZES)
         )
         slot = take_slots(_module_of(self.statement.loop), 1 + len(_FIGURES))
         location = self.statement.loop.location
@@ -74,16 +72,16 @@ class Binding:
         shared = write.put(rt.AllocOp(shared_size, _REALS))
         own_rows = write.put(rt.AllocOp(own_size, _REALS))
         write.before(rt.KernelOp("design_tables", (state, shared, shared_size, own_rows, own_size)))
-        is_used = _compare("eq", outcome, number(write, 0), write)
+        is_used = write.compare_integers("eq", outcome, write.whole(0))
         return Reduced(is_used, figures[0], groups, low, shared, own_rows, places)
 
     def _known(self, copier: Copier) -> SSAValue:
         """How many rows there are, and the range of each key whose coefficients are shared ones."""
         write, keys = self.write_to, self.square.columns.chosen
-        known = write.put(rt.AllocOp(number(write, 2 + 2 * len(keys)), _INTEGERS, zero=True))
+        known = write.put(rt.AllocOp(write.whole(2 + 2 * len(keys)), _INTEGERS, zero=True))
         inside, env = self._inside(copier, write)
         for n, key in enumerate(keys):
-            which = number(inside, 4 + 2 * n)
+            which = inside.whole(4 + 2 * n)
             inside.before(rt.KernelOp("design_key", (known, known, which, copier.value(key, env, inside))))
         inside.before(rt.KernelOp("design_count", (known, known)))
         return known
@@ -91,21 +89,21 @@ class Binding:
     def _places(self, copier: Copier, known: SSAValue) -> tuple[Places, SSAValue]:
         """Where shared coefficients are; how many entries a row has."""
         write, columns = self.write_to, self.square.columns
-        count = number(write, len(columns.shared))
+        count = write.whole(len(columns.shared))
         places = Places(count, {}, {}, {})
         for loops, leaves in columns.looped.items():
             places.starts[loops] = count
             places.trips[loops] = [_trips(loop, copier, write) for loop in loops]
-            size = number(write, len(leaves))
+            size = write.whole(len(leaves))
             for trip in places.trips[loops]:
                 size = write.put(integer(arith.MuliOp, size, trip))
             count = write.put(integer(arith.AddiOp, count, size))
         few = len(columns.own) + sum(map(len, columns.chosen.values())) + 1
-        entries = write.put(integer(arith.AddiOp, count, number(write, few)))
+        entries = write.put(integer(arith.AddiOp, count, write.whole(few)))
         for n, (key, leaves) in enumerate(columns.chosen.items()):
-            low, span = (write.put(rt.LoadOp(known, number(write, 2 + 2 * n + k))) for k in range(2))
+            low, span = (write.put(rt.LoadOp(known, write.whole(2 + 2 * n + k))) for k in range(2))
             places.starts[key], places.ranges[key] = count, (low, span)
-            size = write.put(integer(arith.MuliOp, span, number(write, len(leaves))))
+            size = write.put(integer(arith.MuliOp, span, write.whole(len(leaves))))
             count = write.put(integer(arith.AddiOp, count, size))
         places.count = count
         return places, entries
@@ -135,7 +133,7 @@ class Binding:
     def _write_row(self, copier: Copier, env: Environment, write: OpWriter, row: _Row) -> None:
         columns = self.square.columns
         own = len(columns.own)
-        y = write.put(integer(arith.SubiOp, row.width, number(write, 1)))
+        y = write.put(integer(arith.SubiOp, row.width, write.whole(1)))
         sums: dict[int, SSAValue] = {}
         by_loops: dict[Loops, list[LinearTerm]] = {}
         chosen: dict[tuple[SSAValue, int], list[LinearTerm]] = {}
@@ -149,7 +147,7 @@ class Binding:
             column = -1 if not term.leaf else columns.own[term.leaf] if term.key else own + columns.shared[term.leaf]
             _add(sums, column, _coefficient(term, copier, env, write), write, negative=term.negative != bool(term.leaf))
         for column, value in sums.items():
-            index = y if column < 0 else number(write, column)
+            index = y if column < 0 else write.whole(column)
             write.before(rt.StoreOp(value, row.buffer, index))
         for loops, terms in by_loops.items():
             self._write_loops(copier, env, write, row, loops, terms)
@@ -157,12 +155,12 @@ class Binding:
             low, _ = row.places.ranges[chooser]
             at = write.put(integer(arith.SubiOp, copier.value(chooser, env, write), low))
             first = row.places.of_key(chooser, at, len(columns.chosen[chooser]), write)
-            index = write.put(integer(arith.AddiOp, first, number(write, own + leaf)))
+            index = write.put(integer(arith.AddiOp, first, write.whole(own + leaf)))
             entry: dict[int, SSAValue] = {}
             for term in terms:
                 _add(entry, 0, _coefficient(term, copier, env, write), write, negative=not term.negative)
             write.before(rt.StoreOp(entry[0], row.buffer, index))
-        key = number(write, 0) if columns.key is None else copier.value(columns.key, env, write)
+        key = write.whole(0) if columns.key is None else copier.value(columns.key, env, write)
         write.before(rt.KernelOp("design_row", (row.state, row.state, row.buffer, row.width, key)))
 
     def _write_loops(
@@ -179,8 +177,8 @@ class Binding:
             column = leaves[term.leaf] if term.leaf else -1
             coefficient = _coefficient(term, copier, inner, inside)
             _add(sums, column, coefficient, inside, negative=term.negative != bool(term.leaf))
-        y = inside.put(integer(arith.SubiOp, row.width, number(inside, 1)))
-        first = number(inside, len(columns.own))
+        y = inside.put(integer(arith.SubiOp, row.width, inside.whole(1)))
+        first = inside.whole(len(columns.own))
         if leaves:
             at = row.places.of_loops(loops, len(leaves), copier, inner, inside)
             first = inside.put(integer(arith.AddiOp, first, at))
@@ -190,7 +188,7 @@ class Binding:
                 value = inside.real(arith.AddfOp, before, value)
                 inside.before(rt.StoreOp(value, row.buffer, y))
             else:
-                index = inside.put(integer(arith.AddiOp, first, number(inside, column)))
+                index = inside.put(integer(arith.AddiOp, first, inside.whole(column)))
                 inside.before(rt.StoreOp(value, row.buffer, index))
 
 
@@ -220,12 +218,6 @@ def _arm(write: OpWriter, condition: SSAValue, which: int = 0) -> OpWriter:
     return OpWriter(terminator(arms[which]))
 
 
-def _compare(predicate: str, a: SSAValue, b: SSAValue, write: OpWriter) -> SSAValue:
-    return write.put(
-        arith.CmpiOp.create(operands=(a, b), result_types=(i1,), properties={"predicate": CMPI[predicate]})
-    )
-
-
 def _add(sums: dict[int, SSAValue], column: int, value: SSAValue, write: OpWriter, *, negative: bool) -> None:
     if column in sums:
         sums[column] = write.real(arith.SubfOp if negative else arith.AddfOp, sums[column], value)
@@ -245,4 +237,4 @@ def _coefficient(term: LinearTerm, copier: Copier, env: Environment, write: OpWr
 def _trips(loop: scf.ForOp, copier: Copier, write: OpWriter) -> SSAValue:
     """How often a loop runs."""
     lower, upper = copier.value(loop.lb, {}, write), copier.value(loop.ub, {}, write)
-    return write.put(integer(arith.MaxSIOp, write.put(integer(arith.SubiOp, upper, lower)), number(write, 0)))
+    return write.put(integer(arith.MaxSIOp, write.put(integer(arith.SubiOp, upper, lower)), write.whole(0)))

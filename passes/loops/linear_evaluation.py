@@ -22,7 +22,6 @@ from ulam.passes.loops.linear_rows import (
     SquareSums,
     carry,
     new_loop,
-    number,
 )
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.rewriting import applied_to, replace_uses
@@ -97,7 +96,7 @@ def _guard(square: Square, reduced: Reduced, copier: Copier, write: OpWriter) ->
     if columns.key is not None:
         keys[columns.key] = reduced.low, reduced.groups, columns.own
     for key, (low, span, leaves) in keys.items():
-        j, inside = new_loop(write, number(write, 0), span, [total])
+        j, inside = new_loop(write, write.whole(0), span, [total])
         env = {key: inside.put(integer(arith.AddiOp, j, low))}
         sum_ = inside.anchor.operands[0]
         for leaf in leaves:
@@ -168,16 +167,16 @@ class _Evaluation:
         return values
 
     def _shared(self, index: int, write: OpWriter) -> SSAValue:
-        return write.put(rt.LoadOp(self.reduced.shared, number(write, index)))
+        return write.put(rt.LoadOp(self.reduced.shared, write.whole(index)))
 
     def _buffer(self) -> SSAValue:
         write, columns, reduced = self.write_to, self.square.columns, self.reduced
         found = write.put(rt.AllocOp(reduced.places.count, _REALS))
-        rows = write.put(integer(arith.AddiOp, reduced.places.count, number(write, 1)))
+        rows = write.put(integer(arith.AddiOp, reduced.places.count, write.whole(1)))
         best = write.put(integer(arith.MuliOp, rows, rows))
         for n, leaf in enumerate(columns.shared):
             value = _leaf(leaf, self.copier, {}, write)
-            self._put_less_best(found, number(write, n), best, value, write)
+            self._put_less_best(found, write.whole(n), best, value, write)
         for loops, leaves in columns.looped.items():
             env: Environment = {}
             inside = write
@@ -185,15 +184,15 @@ class _Evaluation:
                 env, inside = self.copier.loop(loop, env, inside)
             first = reduced.places.of_loops(loops, len(leaves), self.copier, env, inside)
             for n, leaf in enumerate(leaves):
-                index = inside.put(integer(arith.AddiOp, first, number(inside, n)))
+                index = inside.put(integer(arith.AddiOp, first, inside.whole(n)))
                 self._put_less_best(found, index, best, _leaf(leaf, self.copier, env, inside), inside)
         for key, leaves in columns.chosen.items():
             low, span = reduced.places.ranges[key]
-            j, inside = new_loop(write, number(write, 0), span)
+            j, inside = new_loop(write, write.whole(0), span)
             env = {key: inside.put(integer(arith.AddiOp, j, low))}
             first = reduced.places.of_key(key, j, len(leaves), inside)
             for n, leaf in enumerate(leaves):
-                index = inside.put(integer(arith.AddiOp, first, number(inside, n)))
+                index = inside.put(integer(arith.AddiOp, first, inside.whole(n)))
                 self._put_less_best(found, index, best, _leaf(leaf, self.copier, env, inside), inside)
         return found
 
@@ -224,8 +223,8 @@ class _Evaluation:
 
     def _write_triangle(self, coefficients: SSAValue) -> None:
         write, count = self.write_to, self.reduced.places.count
-        n = write.put(integer(arith.AddiOp, count, number(write, 1)))
-        i, inside = new_loop(write, number(write, 0), n)
+        n = write.put(integer(arith.AddiOp, count, write.whole(1)))
+        i, inside = new_loop(write, write.whole(0), n)
         first = inside.put(integer(arith.MuliOp, i, n))
         last = inside.put(rt.LoadOp(self.reduced.shared, inside.put(integer(arith.AddiOp, first, count))))
         k, innermost = new_loop(inside, i, count, [last])
@@ -237,20 +236,20 @@ class _Evaluation:
     def _write_groups(self, values: list[SSAValue] | None, coefficients: SSAValue | None) -> None:
         write, columns, reduced = self.write_to, self.square.columns, self.reduced
         own = len(columns.own)
-        width = write.put(integer(arith.AddiOp, reduced.places.count, number(write, own + 1)))
-        best = write.put(integer(arith.MuliOp, width, number(write, own)))
+        width = write.put(integer(arith.AddiOp, reduced.places.count, write.whole(own + 1)))
+        best = write.put(integer(arith.MuliOp, width, write.whole(own)))
         rests = None if coefficients is None else self._rests(coefficients, width)
-        j, inside = new_loop(write, number(write, 0), reduced.groups)
+        j, inside = new_loop(write, write.whole(0), reduced.groups)
         env = _of_group(columns, reduced, j, inside)
         mine: list[SSAValue] = []
         for p, leaf in enumerate(columns.own):
-            at = inside.put(integer(arith.AddiOp, best, number(inside, p)))
+            at = inside.put(integer(arith.AddiOp, best, inside.whole(p)))
             mine.append(
                 inside.real(arith.SubfOp, _leaf(leaf, self.copier, env, inside), self._of_group(at, j, inside))
             )
         for p in range(own):
-            first = inside.put(integer(arith.MuliOp, width, number(inside, p)))
-            end = inside.put(integer(arith.AddiOp, width, number(inside, -1)))
+            first = inside.put(integer(arith.MuliOp, width, inside.whole(p)))
+            end = inside.put(integer(arith.AddiOp, width, inside.whole(-1)))
             row = self._of_group(inside.put(integer(arith.AddiOp, first, end)), j, inside)
             for q in range(p, own):
                 row = _minus(row, self._of_group(_plus(first, q, inside), j, inside), mine[q], inside)
@@ -260,7 +259,7 @@ class _Evaluation:
                     row = _minus(row, self._of_group(_plus(first, k, inside), j, inside), value, inside)
             else:
                 assert rests is not None
-                at = inside.put(integer(arith.MuliOp, number(inside, p), reduced.groups))
+                at = inside.put(integer(arith.MuliOp, inside.whole(p), reduced.groups))
                 at = inside.put(integer(arith.AddiOp, at, j))
                 row = inside.real(arith.SubfOp, row, inside.put(rt.LoadOp(rests, at)), reassociate=True)
             self._add(row, inside)
@@ -268,15 +267,15 @@ class _Evaluation:
     def _rests(self, coefficients: SSAValue, width: SSAValue) -> SSAValue:
         """What shared coefficients make of the rows of groups: those of a number in all groups side by side."""
         write, reduced, own = self.write_to, self.reduced, len(self.square.columns.own)
-        size = write.put(integer(arith.MuliOp, reduced.groups, number(write, own)))
+        size = write.put(integer(arith.MuliOp, reduced.groups, write.whole(own)))
         rests = write.put(rt.AllocOp(size, _REALS, zero=True))
-        k, outer = new_loop(write, number(write, 0), reduced.places.count)
+        k, outer = new_loop(write, write.whole(0), reduced.places.count)
         value = outer.put(rt.LoadOp(coefficients, k))
         for p in range(own):
-            first = outer.put(integer(arith.MuliOp, width, number(outer, p)))
+            first = outer.put(integer(arith.MuliOp, width, outer.whole(p)))
             first = outer.put(integer(arith.AddiOp, _plus(first, own, outer), k))
-            j, inside = new_loop(outer, number(outer, 0), reduced.groups)
-            to = inside.put(integer(arith.MuliOp, number(inside, p), reduced.groups))
+            j, inside = new_loop(outer, outer.whole(0), reduced.groups)
+            to = inside.put(integer(arith.MuliOp, inside.whole(p), reduced.groups))
             to = inside.put(integer(arith.AddiOp, to, j))
             product = inside.real(arith.MulfOp, self._of_group(first, j, inside), value)
             inside.before(ad.AccumulateOp(rests, to, product))
@@ -289,7 +288,7 @@ class _Evaluation:
 
 
 def _plus(index: SSAValue, by: int, write: OpWriter) -> SSAValue:
-    return write.put(integer(arith.AddiOp, index, number(write, by)))
+    return write.put(integer(arith.AddiOp, index, write.whole(by)))
 
 
 def _minus(row: SSAValue, a: SSAValue, b: SSAValue, write: OpWriter) -> SSAValue:

@@ -8,7 +8,6 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ulam.dialects.scalar_ops import constant
 from ulam.library.records import record
 from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter, integer
@@ -116,11 +115,6 @@ class Copier:
         return {**env, loop.body.block.args[0]: variable}, inside
 
 
-def number(write: OpWriter, value: int) -> SSAValue:
-    """A constant integer."""
-    return write.put(constant(value, i64))
-
-
 def new_loop(
     write: OpWriter, lower: SSAValue, upper: SSAValue, start: Sequence[SSAValue] = ()
 ) -> tuple[SSAValue, OpWriter]:
@@ -128,7 +122,7 @@ def new_loop(
     body = Block(arg_types=[i64, *(value.type for value in start)])
     end = scf.YieldOp.create(operands=list(body.args[1:]))
     body.add_op(end)
-    one = number(write, 1)
+    one = write.whole(1)
     loop = scf.ForOp.create(
         operands=[lower, upper, one, *start], result_types=[value.type for value in start], regions=[Region(body)]
     )
@@ -171,7 +165,7 @@ class Places:
 
     def of_loops(self, loops: Loops, leaves: int, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
         """Where the coefficients of an iteration begin."""
-        found = number(write, 0)
+        found = write.whole(0)
         for loop, trip in zip(loops, self.trips[loops], strict=True):
             lower = copier.value(loop.lb, env, write)
             at = write.put(integer(arith.SubiOp, env[loop.body.block.args[0]], lower))
@@ -183,6 +177,6 @@ class Places:
         return self._behind(key, at, leaves, write)
 
     def _behind(self, what: Loops | SSAValue, at: SSAValue, leaves: int, write: OpWriter) -> SSAValue:
-        first = write.put(integer(arith.MuliOp, at, number(write, leaves)))
+        first = write.put(integer(arith.MuliOp, at, write.whole(leaves)))
         return write.put(integer(arith.AddiOp, first, self.starts[what]))
 

@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ulam.dialects.scalar_ops import CMPF, constant
+from ulam.dialects.scalar_ops import CMPF, CMPI, constant
 from ulam.passes.builder import REASSOCIATE, WRAPS
 
 _NO_FASTMATH = {"fastmath": arith.FastMathFlagsAttr("none")}
@@ -58,6 +58,15 @@ class OpWriter:
         """An operation of two reals."""
         properties = {"fastmath": REASSOCIATE} if reassociate else _NO_FASTMATH
         return self.put(cls.create(operands=(a, b), result_types=(f64,), properties=properties))
+
+    def whole(self, value: int) -> SSAValue:
+        """A constant integer."""
+        return self.put(constant(value, i64))
+
+    def compare_integers(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether an integer is as compared with another one."""
+        properties = {"predicate": CMPI[predicate]}
+        return self.put(arith.CmpiOp.create(operands=(a, b), result_types=(i1,), properties=properties))
 
     def compare(self, predicate: str, a: SSAValue, limit: float) -> SSAValue:
         """Whether a real is as compared with a number."""

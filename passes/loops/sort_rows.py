@@ -18,17 +18,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, ModuleOp, f64, i1, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntAttr, ModuleOp, f64, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
+from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, is_speculatable
 from ulam.passes.loops.even_rows import additions
-from ulam.passes.loops.op_writer import integer
+from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, take_slots
 from ulam.passes.remarks import remark_on
@@ -134,30 +134,30 @@ class _Sorter:
     def __init__(self, module: ModuleOp, bind: func.FuncOp, rows: SortableRows) -> None:
         self.module, self.rows, self.loop = module, rows, rows.loop
         self.copied: dict[SSAValue, SSAValue] = {}
-        end = terminator(bind.body.block)
-        self.block, self.end = bind.body.block, end
+        self.write = OpWriter(terminator(bind.body.block))
 
     def run(self) -> None:
-        zero, one = self._number(0), self._number(1)
-        self.first = self._number(self.rows.first)
-        rows = self._put(integer(arith.SubiOp, self._bound(self.loop.ub), self.first))
-        self.one, self.count = one, self._put(integer(arith.MaxSIOp, rows, zero))
+        zero, one = self.write.whole(0), self.write.whole(1)
+        self.first = self.write.whole(self.rows.first)
+        rows = self.write.put(integer(arith.SubiOp, self._bound(self.loop.ub), self.first))
+        self.one, self.count = one, self.write.put(integer(arith.MaxSIOp, rows, zero))
         slot = take_slots(self.module, 3)
         order, runs, first, figures = self._segments()
         outcome, is_sorted, segments, longest = (self._element(figures, k) for k in range(4))
         for k, value in enumerate((outcome, runs, first)):
-            self._put(rt.SetBoundOp(slot + k, value))
-        taken, unsorted = self._compare("ne", outcome, zero), self._compare("eq", is_sorted, zero)
-        moved = self._put(arith.AndIOp.create(operands=(taken, unsorted), result_types=(i1,)))
+            self.write.before(rt.SetBoundOp(slot + k, value))
+        taken = self.write.compare_integers("ne", outcome, zero)
+        moved = self.write.both([taken, self.write.compare_integers("eq", is_sorted, zero)])
         own = self._columns(order, moved)
-        eight = self._number(3)
-        shifted = self._put(integer(arith.ShLIOp, self._sum(own), eight))
-        bytes_ = self._put(integer(arith.AddiOp, shifted, self._table_bytes))
-        untaken = self._compare("eq", outcome, zero)
-        result = self._put(arith.SelectOp.create(operands=(untaken, one, zero), result_types=(i64,)))
+        eight = self.write.whole(3)
+        shifted = self.write.put(integer(arith.ShLIOp, self._sum(own), eight))
+        bytes_ = self.write.put(integer(arith.AddiOp, shifted, self._table_bytes))
+        untaken = self.write.compare_integers("eq", outcome, zero)
+        result = self.write.put(arith.SelectOp.create(operands=(untaken, one, zero), result_types=(i64,)))
         noted = take_slots(self.module, 1 + len(FIGURES))
         values = (self.count, segments, longest, is_sorted, bytes_)
-        self._put(rt.LayoutOp("rows by index", noted, REASONS, FIGURES, result, values, location=self.loop.location))
+        place = self.loop.location
+        self.write.before(rt.LayoutOp("rows by index", noted, REASONS, FIGURES, result, values, location=place))
         for scatter in self.rows.scatters:
             key = self.rows.keys.index(scatter.index)
             ad.SegmentsAttr(IntAttr(slot), IntAttr(key), IntAttr(self.rows.first)).put(scatter)
@@ -167,8 +167,9 @@ class _Sorter:
     def _segments(self) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
         """The order, the runs of equal rows, the first of each block, and what the kernel tells."""
         keys = self.rows.keys
-        number = self._number(len(keys))
-        table = self._put(rt.AllocOp(self._put(integer(arith.MuliOp, self.count, number)), rt.BufferType(i32)))
+        number = self.write.whole(len(keys))
+        entries = self.write.put(integer(arith.MuliOp, self.count, number))
+        table = self.write.put(rt.AllocOp(entries, rt.BufferType(i32)))
         body = Block(arg_types=[i64])
         iteration = integer(arith.AddiOp, body.args[0], self.first)
         body.add_op(iteration)
@@ -183,22 +184,22 @@ class _Sorter:
             body.add_ops([place, base, index, narrow, store])
         self._loop(body)
         uses = [sum(scatter.index is key for scatter in self.rows.scatters) for key in keys]
-        numbers = self._put(rt.ConstantsOp(DenseArrayBase.from_list(i32, uses)))
-        runs = self._put(integer(arith.AddiOp, self._shifted(self.count, 2), self._shifted(self.count, 8)))
-        runs = self._put(integer(arith.AddiOp, runs, self._number(2)))
-        blocks = self._shifted(self._put(integer(arith.AddiOp, self.count, self._number(255))), 8)
-        blocks = self._put(integer(arith.AddiOp, blocks, self.one))
-        order = self._put(rt.AllocOp(self.count, rt.BufferType(i32)))
-        memory = self._put(rt.AllocBoundOp(runs, rt.BufferType(i32)))
-        first = self._put(rt.AllocBoundOp(blocks, rt.BufferType(i64)))
-        figures = self._put(rt.AllocOp(self._number(4), rt.BufferType(i64)))
+        numbers = self.write.put(rt.ConstantsOp(DenseArrayBase.from_list(i32, uses)))
+        runs = self.write.put(integer(arith.AddiOp, self._shifted(self.count, 2), self._shifted(self.count, 8)))
+        runs = self.write.put(integer(arith.AddiOp, runs, self.write.whole(2)))
+        blocks = self._shifted(self.write.put(integer(arith.AddiOp, self.count, self.write.whole(255))), 8)
+        blocks = self.write.put(integer(arith.AddiOp, blocks, self.one))
+        order = self.write.put(rt.AllocOp(self.count, rt.BufferType(i32)))
+        memory = self.write.put(rt.AllocBoundOp(runs, rt.BufferType(i32)))
+        first = self.write.put(rt.AllocBoundOp(blocks, rt.BufferType(i64)))
+        figures = self.write.put(rt.AllocOp(self.write.whole(4), rt.BufferType(i64)))
         arguments = (table, self.count, number, numbers, runs, blocks, order, memory, first, figures)
-        self._put(rt.KernelOp("segment_rows", arguments))
-        self._table_bytes = self._put(
+        self.write.before(rt.KernelOp("segment_rows", arguments))
+        self._table_bytes = self.write.put(
             integer(
                 arith.AddiOp,
-                self._put(integer(arith.ShLIOp, runs, self._number(2))),
-                self._put(integer(arith.ShLIOp, blocks, self._number(3))),
+                self.write.put(integer(arith.ShLIOp, runs, self.write.whole(2))),
+                self.write.put(integer(arith.ShLIOp, blocks, self.write.whole(3))),
             )
         )
         return order, memory, first, figures
@@ -230,10 +231,10 @@ class _Sorter:
         """Puts a column in the order; the slot that has it then, and what it takes, in 8 bytes."""
         element = load.res.type
         rest = self._rest_of(load.index)
-        zero = self._number(0)
+        zero = self.write.whole(0)
         slot = take_slots(self.module, 1)
         if rest is None:
-            memory = self._put(rt.AllocBoundOp(self.count, load.buffer.type))
+            memory = self.write.put(rt.AllocBoundOp(self.count, load.buffer.type))
             body = Block(arg_types=[i64])
             place = rt.LoadOp(order, body.args[0])
             wide = arith.ExtSIOp.create(operands=(place.res,), result_types=(i64,))
@@ -244,16 +245,17 @@ class _Sorter:
             self._loop(body)
             found, size = memory, self.count
         else:
-            size = self._put(arith.SelectOp.create(operands=(moved, self.count, zero), result_types=(i64,)))
-            memory = self._put(rt.AllocBoundOp(size, load.buffer.type))
+            size = self.write.put(arith.SelectOp.create(operands=(moved, self.count, zero), result_types=(i64,)))
+            memory = self.write.put(rt.AllocBoundOp(size, load.buffer.type))
             position = self.first
             for cls, value in rest:
-                position = self._put(integer(cls, position, self._bound(value)))
-            source = self._put(rt.ViewOp(self._bound(load.buffer), position))
+                position = self.write.put(integer(cls, position, self._bound(value)))
+            source = self.write.put(rt.ViewOp(self._bound(load.buffer), position))
             kernel = "take_reals" if element == f64 else "take_ints"
-            self._put(rt.KernelOp(kernel, (source, order, size, self.one, self.one, self.one, self.count, memory)))
-            found = self._put(arith.SelectOp.create(operands=(moved, memory, source), result_types=(memory.type,)))
-        self._put(rt.SetBoundOp(slot, found))
+            strides = (self.one, self.one, self.one)
+            self.write.before(rt.KernelOp(kernel, (source, order, size, *strides, self.count, memory)))
+            found = self.write.put(arith.SelectOp.create(operands=(moved, memory, source), result_types=(memory.type,)))
+        self.write.before(rt.SetBoundOp(slot, found))
         return slot, size if element == f64 else self._shifted(size, 1)
 
     def _rest_of(self, index: SSAValue) -> list[tuple[type[Operation], SSAValue]] | None:
@@ -285,34 +287,23 @@ class _Sorter:
 
     # ------------------------------------------------------------ writing
 
-    def _put(self, op: Operation) -> SSAValue:
-        self.block.insert_op_before(op, self.end)
-        return op.results[0] if op.results else op.operands[0]
-
-    def _number(self, value: int) -> SSAValue:
-        return self._put(constant(value, i64))
-
     def _shifted(self, value: SSAValue, bits: int) -> SSAValue:
-        return self._put(arith.ShRSIOp.create(operands=(value, self._number(bits)), result_types=(i64,)))
+        return self.write.put(arith.ShRSIOp.create(operands=(value, self.write.whole(bits)), result_types=(i64,)))
 
     def _sum(self, values: list[SSAValue]) -> SSAValue:
-        found = self._number(0)
+        found = self.write.whole(0)
         for value in values:
-            found = self._put(integer(arith.AddiOp, found, value))
+            found = self.write.put(integer(arith.AddiOp, found, value))
         return found
 
     def _element(self, buffer: SSAValue, index: int) -> SSAValue:
-        return self._put(rt.LoadOp(buffer, self._number(index)))
-
-    def _compare(self, predicate: str, left: SSAValue, right: SSAValue) -> SSAValue:
-        properties = {"predicate": CMPI[predicate]}
-        return self._put(arith.CmpiOp.create(operands=(left, right), result_types=(i1,), properties=properties))
+        return self.write.put(rt.LoadOp(buffer, self.write.whole(index)))
 
     def _loop(self, body: Block) -> None:
         body.add_op(scf.YieldOp.create())
-        operands = (self._number(0), self.count, self.one)
+        operands = (self.write.whole(0), self.count, self.one)
         loop = scf.ForOp.create(operands=operands, regions=[Region(body)], location=self.loop.location)
-        self.block.insert_op_before(loop, self.end)
+        self.write.before(loop)
 
     def _bound(self, value: SSAValue) -> SSAValue:
         """A value of data that `evaluate` has outside of loops, in `bind`."""
@@ -320,7 +311,7 @@ class _Sorter:
             op = value.owner
             assert isinstance(op, Operation)
             copy = op.clone({operand: self._bound(operand) for operand in op.operands})
-            self.copied[value] = self._put(copy)
+            self.copied[value] = self.write.put(copy)
         return self.copied[value]
 
 
